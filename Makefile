@@ -1,0 +1,51 @@
+# Every target makes what it needs: a virtual environment in .venv with the package installed editable.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+
+.PHONY: help demo test oracle bench bench-eager lint format clean
+help:  ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.base  ## value, gradient and Hessian of a function, checked
+	$(BIN)/adjoint demo
+
+test: lint  ## linter, formatter, type checker, unit tests and doctests
+	$(PYTEST) -m "not oracle" --doctest-modules src tests
+
+oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
+	$(PYTEST) -m oracle tests
+
+bench: $(VENV)/.bench  ## compare speed with PyTorch, JAX, HIPS autograd, PyTensor, CasADi
+	$(BIN)/python -m benchmarks
+
+bench-eager: $(VENV)/.bench  ## cost of an operator and memory of a backward in eager mode
+	$(BIN)/python benchmarks/eager_overhead.py
+	$(BIN)/python benchmarks/eager_memory.py
+
+lint: $(VENV)/.test  ## ruff and basedpyright
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+
+format: $(VENV)/.test  ## reformat and mend what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:  ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+
+$(VENV)/.created:
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.base: pyproject.toml | $(VENV)/.created
+	$(PIP_INSTALL) --editable .
+	touch $@
+
+# .test, .oracle, .bench, .docs: the package with the extra of that name
+$(VENV)/.%: pyproject.toml | $(VENV)/.created
+	$(PIP_INSTALL) --editable ".[$*]"
+	touch $@

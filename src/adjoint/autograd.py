@@ -1,0 +1,32 @@
+"""`ad.autograd`: gradients and backward, forward mode, users' own functions, hooks, checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.tensor import forward_ad, graph
+from adjoint.tensor.autograd import backward, grad
+from adjoint.tensor.function import Function, FunctionContext, once_differentiable
+from adjoint.tensor.modes import (
+    detect_anomaly,
+    enable_grad,
+    inference_mode,
+    is_anomaly_enabled,
+    no_grad,
+    set_detect_anomaly,
+    set_grad_enabled,
+)
+
+__all__ = [
+    "Function", "FunctionContext", "backward", "detect_anomaly", "enable_grad", "forward_ad", "grad", "gradcheck",
+    "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "no_grad", "once_differentiable",
+    "set_detect_anomaly", "set_grad_enabled",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
+        from adjoint.testing import gradcheck as module  # heavy, and itself a user of this module
+
+        return getattr(module, name)
+    raise AttributeError(f"adjoint.autograd has no {name!r}")

@@ -1,0 +1,1 @@
+"""What every layer may use: dtypes and promotion, shapes, pytrees, errors, configuration."""

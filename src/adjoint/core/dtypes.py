@@ -1,0 +1,190 @@
+"""Element types: PyTorch's names and properties over NumPy's dtypes.
+
+A `DType` is a singleton; `of(array.dtype)` finds it. The order of `CATEGORY` is the order of
+promotion: a tensor of a higher category decides the result (see `promotion.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from adjoint.core.errors import DtypeError
+
+BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # categories, in the order of promotion
+
+
+class DType:
+    """An element type, for instance `ad.float32`.
+
+    >>> import adjoint as ad
+    >>> ad.float32, ad.float32.is_floating_point, ad.complex64.to_real()
+    (ad.float32, True, ad.float32)
+    """
+
+    __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "np")
+
+    def __init__(self, name: str, numpy_dtype: Any, category: int, is_signed: bool = True) -> None:
+        self.name = name  # "float32"
+        self.np: np.dtype[Any] = np.dtype(numpy_dtype)
+        self.category = category  # FLOAT
+        self.is_floating_point = category == FLOAT
+        self.is_complex = category == COMPLEX
+        self.is_signed = is_signed
+        self.itemsize = self.np.itemsize
+
+    def __repr__(self) -> str:
+        return f"ad.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return named, (self.name,)
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether tensors of this dtype can require gradients."""
+        return self.category >= FLOAT
+
+    def to_real(self) -> DType:
+        """Return the dtype of the real part."""
+        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+
+    def to_complex(self) -> DType:
+        """Return the complex dtype whose parts have this dtype."""
+        return {"float32": complex64, "float64": complex128}.get(
+            self.name, self if self.is_complex else complex64
+        )
+
+
+bool_ = DType("bool", np.bool_, BOOL, is_signed=False)
+uint8 = DType("uint8", np.uint8, INTEGER, is_signed=False)
+int8 = DType("int8", np.int8, INTEGER)
+int16 = DType("int16", np.int16, INTEGER)
+int32 = DType("int32", np.int32, INTEGER)
+int64 = DType("int64", np.int64, INTEGER)
+float16 = DType("float16", np.float16, FLOAT)
+bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, FLOAT)
+float32 = DType("float32", np.float32, FLOAT)
+float64 = DType("float64", np.float64, FLOAT)
+complex64 = DType("complex64", np.complex64, COMPLEX)
+complex128 = DType("complex128", np.complex128, COMPLEX)
+
+ALL: tuple[DType, ...] = (
+    bool_, uint8, int8, int16, int32, int64,
+    float16, bfloat16, float32, float64, complex64, complex128,
+)  # fmt: skip
+
+OF: dict[np.dtype[Any], DType] = {d.np: d for d in ALL}
+NAMES: dict[str, DType] = {d.name: d for d in ALL} | {
+    "half": float16, "float": float32, "double": float64, "cfloat": complex64,
+    "cdouble": complex128, "short": int16, "int": int32, "long": int64,
+}  # fmt: skip
+DIFFERENTIABLE: frozenset[np.dtype[Any]] = frozenset(d.np for d in ALL if d.is_differentiable)
+INEXACT = DIFFERENTIABLE
+REDUCED: frozenset[np.dtype[Any]] = frozenset((float16.np, bfloat16.np))  # computed in float32
+
+_PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64}
+
+
+@dataclass
+class Defaults:
+    """The process-wide default dtype; read by creation functions and by promotion."""
+
+    dtype: DType = float32
+
+    @property
+    def complex_dtype(self) -> DType:
+        return complex128 if self.dtype is float64 else complex64
+
+
+DEFAULT = Defaults()
+
+
+def named(name: str) -> DType:
+    """Return the dtype called `name`."""
+    return NAMES[name]
+
+
+def of(dtype: np.dtype[Any]) -> DType:
+    """Return our dtype for NumPy's."""
+    try:
+        return OF[dtype]
+    except KeyError:
+        pass
+    native = OF.get(dtype.newbyteorder("=")) if dtype.kind in "biufc" else None
+    if native is None:
+        raise DtypeError(
+            f"adjoint has no dtype for NumPy's {dtype}; convert the array to one of "
+            f"{', '.join(d.name for d in ALL)} first"
+        )
+    return native
+
+
+def to_dtype(value: Any) -> DType:
+    """Return the `DType` that a user means: ours, NumPy's, a Python type, or a name."""
+    if isinstance(value, DType):
+        return value
+    if value is float:
+        return DEFAULT.dtype
+    if value is complex:
+        return DEFAULT.complex_dtype
+    if isinstance(value, type) and value in _PYTHON_TYPES:
+        return _PYTHON_TYPES[value]
+    if isinstance(value, str) and value in NAMES:
+        return NAMES[value]
+    try:
+        return of(np.dtype(value))
+    except (TypeError, DtypeError):
+        raise DtypeError(
+            f"{value!r} is not a dtype; use one of {', '.join(f'ad.{d.name}' for d in ALL)}"
+        ) from None
+
+
+def set_default_dtype(dtype: Any) -> None:
+    """Set the dtype of tensors made from Python floats; float32 unless set."""
+    wanted = to_dtype(dtype)
+    if not wanted.is_floating_point:
+        raise DtypeError(f"set_default_dtype({wanted}): the default must be a floating point dtype")
+    DEFAULT.dtype = wanted
+
+
+def get_default_dtype() -> DType:
+    """Return the dtype of tensors made from Python floats."""
+    return DEFAULT.dtype
+
+
+class finfo:  # noqa: N801 - the name is NumPy's and PyTorch's
+    """The limits of a floating point dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
+
+    def __init__(self, dtype: Any = None) -> None:
+        wanted = DEFAULT.dtype if dtype is None else to_dtype(dtype)
+        if not wanted.is_differentiable:
+            raise DtypeError(f"finfo({wanted}) needs a floating point or complex dtype; see iinfo")
+        limits = ml_dtypes.finfo(wanted.to_real().np)
+        self.dtype = wanted.name
+        self.bits = int(limits.bits)
+        self.eps = float(limits.eps)
+        self.max = float(limits.max)
+        self.min = float(limits.min)
+        self.tiny = self.smallest_normal = float(limits.smallest_normal)
+        self.resolution = 10.0 ** -math.floor(-math.log10(self.eps))
+
+    def __repr__(self) -> str:
+        return f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
+
+
+class iinfo:  # noqa: N801 - the name is NumPy's and PyTorch's
+    """The limits of an integer dtype: min, max, bits."""
+
+    def __init__(self, dtype: Any) -> None:
+        wanted = to_dtype(dtype)
+        if wanted.category != INTEGER:
+            raise DtypeError(f"iinfo({wanted}) needs an integer dtype; see finfo")
+        limits = np.iinfo(wanted.np)
+        self.dtype, self.bits, self.min, self.max = wanted.name, limits.bits, limits.min, limits.max
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

@@ -1,0 +1,56 @@
+"""The exceptions of adjoint.
+
+Every one derives from `AdjointError` and from the built-in exception that a user would expect, so
+that `except ValueError` and `except AdjointError` both work. A message says what was asked, what
+was got and what to do, in the user's words, the user's call first.
+"""
+
+from __future__ import annotations
+
+
+class AdjointError(Exception):
+    """Base of all errors raised by adjoint."""
+
+
+class ShapeError(AdjointError, ValueError, RuntimeError):
+    """Sizes that do not fit the operator. Also a RuntimeError, as in PyTorch."""
+
+
+class DimensionError(AdjointError, IndexError):
+    """A dimension outside the tensor's range."""
+
+
+class IndexOutOfRange(AdjointError, IndexError):
+    """An index outside the dimension it indexes."""
+
+
+class DtypeError(AdjointError, TypeError, RuntimeError):
+    """A dtype that the operator does not take. Also a RuntimeError, as in PyTorch."""
+
+
+class ArgumentError(AdjointError, TypeError):
+    """Arguments that no overload of the operator accepts."""
+
+
+class ValueRangeError(AdjointError, ValueError, RuntimeError):
+    """An argument of the right type with a value that makes no sense."""
+
+
+class GradError(AdjointError, RuntimeError):
+    """A derivative that was asked for and cannot be given."""
+
+
+class NotDifferentiable(GradError):
+    """The operator has no derivative in that argument."""
+
+
+class InplaceError(AdjointError, RuntimeError):
+    """A write in place that would corrupt a value or a derivative."""
+
+
+class TableError(AdjointError, ValueError):
+    """A row of the table of derivatives that does not make sense; says `file:line`."""
+
+
+class MissingOperator(AdjointError, AttributeError):
+    """An operator or overload that the table does not have."""

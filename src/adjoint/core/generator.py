@@ -1,0 +1,170 @@
+"""Random number generators: seeded, deterministic, safe under threads, with PyTorch's methods.
+
+A `Generator` wraps NumPy's PCG64. Kernels draw through `sampling(generator)`, which holds the
+generator's lock while they do. The streams are not PyTorch's: equal seeds give equal numbers here,
+and other numbers than there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import ArgumentError, ValueRangeError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+DEFAULT_SEED = 0x5EED_AD_C0DE  # of the default generator in a new process, so that runs repeat
+
+
+class Generator:
+    """A stream of random numbers with a seed and a state.
+
+    >>> g = Generator().manual_seed(3)
+    >>> state = g.get_state()
+    >>> first = g.numpy.random()
+    >>> first == g.set_state(state).numpy.random()
+    True
+    """
+
+    __slots__ = ("_lock", "_seed", "device", "numpy")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        if str(device) != "cpu":
+            raise ArgumentError(f"Generator(device={device!r}): generators live on the CPU")
+        self.device = "cpu"
+        self._lock = threading.RLock()
+        self._seed = DEFAULT_SEED
+        self.numpy = np.random.Generator(np.random.PCG64(DEFAULT_SEED))
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream that belongs to `seed`, an integer of 64 bits, and return self."""
+        if not isinstance(seed, (int, np.integer)):
+            raise ArgumentError(f"manual_seed: the seed must be an integer, got {seed!r}")
+        if not -(2**63) <= seed < 2**64:
+            raise ValueRangeError(f"manual_seed: the seed {seed} does not fit 64 bits")
+        with self._lock:
+            self._seed = int(seed) % 2**64
+            self.numpy = np.random.Generator(np.random.PCG64(self._seed))
+        return self
+
+    def seed(self) -> int:
+        """Start a stream that nobody can predict, and return its seed."""
+        self.manual_seed(secrets.randbits(63))
+        return self._seed
+
+    def initial_seed(self) -> int:
+        """Return the seed that the stream was started with."""
+        return self._seed
+
+    def get_state(self) -> Array:
+        """Return the state as an array of bytes."""
+        with self._lock:
+            state = (self._seed, self.numpy.bit_generator.state)
+        return np.frombuffer(_pack(state), np.uint8).copy()
+
+    def set_state(self, state: Any) -> Generator:
+        """Go back to a state of `get_state`, and return self."""
+        seed, bits = _unpack(np.asarray(state))
+        with self._lock:
+            self._seed = seed
+            self.numpy.bit_generator.state = bits
+        return self
+
+    def clone_state(self) -> Generator:
+        """Return a new generator in the same state; the two then go on apart."""
+        return Generator().set_state(self.get_state())
+
+    def __repr__(self) -> str:
+        return f"Generator(seed={self._seed})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.get_state(),)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Generator:
+        return self.clone_state()
+
+
+# The state: seed, PCG64's state and increment (16 bytes each), and its spare 32 bits.
+_SIZES = (8, 16, 16, 1, 4)
+
+
+def _pack(state: tuple[int, dict[str, Any]]) -> bytes:
+    seed, bits = state
+    inner = bits["state"]
+    values = (seed, inner["state"], inner["inc"], bits["has_uint32"], bits["uinteger"])
+    return b"".join(v.to_bytes(size, "little") for v, size in zip(values, _SIZES))
+
+
+def _unpack(state: Array) -> tuple[int, dict[str, Any]]:
+    if state.dtype != np.uint8 or state.shape != (sum(_SIZES),):
+        raise ArgumentError("set_state: this is not a state of get_state()")
+    raw = state.tobytes()
+    values = []
+    for size in _SIZES:
+        values.append(int.from_bytes(raw[:size], "little"))
+        raw = raw[size:]
+    seed, inner, increment, has_spare, spare = values
+    bits = {
+        "bit_generator": "PCG64",
+        "state": {"state": inner, "inc": increment},
+        "has_uint32": has_spare,
+        "uinteger": spare,
+    }
+    return seed, bits
+
+
+def _restore(state: Array) -> Generator:
+    return Generator().set_state(state)
+
+
+default_generator = Generator()
+
+
+@contextlib.contextmanager
+def sampling(generator: Generator | None) -> Iterator[np.random.Generator]:
+    """Give NumPy's generator of `generator` (of the default one if None), locked meanwhile."""
+    chosen = default_generator if generator is None else generator
+    with chosen._lock:
+        yield chosen.numpy
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default stream that belongs to `seed`; random functions then repeat exactly."""
+    return default_generator.manual_seed(seed)
+
+
+def seed() -> int:
+    """Start an unpredictable default stream, and return its seed."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    """Return the seed of the default stream."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Array:
+    """Return the state of the default stream as an array of bytes."""
+    return default_generator.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Go back to a state of `get_rng_state`."""
+    default_generator.set_state(state)
+
+
+@contextlib.contextmanager
+def fork_rng(enabled: bool = True) -> Iterator[None]:
+    """Leave the default stream as it was after a `with` block."""
+    state = default_generator.get_state()
+    try:
+        yield
+    finally:
+        if enabled:
+            default_generator.set_state(state)

@@ -1,0 +1,262 @@
+"""Type promotion: the dtype of a result from the dtypes of the operands, exactly as PyTorch.
+
+An operand is a tensor with dimensions, a 0-d tensor or a Python number, and counts in that order:
+an operand of lower rank decides only if its category (bool < integer < float < complex) is higher.
+Answers are cached by dtype, because `x_int * 2.0` and `mask * x` ask again and again.
+
+The one difference from PyTorch: there is no complex32, so float16 with complex gives complex64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from operator import methodcaller
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
+from adjoint.core.errors import DtypeError, ValueRangeError
+
+NUMBERS = (bool, int, float, complex)
+_NUMBER_SET = frozenset(NUMBERS)
+_BFLOAT16: Any = dtypes.bfloat16.np.type
+
+
+def _promote_pair(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    low, high = (a, b) if a.category <= b.category else (b, a)
+    if low.category == BOOL:
+        return high
+    if high.category == INTEGER:
+        return _promote_integers(low, high)
+    if high.category == FLOAT:
+        return _promote_floats(low, high) if low.category == FLOAT else high
+    wide = dtypes.float64 in (low, high.to_real()) or low is dtypes.complex128
+    return dtypes.complex128 if wide else dtypes.complex64
+
+
+def _promote_integers(a: DType, b: DType) -> DType:
+    if dtypes.uint8 in (a, b) and dtypes.int8 in (a, b):
+        return dtypes.int16  # the smallest that holds both ranges
+    return a if a.itemsize > b.itemsize else b
+
+
+def _promote_floats(a: DType, b: DType) -> DType:
+    if a.itemsize == b.itemsize:
+        return dtypes.float32  # float16 with bfloat16: neither holds the other
+    return a if a.itemsize > b.itemsize else b
+
+
+_TABLE: dict[tuple[DType, DType], DType] = {
+    (a, b): _promote_pair(a, b) for a in dtypes.ALL for b in dtypes.ALL
+}
+
+
+def promote_types(a: DType, b: DType) -> DType:
+    """Return the smallest dtype that both `a` and `b` are promoted to, as `torch.promote_types`.
+
+    >>> promote_types(dtypes.uint8, dtypes.int8), promote_types(dtypes.int64, dtypes.float16)
+    (ad.int16, ad.float16)
+    """
+    return _TABLE[a, b]
+
+
+def _combine(strong: DType | None, weak: DType | None) -> DType | None:
+    """Return the dtype of a strong and a weak operand; None means that there is none of them."""
+    if strong is None or weak is None:
+        return strong or weak
+    if weak.category <= strong.category and strong.category != BOOL:
+        return strong
+    if strong.category == FLOAT:  # the weak one is complex: keep the strong one's precision
+        return strong.to_complex()
+    return _TABLE[strong, weak]
+
+
+def _number_dtype(kind: type) -> DType:
+    if kind is float:
+        return DEFAULT.dtype
+    if kind is complex:
+        return DEFAULT.complex_dtype
+    return dtypes.bool_ if kind is bool else dtypes.int64
+
+
+# An operand's part of the cache key: its dtype (ours or NumPy's) if it has dimensions, the tuple
+# (dtype,) if it is 0-d, the type if it is a Python number, None if it is absent.
+_Part = Any
+_Action = Callable[[Any], Any]
+_dtypes: dict[tuple[Any, ...], DType] = {}
+_plans: dict[tuple[Any, ...], tuple[_Action | None, ...]] = {}
+
+
+def _part(operand: Any) -> _Part:
+    if isinstance(operand, NUMBERS):  # np.float64 and IntEnum are numbers too
+        return next(k for k in NUMBERS if isinstance(operand, k))
+    if isinstance(operand, np.generic) and not isinstance(operand, _BFLOAT16):
+        return type(operand.item())
+    return operand.dtype if operand.ndim else (operand.dtype,)
+
+
+def _key(operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    parts = [DEFAULT.dtype]
+    for operand in operands:
+        kind = operand.__class__
+        if kind is np.ndarray:
+            parts.append(operand.dtype if operand.ndim else (operand.dtype,))
+        elif kind in _NUMBER_SET:
+            parts.append(kind)
+        else:
+            parts.append(None if operand is None else _part(operand))
+    return tuple(parts)
+
+
+def _resolve(parts: tuple[_Part, ...]) -> DType:
+    ranks: list[DType | None] = [None, None, None]  # with dimensions, 0-d, numbers
+    for part in parts:
+        if part is None:
+            continue
+        if isinstance(part, type):
+            rank, dtype = 2, _number_dtype(part)
+        else:
+            rank, found = (1, part[0]) if isinstance(part, tuple) else (0, part)
+            dtype = found if isinstance(found, DType) else dtypes.of(found)
+        previous = ranks[rank]
+        ranks[rank] = dtype if previous is None else _TABLE[previous, dtype]
+    result = _combine(ranks[0], _combine(ranks[1], ranks[2]))
+    if result is None:
+        raise DtypeError("result_type() needs at least one tensor or number")
+    return result
+
+
+def result_type(*operands: Any) -> DType:
+    """Return the dtype of an elementwise operator on `operands`: arrays, Specs, Python numbers.
+
+    >>> result_type(np.ones(3, np.int32), 2.5), result_type(np.ones(3, np.float32), np.float64(1))
+    (ad.float32, ad.float32)
+    """
+    key = _key(operands)
+    try:
+        return _dtypes[key]
+    except KeyError:
+        result = _dtypes[key] = _resolve(key[1:])
+        return result
+
+
+def float_result_type(*operands: Any) -> DType:
+    """Return `result_type`, with the default float dtype in place of bools and integers."""
+    result = result_type(*operands)
+    return result if result.category >= FLOAT else DEFAULT.dtype
+
+
+def promote(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
+    """Return `operands` with the arrays cast to their common dtype.
+
+    Python numbers stay Python numbers, made to fit that dtype (`fit_number`); None stays None.
+    With `to_float`, bools and integers become the default float dtype.
+    """
+    key = _key(operands)
+    plan = _plans.get((to_float, key))
+    if plan is None:
+        plan = _plans[to_float, key] = _plan(key[1:], to_float)
+    return tuple([o if f is None else f(o) for o, f in zip(operands, plan)])
+
+
+def _plan(parts: tuple[_Part, ...], to_float: bool) -> tuple[_Action | None, ...]:
+    """Return what `promote` does to each operand; None where it keeps it."""
+    target = _resolve(parts)
+    if to_float and target.category < FLOAT:
+        target = DEFAULT.dtype
+    return tuple(_action(part, target) for part in parts)
+
+
+def _action(part: _Part, target: DType) -> _Action | None:
+    if part is None:
+        return None
+    if isinstance(part, type):
+        return partial(fit_number, dtype=target)
+    source = dtypes.of(np.dtype(part[0] if isinstance(part, tuple) else part))
+    if source is target:
+        return None
+    if source.category < FLOAT and target.itemsize > 2:
+        return methodcaller("astype", target.np)  # cannot overflow: the short way
+    return partial(cast, dtype=target)
+
+
+def cast(array: Any, dtype: DType) -> Any:
+    """Return a copy of `array` as `dtype`, as `Tensor.to`.
+
+    Complex loses its imaginary part, an out-of-range value becomes infinite or is unspecified, both
+    silently.
+    """
+    if array.dtype.kind == "c" and dtype.category not in (COMPLEX, BOOL):
+        array = array.real
+    with np.errstate(all="ignore"):
+        return array.astype(dtype.np)
+
+
+def fit_number(value: Any, dtype: DType) -> Any:
+    """Return the Python number `value` so that NumPy combines it with arrays of `dtype` quietly.
+
+    An integer wraps around in an integer dtype, and a float beyond the largest one is infinite, as
+    in PyTorch. With bfloat16, to which NumPy's rules for Python numbers do not extend, the
+    result is a bfloat16 scalar.
+
+    >>> fit_number(300, dtypes.uint8), fit_number(1e60, dtypes.float32), fit_number(2, dtypes.bool_)
+    (44, inf, True)
+    """
+    category = dtype.category
+    if category == FLOAT:
+        if isinstance(value, complex):
+            value = value.real
+        limit = _LIMITS[dtype]
+        if not -limit <= value <= limit and value == value:
+            value = math.inf if value > 0 else -math.inf
+        return _BFLOAT16(value) if dtype is dtypes.bfloat16 else value
+    if category == INTEGER:
+        return _fit_integer(int(value), dtype)
+    return bool(value) if category == BOOL else value
+
+
+def _fit_integer(value: int, dtype: DType) -> int:
+    low, high = _RANGES[dtype]
+    if low <= value <= high:
+        return value
+    if not -(2**63) <= value < 2**64:
+        raise ValueRangeError(f"the number {value} does not fit 64 bits; write it as a float")
+    return ((value - low) & (high - low)) + low  # high - low is all ones
+
+
+_RANGES: dict[DType, tuple[int, int]] = {
+    d: (int(np.iinfo(d.np).min), int(np.iinfo(d.np).max))
+    for d in dtypes.ALL
+    if d.category == INTEGER
+}
+_LIMITS: dict[DType, float] = {
+    d: float(dtypes.finfo(d).max) for d in dtypes.ALL if d.category == FLOAT
+}
+
+
+def can_cast(source: DType, target: DType) -> bool:
+    """Return whether a result of dtype `source` may be written to a tensor of dtype `target`.
+
+    Only a lower category forbids it, as `torch.can_cast`: int64 to int8 is allowed.
+    """
+    if source.category == COMPLEX and target.category != COMPLEX:
+        return False
+    if source.category == FLOAT and target.category < FLOAT:
+        return False
+    return target.category != BOOL or source.category == BOOL
+
+
+def check_inplace_cast(what: str, source: DType, target: DType) -> None:
+    """Raise DtypeError in the name of `what` unless `can_cast(source, target)`."""
+    if not can_cast(source, target):
+        raise DtypeError(
+            f"{what}: the result type {source} can't be cast to {target}, the dtype of the tensor "
+            f"it is written to; use the operator that returns a new tensor, or convert with "
+            f".to({source}) first"
+        )

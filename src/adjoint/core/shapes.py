@@ -1,0 +1,106 @@
+"""Shapes without data: `Spec`, broadcasting, dimensions and sizes, with the errors users see."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import DimensionError, ShapeError
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a shape rule takes and gives in place of an array."""
+
+    shape: Shape  # (3, 4)
+    dtype: DType  # ad.float32
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+def show(shape: Iterable[int]) -> str:
+    """Write a shape as people say it: 3×4, or 'a scalar'.
+
+    >>> show((3, 4)), show(())
+    ('3×4', 'a scalar')
+    """
+    return "×".join(map(str, shape)) or "a scalar"
+
+
+def broadcast(what: str, *shapes: Shape) -> Shape:
+    """Return the common shape of `shapes` under broadcasting, or raise in the name of `what`."""
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for position, size in enumerate(shape, ndim - len(shape)):
+            if size != 1 and result[position] != size:
+                if result[position] != 1:
+                    raise ShapeError(
+                        f"{what}: the shapes {' and '.join(map(show, shapes))} do not broadcast: "
+                        f"sizes {result[position]} and {size} meet in dimension {position}, "
+                        "and neither is 1."
+                    )
+                result[position] = size
+    return tuple(result)
+
+
+def wrap_dim(what: str, dim: int, ndim: int) -> int:
+    """Return `dim` counted from the front; a scalar is treated as if it had one dimension."""
+    limit = max(ndim, 1)
+    if not -limit <= dim < limit:
+        raise DimensionError(
+            f"{what}: dimension {dim} is out of range; a tensor of {ndim} dimensions "
+            f"takes {-limit} to {limit - 1}."
+        )
+    return dim + limit if dim < 0 else dim
+
+
+def wrap_dims(what: str, dims: int | Sequence[int] | None, ndim: int) -> Shape:
+    """Return `dims` counted from the front; None or empty means all. Repeats are an error."""
+    if dims is None:
+        return tuple(range(ndim))
+    if isinstance(dims, int):
+        dims = (dims,)
+    if len(dims) == 0:
+        return tuple(range(ndim))
+    wrapped = tuple(wrap_dim(what, d, ndim) for d in dims)
+    if len(set(wrapped)) != len(wrapped):
+        raise ShapeError(f"{what}: dimension named twice in dim={tuple(dims)}.")
+    return wrapped if ndim else ()
+
+
+def reduced(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
+    """Return the shape that is left of `shape` after reducing over `dims` (counted from the front)."""
+    gone = set(dims)
+    if keepdim:
+        return tuple(1 if i in gone else s for i, s in enumerate(shape))
+    return tuple(s for i, s in enumerate(shape) if i not in gone)
+
+
+def infer_size(what: str, size: Sequence[int], count: int) -> Shape:
+    """Fill in the one -1 of `size` so that it holds `count` elements, or raise."""
+    if any(s < -1 for s in size):
+        raise ShapeError(f"{what}: sizes must be -1 or at least 0, got {tuple(size)}.")
+    unknown = [i for i, s in enumerate(size) if s == -1]
+    known = math.prod(s for s in size if s != -1)
+    if len(unknown) > 1:
+        raise ShapeError(f"{what}: only one size can be -1, got {tuple(size)}.")
+    if unknown:
+        if known == 0 or count % known:
+            raise ShapeError(f"{what}: {count} elements do not fit the shape {tuple(size)}.")
+        return tuple(count // known if s == -1 else s for s in size)
+    if known != count:
+        raise ShapeError(
+            f"{what}: the shape {show(size)} holds {known} elements, the tensor has {count}."
+        )
+    return tuple(size)

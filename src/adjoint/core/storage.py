@@ -1,0 +1,131 @@
+"""The memory behind an array: what `as_strided` may reach, and where an array lies in it.
+
+A view keeps its base alive, and the base owns (or was given) one block of memory. That block,
+counted in elements of the array, is the array's storage; the array itself is an offset, a shape
+and strides in it, as in PyTorch. Arrays over foreign buffers have the buffer's window as storage.
+Nothing here copies, and nothing reaches outside the block.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def storage_of(array: Array) -> tuple[Array, int]:
+    """Return the whole memory behind `array`, flat and of its dtype, and where in it it starts.
+
+    >>> base = np.arange(6.0).reshape(2, 3)
+    >>> flat, offset = storage_of(base[1, 1:])
+    >>> flat.size, offset, np.shares_memory(flat, base)
+    (6, 4, True)
+    """
+    memory, place = _memory(array)
+    itemsize = array.itemsize
+    # A base of another dtype (the complex array behind `z.imag`) need not start on our grid.
+    shift = place % itemsize
+    count = (memory.size - shift) // itemsize
+    flat: Array = np.ndarray((count,), array.dtype, memory, shift)
+    return flat, (place - shift) // itemsize
+
+
+def strides_in_elements(array: Array) -> tuple[int, ...]:
+    """Return the strides of `array` counted in elements, as `Tensor.stride()`.
+
+    >>> strides_in_elements(np.zeros((2, 3)).T)
+    (1, 3)
+    """
+    itemsize = array.itemsize
+    return tuple([s // itemsize for s in array.strides])
+
+
+def offset_in_elements(array: Array) -> int:
+    """Return where in its storage `array` starts, as `Tensor.storage_offset()`."""
+    if array.base is None:
+        return 0  # it owns its memory and starts it
+    place = address(array) - _start(_root(array))
+    return place // array.itemsize
+
+
+def strided_view(
+    array: Array, size: tuple[int, ...], stride: tuple[int, ...], offset: int
+) -> Array:
+    """Return the view of the memory behind `array` with that geometry, counted in elements.
+
+    The caller has checked that it lies inside (`core.indexing.check_strided`); NumPy checks again.
+    """
+    memory, place = _memory(array)
+    itemsize = array.itemsize
+    if 0 in size:  # nothing is reached, so any offset is allowed
+        return np.ndarray(size, array.dtype, memory, 0, tuple([s * itemsize for s in stride]))
+    start = place % itemsize + offset * itemsize
+    return np.ndarray(size, array.dtype, memory, start, tuple([s * itemsize for s in stride]))
+
+
+def address(array: Array) -> int:
+    """Return the address of the first element."""
+    return int(array.__array_interface__["data"][0])
+
+
+def _root(array: Array) -> Array:
+    """Return the array at the end of the chain of bases, which has the whole block."""
+    root = array
+    while True:
+        base: Any = root.base
+        if isinstance(base, memoryview):
+            base = base.obj
+        if not isinstance(base, np.ndarray):
+            # `as_strided` and `broadcast_to` put a holder between a view and its base.
+            base = getattr(base, "base", None)
+        if not isinstance(base, np.ndarray) or not _covers(base, array):
+            return root
+        root = base
+
+
+def _covers(base: Array, array: Array) -> bool:
+    """Say whether `base` is memory that `array` lies in, and not merely its owner."""
+    start = address(array)
+    low = _start(base)
+    return low <= start <= low + _length(base)
+
+
+def _start(root: Array) -> int:
+    """Return the lowest address that `root` reaches."""
+    start = address(root)
+    if root.size and min(root.strides, default=0) < 0:
+        start += sum(s * (n - 1) for s, n in zip(root.strides, root.shape, strict=True) if s < 0)
+    return start
+
+
+def _length(root: Array) -> int:
+    """Return how many bytes lie between the lowest and the highest that `root` reaches."""
+    if root.size == 0:
+        return 0
+    reach = sum(abs(s) * (n - 1) for s, n in zip(root.strides, root.shape, strict=True))
+    return int(reach + root.itemsize)
+
+
+def _memory(array: Array) -> tuple[Array, int]:
+    """Return the block behind `array` as bytes, and the place of its first element in it."""
+    root = _root(array)
+    low = _start(root)
+    count = _length(root)
+    if root.flags.c_contiguous:
+        memory = root.reshape(-1).view(np.uint8)
+    elif root.flags.f_contiguous:
+        memory = root.T.reshape(-1).view(np.uint8)
+    else:
+        memory = _bytes_between(root, count)
+    return memory, address(array) - low
+
+
+def _bytes_between(root: Array, count: int) -> Array:
+    """Return the `count` bytes from the lowest address of `root`, whatever its strides."""
+    first = root[(*[-1 if s < 0 else 0 for s in root.strides], ...)]
+    cell = first.reshape(1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(
+        cell, (count,), (1,), writeable=bool(root.flags.writeable)
+    )

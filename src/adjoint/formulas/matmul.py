@@ -1,0 +1,158 @@
+"""Derivatives of matrix products that are too long for a row.
+
+For C = A B:  Ā = C̄ Bᴴ,  B̄ = Aᴴ C̄,  Ċ = Ȧ B + A Ḃ.  What remains is which dimensions to sum over.
+The engine sums what was broadcast, batch dimensions included.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from adjoint import ops
+from adjoint.core import contraction
+from adjoint.core.contraction import Labels
+
+if TYPE_CHECKING:
+    from adjoint.tensor import Tensor
+
+Number = bool | int | float | complex
+
+
+def scaled(grad: Tensor, factor: Number) -> Tensor:
+    """x̄ = conj(factor) ȳ for y = factor x."""
+    return grad * factor.conjugate()
+
+
+def matmul_self_vjp(grad: Tensor, self_shape: Sequence[int], other: Tensor) -> Tensor:
+    """Ā = C̄ Bᴴ for C = A B of any ranks; a vector is a matrix of one row (A) or column (B)."""
+    if other.ndim == 1:
+        if len(self_shape) == 1:
+            return grad * other.conj()
+        return grad.unsqueeze(-1) * other.conj()
+    if len(self_shape) == 1:  # c = a B: sum over the batch happens in one product
+        return other.conj().matmul(grad.unsqueeze(-1)).squeeze(-1)
+    if other.ndim == 2 or len(self_shape) > 2:
+        return grad.matmul(other.mH)
+    return _flat_rows(grad.mT).mT.matmul(_flat_rows(other.mT).conj())
+
+
+def matmul_other_vjp(grad: Tensor, self: Tensor, other_shape: Sequence[int]) -> Tensor:
+    """B̄ = Aᴴ C̄ for C = A B of any ranks. With one matrix B for a batch of A, in one product."""
+    if self.ndim == 1:
+        if len(other_shape) == 1:
+            return grad * self.conj()
+        return self.conj().unsqueeze(-1) * grad.unsqueeze(-2)
+    if len(other_shape) == 1:
+        return _flat_rows(self).mH.matmul(grad.reshape(-1))
+    if len(other_shape) == 2:
+        return _flat_rows(self).mH.matmul(_flat_rows(grad))
+    return self.mH.matmul(grad)
+
+
+def _flat_rows(x: Tensor) -> Tensor:
+    """Lay the matrices of a batch under each other."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
+def linear_input_vjp(grad: Tensor, weight: Tensor) -> Tensor:
+    """x̄ = ȳ conj(W) for y = x Wᵀ; W may be a vector, for a single output."""
+    if weight.ndim == 1:
+        return grad.unsqueeze(-1) * weight.conj()
+    return grad.matmul(weight.conj())
+
+
+def linear_weight_vjp(grad: Tensor, input: Tensor, weight_ndim: int) -> Tensor:
+    """W̄ = ȳᵀ conj(x), summed over all dimensions but the last, in one product."""
+    rows = _flat_rows(input.conj())
+    if weight_ndim == 1:
+        return rows.t().mv(grad.reshape(-1))
+    return _flat_rows(grad).t().mm(rows)
+
+
+def linear_jvp(
+    input_p: Tensor,
+    input_t: Tensor,
+    weight_p: Tensor,
+    weight_t: Tensor,
+    bias_t: Tensor | None,
+    shape: Sequence[int],
+) -> Tensor:
+    """ẏ = ẋ Wᵀ + x Ẇᵀ + ḃ."""
+    tangent = ops.linear(input_t, weight_p) + ops.linear(input_p, weight_t)
+    return tangent if bias_t is None else tangent + bias_t.expand(shape)
+
+
+def einsum_vjp(
+    grad: Tensor, equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None
+) -> list[Tensor]:
+    """x̄_k = einsum of ȳ and the conjugates of all other operands, with x_k's indices as the output.
+
+    A label that only x_k has is spread out again, one that it repeats goes on a diagonal, one that
+    was stretched from size 1 is summed.
+    """
+    inputs, output = contraction.parse(equation, tuple(t.ndim for t in tensors))
+    return [_einsum_operand_vjp(grad, k, inputs, output, tensors) for k in range(len(tensors))]
+
+
+def _einsum_operand_vjp(
+    grad: Tensor,
+    position: int,
+    inputs: tuple[Labels, ...],
+    output: Labels,
+    tensors: Sequence[Tensor],
+) -> Tensor:
+    labels, shape = inputs[position], tensors[position].shape
+    others = [k for k in range(len(tensors)) if k != position]
+    terms = [output, *(inputs[k] for k in others)]
+    sizes = contraction.sizes_of(inputs, [t.shape for t in tensors], "einsum")
+    size = dict(zip(labels, shape))
+    known = {label for term in terms for label in term}
+    own = tuple(dict.fromkeys(labels))
+    target = tuple(x for x in own if x in known and size[x] == sizes[x])
+    operands = [grad, *(_as(tensors[k], grad).conj() for k in others)]
+    result = ops.einsum(contraction.write(terms, target), operands)
+    found = dict(zip(target, result.shape))  # 1 where only stretched operands had the label
+    result = result.reshape([found.get(x, 1) for x in own])
+    result = result.expand([size[x] for x in own])
+    return _repeat_on_diagonals(result, own, labels)
+
+
+def _as(x: Tensor, like: Tensor) -> Tensor:
+    """Return x in the dtype of `like`: an einsum that only multiplies has promoted it."""
+    return x if x.dtype is like.dtype else x.to(like.dtype)
+
+
+def _repeat_on_diagonals(x: Tensor, own: Labels, labels: Labels) -> Tensor:
+    """Turn dimensions `own`, each label once, into `labels`, where a label may repeat."""
+    if own == labels:
+        return x
+    dims = list(own)
+    for label in own:
+        for _ in range(labels.count(label) - 1):
+            position = dims.index(label)
+            x = x.movedim(position, -1).diag_embed()
+            dims.append(dims.pop(position))
+            dims.append(label)
+    order: list[int] = []
+    for label in labels:
+        order.append(next(k for k, d in enumerate(dims) if d == label and k not in order))
+    return x.permute(order)
+
+
+def einsum_jvp(
+    equation: str,
+    tensors_p: Sequence[Tensor],
+    tensors_t: Sequence[Tensor | None],
+    path: Sequence[int] | None,
+) -> Tensor | None:
+    """ẏ = Σ_k einsum with the tangent of operand k in its place."""
+    result: Tensor | None = None
+    for k, tangent in enumerate(tensors_t):
+        if tangent is None:
+            continue
+        operands = [*tensors_p[:k], tangent, *tensors_p[k + 1 :]]
+        term = ops.einsum(equation, operands, path=path)
+        result = term if result is None else result + term
+    return result

@@ -1,0 +1,194 @@
+"""Derivatives of elementwise operators that are too long for a row.
+
+Each is written so that it can be differentiated again at the points where the operator is not
+smooth: what is divided by or taken the logarithm of is replaced *before* the operation
+(`masked_fill` on the argument), so that neither the value nor its derivative is 0 * infinity.
+"""
+
+from __future__ import annotations
+
+import cmath
+import math
+from typing import Any
+
+from adjoint import ops
+
+Tensor = Any
+Scalar = bool | int | float | complex
+
+INFINITY = math.inf
+LOG_2 = 0.6931471805599453
+
+
+# --- powers ------------------------------------------------------------------------------------
+
+
+def pow_slope(self: Tensor, exponent: Tensor) -> Tensor:
+    """∂(xʸ)/∂x = y xʸ⁻¹, and 0 at x = 0, y = 0 where xʸ⁻¹ is infinite.
+
+    Elsewhere y = 0 is not special: 0 · x⁻¹ is 0, and keeps the mixed derivative ∂²/∂x∂y = x⁻¹.
+    """
+    corner = (self == 0) & (exponent == 0)
+    base = self.masked_fill(corner, 1)
+    return (exponent * base ** (exponent - 1)).masked_fill(corner, 0)
+
+
+def pow_log(self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
+    """∂(xʸ)/∂y = xʸ log x, which tends to 0 at x = 0 for y > 0; at y = 0 it is taken as 0."""
+    order = exponent.real if exponent.is_complex() else exponent
+    vanishing = (self == 0) & (order >= 0)
+    logarithm = self.masked_fill(vanishing, 1).log()
+    return (result * logarithm).masked_fill(vanishing, 0)
+
+
+def pow_jvp(
+    self_p: Tensor, self_t: Tensor, exponent_p: Tensor, exponent_t: Tensor, result: Tensor
+) -> Tensor:
+    """y xʸ⁻¹ ẋ + xʸ log x ẏ; where ẏ = 0 the logarithm of a negative base does not count."""
+    along_exponent = exponent_t * pow_log(self_p, exponent_p, result)
+    idle = (exponent_t == 0) & ~along_exponent.isfinite()
+    return self_t * pow_slope(self_p, exponent_p) + along_exponent.masked_fill(idle, 0)
+
+
+def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Tensor:
+    """∂(aʸ)/∂y = aʸ log a; for a = 0 it is 0 where y ≥ 0. A negative a has no real derivative."""
+    if self == 0:
+        order = exponent.real if exponent.is_complex() else exponent
+        return (result * -INFINITY).masked_fill(order >= 0, 0)
+    if isinstance(self, complex) or exponent.is_complex():
+        return result * cmath.log(self)
+    return result * (math.log(self) if self > 0 else math.nan)
+
+
+# --- lengths and angles ------------------------------------------------------------------------
+
+
+def finite_length(length: Tensor) -> Tensor:
+    """The length to divide by: infinity for 0, so that the quotient and its derivative are 0."""
+    return length.masked_fill(length == 0, INFINITY)
+
+
+def hypot_jvp(
+    self_p: Tensor, self_t: Tensor, other_p: Tensor, other_t: Tensor, result: Tensor
+) -> Tensor:
+    """(x ẋ + y ẏ) / r, and 0 at the origin."""
+    length = finite_length(result)
+    return self_p / length * self_t + other_p / length * other_t
+
+
+def atan2_gradient(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
+    """(∂/∂y, ∂/∂x) atan2(y, x) = (x, -y) / r², and 0 at the origin.
+
+    Divided by r twice: r² would overflow or underflow long before r does.
+    """
+    length = finite_length(self.hypot(other))
+    return other / length / length, -self / length / length
+
+
+def atan2_vjp(
+    grad: Tensor, self: Tensor, other: Tensor, grad_input_mask: tuple[bool, ...]
+) -> tuple[Tensor, Tensor]:
+    """Both gradients share the length."""
+    slopes = atan2_gradient(self, other)
+    return tuple(grad * s if wanted else None for s, wanted in zip(slopes, grad_input_mask))
+
+
+def atan2_jvp(self_p: Tensor, self_t: Tensor, other_p: Tensor, other_t: Tensor) -> Tensor:
+    """(x ẏ - y ẋ) / r²."""
+    along_self, along_other = atan2_gradient(self_p, other_p)
+    return self_t * along_self + other_t * along_other
+
+
+def abs_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:
+    """Re(conj(sgn z) ż)."""
+    if self_p.is_complex():
+        return (self_p.sgn().conj() * self_t).real
+    return self_p.sgn() * self_t
+
+
+def sgn_derivative(direction: Tensor, self: Tensor, result: Tensor) -> Tensor:
+    """(v - s Re(conj(s) v)) / |z| with s = z/|z|: the part of v across z. Its own adjoint.
+
+    0 for reals, and 0 at z = 0.
+    """
+    if not self.is_complex():
+        return ops.zeros_like(direction)
+    across = direction - result * (result.conj() * direction).real
+    return across / finite_length(self.abs())
+
+
+def angle_vjp(grad: Tensor, self: Tensor) -> Tensor:
+    """i z / |z|² = i sgn(z) / |z|, and 0 at z = 0; the angle of reals does not change."""
+    if not self.is_complex():
+        return ops.zeros_like(grad)
+    return grad * 1j * (self.sgn() / finite_length(self.abs()))
+
+
+def angle_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:
+    """Im(ż / z), and 0 at z = 0."""
+    if not self_p.is_complex():
+        return ops.zeros_like(self_t)
+    return (self_t * (self_p.sgn() / finite_length(self_p.abs())).conj()).imag
+
+
+# --- choices -----------------------------------------------------------------------------------
+
+
+def share(self: Tensor, other: Tensor) -> Tensor:
+    """eᵃ / (eᵃ + eᵇ) = sigmoid(a - b), and 1/2 where a and b are the same infinity."""
+    same_infinity = (self == other) & self.isinf()
+    return (self - other).masked_fill(same_infinity, 0).sigmoid()
+
+
+def share2(self: Tensor, other: Tensor) -> Tensor:
+    """2ᵃ / (2ᵃ + 2ᵇ)."""
+    return share(self * LOG_2, other * LOG_2)
+
+
+def winner_jvp(
+    self_t: Tensor, other_t: Tensor, tie: Tensor, self_loses: Tensor, other_loses: Tensor
+) -> Tensor:
+    """The tangent of the side that won, the mean at a tie."""
+    total = self_t.masked_fill(self_loses, 0) + other_t.masked_fill(other_loses, 0)
+    return ops.where(tie, total / 2, total)
+
+
+def clamp_inside(self: Tensor, low: Any, high: Any) -> Tensor:
+    """Whether the limits leave an element as it is; the limits themselves count, NaN does not."""
+    if low is None:
+        return self <= high
+    if high is None:
+        return self >= low
+    return (self >= low) & (self <= high)
+
+
+def clamp_at_min(self: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
+    """Whether the result is the lower limit; where low > high it is the upper one."""
+    return self < low if high is None else (self < low) & (low <= high)
+
+
+def clamp_at_max(self: Tensor, low: Tensor | None, high: Tensor) -> Tensor:
+    """Whether the result is the upper limit."""
+    return self > high if low is None else (self > high) | (low > high)
+
+
+def clamp_jvp(
+    self_p: Tensor, self_t: Tensor, min_p: Any, min_t: Any, max_p: Any, max_t: Any
+) -> Tensor:
+    """The tangent of whichever of the three the result is."""
+    result = self_t.masked_fill(~clamp_inside(self_p, min_p, max_p), 0)
+    if min_t is not None:
+        result = result + min_t.masked_fill(~clamp_at_min(self_p, min_p, max_p), 0)
+    if max_t is not None:
+        result = result + max_t.masked_fill(~clamp_at_max(self_p, min_p, max_p), 0)
+    return result
+
+
+def fmax_self(self: Tensor, other: Tensor) -> Tensor:
+    """Whether fmax takes `self`: the larger, the first at a tie, the one that is a number."""
+    return (self >= other) | other.isnan()
+
+
+def fmin_self(self: Tensor, other: Tensor) -> Tensor:
+    """Whether fmin takes `self`."""
+    return (self <= other) | other.isnan()

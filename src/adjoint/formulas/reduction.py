@@ -1,0 +1,257 @@
+"""Derivatives of reductions that do not fit a line of the table.
+
+All of them can be differentiated again at the points where care is needed: products with zeros,
+norms and standard deviations at zero, extrema with ties. `_unreduce` is the transpose of a
+sum: it puts reduced dimensions back and repeats what was left.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from adjoint import ops
+from adjoint.core.shapes import Shape, wrap_dims
+
+Tensor = Any
+Dims = Shape | None
+
+
+# products ----------------------------------------------------------------------------------------
+
+
+def other_factors(self: Tensor, dim: int) -> Tensor:
+    """∏_{j≠i} x[j] along `dim`: what comes before i times what comes after, exact with zeros.
+
+    Dividing the product by x[i] would be shorter, and wrong as soon as an x[i] is 0.
+    """
+    if self.ndim == 0 or self.shape[dim] < 2:
+        return ops.ones_like(self)
+    length = self.shape[dim]
+    one = ops.ones_like(self.narrow(dim, 0, 1))
+    before = ops.cat([one, self.narrow(dim, 0, length - 1)], dim).cumprod(dim)
+    after = ops.cat([one, self.narrow(dim, 1, length - 1).flip(dim)], dim).cumprod(dim).flip(dim)
+    return before * after
+
+
+def prod_vjp(grad: Tensor, self: Tensor) -> Tensor:
+    """x̄[i] = ȳ ∏_{j≠i} x[j], over all elements."""
+    others = other_factors(self.to(grad.dtype).reshape(-1), 0)
+    return grad * others.conj().reshape(self.shape)
+
+
+def prod_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
+    """ẏ = Σ_i ẋ[i] ∏_{j≠i} x[j], over all elements."""
+    others = other_factors(self_p.to(result.dtype).reshape(-1), 0)
+    return (self_t.to(result.dtype).reshape(-1) * others).sum()
+
+
+def prod_dim_vjp(grad: Tensor, self: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """x̄[i] = ȳ ∏_{j≠i} x[j] along `dim`."""
+    others = other_factors(self.to(grad.dtype), dim)
+    return ops._unreduce(grad, (dim,), self.shape, keepdim) * others.conj()
+
+
+def prod_dim_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int, keepdim: bool) -> Tensor:
+    """ẏ = Σ_i ẋ[i] ∏_{j≠i} x[j] along `dim`."""
+    others = other_factors(self_p.to(result.dtype), dim)
+    return (self_t.to(result.dtype) * others).sum((dim,), keepdim)
+
+
+# selections ------------------------------------------------------------------------------------
+
+
+def select_at(self: Tensor, dim: int, indices: Tensor, keepdim: bool) -> Tensor:
+    """The elements of `self` at `indices` along `dim`."""
+    if self.ndim == 0:
+        return self
+    if keepdim:
+        return self.gather(dim, indices)
+    return self.gather(dim, indices.unsqueeze(dim)).squeeze(dim)
+
+
+# norms -------------------------------------------------------------------------------------------
+
+
+def quotient(grad: Tensor, result: Tensor) -> Tensor:
+    """ȳ / y, and 0 where y = 0: the subgradient of norms and standard deviations at their kink."""
+    kink = result == 0
+    return (grad / result.masked_fill(kink, 1)).masked_fill(kink, 0)
+
+
+def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool) -> Tensor:
+    """∂‖x‖ₚ/∂x = sgn(x) (|x| / ‖x‖)ᵖ⁻¹, 0 where x = 0 (p ≠ 2).
+
+    For p = ±inf it is sgn(x) shared evenly by the elements that attain the extremum.
+    """
+    if p == 0:
+        return ops.zeros_like(self)
+    if p == 1:
+        return self.sgn()
+    if math.isinf(p):
+        return self.sgn() * ops._tie_weights(self.abs(), result, dim, keepdim)
+    norm = ops._unreduce(result, dim, self.shape, keepdim)
+    kink = (self == 0) | (norm == 0)
+    norm = norm.masked_fill(norm == 0, 1)
+    ratio = self.abs().masked_fill(kink, 1) / norm
+    # x |x|ᵖ⁻² instead of sgn(x) |x|ᵖ⁻¹: the same, and complex x needs no derivative of sgn
+    return (self * ratio ** (p - 2) / norm).masked_fill(kink, 0)
+
+
+def vector_norm_vjp(
+    grad: Tensor, self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool
+) -> Tensor:
+    """x̄ = ȳ ∂‖x‖/∂x; for p = 2 that is x ȳ/‖x‖."""
+    if p == 2:
+        return self * ops._unreduce(quotient(grad, result), dim, self.shape, keepdim)
+    direction = norm_direction(self, result, p, dim, keepdim)
+    return ops._unreduce(grad, dim, self.shape, keepdim) * direction
+
+
+def vector_norm_jvp(
+    self_p: Tensor, self_t: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool
+) -> Tensor:
+    """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ; for p = 2 that is Re⟨x, ẋ⟩/‖x‖."""
+    if p == 2:
+        return quotient(_inner(self_p, self_t, dim, keepdim), result)
+    return _inner(norm_direction(self_p, result, p, dim, keepdim), self_t, dim, keepdim)
+
+
+def _inner(a: Tensor, b: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """Re Σ conj(a) b over `dim`."""
+    products = (a.conj() * b).real if a.is_complex() else a * b
+    return products.sum(dim, keepdim)
+
+
+# variances -----------------------------------------------------------------------------------
+
+
+def _spread(shape: Shape, dim: Dims, correction: float | None) -> float:
+    """1 / (n - correction), where nothing is left infinite, as in the variance itself."""
+    count = math.prod(shape[d] for d in wrap_dims("var", dim, len(shape)))
+    degrees = count - (1 if correction is None else correction)
+    return 1 / degrees if degrees > 0 else math.inf
+
+
+def var_vjp(
+    grad: Tensor, self: Tensor, dim: Dims, correction: float | None, keepdim: bool
+) -> Tensor:
+    """x̄ = 2 ȳ (x - mean) / (n - correction)."""
+    scaled = grad * (2 * _spread(self.shape, dim, correction))
+    centred = self - self.mean(dim, True)
+    return centred * ops._unreduce(scaled, dim, self.shape, keepdim)
+
+
+def var_jvp(
+    self_p: Tensor, self_t: Tensor, dim: Dims, correction: float | None, keepdim: bool
+) -> Tensor:
+    """ẏ = 2 Re⟨x - mean, ẋ⟩ / (n - correction)."""
+    centred = self_p - self_p.mean(dim, True)
+    return _inner(centred, self_t, dim, keepdim) * (2 * _spread(self_p.shape, dim, correction))
+
+
+def std_vjp(
+    grad: Tensor, self: Tensor, result: Tensor, dim: Dims, correction: float | None, keepdim: bool
+) -> Tensor:
+    """x̄ = ȳ/σ (x - mean) / (n - correction), 0 where σ = 0."""
+    scaled = quotient(grad, result) * _spread(self.shape, dim, correction)
+    centred = self - self.mean(dim, True)
+    return centred * ops._unreduce(scaled, dim, self.shape, keepdim)
+
+
+def std_jvp(
+    self_p: Tensor, self_t: Tensor, result: Tensor, dim: Dims, correction: float | None,
+    keepdim: bool,
+) -> Tensor:  # fmt: skip
+    """σ̇ = Re⟨x - mean, ẋ⟩ / (σ (n - correction)), 0 where σ = 0."""
+    centred = self_p - self_p.mean(dim, True)
+    along = _inner(centred, self_t, dim, keepdim) * _spread(self_p.shape, dim, correction)
+    return quotient(along, result)
+
+
+# segments ----------------------------------------------------------------------------------------
+
+
+def segment_reduce_vjp(
+    grad: Tensor, data: Tensor, result: Tensor, reduce: str, lengths: Tensor | None,
+    offsets: Tensor | None, axis: int, initial: float | None,
+) -> Tensor:  # fmt: skip
+    """x̄[i] = w[i] ȳ[segment of i], with the weights w of `_Segments`; 0 outside all segments."""
+    pieces = _Segments(data, result, lengths, offsets, axis)
+    spread = pieces.spread(grad.reshape(pieces.result_shape))
+    return (pieces.weights(reduce, initial) * spread).reshape(data.shape)
+
+
+def segment_reduce_jvp(
+    data_p: Tensor, data_t: Tensor, result: Tensor, reduce: str, lengths: Tensor | None,
+    offsets: Tensor | None, axis: int, initial: float | None,
+) -> Tensor:  # fmt: skip
+    """ẏ[s] = Σ w[i] ẋ[i] over the elements of segment s."""
+    weights = _Segments(data_p, result, lengths, offsets, axis).weights(reduce, initial)
+    terms = weights.reshape(data_p.shape) * data_t
+    return ops.segment_reduce(
+        terms, "sum", lengths=lengths, offsets=offsets, axis=axis, unsafe=True
+    )
+
+
+class _Segments:
+    """Data and results as matrices, one row for each index up to `axis`, and who belongs where."""
+
+    def __init__(
+        self, data: Tensor, result: Tensor, lengths: Tensor | None, offsets: Tensor | None,
+        axis: int,
+    ) -> None:  # fmt: skip
+        ids = ops._segment_ids(lengths, offsets, axis, data.shape)
+        after = axis % data.ndim + 1
+        inner = math.prod(data.shape[after:])
+        self.data = data.reshape((math.prod(data.shape[:after]), inner))
+        self.result_shape = (math.prod(result.shape[:after]), inner)
+        self.result = result.reshape(self.result_shape)
+        self.covered = (ids >= 0).unsqueeze(1)  # whether a row is in any segment
+        self.ids = ids.clamp(min=0)
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Each segment's value to its rows; zero to the others."""
+        if self.result_shape[0] == 0:
+            return ops.zeros_like(self.data)
+        return values.index_select(0, self.ids).masked_fill(~self.covered, 0)
+
+    def gather(self, values: Tensor) -> Tensor:
+        """The sum of each segment's rows."""
+        zeros = ops.zeros(self.result_shape, dtype=values.dtype)
+        if self.result_shape[0] == 0:
+            return zeros
+        return zeros.index_add(0, self.ids, values.masked_fill(~self.covered, 0))
+
+    def weights(self, reduce: str, initial: float | None) -> Tensor:
+        """∂y[segment of i]/∂x[i].
+
+        sum: 1; mean: 1/n; prod: the initial value times the other factors of the segment; max and
+        min: shared evenly by the elements that attain the extremum (none do if `initial` does).
+        """
+        if reduce == "prod":
+            return self._other_factors() * (1 if initial is None else initial)
+        chosen = ops.ones_like(self.data)
+        if reduce in ("max", "min"):
+            at_extremum = (self.data == self.spread(self.result)) | self.data.isnan()
+            chosen = at_extremum.to(self.data.dtype)
+        if reduce == "sum":
+            return chosen
+        count = self.gather(chosen)
+        return chosen / self.spread(count.masked_fill(count == 0, 1)).masked_fill(~self.covered, 1)
+
+    def _other_factors(self) -> Tensor:
+        """The product of the rest of the segment: recurrences that start anew at its ends."""
+        rows = self.data.shape[0]
+        if rows == 0:
+            return self.data
+        ids = self.ids.masked_fill(~self.covered.squeeze(1), -1)
+        same = (ids.narrow(0, 1, rows - 1) == ids.narrow(0, 0, rows - 1)).to(self.data.dtype)
+        same = same.unsqueeze(1).expand((rows - 1, self.data.shape[1]))
+        edge = ops.zeros_like(self.data.narrow(0, 0, 1))
+        goes_on, comes_back = ops.cat([edge, same], 0), ops.cat([same, edge], 0)
+        left = ops.cat([edge, self.data.narrow(0, 0, rows - 1)], 0) * goes_on
+        right = ops.cat([self.data.narrow(0, 1, rows - 1), edge], 0) * comes_back
+        before = ops._linear_recurrence(left, 1 - goes_on, 0, False)
+        after = ops._linear_recurrence(right, 1 - comes_back, 0, True)
+        return before * after

@@ -1,0 +1,89 @@
+"""Derivatives of the shape family that do not fit a line of the table.
+
+All of them transpose linear maps that move values, so of the primal only its shape is needed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint import ops
+from adjoint.core import layout
+from adjoint.core.shapes import Shape
+
+Tensor = Any
+
+
+def cat_vjp(grad: Tensor, shapes: Sequence[Shape], dim: int) -> list[Tensor]:
+    """Each tensor's part of the gradient; a skipped `(0,)` tensor gets its zero elements."""
+    _, dim = layout.cat_shape("cat", shapes, dim)
+    skips = grad.ndim > 1
+    result, start = [], 0
+    for shape in shapes:
+        if skips and shape == layout.LEGACY_EMPTY:
+            result.append(ops.zeros(shape, dtype=grad.dtype))
+            continue
+        result.append(grad.narrow(dim, start, shape[dim]))
+        start += shape[dim]
+    return result
+
+
+def block_diag_vjp(grad: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
+    """Each tensor's block of the gradient."""
+    _, blocks = layout.block_diag_shape("block_diag", shapes)
+    result, row, column = [], 0, 0
+    for shape, (rows, columns) in zip(shapes, blocks, strict=True):
+        block = grad.narrow(0, row, rows).narrow(1, column, columns)
+        result.append(block.reshape(shape))
+        row, column = row + rows, column + columns
+    return result
+
+
+def split_vjp(grads: Sequence[Tensor | None], shape: Shape, sizes: Shape, dim: int) -> Tensor:
+    """Join the pieces' gradients; a piece without one gets zeros."""
+    present = next(g for g in grads if g is not None)
+    dim = dim % len(shape)
+    pieces = [
+        ops.zeros((*shape[:dim], size, *shape[dim + 1 :]), dtype=present.dtype) if g is None else g
+        for g, size in zip(grads, sizes, strict=True)
+    ]
+    return ops.cat(pieces, dim)
+
+
+def equal_split_vjp(grads: Sequence[Tensor | None], shape: Shape, size: int, dim: int) -> Tensor:
+    """As `split_vjp`, for pieces of one size."""
+    return split_vjp(grads, shape, layout.split_sizes("split", shape[dim], size), dim)
+
+
+def unbind_vjp(grads: Sequence[Tensor | None], dim: int) -> Tensor:
+    """Stack the slices' gradients; a slice without one gets zeros."""
+    present = next(g for g in grads if g is not None)
+    if any(g is None for g in grads):
+        zeros = ops.zeros(present.shape, dtype=present.dtype)
+        grads = [zeros if g is None else g for g in grads]
+    return ops.stack(grads, dim)
+
+
+def permute_vjp(grad: Tensor, dims: Shape) -> Tensor:
+    """The inverse permutation."""
+    return grad.permute(layout.inverse(dims))
+
+
+def repeat_vjp(grad: Tensor, shape: Shape, repeats: Shape) -> Tensor:
+    """Sum over the copies: view as (r0, s0, r1, s1, …) and sum over each r."""
+    if not repeats:
+        return grad
+    padded, _ = layout.repeated("repeat", shape, repeats)
+    both = tuple(itertools.chain.from_iterable(zip(repeats, padded, strict=True)))
+    return grad.reshape(both).sum(tuple(range(0, len(both), 2))).reshape(shape)
+
+
+def combinations_vjp(grad: Tensor, shape: Shape, r: int, with_replacement: bool) -> Tensor:
+    """Add each entry to the element it came from; combinations of the positions say which."""
+    zeros = ops.zeros(shape, dtype=grad.dtype)
+    if r == 0:
+        return zeros
+    index = ops.combinations(ops.arange(shape[0]), r, with_replacement)
+    return zeros.index_add(0, index.reshape((-1,)), grad.reshape((-1,)))

@@ -1,0 +1,200 @@
+"""A list of index arrays, one per dimension or None: index, index_put, take, put.
+
+Masks become integer indices first. Indices of neighbouring dimensions are one index into these
+dimensions flattened, which NumPy handles fastest and in a fixed order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import DimensionError, ShapeError
+from adjoint.core.indexing import (
+    Layout,
+    check_index_dtypes,
+    check_integers,
+    check_mask_shape,
+    check_same_dtype,
+    check_values,
+    is_mask,
+    layout,
+)
+from adjoint.kernels.indexing.accumulate import (
+    add_rows,
+    last_of_each,
+    narrowed,
+    wide,
+    wide_dtype,
+    wrapped,
+)
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Ints = tuple[int, ...]
+Indices = Sequence[Array | None]
+
+
+def _integers(what: str, shape: Ints, indices: Indices) -> list[Array | None]:
+    """Return the indices as int64 arrays within bounds, masks as the places where they are True."""
+    if all(index is None for index in indices):
+        raise DimensionError(f"{what}: at least one index must be given.")
+    check_index_dtypes(what, indices)
+    result: list[Array | None] = []
+    for index in indices:
+        dim = len(result)
+        if index is None:
+            result.append(None)
+        elif is_mask(index):
+            check_mask_shape(what, index, shape, dim)
+            result.extend(index.nonzero())
+        elif dim < len(shape):
+            result.append(wrapped(what, index, shape[dim], dim))
+        else:
+            result.append(index)  # one too many: `layout` says so
+    return result
+
+
+def _plan(what: str, shape: Ints, indices: Indices) -> tuple[Layout, Array]:
+    """Return the layout of the result, and one index into the indexed dimensions flattened."""
+    integers = _integers(what, shape, indices)
+    lay = layout(what, shape, integers)
+    flat: Any = integers[lay.dims[0]]
+    for dim in lay.dims[1:]:
+        flat = flat * shape[dim] + integers[dim]
+    if flat.shape != lay.common:
+        flat = np.broadcast_to(flat, lay.common)
+    return lay, flat
+
+
+def _adjacent(lay: Layout) -> bool:
+    return lay.dims[-1] - lay.dims[0] == len(lay.dims) - 1
+
+
+def _split(shape: Ints, lay: Layout) -> Ints:
+    """Return the sizes before, of, and after the indexed dimensions, which are neighbours."""
+    first, last = lay.dims[0], lay.dims[-1] + 1
+    return math.prod(shape[:first]), math.prod(shape[first:last]), math.prod(shape[last:])
+
+
+def index(self: Array, indices: Indices) -> Array:
+    """Return self[indices] as NumPy and PyTorch mean it; None is a whole slice."""
+    if len(indices) == 1 and self.ndim:
+        only = indices[0]
+        if only is not None and only.dtype == np.bool_ and only.shape == self.shape:
+            return self[only]
+    lay, flat = _plan("index", self.shape, indices)
+    if len(lay.dims) == 1:
+        return np.asarray(self.take(flat, axis=lay.dims[0]))
+    if not _adjacent(lay):
+        front = (*lay.dims, *(d for d in range(self.ndim) if d not in lay.dims))
+        rows = self.transpose(front).reshape(-1, *lay.rest)
+        return np.asarray(rows.take(flat, axis=0))
+    return self.reshape(_split(self.shape, lay)).take(flat, axis=1).reshape(lay.shape)
+
+
+def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) -> Array:
+    """Return a copy of `self` with `values` written or added at `indices`; the last write wins."""
+    check_same_dtype("index_put", self, values, "values")
+    if not accumulate:
+        result = self.copy()
+        only = indices[0] if len(indices) == 1 else None
+        if only is not None and only.dtype == np.bool_ and only.shape == self.shape and self.ndim:
+            _put_mask(result, only, values)
+        else:
+            _put(result, indices, values, False)
+        return result
+    total = wide(self)
+    _put(total, indices, values, True)
+    return narrowed(total, self.dtype)
+
+
+def _put_mask(result: Array, mask: Array, values: Array) -> None:
+    if values.ndim == 0:
+        np.copyto(result, values, where=mask)
+        return
+    check_values("index_put", values, (int(np.count_nonzero(mask)),))
+    result[mask] = values
+
+
+def _put(result: Array, indices: Indices, values: Array, accumulate: bool) -> None:
+    """Write into `result`, which is C-ordered and ours."""
+    lay, flat = _plan("index_put", result.shape, indices)
+    check_values("index_put", values, lay.shape)
+    if 0 in lay.shape:
+        return
+    rows, width = _rows(result.shape, lay, flat)
+    numbers = np.broadcast_to(values, lay.shape).reshape(rows.size, width)
+    matrix = result.reshape(-1, width)
+    if accumulate:
+        with np.errstate(all="ignore"):
+            add_rows(matrix, rows, numbers)
+    else:
+        matrix[rows] = numbers
+
+
+def _rows(shape: Ints, lay: Layout, flat: Array) -> tuple[Array, int]:
+    """See the array as a matrix: return the rows that the result comes from, and their width."""
+    if _adjacent(lay):
+        outer, size, inner = _split(shape, lay)
+        if outer == 1:
+            return flat.reshape(-1), inner
+        return (np.arange(outer)[:, None] * size + flat.reshape(-1)).reshape(-1), inner
+    # The places of the elements one by one: of the indexed part, then of the rest.
+    every = np.arange(math.prod(shape)).reshape(shape)
+    front = (*lay.dims, *(d for d in range(len(shape)) if d not in lay.dims))
+    rows = every.transpose(front).reshape(-1, math.prod(lay.rest))
+    return rows[flat.reshape(-1)].reshape(-1), 1
+
+
+def index_backward(grad: Array, sizes: Ints, indices: Indices) -> Array:
+    """Return zeros of `sizes` to which `grad` is added at `indices`."""
+    only = indices[0] if len(indices) == 1 else None
+    if only is not None and only.dtype == np.bool_ and only.shape == sizes and sizes:
+        result = np.zeros(sizes, grad.dtype)  # a mask takes nothing twice
+        result[only] = grad
+        return result
+    total = np.zeros(sizes, wide_dtype(grad.dtype))
+    _put(total, indices, grad, True)
+    return narrowed(total, grad.dtype)
+
+
+def index_winners(indices: Indices, sizes: Ints) -> Array:
+    """Return which writes at `indices` remain: bool, of the indexed shape with slices of size 1.
+
+    Whole slices never meet, so one answer per element of the broadcast indices is enough.
+    """
+    lay, flat = _plan("index_put", sizes, indices)
+    shape = (*(1 for _ in lay.rest[: lay.place]), *lay.common, *(1 for _ in lay.rest[lay.place :]))
+    return last_of_each(flat.reshape(-1)).reshape(shape)
+
+
+def take(self: Array, index: Array) -> Array:
+    """Return the elements of the flattened `self` at `index`."""
+    check_integers("take", index)
+    places = wrapped("take", index, self.size, None)
+    if self.flags.c_contiguous:
+        return np.asarray(self.reshape(-1).take(places))
+    return np.array(self[np.unravel_index(places, self.shape)])
+
+
+def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
+    """Return a copy of `self`, flattened meanwhile, with `source` written (or added) at `index`."""
+    check_integers("put", index)
+    check_same_dtype("put", self, source, "source")
+    if index.size != source.size:
+        raise ShapeError(
+            f"put: index and source must have the same number of elements, "
+            f"got {index.size} and {source.size}."
+        )
+    places = wrapped("put", index, self.size, None).reshape(-1)
+    if not accumulate:
+        result = self.copy()
+        result.reshape(-1)[places] = source.reshape(-1)
+        return result
+    total = wide(self)
+    with np.errstate(all="ignore"):
+        add_rows(total.reshape(-1, 1), places, source.reshape(-1, 1))
+    return narrowed(total, self.dtype)

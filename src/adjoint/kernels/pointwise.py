@@ -1,0 +1,378 @@
+"""Element-by-element kernels that are more than one NumPy function.
+
+Most rows of `table/pointwise.yaml` name a NumPy ufunc directly. What is here checks arguments NumPy
+would let pass, keeps integers integers, covers complex numbers where NumPy does not, or does
+several steps in float32 so that float16 and bfloat16 are rounded once, at the end. The dispatcher
+has promoted the arguments already, and it silences floating-point warnings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from scipy import special
+
+from adjoint.core import dtypes
+from adjoint.core.errors import DtypeError, ValueRangeError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Scalar = bool | int | float | complex
+
+LOG_2 = 0.6931471805599453
+EXPONENT_LIMIT = 5000  # beyond it 2**n is 0 or infinite in every dtype
+
+
+def in_float32(compute: Callable[..., Any], *operands: Any) -> Any:
+    """Return `compute(*operands)`; float16 and bfloat16 arrays go through float32."""
+    narrow = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype in dtypes.REDUCED]
+    if not narrow:
+        return compute(*operands)
+    return np.asarray(compute(*map(widen, operands))).astype(narrow[0])
+
+
+def widen(operand: Any) -> Any:
+    """Return float16 and bfloat16 as float32, everything else as it is."""
+    if hasattr(operand, "dtype") and operand.dtype in dtypes.REDUCED:
+        return operand.astype(np.float32)
+    return operand
+
+
+# --- sums and products -------------------------------------------------------------------------
+
+
+def check_alpha(name: str, dtype: np.dtype[Any], alpha: Scalar) -> None:
+    """Refuse a factor that the dtype of the result cannot hold."""
+    if dtype.kind in "iub" and isinstance(alpha, (float, complex)):
+        raise DtypeError(
+            f"{name}(alpha={alpha}): the tensors hold {dtypes.of(dtype)} and alpha must then be an "
+            "integer; convert a tensor to a floating point dtype first."
+        )
+
+
+def add(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
+    """self + alpha * other."""
+    check_alpha("add", np.result_type(self, other), alpha)
+    return in_float32(lambda a, b: np.add(a, np.multiply(b, alpha)), self, other)
+
+
+def sub(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
+    """self - alpha * other."""
+    check_alpha("sub", np.result_type(self, other), alpha)
+    return in_float32(lambda a, b: np.subtract(a, np.multiply(b, alpha)), self, other)
+
+
+def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array:
+    """self + value * tensor1 * tensor2."""
+    check_alpha("addcmul", self.dtype, value)
+    if value == 1:
+        return in_float32(lambda a, b, c: a + b * c, self, tensor1, tensor2)
+    return in_float32(lambda a, b, c: a + value * b * c, self, tensor1, tensor2)
+
+
+def addcdiv(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array:
+    """self + value * tensor1 / tensor2."""
+    if self.dtype.kind in "iub":
+        raise DtypeError(
+            f"addcdiv: got {dtypes.of(self.dtype)} tensors, and dividing integers would lose the "
+            "fraction; convert them to a floating point dtype first."
+        )
+    return in_float32(lambda a, b, c: a + value * b / c, self, tensor1, tensor2)
+
+
+def lerp(self: Array, end: Array, weight: Array | Scalar) -> Array:
+    """self + weight * (end - self), computed from the nearer end so that both ends are exact."""
+
+    def compute(a: Array, b: Array, w: Any) -> Array:
+        step = b - a
+        if isinstance(w, np.ndarray):
+            return np.where(np.abs(w) < 0.5, a + w * step, b - step * (1 - w))
+        return a + w * step if abs(w) < 0.5 else b - step * (1 - w)
+
+    return in_float32(compute, self, end, weight)
+
+
+# --- division ----------------------------------------------------------------------------------
+
+
+def check_divisor(name: str, self: Any, other: Any) -> None:
+    """Refuse integer division by zero; floating point division gives infinities."""
+    kinds = np.result_type(self, other).kind
+    if kinds in "iub" and not np.all(other):
+        raise ValueRangeError(
+            f"{name}: integer division by zero; use floating point tensors to get infinities."
+        )
+
+
+def floor_divide(self: Any, other: Any) -> Array:
+    """self / other, rounded towards minus infinity."""
+    check_divisor("floor_divide", self, other)
+    return in_float32(np.floor_divide, self, other)
+
+
+def trunc_divide(self: Any, other: Any) -> Array:
+    """self / other, rounded towards zero."""
+    check_divisor("div(rounding_mode='trunc')", self, other)
+    if np.result_type(self, other).kind in "iub":
+        # a - fmod(a, b) is a multiple of b, so flooring is exact.
+        return np.floor_divide(np.subtract(self, np.fmod(self, other)), other)
+    return in_float32(lambda a, b: np.trunc(np.divide(a, b)), self, other)
+
+
+def div_mode(self: Array, other: Array | Scalar, rounding_mode: str | None) -> Array:
+    """self / other, rounded as `rounding_mode` says."""
+    if rounding_mode is None:
+        if self.dtype.kind in "iub":
+            self = self.astype(dtypes.DEFAULT.dtype.np)
+            if isinstance(other, np.ndarray):
+                other = other.astype(self.dtype)
+        return in_float32(np.divide, self, other)
+    if rounding_mode == "floor":
+        return floor_divide(self, other)
+    if rounding_mode == "trunc":
+        return trunc_divide(self, other)
+    raise ValueRangeError(f"div(rounding_mode={rounding_mode!r}): use None, 'trunc' or 'floor'.")
+
+
+def remainder(self: Any, other: Any) -> Array:
+    """self - other * floor(self / other), which has the sign of `other`."""
+    check_divisor("remainder", self, other)
+    return in_float32(np.remainder, self, other)
+
+
+def fmod(self: Any, other: Any) -> Array:
+    """self - other * trunc(self / other), which has the sign of `self`."""
+    check_divisor("fmod", self, other)
+    return in_float32(np.fmod, self, other)
+
+
+# --- powers ------------------------------------------------------------------------------------
+
+
+def integer_power(base: Any, exponent: Array) -> Array:
+    """base ** exponent in integers; a negative exponent gives 0 except for the bases 1 and -1."""
+    power = np.power(base, np.maximum(exponent, 0))
+    if exponent.dtype.kind != "i" or exponent.size == 0 or exponent.min() >= 0:
+        return power
+    odd_or_even = np.where(np.bitwise_and(exponent, 1), base, np.multiply(base, base))
+    inverse = np.where(np.abs(base) == 1, odd_or_even, 0)
+    return np.where(exponent < 0, inverse, power).astype(power.dtype)
+
+
+def pow_tensor(self: Any, exponent: Array) -> Array:
+    """self ** exponent with a tensor as exponent; `self` may be a number."""
+    kind = exponent.dtype.kind
+    if kind == "b":
+        return np.logical_or(self, np.logical_not(exponent))
+    if kind in "iu":
+        return integer_power(self, exponent)
+    return in_float32(np.power, self, exponent)
+
+
+def pow_scalar(self: Array, exponent: Scalar) -> Array:
+    """self ** exponent with a number as exponent."""
+    kind = self.dtype.kind
+    if kind in "iu" and isinstance(exponent, int) and exponent < 0:
+        raise ValueRangeError(
+            f"pow({dtypes.of(self.dtype)} tensor, {exponent}): integers have no negative powers; "
+            "use a floating point tensor or float_power."
+        )
+    if kind == "b":
+        return np.logical_or(self, not exponent)
+    # The operator, not np.power: NumPy turns ** 2, ** 0.5 and ** -1 into cheap functions.
+    return in_float32(lambda base: base**exponent, self)
+
+
+def rsqrt(self: Array) -> Array:
+    """1 / sqrt(self)."""
+    return in_float32(lambda x: np.reciprocal(np.sqrt(x)), self)
+
+
+# --- exponentials and logarithms ---------------------------------------------------------------
+
+
+def sigmoid(self: Array) -> Array:
+    """1 / (1 + exp(-self))."""
+    return in_float32(complex_sigmoid if self.dtype.kind == "c" else real_sigmoid, self)
+
+
+def real_sigmoid(self: Array) -> Array:
+    """1 / (1 + exp(-x)): exp may overflow to infinity, whose reciprocal is the right 0."""
+    return np.reciprocal(1 + np.exp(-self))
+
+
+def complex_sigmoid(self: Array) -> Array:
+    """As for reals, with the half plane chosen so that exp does not overflow to infinity + NaN."""
+    right = self.real >= 0
+    small = np.exp(np.where(right, -self, self))
+    return np.where(right, 1, small) / (1 + small)
+
+
+def exp2(self: Array) -> Array:
+    """2 ** self; NumPy's has no complex loop."""
+    return np.exp(self * LOG_2) if self.dtype.kind == "c" else np.exp2(self)
+
+
+def log1p(self: Array) -> Array:
+    """log(1 + self); NumPy's complex loop loses small arguments, SciPy's does not."""
+    return special.log1p(self) if self.dtype.kind == "c" else np.log1p(self)
+
+
+def complex_logaddexp(self: Array, other: Array) -> Array:
+    """log(exp(a) + exp(b)) = m + log1p(exp(n - m)), m the one with the larger real part."""
+    first = self.real >= other.real
+    large, small = np.where(first, self, other), np.where(first, other, self)
+    infinite = np.isinf(large.real)  # both infinite (then n - m is NaN), or only the large one
+    total = large + special.log1p(np.exp(np.where(infinite, 0, small - large)))
+    both = infinite & (small.real == large.real)
+    return np.where(infinite, np.where(both, small, large), total)
+
+
+def logaddexp(self: Array, other: Array) -> Array:
+    """log(exp(self) + exp(other)), complex numbers included."""
+    if self.dtype.kind == "c":
+        return complex_logaddexp(self, other)
+    return in_float32(np.logaddexp, self, other)
+
+
+def logaddexp2(self: Array, other: Array) -> Array:
+    """log2(2**self + 2**other), complex numbers included."""
+    if self.dtype.kind == "c":
+        return complex_logaddexp(self * LOG_2, other * LOG_2) / LOG_2
+    return in_float32(np.logaddexp2, self, other)
+
+
+def ldexp(self: Array, other: Array) -> Array:
+    """self * 2**other without overflow on the way: the whole part of `other` moves the exponent."""
+    if self.dtype.kind == "c":
+        return self * exp2(other)
+    return in_float32(real_ldexp, self, other)
+
+
+def real_ldexp(self: Array, other: Array) -> Array:
+    whole = np.clip(np.floor(other), -EXPONENT_LIMIT, EXPONENT_LIMIT)
+    fraction = np.exp2(other - whole)  # in [1, 2), or NaN, or 0 and infinity beyond the limit
+    return np.ldexp(self * fraction, np.nan_to_num(whole).astype(np.int32))
+
+
+def frexp(self: Array) -> tuple[Array, Array]:
+    """Mantissa in [1/2, 1) and exponent: self = mantissa * 2**exponent."""
+    if self.dtype.kind in "iubc":
+        raise DtypeError(
+            f"frexp: got a {dtypes.of(self.dtype)} tensor; it needs a real floating point dtype."
+        )
+    mantissa, exponent = np.frexp(self)
+    return mantissa, exponent
+
+
+# --- rounding, sign and parts ------------------------------------------------------------------
+
+
+def round_to_integer(self: Array) -> Array:
+    """The nearest integer, halves to even; integers are unchanged and stay integers."""
+    return self.copy() if self.dtype.kind in "iub" else np.rint(self)
+
+
+def round_decimals(self: Array, decimals: int) -> Array:
+    """Round to `decimals` decimal places, halves to even."""
+    if decimals == 0 or self.dtype.kind in "iub":
+        return round_to_integer(self) if decimals == 0 else np.round(self, decimals)
+    scale = 10.0 ** abs(decimals)
+    if decimals > 0:
+        return in_float32(lambda x: np.rint(x * scale) / scale, self)
+    return in_float32(lambda x: np.rint(x / scale) * scale, self)
+
+
+def frac(self: Array) -> Array:
+    """The part after the point, with the sign of `self`."""
+    return self - np.trunc(self)
+
+
+def sign(self: Array) -> Array:
+    """The sign as -1, 0 or 1; booleans are their own sign."""
+    if self.dtype.kind == "c":
+        raise DtypeError("sign: complex numbers have no sign; use sgn, which is z / |z|.")
+    return sgn(self)
+
+
+def sgn(self: Array) -> Array:
+    """The sign, which is z / |z| for complex numbers."""
+    return self.copy() if self.dtype.kind == "b" else np.sign(self)
+
+
+def angle(self: Array) -> Array:
+    """The argument of complex numbers; 0 or pi for reals, NaN for NaN."""
+    if self.dtype.kind == "c":
+        return np.arctan2(self.imag, self.real)
+    turned = np.where(self < 0, np.array(np.pi, self.dtype), np.array(0, self.dtype))
+    return np.where(np.isnan(self), self, turned)
+
+
+def positive(self: Array) -> Array:
+    """The tensor itself, as a view."""
+    if self.dtype.kind == "b":
+        raise DtypeError(
+            "positive: the + operator does not take booleans; convert the tensor first."
+        )
+    return self.view()
+
+
+def heaviside(self: Array, values: Array) -> Array:
+    """0 for negative, 1 for positive elements, `values` at 0."""
+    if self.dtype.kind in "iub":
+        step = (self > 0).astype(self.dtype)
+        return np.where(self == 0, values, step)
+    return np.heaviside(self, values)
+
+
+def isreal(self: Array) -> Array:
+    """Whether the imaginary part is 0."""
+    return self.imag == 0 if self.dtype.kind == "c" else np.ones(self.shape, np.bool_)
+
+
+# --- limits ------------------------------------------------------------------------------------
+
+
+def clamp(self: Array, low: Any, high: Any) -> Array:
+    """min(max(self, low), high): `high` wins where low > high, and NaN is kept."""
+    if low is None and high is None:
+        raise ValueRangeError("clamp: at least one of min and max must be given.")
+    if low is not None:
+        self = np.maximum(self, low)
+    return self if high is None else np.minimum(self, high)
+
+
+def nan_to_num(self: Array, nan: float | None, posinf: float | None, neginf: float | None) -> Array:
+    """Replace NaN by 0 and infinities by the largest finite numbers, or by what was given."""
+    if self.dtype.kind in "iub":
+        return self.copy()
+    if self.dtype.kind == "c":
+        result = np.empty_like(self)
+        result.real = nan_to_num(self.real, nan, posinf, neginf)
+        result.imag = nan_to_num(self.imag, nan, posinf, neginf)
+        return result
+    limits = ml_dtypes.finfo(self.dtype)
+    result = np.array(self)
+    result[np.isnan(self)] = 0.0 if nan is None else nan
+    result[self == np.inf] = limits.max if posinf is None else posinf
+    result[self == -np.inf] = limits.min if neginf is None else neginf
+    return result
+
+
+def isclose(self: Array, other: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """|self - other| <= atol + rtol * |other|, or equal."""
+    if rtol < 0 or atol < 0:
+        raise ValueRangeError(f"isclose(rtol={rtol}, atol={atol}): tolerances cannot be negative.")
+
+    close = np.equal(self, other)
+    if self.dtype.kind not in "iub":
+        self, other = widen(self), widen(other)
+    elif rtol == 0 and atol == 0:
+        return close
+    else:
+        self, other = self.astype(np.float64), other.astype(np.float64)
+    gap = np.abs(self - other)
+    close = close | (np.isfinite(gap) & (gap <= atol + np.abs(rtol * other)))
+    return close | (np.isnan(self) & np.isnan(other)) if equal_nan else close

@@ -1,0 +1,400 @@
+"""Kernels that draw random numbers, each from the generator it is given or the default one.
+
+The samplers take `self` for its shape and dtype alone and return a new array; the dispatcher makes
+`normal_` from `normal` by writing it back. Float16 and bfloat16 are drawn in float32 and rounded,
+except for uniform numbers, which are drawn with as many bits as the dtype has, so that the upper
+end never occurs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes, factories
+from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType
+from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.generator import Generator, sampling
+from adjoint.core.shapes import Shape, show
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Draw = Callable[[np.random.Generator, Shape, np.dtype[Any]], Array]
+
+
+# --- uniform and normal numbers of any float or complex dtype ----------------------------------
+
+
+def _unit(numpy: np.random.Generator, size: Shape, dtype: DType) -> Array:
+    """Return numbers 0 ≤ u < 1."""
+    if dtype.is_complex:
+        return _pair(_unit, numpy, size, dtype)
+    if dtype.np in dtypes.REDUCED:
+        bits = factories.EXACT_UP_TO[dtype]
+        return (numpy.integers(bits, size=size).astype(np.float32) / bits).astype(dtype.np)
+    return np.asarray(numpy.random(size, dtype.np))
+
+
+def _gauss(numpy: np.random.Generator, size: Shape, dtype: DType) -> Array:
+    """Return standard normal numbers; complex ones have E|z|² = 1."""
+    if dtype.is_complex:
+        return _pair(_gauss, numpy, size, dtype) * math.sqrt(0.5)
+    if dtype.np in dtypes.REDUCED:
+        return np.asarray(numpy.standard_normal(size, np.float32)).astype(dtype.np)
+    return np.asarray(numpy.standard_normal(size, dtype.np))
+
+
+def _pair(draw: Any, numpy: np.random.Generator, size: Shape, dtype: DType) -> Array:
+    parts = draw(numpy, (*size, 2), dtype.to_real())
+    return parts.view(dtype.np)[..., 0]
+
+
+def _make(
+    what: str, draw: Any, size: Sequence[int], dtype: DType, generator: Generator | None
+) -> Array:
+    factories.require_float(what, dtype, complex_too=True)
+    size = factories.checked_size(what, size, dtype)
+    try:
+        with sampling(generator) as numpy:
+            return draw(numpy, size, dtype)
+    except MemoryError:
+        raise factories.out_of_memory(what, size, dtype) from None
+
+
+def rand(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
+    return rand_generator(size, None, dtype)
+
+
+def rand_generator(
+    size: Sequence[int], generator: Generator | None, dtype: DType | None, *_: Any
+) -> Array:
+    return _make("rand", _unit, size, factories.chosen(dtype, DEFAULT.dtype), generator)
+
+
+def randn(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
+    return randn_generator(size, None, dtype)
+
+
+def randn_generator(
+    size: Sequence[int], generator: Generator | None, dtype: DType | None, *_: Any
+) -> Array:
+    return _make("randn", _gauss, size, factories.chosen(dtype, DEFAULT.dtype), generator)
+
+
+def _dtype_of(self: Array, dtype: DType | None) -> DType:
+    return dtypes.of(self.dtype) if dtype is None else dtype
+
+
+def rand_like(self: Array, dtype: DType | None, *_: Any) -> Array:
+    return _make("rand_like", _unit, self.shape, _dtype_of(self, dtype), None)
+
+
+def rand_like_generator(
+    self: Array, generator: Generator | None, dtype: DType | None, *_: Any
+) -> Array:
+    return _make("rand_like", _unit, self.shape, _dtype_of(self, dtype), generator)
+
+
+def randn_like(self: Array, dtype: DType | None, *_: Any) -> Array:
+    return _make("randn_like", _gauss, self.shape, _dtype_of(self, dtype), None)
+
+
+def randn_like_generator(
+    self: Array, generator: Generator | None, dtype: DType | None, *_: Any
+) -> Array:
+    return _make("randn_like", _gauss, self.shape, _dtype_of(self, dtype), generator)
+
+
+# --- whole numbers ----------------------------------------------------------------------------
+
+
+def _whole(
+    what: str, low: int, high: int, size: Sequence[int], dtype: DType, generator: Generator | None
+) -> Array:
+    """Return whole numbers low ≤ n < high."""
+    factories.check_random_bounds(what, low, high, dtype)
+    size = factories.checked_size(what, size, dtype)
+    draws = dtype.np if dtype.category == INTEGER else np.dtype(np.int64)
+    with sampling(generator) as numpy:
+        return np.asarray(numpy.integers(low, high, size, draws)).astype(dtype.np, copy=False)
+
+
+def randint(high: int, size: Sequence[int], dtype: Any, *_: Any) -> Array:
+    return _whole("randint", 0, high, size, factories.chosen(dtype, dtypes.int64), None)
+
+
+def randint_generator(
+    high: int, size: Sequence[int], generator: Generator | None, dtype: Any, *_: Any
+) -> Array:
+    return _whole("randint", 0, high, size, factories.chosen(dtype, dtypes.int64), generator)
+
+
+def randint_low(low: int, high: int, size: Sequence[int], dtype: Any, *_: Any) -> Array:
+    return _whole("randint", low, high, size, factories.chosen(dtype, dtypes.int64), None)
+
+
+def randint_low_generator(
+    low: int, high: int, size: Sequence[int], generator: Generator | None, dtype: Any, *_: Any
+) -> Array:
+    return _whole("randint", low, high, size, factories.chosen(dtype, dtypes.int64), generator)
+
+
+def randint_like(self: Array, high: int, dtype: Any, *_: Any) -> Array:
+    return _whole("randint_like", 0, high, self.shape, _dtype_of(self, dtype), None)
+
+
+def randint_like_generator(
+    self: Array, high: int, generator: Generator | None, dtype: Any, *_: Any
+) -> Array:
+    return _whole("randint_like", 0, high, self.shape, _dtype_of(self, dtype), generator)
+
+
+def randint_like_low(self: Array, low: int, high: int, dtype: Any, *_: Any) -> Array:
+    return _whole("randint_like", low, high, self.shape, _dtype_of(self, dtype), None)
+
+
+def randint_like_low_generator(
+    self: Array, low: int, high: int, generator: Generator | None, dtype: Any, *_: Any
+) -> Array:
+    return _whole("randint_like", low, high, self.shape, _dtype_of(self, dtype), generator)
+
+
+def randint_like_tensor(self: Array, high: Array, dtype: Any, *_: Any) -> Array:
+    return randint_like(self, int(high.item()), dtype)
+
+
+def randint_like_tensor_generator(
+    self: Array, high: Array, generator: Generator | None, dtype: Any, *_: Any
+) -> Array:
+    return randint_like_generator(self, int(high.item()), generator, dtype)
+
+
+def randperm(n: int, dtype: Any, *_: Any) -> Array:
+    return randperm_generator(n, None, dtype)
+
+
+def randperm_generator(n: int, generator: Generator | None, dtype: Any, *_: Any) -> Array:
+    result = factories.chosen(dtype, dtypes.int64)
+    factories.checked_size("randperm", (n,), result)
+    if result.category == BOOL or result.is_complex:
+        raise DtypeError(f"randperm: needs an integer or floating point dtype, got {result}.")
+    largest = factories.EXACT_UP_TO.get(result) or factories.whole_limits(result)[1]
+    if n - 1 > largest:
+        raise ValueRangeError(f"randperm: numbers below {n} do not all fit {result}.")
+    with sampling(generator) as numpy:
+        return numpy.permutation(n).astype(result.np, copy=False)
+
+
+def random(self: Array, generator: Generator | None) -> Array:
+    dtype = dtypes.of(self.dtype)
+    if dtype.is_complex:
+        raise DtypeError(f"random_: draws real numbers, got {dtype}.")
+    exact = factories.EXACT_UP_TO.get(dtype)
+    high = exact if exact is not None else factories.whole_limits(dtype)[1]
+    return _whole("random_", 0, high + 1, self.shape, dtype, generator)
+
+
+def random_from(self: Array, low: int, high: int | None, generator: Generator | None) -> Array:
+    dtype = dtypes.of(self.dtype)
+    if high is None:
+        exact = factories.EXACT_UP_TO.get(dtype)
+        high = (exact if exact is not None else factories.whole_limits(dtype)[1]) + 1
+    return _whole("random_", low, high, self.shape, dtype, generator)
+
+
+def random_to(self: Array, high: int, generator: Generator | None) -> Array:
+    return _whole("random_", 0, high, self.shape, dtypes.of(self.dtype), generator)
+
+
+# --- continuous distributions ------------------------------------------------------------------
+
+
+def _draw(
+    what: str, self: Array, draw: Draw, generator: Generator | None, *, any_dtype: bool = False
+) -> Array:
+    """Return `draw(generator, shape, float dtype)` rounded to the dtype of `self`."""
+    dtype = dtypes.of(self.dtype)
+    if not any_dtype:
+        factories.require_float(what, dtype)
+    wide = np.dtype(np.float32) if dtype.np in dtypes.REDUCED else dtype.np
+    if not dtype.is_floating_point:
+        wide = np.dtype(np.float64)
+    with sampling(generator) as numpy, np.errstate(all="ignore"):
+        return np.asarray(draw(numpy, self.shape, wide)).astype(dtype.np, copy=False)
+
+
+def _require(what: str, holds: bool, demand: str) -> None:
+    if not holds:
+        raise ValueRangeError(f"{what}: {demand}.")
+
+
+def uniform(self: Array, low: float, high: float, generator: Generator | None) -> Array:
+    dtype = factories.require_float("uniform_", dtypes.of(self.dtype), complex_too=True)
+    largest = dtypes.finfo(dtype).max
+    for bound in (low, high):
+        _require("uniform_", abs(bound) <= largest, f"the bound {bound} does not fit {dtype}")
+    _require("uniform_", low <= high, f"from must not exceed to, got {low} and {high}")
+    _require("uniform_", high - low <= largest, f"the range from {low} to {high} is too wide")
+    with sampling(generator) as numpy:
+        unit = _unit(numpy, self.shape, dtype)
+    if dtype.np in dtypes.REDUCED:
+        unit = unit.astype(np.float32)
+    shift = complex(low, low) if dtype.is_complex else low
+    return (unit * (high - low) + shift).astype(dtype.np, copy=False)
+
+
+def normal(self: Array, mean: float, std: float, generator: Generator | None) -> Array:
+    return _gaussian("normal_", self.shape, dtypes.of(self.dtype), mean, std, generator)
+
+
+def normal_float_float(
+    mean: float,
+    std: float,
+    size: Sequence[int],
+    generator: Generator | None,
+    dtype: DType | None,
+    *_: Any,
+) -> Array:
+    result = factories.chosen(dtype, DEFAULT.dtype)
+    return _gaussian("normal", size, result, mean, std, generator)
+
+
+def _gaussian(
+    what: str,
+    size: Sequence[int],
+    dtype: DType,
+    mean: float,
+    std: float,
+    generator: Generator | None,
+) -> Array:
+    _require(what, std >= 0, f"the standard deviation must not be negative, got {std}")
+    unit = _make(what, _gauss, size, dtype, generator)
+    if dtype.np in dtypes.REDUCED:
+        unit = unit.astype(np.float32)
+    with np.errstate(all="ignore"):
+        return (unit * std + mean).astype(dtype.np, copy=False)
+
+
+def log_normal(self: Array, mean: float, std: float, generator: Generator | None) -> Array:
+    _require("log_normal_", std > 0, f"std must be positive, got {std}")
+
+    def draw(numpy: np.random.Generator, size: Shape, dtype: np.dtype[Any]) -> Array:
+        return np.exp(numpy.standard_normal(size, dtype) * std + mean)
+
+    return _draw("log_normal_", self, draw, generator)
+
+
+def exponential(self: Array, lambd: float, generator: Generator | None) -> Array:
+    _require("exponential_", lambd > 0, f"lambd must be positive, got {lambd}")
+
+    def draw(numpy: np.random.Generator, size: Shape, dtype: np.dtype[Any]) -> Array:
+        return numpy.standard_exponential(size, dtype) / lambd
+
+    return _draw("exponential_", self, draw, generator)
+
+
+def cauchy(self: Array, median: float, sigma: float, generator: Generator | None) -> Array:
+    _require("cauchy_", sigma > 0, f"sigma must be positive, got {sigma}")
+
+    def draw(numpy: np.random.Generator, size: Shape, dtype: np.dtype[Any]) -> Array:
+        angle = (numpy.random(size, np.float64) - 0.5) * math.pi
+        return median + sigma * np.tan(angle)
+
+    return _draw("cauchy_", self, draw, generator)
+
+
+# --- discrete distributions --------------------------------------------------------------------
+
+
+def geometric(self: Array, p: float, generator: Generator | None) -> Array:
+    _require("geometric_", 0 < p < 1, f"p must lie between 0 and 1, got {p}")
+    if self.dtype.kind == "c":
+        raise DtypeError(f"geometric_: draws real numbers, got {dtypes.of(self.dtype)}.")
+
+    def draw(numpy: np.random.Generator, size: Shape, dtype: np.dtype[Any]) -> Array:
+        return np.asarray(numpy.geometric(p, size))
+
+    return _draw("geometric_", self, draw, generator, any_dtype=True)
+
+
+def bernoulli(self: Array, generator: Generator | None) -> Array:
+    dtype = factories.require_float("bernoulli", dtypes.of(self.dtype))
+    return _coins("bernoulli", self, self.shape, dtype, generator)
+
+
+def bernoulli_p(self: Array, p: float, generator: Generator | None) -> Array:
+    dtype = dtypes.of(self.dtype)
+    if dtype.is_complex:
+        raise DtypeError(f"bernoulli: draws real numbers, got {dtype}.")
+    return _coins("bernoulli", np.asarray(p), self.shape, dtype, generator)
+
+
+def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> Array:
+    dtype = dtypes.of(self.dtype)
+    factories.require_float("bernoulli: p", dtypes.of(p.dtype))
+    if dtype.is_complex:
+        raise DtypeError(f"bernoulli: draws real numbers, got {dtype}.")
+    if p.ndim > self.ndim or any(m not in (1, n) for n, m in zip(self.shape[::-1], p.shape[::-1])):
+        raise ShapeError(
+            f"bernoulli: p of shape {show(p.shape)} does not broadcast to {show(self.shape)}."
+        )
+    return _coins("bernoulli", p, self.shape, dtype, generator)
+
+
+def _coins(what: str, p: Array, size: Shape, dtype: DType, generator: Generator | None) -> Array:
+    """Return 1 with probability p, else 0."""
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueRangeError(f"{what}: probabilities must lie between 0 and 1.")
+    with sampling(generator) as numpy:
+        return np.asarray(numpy.random(size) < p).astype(dtype.np, copy=False)
+
+
+def poisson(self: Array, generator: Generator | None) -> Array:
+    dtype = factories.require_float("poisson", dtypes.of(self.dtype))
+    rate = self.astype(np.float64)
+    # Beyond this NumPy's sampler refuses; the spread there is below a part in 10⁹ of the rate.
+    if not ((rate >= 0) & (rate < 9.2e18)).all():
+        raise ValueRangeError("poisson: rates must be at least 0 and less than 9.2e18.")
+    with sampling(generator) as numpy:
+        return np.asarray(numpy.poisson(rate)).astype(dtype.np)
+
+
+def multinomial(
+    self: Array, num_samples: int, replacement: bool, generator: Generator | None
+) -> Array:
+    factories.check_multinomial(self.shape, dtypes.of(self.dtype), num_samples, replacement)
+    p = self.astype(np.float64)
+    if not (np.isfinite(p) & (p >= 0)).all():
+        raise ValueRangeError("multinomial: probabilities must be finite and at least 0.")
+    if not (p.sum(-1) > 0).all():
+        raise ValueRangeError("multinomial: the probabilities of a row must not all be 0.")
+    with sampling(generator) as numpy:
+        if replacement:
+            return _with_replacement(numpy, p, num_samples)
+        return _without_replacement(numpy, p, num_samples)
+
+
+def _with_replacement(numpy: np.random.Generator, p: Array, count: int) -> Array:
+    """Invert the distribution function."""
+    rows = p.reshape(-1, p.shape[-1])
+    total = np.cumsum(rows, -1)
+    drawn = numpy.random((len(rows), count)) * total[:, -1:]
+    found = [np.searchsorted(t, u, side="right") for t, u in zip(total, drawn)]
+    # Rounding can put a number at the very end: the last category that can occur then.
+    last = p.shape[-1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)
+    flat = np.minimum(np.reshape(found, (len(rows), count)), last[:, None])
+    return flat.reshape(*p.shape[:-1], count).astype(np.int64)
+
+
+def _without_replacement(numpy: np.random.Generator, p: Array, count: int) -> Array:
+    """Race exponential clocks of rate p: the order in which they ring is a draw."""
+    if not ((p > 0).sum(-1) >= count).all():
+        raise ValueRangeError(
+            f"multinomial: a row has fewer than {count} categories of positive probability; "
+            "pass replacement=True."
+        )
+    with np.errstate(divide="ignore"):
+        rings = numpy.standard_exponential(p.shape) / p
+    return np.argsort(rings, -1)[..., :count].astype(np.int64)

@@ -1,0 +1,81 @@
+"""Kernels of the family `reduction`: arrays in, arrays out.
+
+`sums` holds sums, means and products, `extrema` what compares and counts, `norms` log-sum-exp,
+norms and variances, `segments` reductions over pieces of a dimension.
+"""
+
+from adjoint.kernels.reduction.common import unreduce
+from adjoint.kernels.reduction.extrema import (
+    all_all,
+    all_dim,
+    all_dims,
+    amax,
+    amin,
+    any_all,
+    any_dim,
+    any_dims,
+    argmax,
+    argmin,
+    count_nonzero,
+    hash_tensor,
+    max_all,
+    max_dim,
+    min_all,
+    min_dim,
+    tie_weights,
+)
+from adjoint.kernels.reduction.norms import (
+    exp_difference,
+    logsumexp,
+    std,
+    var,
+    vector_norm,
+)
+from adjoint.kernels.reduction.segments import (
+    segment_ids,
+    segment_reduce,
+)
+from adjoint.kernels.reduction.sums import (
+    mean_all,
+    mean_dims,
+    nansum,
+    prod_all,
+    prod_dim,
+    sum_all,
+    sum_dims,
+)
+
+__all__ = [
+    "all_all",
+    "all_dim",
+    "all_dims",
+    "amax",
+    "amin",
+    "any_all",
+    "any_dim",
+    "any_dims",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "exp_difference",
+    "hash_tensor",
+    "logsumexp",
+    "max_all",
+    "max_dim",
+    "mean_all",
+    "mean_dims",
+    "min_all",
+    "min_dim",
+    "nansum",
+    "prod_all",
+    "prod_dim",
+    "segment_ids",
+    "segment_reduce",
+    "std",
+    "sum_all",
+    "sum_dims",
+    "tie_weights",
+    "unreduce",
+    "var",
+    "vector_norm",
+]

@@ -1,0 +1,55 @@
+"""What the kernels of the family share: dtypes to compute in, and the transpose of a sum.
+
+`dim` follows PyTorch: None or empty means all dimensions, and a scalar counts as having one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DEFAULT, REDUCED
+from adjoint.core.promotion import cast
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Dims = tuple[int, ...] | None
+
+NATIVE = "dfDF"  # dtype characters that NumPy accumulates as we want
+
+
+def widened(self: Array) -> Array:
+    """Return `self` as computed in: integers in the default float, halves in float32."""
+    if self.dtype.char in NATIVE:
+        return self
+    if self.dtype in REDUCED:
+        return self.astype(np.float32)
+    return self.astype(DEFAULT.dtype.np)
+
+
+def narrowed(result: Array, source: Array) -> Array:
+    """Return `result` rounded to the half precision dtype of `source`, if that has one."""
+    return cast(result, dtypes.of(source.dtype)) if source.dtype in REDUCED else result
+
+
+def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> Array:
+    """View what is left after reducing `shape` over `dim` as an array of that shape again.
+
+    The transpose of a sum: reduced dimensions are put back and repeated. The view is made from
+    strides directly where the memory allows it: `np.broadcast_to` costs ten times as much.
+    """
+    if len(grad.shape) < len(shape) and not keepdim:
+        if not dim or grad.ndim == 0:
+            strides: tuple[int, ...] = (0,) * len(shape)
+        else:
+            gone = {d % len(shape) for d in dim}
+            kept = iter(grad.strides)
+            strides = tuple(0 if i in gone else next(kept) for i in range(len(shape)))
+    else:
+        strides = tuple(
+            0 if have == 1 else step for have, step in zip(grad.shape, grad.strides, strict=True)
+        )
+    if grad.flags.c_contiguous and grad.size:
+        return np.ndarray(shape, grad.dtype, grad, 0, strides)
+    return np.lib.stride_tricks.as_strided(grad, shape, strides)

@@ -1,0 +1,163 @@
+"""Extrema, where they are, truth values, counts.
+
+NaN wins over every number, and the first of equal elements is the one that counts, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import REDUCED
+from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
+from adjoint.core.shapes import wrap_dims
+from adjoint.kernels.reduction.common import Array, Dims, unreduce
+from adjoint.kernels.reduction.large import LARGE, reduce
+
+
+def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:
+    if self.dtype.kind != "c":
+        try:
+            if self.size < LARGE:
+                return ufunc.reduce(self, axis=dim or None, keepdims=keepdim)
+            return reduce(ufunc, self, dim or None, keepdim)
+        except ValueError:  # a scalar with a dimension, a bad one, or nothing to reduce
+            pass
+    axes = _ordered_axes(what, self, dim)
+    return ufunc.reduce(self, axis=axes, keepdims=keepdim)
+
+
+def _ordered_axes(what: str, self: Array, dim: Dims) -> tuple[int, ...]:
+    """Return the axes to reduce, or say why an extremum over them does not exist."""
+    if self.dtype.kind == "c":
+        raise DtypeError(f"{what}: complex numbers have no order; reduce x.abs() or x.real instead")
+    axes = wrap_dims(what, dim, self.ndim)
+    if dim is None or not dim:
+        if self.size == 0:
+            raise ShapeError(f"{what}: an empty tensor has no extremum; give a non-empty dim")
+        return axes
+    for axis in axes:
+        if self.shape[axis] == 0:
+            raise DimensionError(f"{what}: dimension {axis} has size 0, so it has no extremum")
+    return axes
+
+
+def _only_axis(what: str, self: Array, dim: int | None) -> int | None:
+    """The axis to search along; None for the flattened array, and for a scalar."""
+    axes = _ordered_axes(what, self, None if dim is None else (dim,))
+    return None if dim is None or not axes else axes[0]
+
+
+def amax(self: Array, dim: Dims, keepdim: bool) -> Array:
+    """The largest element over `dim`; NaN wins."""
+    return _extremum("amax", np.maximum, self, dim, keepdim)
+
+
+def amin(self: Array, dim: Dims, keepdim: bool) -> Array:
+    """The smallest element over `dim`; NaN wins."""
+    return _extremum("amin", np.minimum, self, dim, keepdim)
+
+
+def max_all(self: Array) -> Array:
+    """The largest element."""
+    return _extremum("max", np.maximum, self, None, False)
+
+
+def min_all(self: Array) -> Array:
+    """The smallest element."""
+    return _extremum("min", np.minimum, self, None, False)
+
+
+def max_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The largest elements along `dim` and where they first occur."""
+    axis = _only_axis("max", self, dim)
+    values = reduce(np.maximum, self, None if axis is None else (axis,), keepdim)
+    return values, self.argmax(axis=axis, keepdims=keepdim)
+
+
+def min_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+    """The smallest elements along `dim` and where they first occur."""
+    axis = _only_axis("min", self, dim)
+    values = reduce(np.minimum, self, None if axis is None else (axis,), keepdim)
+    return values, self.argmin(axis=axis, keepdims=keepdim)
+
+
+def argmax(self: Array, dim: int | None, keepdim: bool) -> Array:
+    """Where the largest element first occurs; in the flattened array if `dim` is None."""
+    return self.argmax(axis=_only_axis("argmax", self, dim), keepdims=keepdim)
+
+
+def argmin(self: Array, dim: int | None, keepdim: bool) -> Array:
+    """Where the smallest element first occurs; in the flattened array if `dim` is None."""
+    return self.argmin(axis=_only_axis("argmin", self, dim), keepdims=keepdim)
+
+
+def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
+    """1/k at the k elements that attain the extremum `result`, 0 elsewhere.
+
+    Where the extremum is NaN, the elements that are NaN share it.
+    """
+    whole = unreduce(np.asarray(result), dim, self.shape, keepdim)
+    mask = self == whole
+    axes = wrap_dims("amax", dim, self.ndim)
+    count = np.add.reduce(mask, axis=axes, keepdims=True)
+    if not np.logical_and.reduce(count, axis=None):
+        mask = mask | np.isnan(self)
+        count = np.add.reduce(mask, axis=axes, keepdims=True)
+    wide = np.float32 if self.dtype in REDUCED else self.dtype
+    return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)
+
+
+def _truth(what: str, ufunc: np.ufunc, self: Array, axes: Any, keepdim: bool) -> Array:
+    result = ufunc.reduce(self, axis=axes, keepdims=keepdim, dtype=np.bool_)
+    return result.astype(np.uint8) if self.dtype == np.uint8 else result  # as PyTorch
+
+
+def any_all(self: Array) -> Array:
+    """Whether any element is true."""
+    return _truth("any", np.logical_or, self, None, False)
+
+
+def any_dim(self: Array, dim: int, keepdim: bool) -> Array:
+    """Whether any element along `dim` is true."""
+    return _truth("any", np.logical_or, self, wrap_dims("any", dim, self.ndim), keepdim)
+
+
+def any_dims(self: Array, dim: Dims, keepdim: bool) -> Array:
+    """Whether any element over `dim` is true; an empty `dim` reduces nothing, as PyTorch."""
+    axes = () if dim == () else wrap_dims("any", dim, self.ndim)
+    return _truth("any", np.logical_or, self, axes, keepdim)
+
+
+def all_all(self: Array) -> Array:
+    """Whether all elements are true."""
+    return _truth("all", np.logical_and, self, None, False)
+
+
+def all_dim(self: Array, dim: int, keepdim: bool) -> Array:
+    """Whether all elements along `dim` are true."""
+    return _truth("all", np.logical_and, self, wrap_dims("all", dim, self.ndim), keepdim)
+
+
+def all_dims(self: Array, dim: Dims, keepdim: bool) -> Array:
+    """Whether all elements over `dim` are true; an empty `dim` reduces nothing, as PyTorch."""
+    axes = () if dim == () else wrap_dims("all", dim, self.ndim)
+    return _truth("all", np.logical_and, self, axes, keepdim)
+
+
+def count_nonzero(self: Array, dim: int | Dims) -> Array:
+    """The number of elements that are not zero, over `dim`."""
+    axes = wrap_dims("count_nonzero", dim, self.ndim)
+    return np.add.reduce(self != 0, axis=axes, dtype=np.int64)
+
+
+def hash_tensor(self: Array, dim: Dims, keepdim: bool, mode: int) -> Array:
+    """The exclusive or of the bits of all elements, integers as int64 and floats as float64."""
+    if mode != 0:
+        raise ValueRangeError(f"hash_tensor: mode 0 (exclusive or) is the only one, got {mode}")
+    if self.dtype.kind == "c":
+        raise DtypeError("hash_tensor: complex tensors have no hash; use view_as_real(x)")
+    axes = _ordered_axes("hash_tensor", self, dim)
+    wide = np.int64 if self.dtype.kind in "biu" else np.float64
+    return np.bitwise_xor.reduce(self.astype(wide).view(np.int64), axis=axes, keepdims=keepdim)

@@ -1,0 +1,110 @@
+"""Reductions of large arrays, several times faster than NumPy's own where that is slow.
+
+NumPy's inner loop runs over what comes after the reduced axis; where that is short, overhead is all
+there is. Three ways around it, for neighbouring axes, with the array seen as
+`x[before, count, after]`:
+
+- a sum is a product with a vector of ones, in blocks: as accurate as a pairwise sum;
+- few elements, many times over: combine whole slices `x[:, k]`;
+- many short rows: fold them into fewer and longer ones first.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adjoint.kernels.reduction.common import Array, Dims
+
+LARGE = 2048  # smaller arrays are not worth the choice
+BLOCK = 1024  # summed in one go; longer sums are sums of sums
+FEW = 32
+_ONES = {char: np.ones(2 * BLOCK, char) for char in "fd"}
+
+
+def total(x: Array, axis: Dims, keepdims: bool) -> Array:
+    """Σ x over `axis`, None for all."""
+    return reduce(np.add, x, axis, keepdims)
+
+
+def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
+    """`ufunc.reduce(x, axis=axis, keepdims=keepdims)`, by the fastest way."""
+    if x.size >= LARGE:
+        flags = x.flags
+        if flags.c_contiguous:
+            result = _reduce(ufunc, x, axis, keepdims)
+            if result is not None:
+                return result
+        elif flags.f_contiguous:
+            mirrored = None if axis is None else tuple(-1 - a for a in axis)
+            result = _reduce(ufunc, x.T, mirrored, keepdims)
+            if result is not None:
+                return result.T
+    return ufunc.reduce(x, axis=axis, keepdims=keepdims)
+
+
+def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | None:
+    """`reduce` of a C-contiguous array; None where NumPy's way is as good."""
+    shape, ndim = x.shape, x.ndim
+    if axis is None:
+        first, last = 0, ndim - 1
+    else:
+        axes = sorted({a % ndim for a in axis if -ndim <= a < ndim})
+        if not axes or len(axes) != len(axis) or axes[-1] - axes[0] != len(axes) - 1:
+            return None
+        first, last = axes[0], axes[-1]
+    before, after = math.prod(shape[:first]), math.prod(shape[last + 1 :])
+    matrices = x.reshape(before, math.prod(shape[first : last + 1]), after)
+    result = _choose(ufunc, matrices)
+    if result is None:
+        return None
+    kept = (1,) * (last + 1 - first) if keepdims else ()
+    return result.reshape(shape[:first] + kept + shape[last + 1 :])
+
+
+def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
+    before, count, after = x.shape
+    adds = ufunc is np.add and x.dtype.char in "fd"
+    if adds and (after == 1 or before == 1 or count * after >= 64):
+        return _by_products(x)
+    if 2 <= count <= FEW and before >= 8 * count:
+        return _by_slices(ufunc, x)
+    if before == 1 and 1 < after < 256 and count >= 256:
+        return _folded(ufunc, x[0])
+    return None
+
+
+def _by_products(x: Array) -> Array:
+    """Σ_n x[a, n, c], over at most 2 * BLOCK elements at a time."""
+    before, count, after = x.shape
+    ones = _ONES[x.dtype.char]
+    if count <= 2 * BLOCK:
+        return x[..., 0] @ ones[:count] if after == 1 else np.matmul(ones[:count], x)
+    blocks, rest = divmod(count, BLOCK)
+    even = x[:, : blocks * BLOCK] if rest else x
+    if after == 1:
+        sums = even.reshape(before, blocks, BLOCK) @ ones[:BLOCK]
+    else:
+        sums = np.matmul(ones[:BLOCK], even.reshape(before, blocks, BLOCK, after))
+    result = _by_products(sums.reshape(before, blocks, after))
+    if rest:
+        result = result + _by_products(x[:, blocks * BLOCK :])
+    return result.reshape(before, after) if after > 1 else result.reshape(before)
+
+
+def _by_slices(ufunc: np.ufunc, x: Array) -> Array:
+    result = ufunc(x[:, 0], x[:, 1])
+    for k in range(2, x.shape[1]):
+        ufunc(result, x[:, k], out=result)
+    return result
+
+
+def _folded(ufunc: np.ufunc, x: Array) -> Array:
+    """Reduce the rows of x[count, after] as if `width` of them were one."""
+    count, after = x.shape
+    width = math.isqrt(count)
+    rows, rest = divmod(count, width)
+    wide = ufunc.reduce(x[: rows * width].reshape(rows, width * after), axis=0)
+    result = ufunc.reduce(wide.reshape(width, after), axis=0)
+    return ufunc(result, ufunc.reduce(x[rows * width :], axis=0)) if rest else result

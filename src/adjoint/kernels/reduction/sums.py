@@ -1,0 +1,110 @@
+"""Sums, means and products over dimensions.
+
+A kernel first tries the one NumPy call that does the work on float32, float64 and complex arrays,
+and goes the long way only when that call refuses or the dtype needs care: integers accumulate
+in int64, float16 and bfloat16 in float32 (rounded once, at the end).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.dtypes import REDUCED, DType
+from adjoint.core.errors import DtypeError
+from adjoint.core.promotion import cast
+from adjoint.core.shapes import wrap_dims
+from adjoint.kernels.reduction.common import NATIVE, Array, Dims
+from adjoint.kernels.reduction.large import LARGE, reduce, total
+
+
+def _accumulate(
+    what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool, dtype: DType | None
+) -> Array:
+    """Reduce with `ufunc`, in the dtype that PyTorch accumulates in."""
+    axes = wrap_dims(what, dim, self.ndim)
+    if dtype is not None and self.dtype != dtype.np:
+        self = cast(self, dtype)
+    if dtype is None and self.dtype.kind in "biu":
+        return ufunc.reduce(self, axis=axes, dtype=np.int64, keepdims=keepdim)
+    if self.dtype in REDUCED:
+        wide = ufunc.reduce(self, axis=axes, dtype=np.float32, keepdims=keepdim)
+        return cast(wide, dtypes.of(self.dtype))
+    return ufunc.reduce(self, axis=axes, dtype=self.dtype, keepdims=keepdim)
+
+
+def sum_all(self: Array, dtype: DType | None) -> Array:
+    """The sum of all elements."""
+    if dtype is None and self.dtype.char in NATIVE:
+        return np.add.reduce(self, axis=None) if self.size < LARGE else total(self, None, False)
+    return _accumulate("sum", np.add, self, None, False, dtype)
+
+
+def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
+    """The sum over `dim`."""
+    if dtype is None and self.dtype.char in NATIVE:
+        try:
+            if self.size < LARGE:
+                return np.add.reduce(self, axis=dim or None, keepdims=keepdim)
+            return total(self, dim or None, keepdim)
+        except ValueError:  # a scalar with a dimension, or a bad one
+            pass
+    return _accumulate("sum", np.add, self, dim, keepdim, dtype)
+
+
+def nansum(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
+    """The sum over `dim`, NaN counting as zero."""
+    if self.dtype.kind not in "biu":
+        self = np.where(np.isnan(self), self.dtype.type(0), self)
+    return sum_dims(self, dim, keepdim, dtype)
+
+
+def mean_all(self: Array, dtype: DType | None) -> Array:
+    """The mean of all elements."""
+    if dtype is None and self.dtype.char in NATIVE and self.size:
+        return total(self, None, False) / self.size
+    return _mean(self, None, False, dtype)
+
+
+def mean_dims(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
+    """The mean over `dim`."""
+    if dtype is None and self.dtype.char in NATIVE and self.size:
+        try:
+            sums = total(self, dim or None, keepdim)
+        except ValueError:
+            return _mean(self, dim, keepdim, dtype)
+        return sums / (self.size // sums.size)
+    return _mean(self, dim, keepdim, dtype)
+
+
+def _mean(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
+    axes = wrap_dims("mean", dim, self.ndim)
+    wanted = dtypes.of(self.dtype) if dtype is None else dtype
+    if not wanted.is_differentiable:
+        raise DtypeError(
+            f"mean: needs a floating point or complex dtype, got {wanted}; say x.float().mean() "
+            "or mean(x, dtype=ad.float32)"
+        )
+    wide = dtypes.float32 if wanted.np in REDUCED else wanted
+    if self.dtype != wide.np:
+        self = cast(self, wide)
+    sums = total(self, axes, keepdim)
+    count = math.prod(self.shape[a] for a in axes)
+    result = sums / count if count else np.full_like(sums, np.nan)
+    return cast(result, wanted) if wide is not wanted else result
+
+
+def prod_all(self: Array, dtype: DType | None) -> Array:
+    """The product of all elements."""
+    if dtype is None and self.dtype.char in NATIVE:
+        return reduce(np.multiply, self, None, False)
+    return _accumulate("prod", np.multiply, self, None, False, dtype)
+
+
+def prod_dim(self: Array, dim: int, keepdim: bool, dtype: DType | None) -> Array:
+    """The product over one dimension."""
+    if dtype is None and self.dtype.char in NATIVE and -self.ndim <= dim < self.ndim:
+        return reduce(np.multiply, self, (dim,), keepdim)
+    return _accumulate("prod", np.multiply, self, (dim,), keepdim, dtype)

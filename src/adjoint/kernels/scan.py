@@ -1,0 +1,151 @@
+"""Kernels of the family `scan`: running sums, products, extrema, and the linear recurrence.
+
+Arrays in, arrays out; the result has the shape of the input. float16 and bfloat16 run in float32,
+float32 sums in float64 (as PyTorch on the CPU), and are rounded once, at the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DEFAULT, REDUCED, DType
+from adjoint.core.errors import DtypeError
+from adjoint.core.promotion import cast
+from adjoint.core.shapes import wrap_dim
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def _accumulate(
+    what: str, ufunc: np.ufunc, self: Array, dim: int, dtype: DType | None, *, wide: bool
+) -> Array:
+    axis = wrap_dim(what, dim, self.ndim)
+    target = dtype
+    if target is None:
+        target = dtypes.int64 if self.dtype.kind in "biu" else dtypes.of(self.dtype)
+    if self.dtype != target.np:
+        self = cast(self, target)
+    if self.ndim == 0:
+        return self.copy()
+    if target.np in REDUCED:
+        return cast(ufunc.accumulate(self, axis=axis, dtype=np.float32), target)
+    if wide and target is dtypes.float32:
+        return cast(ufunc.accumulate(self, axis=axis, dtype=np.float64), target)
+    return ufunc.accumulate(self, axis=axis, dtype=target.np)
+
+
+def cumsum(self: Array, dim: int, dtype: DType | None) -> Array:
+    """Running sums along `dim`."""
+    return _accumulate("cumsum", np.add, self, dim, dtype, wide=True)
+
+
+def cumprod(self: Array, dim: int, dtype: DType | None) -> Array:
+    """Running products along `dim`."""
+    return _accumulate("cumprod", np.multiply, self, dim, dtype, wide=False)
+
+
+def logcumsumexp(self: Array, dim: int) -> Array:
+    """log of the running sums of exp, never leaving the log scale: no overflow, ±inf right."""
+    axis = wrap_dim("logcumsumexp", dim, self.ndim)
+    x = self
+    if self.dtype.char not in "dfDF":
+        x = self.astype(np.float32 if self.dtype in REDUCED else DEFAULT.dtype.np)
+    if x.ndim == 0:
+        result = x.copy()
+    elif x.dtype.kind == "c":
+        result = _complex_logcumsumexp(x, axis)
+    else:
+        with np.errstate(all="ignore"):
+            result = np.logaddexp.accumulate(x, axis=axis)
+    return cast(result, dtypes.of(self.dtype)) if self.dtype in REDUCED else result
+
+
+def _complex_logcumsumexp(x: Array, axis: int) -> Array:
+    """The same for complex numbers: step by step, scaled by the larger real part."""
+    result = np.empty(x.shape, x.dtype)
+    steps, out = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
+    with np.errstate(all="ignore"):
+        for k in range(len(steps)):
+            if k == 0:
+                out[0] = steps[0]
+                continue
+            before, now = out[k - 1], steps[k]
+            top = np.maximum(before.real, now.real)
+            top = np.where(np.isfinite(top), top, top.dtype.type(0))
+            out[k] = np.log(np.exp(before - top) + np.exp(now - top)) + top
+    return result
+
+
+def cummax(self: Array, dim: int) -> tuple[Array, Array]:
+    """Running maxima along `dim`, and where the latest one stands."""
+    return _running_extremum("cummax", np.maximum, self, dim)
+
+
+def cummin(self: Array, dim: int) -> tuple[Array, Array]:
+    """Running minima along `dim`, and where the latest one stands."""
+    return _running_extremum("cummin", np.minimum, self, dim)
+
+
+def _running_extremum(what: str, ufunc: np.ufunc, self: Array, dim: int) -> tuple[Array, Array]:
+    if self.dtype.kind == "c":
+        raise DtypeError(f"{what}: complex numbers have no order; use x.abs() or x.real instead")
+    axis = wrap_dim(what, dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy(), np.zeros((), np.int64)
+    values = ufunc.accumulate(self, axis=axis)
+    # an element that equals the running extremum (or is NaN, which wins) is the latest one
+    latest = self == values
+    if self.dtype.kind not in "biu":
+        latest |= np.isnan(self)
+    positions = np.arange(self.shape[axis]).reshape((-1,) + (1,) * (self.ndim - 1 - axis))
+    return values, np.maximum.accumulate(np.where(latest, positions, 0), axis=axis)
+
+
+def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
+    """y[k] = a[k] y[k-1] + b[k] along `dim` (y[k] = a[k] y[k+1] + b[k] if `reverse`).
+
+    Takes as many Python steps as there are rows or columns, whichever are fewer: across rows by
+    whole-array steps, along one row as a triangular solve with two bands.
+    """
+    dtype = b.dtype
+    wide = np.dtype(np.float32) if dtype in REDUCED else dtype
+    a, b = np.broadcast_arrays(a, b)
+    if b.ndim == 0 or b.size == 0:
+        return b.copy()
+    axis = wrap_dim("_linear_recurrence", dim, b.ndim)
+    steps, weights = np.moveaxis(b, axis, -1), np.moveaxis(a, axis, -1)
+    if reverse:
+        steps, weights = steps[..., ::-1], weights[..., ::-1]
+    length = steps.shape[-1]
+    flat_b = steps.reshape(-1, length).astype(wide, copy=False)
+    flat_a = weights.reshape(-1, length).astype(wide, copy=False)
+    solve = _along_rows if len(flat_b) < length and wide.char in "fdFD" else _across_rows
+    result = solve(flat_a, flat_b).reshape(steps.shape)
+    if reverse:
+        result = result[..., ::-1]
+    result = np.moveaxis(result, -1, axis)
+    return cast(result, dtypes.of(dtype)) if dtype in REDUCED else np.ascontiguousarray(result)
+
+
+def _across_rows(a: Array, b: Array) -> Array:
+    result = np.empty(b.shape, b.dtype)
+    previous: Any = 0
+    with np.errstate(all="ignore"):
+        for k in range(b.shape[1]):
+            previous = a[:, k] * previous + b[:, k] if k else b[:, 0]
+            result[:, k] = previous
+    return result
+
+
+def _along_rows(a: Array, b: Array) -> Array:
+    (solve,) = blas.get_blas_funcs(("tbsv",), dtype=b.dtype)
+    bands = np.ones((2, b.shape[1]), b.dtype, order="F")
+    result = np.empty(b.shape, b.dtype)
+    for row, (weights, right) in enumerate(zip(a, b, strict=True)):
+        bands[1, :-1] = -weights[1:]
+        result[row] = solve(1, bands, right, lower=1, diag=1)
+    return result

@@ -1,0 +1,249 @@
+"""Operators that copy values into a new array and compute nothing (or add a few of them up)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes, layout
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
+from adjoint.core.promotion import result_type
+from adjoint.core.shapes import Shape, infer_size, show, wrap_dim
+from adjoint.kernels.shape.views import split, split_with_sizes
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# PyTorch's numbers for memory formats, and the order of dimensions in memory, outermost first.
+PRESERVE = 1
+CHANNELS_LAST: dict[Any, Shape] = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
+FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
+
+
+def clone(self: Array, memory_format: Any) -> Array:
+    """Copy; the order of dimensions in memory stays unless `memory_format` says otherwise."""
+    if memory_format is None:
+        return self.copy(order_of(self))
+    return in_format("clone", self, memory_format, self.dtype)
+
+
+def order_of(self: Array) -> Any:
+    """Return NumPy's order for a copy that keeps strides as PyTorch does.
+
+    A stride of 0 says nothing about order in PyTorch; NumPy would take it for the innermost one.
+    """
+    return "C" if 0 in self.strides else "K"
+
+
+def in_format(what: str, self: Array, memory_format: Any, dtype: np.dtype[Any]) -> Array:
+    """Return a copy of `self` as `dtype` laid out in a memory format, PyTorch's name or number."""
+    name = getattr(memory_format, "name", memory_format)
+    chosen = FORMATS.get(name, name) if isinstance(name, str) else name
+    if chosen is None or chosen == PRESERVE:
+        return self.astype(dtype, order=order_of(self))
+    if chosen == 0:
+        return self.astype(dtype, order="C")
+    order = CHANNELS_LAST.get(chosen)
+    if order is None:
+        raise ValueRangeError(
+            f"{what}: there is no memory format {memory_format!r}; use one of {', '.join(FORMATS)}."
+        )
+    if self.ndim != len(order):
+        raise ShapeError(
+            f"{what}: {memory_format} needs {len(order)} dimensions, got {self.ndim} "
+            f"({show(self.shape)})."
+        )
+    return self.transpose(order).astype(dtype, order="C").transpose(layout.inverse(order))
+
+
+def promoted(tensors: Sequence[Array]) -> np.dtype[Any]:
+    """Return the common dtype of the tensors."""
+    first = tensors[0].dtype
+    if all(x.dtype == first for x in tensors):
+        return first
+    return result_type(*tensors).np
+
+
+def cat(tensors: list[Array], dim: int) -> Array:
+    """Join along an existing dimension."""
+    shape, dim = layout.cat_shape("cat", [x.shape for x in tensors], dim)
+    if len(shape) > 1:
+        kept = [x for x in tensors if x.shape != layout.LEGACY_EMPTY]
+    else:
+        kept = tensors
+    return np.concatenate(kept, dim, dtype=promoted(tensors), casting="unsafe")
+
+
+def stack(tensors: list[Array], dim: int) -> Array:
+    """Join along a new dimension."""
+    shape, dim = layout.stack_shape("stack", [x.shape for x in tensors], dim)
+    before = (slice(None),) * dim
+    result = np.empty(shape, promoted(tensors))
+    for i, x in enumerate(tensors):
+        result[(*before, i)] = x
+    return result
+
+
+def repeat(self: Array, repeats: Shape) -> Array:
+    """Lay copies of `self` side by side, `repeats[i]` of them along dimension `i`."""
+    padded, shape = layout.repeated("repeat", self.shape, repeats)
+    both = tuple(itertools.chain.from_iterable(zip(repeats, padded, strict=True)))
+    single = tuple(itertools.chain.from_iterable((1, s) for s in padded))
+    result = np.empty(both, self.dtype)
+    result[...] = self.reshape(single)
+    return result.reshape(shape)
+
+
+def flip(self: Array, dims: Shape) -> Array:
+    """Reverse the order along each of `dims`."""
+    gone = layout.distinct("flip", dims, self.ndim)
+    index = tuple(slice(None, None, -1) if d in gone else slice(None) for d in range(self.ndim))
+    return self[(*index, ...)].copy(order="C")
+
+
+def roll(self: Array, shifts: Shape, dims: Shape) -> Array:
+    """Shift along `dims`, the end coming in at the front; without `dims`, the flattened tensor."""
+    if not dims and len(shifts) == 1:
+        return np.roll(self, shifts[0])
+    if len(shifts) != len(dims) or not shifts:
+        raise ShapeError(
+            f"roll: shifts={shifts} and dims={dims} must have the same length "
+            "(or one shift and no dims)."
+        )
+    if not self.ndim:
+        raise DimensionError(f"roll: dims={dims} for a scalar, which has no dimensions.")
+    return np.roll(self, shifts, tuple(wrap_dim("roll", d, self.ndim) for d in dims))
+
+
+def rot90(self: Array, k: int, dims: Shape) -> Array:
+    """Turn by `k` quarters in the plane of two dimensions, from the first towards the second."""
+    if self.ndim < 2:
+        raise ShapeError(f"rot90: needs at least 2 dimensions, got {self.ndim}.")
+    if len(dims) != 2:
+        raise ShapeError(f"rot90: needs two dims, got dims={dims}.")
+    first, second = layout.distinct("rot90", dims, self.ndim)
+    return np.rot90(self, k, (first, second)).copy(order="C")
+
+
+def _triangle(what: str, self: Array, diagonal: int) -> Array:
+    if self.ndim < 2:
+        raise ShapeError(f"{what}: needs at least 2 dimensions, got {self.ndim}.")
+    return np.tri(self.shape[-2], self.shape[-1], diagonal, dtype=np.bool_)
+
+
+def tril(self: Array, diagonal: int) -> Array:
+    """Keep what is on and below a diagonal of the last two dimensions, 0 elsewhere."""
+    return np.where(_triangle("tril", self, diagonal), self, np.zeros((), self.dtype))
+
+
+def triu(self: Array, diagonal: int) -> Array:
+    """Keep what is on and above a diagonal of the last two dimensions, 0 elsewhere."""
+    return np.where(_triangle("triu", self, diagonal - 1), np.zeros((), self.dtype), self)
+
+
+def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
+    """Put the last dimension of `self` on the diagonal of two new ones, 0 elsewhere."""
+    shape, first, second = layout.diag_embed_shape("diag_embed", self.shape, offset, dim1, dim2)
+    result = np.zeros(shape, self.dtype)
+    diagonal = np.diagonal(result, offset, first, second)
+    diagonal.flags.writeable = True  # NumPy gives a read-only view; `result` is ours
+    diagonal[...] = self
+    return result
+
+
+def unfold_backward(grad_in: Array, input_sizes: Shape, dim: int, size: int, step: int) -> Array:
+    """Add the windows back to where `unfold` took them from."""
+    shape, dim = layout.unfold_shape("unfold_backward", tuple(input_sizes), dim, size, step)
+    if grad_in.shape != shape:
+        raise ShapeError(
+            f"unfold_backward: grad_in is {show(grad_in.shape)}, but the windows of a "
+            f"{show(input_sizes)} tensor are {show(shape)}."
+        )
+    if not input_sizes:
+        return np.asarray(grad_in.sum(dtype=grad_in.dtype))
+    exact = np.dtype(np.float32) if grad_in.dtype in dtypes.REDUCED else grad_in.dtype
+    result = np.zeros(input_sizes, exact)
+    count, before = shape[dim], (slice(None),) * dim
+    if size <= count:  # few places in a window: all windows at once, place by place
+        for k in range(size):
+            result[(*before, slice(k, k + step * (count - 1) + 1, step))] += grad_in[..., k]
+    else:  # few windows
+        windows = np.moveaxis(grad_in, -1, dim + 1)
+        for i in range(count):
+            result[(*before, slice(i * step, i * step + size))] += windows[(*before, i)]
+    return result.astype(grad_in.dtype, copy=False)
+
+
+def block_diag(tensors: list[Array]) -> Array:
+    """Put matrices along the diagonal of a larger one, 0 elsewhere."""
+    if not tensors:
+        return np.zeros((1, 0), dtypes.DEFAULT.dtype.np)  # PyTorch's answer to nothing
+    shape, blocks = layout.block_diag_shape("block_diag", [x.shape for x in tensors])
+    result = np.zeros(shape, promoted(tensors))
+    row = column = 0
+    for x, (rows, columns) in zip(tensors, blocks, strict=True):
+        result[row : row + rows, column : column + columns] = x
+        row, column = row + rows, column + columns
+    return result
+
+
+def reshape_copy(self: Array, size: Shape) -> Array:
+    """Copy into another shape."""
+    return self.copy("C").reshape(infer_size("reshape", size, self.size))
+
+
+def unsafe_split(self: Array, split_size: int, dim: int) -> list[Array]:
+    """Copy the pieces of `split`."""
+    return [x.copy("C") for x in split(self, split_size, dim)]
+
+
+def unsafe_split_with_sizes(self: Array, split_sizes: Shape, dim: int) -> list[Array]:
+    """Copy the pieces of `split_with_sizes`."""
+    return [x.copy("C") for x in split_with_sizes(self, split_sizes, dim)]
+
+
+def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
+    """Return the index `i`, `repeats[i]` times, for each `i`."""
+    if repeats.ndim != 1:
+        raise ShapeError(f"repeat_interleave: repeats must be a vector, got {show(repeats.shape)}.")
+    if repeats.dtype not in (np.int64, np.int32):
+        raise DtypeError(
+            f"repeat_interleave: repeats must be int64 or int32, got {dtypes.of(repeats.dtype)}."
+        )
+    if repeats.size and repeats.min() < 0:
+        raise ValueRangeError("repeat_interleave: repeats must not be negative.")
+    if output_size is not None and repeats.sum() != output_size:
+        raise ShapeError(
+            f"repeat_interleave: output_size={output_size}, but the repeats add up to "
+            f"{repeats.sum()}."
+        )
+    return np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)
+
+
+def combinations(self: Array, r: int, with_replacement: bool) -> Array:
+    """Return the combinations of `r` elements, one a row, in the order of itertools."""
+    if self.ndim != 1:
+        raise ShapeError(f"combinations: needs a vector, got {show(self.shape)}.")
+    if r < 0:
+        raise ValueRangeError(f"combinations: r must be at least 0, got {r}.")
+    if r == 0:
+        return np.zeros(0, self.dtype)
+    n = self.size
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    rows = math.comb(n + r - 1 if n else 0, r) if with_replacement else math.comb(n, r)
+    index = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64, rows * r)
+    return self[index].reshape(rows, r)
+
+
+def zeros(size: Shape, dtype: DType | None, *options: Any) -> Array:
+    """Return zeros; the options of layout, device and pinning have no meaning here."""
+    return np.zeros(size, (dtype or dtypes.DEFAULT.dtype).np)
+
+
+def new_zeros_with_same_feature_meta(self: Array, other: Array, self_num_batch_dims: int) -> Array:
+    """Return zeros like `other`, with the first dimensions of `self` in front."""
+    return np.zeros(self.shape[:self_num_batch_dims] + other.shape, other.dtype)

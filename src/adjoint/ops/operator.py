@@ -1,0 +1,209 @@
+"""Operators: one per row (`ad.ops.add.Tensor`), and packets that choose among overloads (`ad.ops.add`).
+
+The function of an operator is generated on first use by the builder that `runtime` holds. A packet
+remembers which overload a combination of argument types led to, so the choice costs one look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from adjoint.core.errors import ArgumentError, MissingOperator
+from adjoint.ops import arguments, runtime
+from adjoint.table import TABLE
+from adjoint.table.rows import Row
+from adjoint.table.schema import Schema, parse
+
+
+class Operator:
+    """One overload of an operator, callable; everything known of it hangs on `row`."""
+
+    def __init__(self, row: Row, schema: Schema | None = None) -> None:
+        self.row = row
+        self.schema = schema or row.schema  # differs from the row's for a derived in-place variant
+        self.name = self.schema.name
+        self.full_name = self.schema.full_name
+
+    @property
+    def is_derived_inplace(self) -> bool:
+        """Whether this is `name_`, made from the row of `name`."""
+        return self.schema is not self.row.schema
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        return runtime.build(self)
+
+    @cached_property
+    def parts(self) -> Any:
+        """The operator in two steps, `compute` (arrays from tensors) and `record` (the node)."""
+        return runtime.build_parts(self)
+
+    @cached_property
+    def positional(self) -> int:
+        """How many arguments may be given by position."""
+        return sum(not a.keyword_only for a in self.schema.arguments)
+
+    def call(self, values: Sequence[Any]) -> Any:
+        """Call with one value for each argument of the schema, in its order."""
+        count = self.positional
+        if count == len(values):
+            return self.function(*values)
+        names = self.schema.names[count:]
+        return self.function(*values[:count], **dict(zip(names, values[count:], strict=True)))
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.function(*args, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.full_name}>"
+
+    def __reduce__(self) -> Any:
+        return operator, (self.schema.name, self.schema.overload)
+
+
+class Packet:
+    """All overloads of one name; calling it chooses by the arguments."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.name = name
+        self._operators: dict[str, Operator] = {}
+
+    def overloads(self) -> list[str]:
+        """The overload names; the unnamed one is 'default'."""
+        return [o or "default" for o in _overload_names(self.name)]
+
+    def __getattr__(self, overload: str) -> Operator:
+        if overload.startswith("__"):
+            raise AttributeError(overload)
+        found = operator(self.name, "" if overload == "default" else overload)
+        setattr(self, overload, found)
+        return found
+
+    @cached_property
+    def operators(self) -> tuple[Operator, ...]:
+        return tuple(operator(self.name, o) for o in _overload_names(self.name))
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        only = self.operators[0]
+        if len(self.operators) == 1 and arguments.spreads(only.schema) is None:
+            return only.function
+        return _chooser(self)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.function(*args, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<operator {self.name}: {', '.join(self.overloads())}>"
+
+    def __reduce__(self) -> Any:
+        return packet, (self.name,)
+
+
+def _chooser(packet: Packet) -> Callable[..., Any]:
+    chosen: dict[Any, Callable[..., Any]] = {}
+
+    def choose_and_call(*args: Any, **keywords: Any) -> Any:
+        key = tuple(map(type, args)) if not keywords else _key(args, keywords)
+        if list in key or tuple in key:
+            key = _key(args, keywords)
+        function = chosen.get(key)
+        if function is None:
+            function = chosen[key] = _choose(packet, args, keywords)
+        return function(*args, **keywords)
+
+    choose_and_call.__name__ = choose_and_call.__qualname__ = packet.name
+    choose_and_call.__doc__ = "\n".join(str(o.schema) for o in packet.operators)
+    return choose_and_call
+
+
+def _key(args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    kinds = [_kind(a) for a in args]
+    return (*kinds, *((k, _kind(v)) for k, v in keywords.items()))
+
+
+def _kind(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return (type(value), *{type(v) for v in value})
+    if isinstance(value, runtime.Tensor):
+        return (type(value), value.ndim == 0, value.dtype.category)
+    return type(value)
+
+
+def _choose(packet: Packet, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[..., Any]:
+    for lenient in (False, True):
+        for candidate in packet.operators:
+            if arguments.match(candidate.schema, args, keywords, lenient=lenient):
+                return _spreading(candidate, args)
+    given = [arguments.describe(a) for a in args] + [f"{k}={arguments.describe(v)}" for k, v in keywords.items()]
+    known = "\n".join(f"  {o.schema}" for o in packet.operators)
+    raise ArgumentError(f"{packet.name}({', '.join(given)}) fits none of its signatures:\n{known}")
+
+
+def _spreading(candidate: Operator, args: tuple[Any, ...]) -> Callable[..., Any]:
+    function = candidate.function
+    start = arguments.spreads(candidate.schema)
+    if start is None or len(args) <= start or isinstance(args[start], (list, tuple, range)):
+        return function
+
+    def spread(*args: Any, **keywords: Any) -> Any:
+        return function(*args[:start], args[start:], **keywords)
+
+    return spread
+
+
+def _overload_names(name: str) -> list[str]:
+    own = TABLE.overloads(name) if name in TABLE else []
+    if name.endswith("_") and name[:-1] in TABLE:
+        own += [o for o in TABLE.overloads(name[:-1]) if o not in own and TABLE.row(name[:-1], o).inplace]
+    if not own:
+        TABLE.overloads(name)
+        raise MissingOperator(f"{name[:-1]} has no in-place variant")
+    return own
+
+
+_PACKETS: dict[str, Packet] = {}
+_OPERATORS: dict[tuple[str, str], Operator] = {}
+
+
+def packet(name: str) -> Packet:
+    """Return the packet of `name`, or raise `MissingOperator`."""
+    found = _PACKETS.get(name)
+    if found is None:
+        _overload_names(name)
+        found = _PACKETS[name] = Packet(name)
+    return found
+
+
+def operator(name: str, overload: str = "") -> Operator:
+    """Return one overload of an operator."""
+    key = (name, overload)
+    found = _OPERATORS.get(key)
+    if found is None:
+        found = _OPERATORS[key] = _make(name, overload)
+    return found
+
+
+def _make(name: str, overload: str) -> Operator:
+    if name.endswith("_") and (name not in TABLE or overload not in TABLE.overloads(name)):
+        base = name[:-1]
+        if base in TABLE and overload in TABLE.overloads(base) and (row := TABLE.row(base, overload)).inplace:
+            return Operator(row, _inplace_schema(row))
+    return Operator(TABLE.row(name, overload))
+
+
+def _inplace_schema(row: Row) -> Schema:
+    text = row.schema.text.replace(f"{row.schema.name}", f"{row.schema.name}_", 1)
+    head, _, _ = text.rpartition("->")
+    return parse(head.replace("Tensor self", "Tensor(a!) self", 1) + "-> Tensor(a!)")
+
+
+def exists(name: str) -> bool:
+    """Whether the table has `name`, or an in-place variant of that name follows from it."""
+    try:
+        packet(name)
+    except MissingOperator:
+        return False
+    return True

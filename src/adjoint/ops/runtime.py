@@ -1,0 +1,29 @@
+"""What operators need of the layers above, handed over once by `adjoint/__init__.py`.
+
+The operator layer does not import tensors; it is told the tensor class, how to make one from a
+value, and how to build the functions of an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Tensor: Any = type(None)  # the tensor class
+tensor_of: Callable[[Any], Any]  # a number or array -> tensor
+build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
+build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
+
+# Keywords that every operator takes beside its schema's.
+EXTRAS = frozenset(("out", "requires_grad"))
+
+
+def install(
+    tensor: type,
+    make: Callable[[Any], Any],
+    builder: Callable[[Any], Callable[..., Any]],
+    parts_builder: Callable[[Any], Any],
+) -> None:
+    """Wire the layers together; called once."""
+    global Tensor, tensor_of, build, build_parts
+    Tensor, tensor_of, build, build_parts = tensor, make, builder, parts_builder

@@ -1,0 +1,1 @@
+"""Tensors, the tape, backward, forward mode, in-place writes and views."""

@@ -1,0 +1,169 @@
+"""Binding formulas: to tensors, where names are operators, and to raw arrays, where they are kernels.
+
+The same formula text serves both. On arrays, arithmetic is NumPy's own; a call of a simple
+pointwise operator goes straight to its ufunc; any other operator or formula function is *lifted*: its
+array arguments are wrapped as tensors, and its results unwrapped.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import OF, DType
+from adjoint.core.errors import TableError
+from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.ops import operator as operators
+from adjoint.table import TABLE
+from adjoint.table import formula as language
+from adjoint.table.formula import BUILTINS, MODULES, Formula, Location, methods_used
+from adjoint.table.rows import Row, is_reference
+from adjoint.tensor.tensor import Tensor, make
+
+ndarray = np.ndarray
+
+
+class Family:
+    """The functions of `formulas/<family>.py`, lifted to arrays if asked."""
+
+    def __init__(self, name: str, lifted: bool) -> None:
+        self.module = importlib.import_module(f"adjoint.formulas.{name}")
+        self.lifted = lifted
+
+    def __getattr__(self, name: str) -> Any:
+        function = getattr(self.module, name)
+        if self.lifted:
+            function = lift(function)
+        setattr(self, name, function)
+        return function
+
+
+def lift(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function`, which works on tensors, as one that works on arrays."""
+
+    def lifted(*args: Any, **keywords: Any) -> Any:
+        return _lower(function(*[_raise(a) for a in args], **{k: _raise(v) for k, v in keywords.items()}))
+
+    lifted.__name__ = getattr(function, "__name__", "lifted")
+    return lifted
+
+
+def _raise(value: Any) -> Any:
+    if type(value) is ndarray:
+        return make(value)
+    if isinstance(value, np.generic):
+        return make(np.asarray(value))
+    if type(value) in (list, tuple):
+        return type(value)(_raise(v) for v in value)
+    return value
+
+
+def _lower(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.value
+    if type(value) in (list, tuple):
+        return type(value)(_lower(v) for v in value)
+    return value
+
+
+def _conj(value: Any) -> Any:
+    return value.conj() if value.dtype.kind == "c" else value
+
+
+_ARRAY_METHODS: dict[str, Callable[..., Any]] = {
+    "conj": _conj,
+    "numel": lambda x: x.size,
+    "dim": lambda x: x.ndim,
+    "size": lambda x, d=None: x.shape if d is None else x.shape[d],
+    "stride": lambda x: strides_in_elements(x),
+    "storage_offset": lambda x: storage_of(x)[1],
+    "is_complex": lambda x: x.dtype.kind == "c",
+    "is_floating_point": lambda x: OF[x.dtype].is_floating_point,
+    "dtype_of": lambda x: x if isinstance(x, DType) else OF[x.dtype],
+}
+
+
+def raw_operator(name: str) -> Callable[..., Any]:
+    """Return an operator as a function of arrays."""
+    if name in _ARRAY_METHODS:
+        return _ARRAY_METHODS[name]
+    if not operators.exists(name):
+        raise TableError(f"there is no operator {name!r}")
+    overloads = TABLE.overloads(name) if name in TABLE else []
+    if len(overloads) == 1:
+        row = TABLE.row(name, overloads[0])
+        if len(row.schema.arguments) == 1 and row.archetype.promotes and is_reference(row.kernel):
+            family, _, function = row.kernel.partition(".")
+            if family == "xp" and isinstance(ufunc := getattr(np, function, None), np.ufunc):
+                return ufunc
+    return lift(operators.packet(name).function)
+
+
+def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dict[str, Any]:
+    """Resolve the names of a formula that are not its parameters."""
+    scope: dict[str, Any] = {"__name__": "adjoint.formula", "__builtins__": BUILTINS}
+    for name in formula.names - set(parameters):
+        if name in MODULES:
+            scope[name] = Family(name, lifted=raw)
+        elif name in BUILTINS:
+            continue
+        elif operators.exists(name):
+            scope[name] = raw_operator(name) if raw else operators.packet(name).function
+        else:
+            raise TableError(f"{formula.where}: unknown name {name!r} in {formula.text!r}")
+    if raw:
+        scope["op_dtype_of"] = _ARRAY_METHODS["dtype_of"]
+        for name in methods_used(formula.tree):
+            scope[f"op_{name}"] = raw_operator(name)
+        for name in ("numpy_T", "mT", "mH", "matrix_H", "real", "imag"):
+            if operators.exists(name):
+                scope[f"op_{name}"] = raw_operator(name)
+    return scope
+
+
+def bind(formula: Formula, symbol: str, parameters: tuple[str, ...], *, raw: bool) -> Callable[..., Any]:
+    """Compile a formula for tensors or for arrays."""
+    return formula.compile(symbol, parameters, scope_of(formula, parameters, raw=raw), raw=raw)
+
+
+_EXTRA_MODULES: dict[str, Any] = {}  # users' kernels and decompositions, by family: see library.py
+
+
+def add_module(family: str, module: Any) -> None:
+    """Make a user's module known as the kernels and decompositions of `family`."""
+    _EXTRA_MODULES[family] = module
+
+
+def reference(text: str, layer: str, row: Row, column: str) -> Any:
+    """Return what a dotted name in a column refers to: `linalg.qr` in kernels/, shapes/, …"""
+    family, _, name = text.partition(".")
+    if family == "xp":
+        return getattr(np, name)
+    module = _EXTRA_MODULES.get(row.family) if family == row.family else None
+    if module is None:
+        try:
+            module = importlib.import_module(f"adjoint.{layer}.{family}")
+        except ImportError as error:
+            raise TableError(f"{row.where}: {column}: {text!r}: {error}") from error
+    try:
+        return getattr(module, name)
+    except AttributeError:
+        raise TableError(f"{row.where}: {column}: there is no {name} in {layer}/{family}.py") from None
+
+
+def decomposition(row: Row) -> Callable[..., Any]:
+    """Return the decomposition of a row as a function of all its arguments."""
+    text = row.decompose
+    if is_reference(text, tuple(a.name for a in row.schema.tensors)):
+        return reference(text, "decompositions", row, "decompose")
+    where = Location(row.where.path, row.lines.get("decompose", row.where.line))
+    formula = language.parse(text, where, ())
+    return bind(formula, f"{row.schema.symbol}_decomposed", row.schema.names, raw=False)
+
+
+def known_names() -> frozenset[str]:
+    """Every name that a formula may use beside its own row's: operators, families, a few of Python's."""
+    return frozenset(TABLE.names()) | frozenset(MODULES) | frozenset(BUILTINS)

@@ -1,0 +1,207 @@
+"""The missing mode of a row, derived from the one that is written.
+
+A row's derivative is a linear map J at a point. Its reverse formula applies Jᴴ, its forward formula J.
+Either is the transpose of the other, and the tape can transpose a linear function: run it on a
+variable of which only the shape matters, and pull a cotangent back through what it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import GradError
+from adjoint.ops import operator as operators
+from adjoint.table.rows import Forward, Row
+from adjoint.tensor import binding, engine
+from adjoint.tensor.modes import enable_grad, modes
+from adjoint.tensor.saving import grad_names, result_names
+from adjoint.tensor.tape import Leaf
+from adjoint.tensor.tensor import Tensor
+
+
+def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]) -> list[Any]:
+    """Apply the transpose of a linear function of several tensors.
+
+    `like` are tensors with the shapes and dtypes of its arguments. The result keeps its history in whatever
+    the function closed over, if the tape is on.
+    """
+    record = modes.recording != 0
+    with enable_grad():
+        variables = [None if t is None else _variable(t) for t in like]
+        outputs = linear(*variables)
+    pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o is not None and c is not None]
+    pairs = [(o, c) for o, c in pairs if o.edge is not None]
+    wanted = [v for v in variables if v is not None]
+    if not pairs:
+        return [None] * len(like)
+    found = iter(
+        engine.gradients([o for o, _ in pairs], [c for _, c in pairs], wanted, create_graph=record, retain_graph=record)
+    )
+    return [None if v is None else next(found) for v in variables]
+
+
+def _variable(like: Any) -> Tensor:
+    """A zero of the same shape to differentiate in; its value never matters."""
+    made = operators.packet("zeros_like")(like.detach())
+    made.edge = Leaf(made)
+    return made
+
+
+def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> Any:
+    """Evaluate a formula on tensors in `scope`; the compiled function is kept on the row."""
+    cache = row.__dict__.setdefault("_functions", {})
+    function, parameters = cache.get(symbol, (None, ()))
+    if function is None:
+        parameters = tuple(sorted(entry.formula.names & scope.keys()))
+        function = binding.bind(entry.formula, symbol, parameters, raw=False)
+        cache[symbol] = (function, parameters)
+    return function(*[scope[p] for p in parameters])
+
+
+def with_facts(scope: dict[str, Any]) -> dict[str, Any]:
+    """Add self__shape, self__dtype, … for every tensor of a scope."""
+    facts: dict[str, Any] = {}
+    for name, value in scope.items():
+        if isinstance(value, Tensor):
+            facts |= {
+                f"{name}__shape": value.shape, f"{name}__dtype": value.dtype, f"{name}__ndim": value.ndim,
+                f"{name}__numel": value.numel(), f"{name}__dim": value.ndim, f"{name}__device": value.device,
+                f"{name}__stride": value.stride(), f"{name}__storage_offset": value.storage_offset(),
+                f"{name}__is_complex": value.is_complex(), f"{name}__is_floating_point": value.is_floating_point(),
+            }  # fmt: skip
+    return scope | facts
+
+
+def forward_from_reverse(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> list[Any]:
+    """J t for each output, as the transpose of the reverse formulas."""
+    wanted = [i for i, d in enumerate(row.differentiable_outputs) if d]
+    names = grad_names(row)
+    flat_results = _flatten(row, results)
+
+    def pull(*grads: Any) -> list[Any]:
+        full: list[Any] = [None] * len(flat_results)
+        for i, g in zip(positions, grads, strict=True):
+            full[i] = g
+        several = len(row.schema.returns) > 1 or any(r.type.is_list for r in row.schema.returns)
+        local = dict(facts)
+        for name, number in names.items():
+            local[name] = full if number < 0 else full[number] if several else full[0]
+        return _reverse_all(row, local, tangents)
+
+    has_list = any(r.type.is_list for r in row.schema.returns)
+    positions = list(range(len(flat_results))) if has_list else wanted
+    facts = with_facts(dict(scope) | {n: results[i] for n, i in result_names(row).items()})
+    like = [flat_results[i] for i in positions]
+    cotangents: list[Any] = []
+    for argument in row.differentiable:
+        tangent = tangents.get(argument.name)
+        cotangents.extend(tangent if argument.type.is_list else [tangent])
+    found = transpose(pull, like, cotangents)
+    output: list[Any] = [None] * len(flat_results)
+    for i, value in zip(positions, found, strict=True):
+        output[i] = value
+    return output
+
+
+def _flatten(row: Row, results: list[Any]) -> list[Any]:
+    return list(results[0]) if any(r.type.is_list for r in row.schema.returns) else results
+
+
+def _reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> list[Any]:
+    """Evaluate the reverse formulas of all inputs that have a tangent, in the order of the schema."""
+    found: dict[str, Any] = {}
+    for entry in row.reverse:
+        if entry.formula is None or not any(tangents.get(n) is not None for n in entry.inputs):
+            continue
+        local = dict(scope)
+        local["grad_input_mask"] = tuple(tangents.get(n) is not None for n in entry.inputs)
+        local["retain_variables"] = True
+        value = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local)
+        found |= dict(zip(entry.inputs, value, strict=True)) if len(entry.inputs) > 1 else {entry.inputs[0]: value}
+    flat: list[Any] = []
+    for argument in row.differentiable:
+        value = found.get(argument.name)
+        if argument.type.is_list:
+            flat.extend(value if value is not None else [None] * len(scope[argument.name]))
+        else:
+            flat.append(engine.fit(value, scope[argument.name]) if value is not None else None)
+    return flat
+
+
+def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any) -> tuple[Any, ...]:
+    """Jᴴ g for each input, as the transpose of the forward formulas."""
+    inputs = [a for a in row.differentiable if scope.get(a.name) is not None]
+    if any(a.type.is_list for a in inputs):
+        raise GradError(f"{row.full_name}: a reverse formula is needed for its list of tensors; see {row.where}")
+    results = [scope[r.name] for r in row.schema.returns]
+
+    def push(*tangents: Any) -> list[Any]:
+        named = dict(zip((a.name for a in inputs), tangents, strict=True))
+        return forward_all(row, scope, named, results)
+
+    like = [scope[a.name] for a in inputs]
+    cotangents = list(grad) if len(row.schema.returns) > 1 else [grad]
+    return tuple(transpose(push, like, cotangents))
+
+
+def forward_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> list[Any]:
+    """The tangent of each output, by the row's forward formulas or derived from the reverse ones."""
+    by_output = {f.output: f for f in row.forward}
+    if not by_output:
+        return forward_from_reverse(row, scope, tangents, results)
+    output: list[Any] = []
+    for returned, differentiable in zip(row.schema.returns, row.differentiable_outputs, strict=True):
+        entry = by_output.get(returned.name)
+        output.append(_forward(row, entry, scope, tangents, results) if differentiable and entry is not None else None)
+    if len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list:
+        return list(output[0])
+    return output
+
+
+def _forward(row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
+    if entry.automatic == "auto_linear":
+        return _linear(row, scope, tangents)
+    if entry.automatic == "auto_element_wise":
+        return _element_wise(row, scope, tangents, results)
+    local = dict(scope) | {n: results[i] for n, i in result_names(row).items()}
+    for argument in row.schema.tensors:
+        local[f"{argument.name}_p"] = scope.get(argument.name)
+        if argument.name in {a.name for a in row.differentiable}:
+            local[f"{argument.name}_t"] = materialised(scope.get(argument.name), tangents.get(argument.name))
+    local["retain_variables"] = True
+    return call_formula(row, entry, f"{row.schema.symbol}_{entry.output}_tangent", local)
+
+
+def materialised(primal: Any, tangent: Any) -> Any:
+    """A tangent that is there: zeros for one that is absent."""
+    if isinstance(primal, (list, tuple)):
+        return [materialised(p, t) for p, t in zip(primal, tangent or [None] * len(primal), strict=True)]
+    if tangent is not None or primal is None:
+        return tangent
+    return operators.packet("zeros_like")(primal.detach()) if primal.is_differentiable_dtype() else None
+
+
+def _linear(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> Any:
+    """The operator itself, applied to the tangents."""
+    differentiable = {a.name for a in row.differentiable}
+    values = []
+    for argument in row.schema.arguments:
+        value = scope[argument.name]
+        values.append(materialised(value, tangents.get(argument.name)) if argument.name in differentiable else value)
+    return operators.operator(row.schema.name, row.schema.overload).call(values)
+
+
+def _element_wise(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
+    """The factor of the reverse formula: t ↦ conj(vjp(conj(t))), summed over the inputs."""
+    total: Any = None
+    names = {n: i for n, i in grad_names(row).items() if i >= 0}
+    local = with_facts(dict(scope) | {n: results[i] for n, i in result_names(row).items()})
+    for entry in row.reverse:
+        tangent = tangents.get(entry.inputs[0])
+        if tangent is None or entry.formula is None:
+            continue
+        local |= {n: tangent.conj() for n in names}
+        term = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local).conj()
+        total = term if total is None else total + term
+    return total

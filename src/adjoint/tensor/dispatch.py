@@ -1,0 +1,141 @@
+"""The way of an unusual call: conversion of arguments, `out=`, the topmost interpreter, good errors.
+
+A plain call never comes here. `slow` brings the arguments to the schema's types, and hands the
+operator to the topmost interpreter among them, or back to the eager function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import of
+from adjoint.core.errors import AdjointError, ArgumentError, DtypeError, IndexOutOfRange, ShapeError
+from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.shapes import show
+from adjoint.ops import arguments
+from adjoint.ops.operator import Operator
+from adjoint.tensor import binding, meta
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tape import caller, own_counter
+from adjoint.tensor.tensor import Tensor, make
+
+_FACTORY_ARGUMENTS = {"device": (None, "cpu"), "layout": (None, "strided"), "pin_memory": (None, False)}
+
+
+def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
+    """Run an operator on whatever the user passed."""
+    if extra:
+        return _with_extras(op, args, extra)
+    what = op.schema.name
+    values = [arguments.convert(what, a, v) for a, v in zip(op.schema.arguments, args, strict=True)]
+    return run(op, values)
+
+
+def run(op: Operator, values: list[Any]) -> Any:
+    """Run an operator on converted arguments, by the topmost interpreter."""
+    if op.row.decompose and not op.row.kernel and not op.schema.mutates:
+        return binding.decomposition(op.row)(*values)
+    interpreter = topmost(values)
+    if interpreter is not None:
+        return interpreter.process(op, values)
+    return op.call([_plain_value(v) for v in values])
+
+
+def topmost(values: Sequence[Any]) -> Any:
+    """The interpreter of the highest level among the arguments; None for the eager one."""
+    top = None
+    for value in values:
+        if isinstance(value, Tensor):
+            found = value.interpreter
+        elif type(value) is list:
+            found = topmost(value)
+        else:
+            continue
+        if found is not None and (top is None or found.level > top.level):
+            top = found
+    return top
+
+
+def _plain_value(value: Any) -> Any:
+    if isinstance(value, Tensor) and type(value) is not Tensor:
+        plain = make(value.value, edge=value.edge)
+        plain.counter = value.counter
+        return plain
+    return [_plain_value(v) for v in value] if type(value) is list else value
+
+
+def _with_extras(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
+    out = extra.pop("out", None)
+    requires_grad = extra.pop("requires_grad", False)
+    values = list(args)
+    names = op.schema.names
+    for key, value in arguments.rename(op.schema, extra).items():
+        if key not in names:
+            raise ArgumentError(f"{op.name}() has no argument {key!r}; its signature is {op.schema}")
+        position = names.index(key)
+        if values[position] is not arguments.MISSING and not op.schema.arguments[position].has_default:
+            raise ArgumentError(f"{op.name}() got {key!r} twice")
+        values[position] = value
+    result = slow(op, tuple(values), {})
+    if out is not None:
+        return _write_out(op.name, result, out)
+    return result.requires_grad_() if requires_grad else result
+
+
+def _write_out(what: str, result: Any, out: Any) -> Any:
+    if isinstance(result, (tuple, list)):
+        if len(out) != len(result):
+            raise ArgumentError(f"{what}: out= needs {len(result)} tensors, got {len(out)}")
+        return type(result)(_write_out(what, r, o) for r, o in zip(result, out, strict=True))
+    if not isinstance(out, Tensor):
+        raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
+    if modes.recording and (out.edge is not None or result.edge is not None):
+        raise AdjointError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
+    check_inplace_cast(what, result.dtype, out.dtype)
+    if out.shape != result.shape:
+        if out.numel() and not (out.extra is None or out.extra.view is None):
+            raise ShapeError(f"{what}: out= is a view of shape {show(out.shape)}, the result is {show(result.shape)}")
+        out.value = np.empty(result.shape, out.value.dtype)
+    np.copyto(out.value, result.value, casting="unsafe")
+    counter = own_counter(out)
+    counter.count += 1
+    counter.by, counter.place = what, caller()
+    return out
+
+
+def same_dtype(arrays: tuple[Any, ...]) -> bool:
+    """Whether all arrays that are there have one dtype."""
+    present = [a.dtype for a in arrays if a is not None]
+    return all(d is present[0] for d in present)
+
+
+def all_plain(values: Any) -> bool:
+    """Whether this is a list of plain tensors (or None)."""
+    return type(values) is list and all(v is None or type(v) is Tensor for v in values)
+
+
+def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
+    """After a kernel failed: run it again if it was a floating point warning, else explain."""
+    if isinstance(error, (RuntimeWarning, FloatingPointError)):
+        with np.errstate(all="ignore"):
+            return op.parts.compute(*args)
+    if isinstance(error, (AdjointError, MemoryError, RecursionError, NotImplementedError)):
+        raise error
+    explanation = meta.explain(op, args)
+    if explanation is not None:
+        raise explanation from None
+    kinds: dict[type, type[AdjointError]] = {ValueError: ShapeError, IndexError: IndexOutOfRange, TypeError: DtypeError}
+    kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), None)
+    if kind is None:
+        raise error
+    given = ", ".join(_describe(a) for a in args)
+    raise kind(f"{op.name}({given}): {error}") from error
+
+
+def _describe(value: Any) -> str:
+    if isinstance(value, Tensor):
+        return f"{of(value.value.dtype).name}[{show(value.shape)}]"
+    return arguments.describe(value) if not isinstance(value, (int, float, bool, tuple)) else repr(value)

@@ -1,0 +1,517 @@
+"""The eager interpreter: writes, for each row, a Python function that runs it on plain tensors.
+
+The function checks types once, calls the kernel on the arrays, wraps the result and, if a gradient
+is wanted, records a node. Everything known beforehand (promotion, what to save, which inputs
+have a derivative) is decided here, when the text is written, so a call runs straight through.
+Anything unusual (arrays in place of tensors, `out=`, dual tensors, transforms) goes to `dispatch.slow`.
+
+`_Writer` holds the pieces of text; `build` puts them together; `python -c "…; print(ad.ops.mul.Tensor.source)"`
+shows the result.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+import linecache
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType
+from adjoint.core.promotion import promote
+from adjoint.ops import arguments
+from adjoint.ops.operator import Operator, operator
+from adjoint.table.formula import BUILTINS
+from adjoint.table.rows import Row, is_reference
+from adjoint.table.schema import Argument
+from adjoint.tensor import binding, dispatch, inplace, observe, views
+from adjoint.tensor import operators as dunders
+from adjoint.tensor.modes import modes
+from adjoint.tensor.reverse import RowRule
+from adjoint.tensor.saving import FACT, RESULT, TENSOR, TENSORS, Save
+from adjoint.tensor.tape import ZERO, Node, Output, Refusal, next_sequence
+from adjoint.tensor.tensor import Tensor
+
+_NAMESPACE: dict[str, Any] = {
+    "_Tensor": Tensor, "_new": object.__new__, "_Node": Node, "_Output": Output, "_ZERO": ZERO, "_modes": modes,
+    "_ndarray": np.ndarray, "_asarray": np.asarray, "_INEXACT": INEXACT, "_DIFFERENTIABLE": DIFFERENTIABLE,
+    "_promote": promote, "_slow": dispatch.slow, "_recover": dispatch.recover, "_sequence": next_sequence,
+    "_frame": sys._getframe, "_DUNDERS": vars(dunders), "_NUMBERS": arguments.NUMBERS, "_DType": DType, "_OF": OF,
+    "_observe": observe.observe, "_view": views.attach, "_MISSING": arguments.MISSING, "_same": dispatch.same_dtype,
+    "_plain": dispatch.all_plain, "xp": np, "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
+    "__name__": "adjoint.generated",
+}  # fmt: skip
+
+
+def build(op: Operator) -> Callable[..., Any]:
+    """Return the function of an operator."""
+    if op.is_derived_inplace:
+        return inplace.build(op, operator(op.row.name, op.row.schema.overload).function)
+    if op.schema.mutates:
+        return inplace.build(op, _functional(op))
+    if op.row.decompose and not op.row.kernel:
+        return _Writer(op).composite()
+    return _Writer(op).kernel_function()
+
+
+def _functional(op: Operator) -> Callable[..., Any]:
+    writer = _Writer(op)
+    return writer.kernel_function() if op.row.kernel else writer.composite()
+
+
+def build_parts(op: Operator) -> Parts:
+    """Return `compute` and `record` of an operator, for interpreters other than the eager one."""
+    return _Writer(op).parts()
+
+
+class Parts:
+    """An operator in two steps: arrays from tensors, and the node."""
+
+    def __init__(self, compute: Callable[..., Any], record: Callable[..., Any] | None) -> None:
+        self.compute = compute
+        self.record = record
+
+
+def python_name(name: str) -> str:
+    """An argument's name as Python allows it: `from` becomes `from_`."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def _indent(lines: list[str], depth: int = 1) -> list[str]:
+    return ["    " * depth + line for line in lines]
+
+
+class _Writer:
+    """Writes the functions of one operator."""
+
+    def __init__(self, op: Operator) -> None:
+        self.op = op
+        self.row: Row = op.row
+        self.schema = op.row.schema
+        self.namespace = dict(_NAMESPACE) | {"_op": op}
+        self.names = [python_name(a.name) for a in self.schema.arguments]
+        self.call = ", ".join(self.names)
+        self.tuple = f"({self.call},)" if self.names else "()"
+        row = self.row
+        self.differentiable = row.differentiable
+        self.refused = [a for a in self.schema.tensors if a.name in row.refused and not a.type.is_list]
+        self.through_decomposition = bool(row.decompose and row.kernel and not row.reverse and not row.forward)
+
+    # -- whole functions ---------------------------------------------------------------------
+
+    def kernel_function(self) -> Callable[..., Any]:
+        body = self._normalise()
+        body += self._decomposition_when_recording()
+        body += self._compute(recover=True)
+        body += self._wrap()
+        body += self._record_if_wanted()
+        body += [f"return {self._outs()}"]
+        lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2), self._fallback()]
+        return self._make(lines)
+
+    def composite(self) -> Callable[..., Any]:
+        self.namespace["_decomposition"] = binding.decomposition(self.row)
+        body = self._normalise()
+        lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2)]
+        lines += [f"        return _decomposition({self.call})", self._fallback()]
+        return self._make(lines)
+
+    def parts(self) -> Parts:
+        compute = [f"def compute({self.call}):", *_indent(self._compute(recover=False))]
+        compute += [f"    return {self._results()}"]
+        made = self._exec(compute, "compute")
+        record = None
+        if self.differentiable or self.refused:
+            lines = [f"def record({', '.join([*self.names, '_outs', '_home', '_mode'])}):"]
+            lines += _indent([f"{self._outs()} = _outs" if self._several() else "_out = _outs"])
+            lines += _indent(self._results_of_outs() + self._edges() + self._record(home="_home"))
+            record = self._exec(lines, "record")
+        return Parts(made, record)
+
+    def _make(self, lines: list[str]) -> Callable[..., Any]:
+        function = self._exec(lines, self._symbol())
+        function.__doc__ = f"{self.op.schema}\n\n{self.row.doc}".rstrip()
+        function.__module__ = "adjoint"
+        return function
+
+    def _exec(self, lines: list[str], symbol: str) -> Callable[..., Any]:
+        text = "\n".join(lines) + "\n"
+        filename = f"<adjoint {self.op.full_name} {symbol}>"
+        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+        exec(compile(text, filename, "exec"), self.namespace)
+        self.op.source = self.op.__dict__.get("source", "") + text  # type: ignore[attr-defined]
+        return self.namespace[symbol]
+
+    def _symbol(self) -> str:
+        name = self.schema.symbol
+        return f"{name}_" if keyword.iskeyword(name) else name
+
+    # -- signature and arguments -------------------------------------------------------------
+
+    def _signature(self) -> str:
+        pieces: list[str] = []
+        keyword_only = False
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            if argument.keyword_only and not keyword_only:
+                pieces.append("*")
+                keyword_only = True
+            default = "_MISSING"
+            if argument.has_default or argument.type.is_optional:
+                default = f"_default_{name}"
+                self.namespace[default] = arguments.convert("", argument, argument.default) if argument.has_default else None
+            pieces.append(f"{name}={default}")
+        pieces.append("**_extra")
+        return f"def {self._symbol()}({', '.join(pieces)}):"
+
+    def _condition(self) -> str:
+        checks = ["not _extra"]
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            kind = argument.type
+            if kind.is_tensor and kind.is_list:
+                checks.append(f"_plain({name})")
+            elif kind.is_tensor:
+                optional = f"({name} is None or type({name}) is _Tensor)"
+                checks.append(optional if kind.is_optional else f"type({name}) is _Tensor")
+            elif not argument.has_default and not kind.is_optional:
+                checks.append(f"{name} is not _MISSING")
+        return " and ".join(checks)
+
+    def _fallback(self) -> str:
+        return f"    return _slow(_op, {self.tuple}, _extra)"
+
+    def _normalise(self) -> list[str]:
+        """Convert arguments that are not of the schema's type; a type check each when they are."""
+        lines: list[str] = []
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            test = self._is_normal(argument, name)
+            if test:
+                self.namespace[f"_arg_{name}"] = argument
+                self.namespace["_convert"] = arguments.convert
+                lines += [f"if not ({test}):", f"    {name} = _convert({self.schema.name!r}, _arg_{name}, {name})"]
+        return lines
+
+    def _is_normal(self, argument: Argument, name: str) -> str:
+        kind = argument.type
+        tests = {"int": f"type({name}) is int", "Scalar": f"type({name}) in _NUMBERS",
+                 "float": f"type({name}) is float", "bool": f"type({name}) is bool", "ScalarType": f"type({name}) is _DType",
+                 "str": f"type({name}) is str"}  # fmt: skip
+        if kind.base not in tests:
+            return ""
+        self.namespace |= {"tuple": tuple, "list": list, "int": int, "float": float, "bool": bool, "str": str}
+        test = tests[kind.base]
+        if kind.is_list:
+            # a tuple is trusted to hold ints only after conversion; checking entries costs little
+            test = f"type({name}) is tuple and all(type(_v) is int for _v in {name})" if kind.base == "int" else "False"
+        return f"{name} is None or ({test})" if kind.is_optional else test
+
+    # -- kernel ------------------------------------------------------------------------------
+
+    def _compute(self, *, recover: bool) -> list[str]:
+        lines = []
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            if argument.type.is_tensor:
+                lines.append(f"_v_{name} = {self._value(argument, name)}")
+        kernel = [*self._promotion(), f"{self._results()} = {self._kernel()}"]
+        if recover:
+            lines += ["try:", *_indent(kernel), "except Exception as _error:"]
+            lines += [f"    {self._results()} = _recover(_op, _error, {self.tuple})"]
+        else:
+            lines += kernel
+        return lines + self._as_arrays()
+
+    def _value(self, argument: Argument, name: str) -> str:
+        kind = argument.type
+        if kind.is_list:
+            inner = "None if _t is None else _t.value" if kind.holds_none else "_t.value"
+            every = f"[{inner} for _t in {name}]"
+            return f"None if {name} is None else {every}" if kind.is_optional else every
+        return f"None if {name} is None else {name}.value" if kind.is_optional else f"{name}.value"
+
+    def _promotion(self) -> list[str]:
+        promoted = self.row.promoted
+        tensors = [a for a in promoted if a.type.is_tensor]
+        if not tensors:
+            return []
+        to_float = self.row.archetype.to_float
+        needed = self._promotion_needed(tensors, [a for a in promoted if not a.type.is_tensor], to_float)
+        if not needed:
+            return []
+        targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
+        joined = ", ".join(targets) + ","
+        return [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
+
+    def _promotion_needed(self, tensors: list[Argument], scalars: list[Argument], to_float: bool) -> str:
+        first = f"_v_{tensors[0].name}"
+        tests: list[str] = []
+        if any(a.type.is_optional for a in tensors) or len(tensors) > 2:
+            tests.append(f"not _same(({', '.join(f'_v_{a.name}' for a in tensors)},))")
+        elif len(tensors) == 2:
+            tests.append(f"{first}.dtype is not _v_{tensors[1].name}.dtype")
+        if to_float or scalars:
+            tests.append(f"{first}.dtype not in _INEXACT")
+        tests += [f"type({python_name(a.name)}) is complex" for a in scalars]
+        self.namespace["complex"] = complex
+        return " or ".join(tests)
+
+    def _kernel(self) -> str:
+        text = self.row.kernel
+        values = [f"_v_{n}" if a.type.is_tensor else n for a, n in zip(self.schema.arguments, self.names, strict=True)]
+        if not text:
+            return f"_no_kernel({self.call})"
+        if is_reference(text, tuple(a.name for a in self.schema.tensors)):
+            self.namespace["_kernel"] = binding.reference(text, "kernels", self.row, "kernel")
+            return f"_kernel({', '.join(values)})"
+        tree = ast.parse(" ".join(text.split()), mode="eval")
+        return ast.unparse(_Renamer(self).visit(tree))
+
+    def _as_arrays(self) -> list[str]:
+        lines: list[str] = []
+        for i, returned in enumerate(self.schema.returns):
+            name = self._result(i)
+            if returned.type.is_tensor and returned.type.is_list:
+                lines.append(f"{name} = [_v if type(_v) is _ndarray else _asarray(_v) for _v in {name}]")
+            elif returned.type.is_tensor:
+                lines += [f"if type({name}) is not _ndarray:", f"    {name} = _asarray({name})"]
+        return lines
+
+    # -- results -----------------------------------------------------------------------------
+
+    def _several(self) -> bool:
+        return len(self.schema.returns) > 1
+
+    def _result(self, i: int) -> str:
+        return f"_r{i}" if self._several() else "_r"
+
+    def _out(self, i: int) -> str:
+        return f"_out{i}" if self._several() else "_out"
+
+    def _results(self) -> str:
+        return ", ".join(self._result(i) for i in range(len(self.schema.returns))) or "_r"
+
+    def _outs(self) -> str:
+        return ", ".join(self._out(i) for i in range(len(self.schema.returns))) or "_r"
+
+    def _results_of_outs(self) -> list[str]:
+        lines = []
+        for i, returned in enumerate(self.schema.returns):
+            if not returned.type.is_tensor:
+                continue
+            out = self._out(i)
+            lines.append(f"{self._result(i)} = {f'[_t.value for _t in {out}]' if returned.type.is_list else f'{out}.value'}")
+        return lines
+
+    def _wrap(self) -> list[str]:
+        lines: list[str] = []
+        for i, returned in enumerate(self.schema.returns):
+            out, result = self._out(i), self._result(i)
+            if not returned.type.is_tensor:
+                lines.append(f"{out} = {result}")
+            elif returned.type.is_list:
+                lines += [f"{out} = []", f"for _v in {result}:"]
+                lines += _indent(["_t = _new(_Tensor)", "_t.value = _v", *_fresh("_t"), f"{out}.append(_t)"])
+            else:
+                lines += [f"{out} = _new(_Tensor)", f"{out}.value = {result}", *_fresh(out)]
+            if returned.alias and not returned.writes:
+                base = next(python_name(a.name) for a in self.schema.arguments if a.alias == returned.alias)
+                rest = self.tuple.replace(f"{base}, ", "", 1) if len(self.names) > 1 else "()"
+                lines.append(f"_view(_op, {base}, {out}, {rest})")
+        return lines
+
+    # -- the tape ----------------------------------------------------------------------------
+
+    def _edges(self) -> list[str]:
+        lines = []
+        for argument in self.differentiable:
+            name = python_name(argument.name)
+            if argument.type.is_list:
+                entry = "None if _t is None else _t.edge" if argument.type.holds_none else "_t.edge"
+                lines.append(f"_e_{name} = [{entry} for _t in {name}]")
+            elif argument.type.is_optional:
+                lines.append(f"_e_{name} = None if {name} is None else {name}.edge")
+            else:
+                lines.append(f"_e_{name} = {name}.edge")
+        for argument in self.refused:
+            name = python_name(argument.name)
+            self.namespace[f"_refusal_{name}"] = _refusal(self.op, argument.name)
+            absent = f"{name} is None or {name}.edge is None" if argument.type.is_optional else f"{name}.edge is None"
+            lines.append(f"_e_{name} = None if {absent} else _refusal_{name}")
+        return lines
+
+    def _any_edge(self) -> str:
+        tests = []
+        for argument in (*self.differentiable, *self.refused):
+            name = f"_e_{python_name(argument.name)}"
+            tests.append(f"any(_e is not None for _e in {name})" if argument.type.is_list else f"{name} is not None")
+        return " or ".join(tests)
+
+    def _can_have_gradient(self) -> bool:
+        outputs = zip(self.schema.returns, self.row.differentiable_outputs, strict=True)
+        tensors = any(r.type.is_tensor and d for r, d in outputs)
+        return tensors and bool(self.differentiable or self.refused) and self.row.archetype.result != "bool"
+
+    def _decomposition_when_recording(self) -> list[str]:
+        if not self.through_decomposition:
+            return []
+        self.namespace["_decomposition"] = binding.decomposition(self.row)
+        tests = []
+        for argument in self.schema.tensors:
+            name = python_name(argument.name)
+            if argument.type.is_list:
+                tests.append(f"any(_t is not None and _t.edge is not None for _t in {name})")
+            else:
+                tests.append(f"{name} is not None and {name}.edge is not None")
+        return [f"if _modes.recording and ({' or '.join(tests)}):", f"    return _decomposition({self.call})"]
+
+    def _record_if_wanted(self) -> list[str]:
+        if not self._can_have_gradient():
+            return []
+        return [
+            *self._edges(),
+            f"if {self._any_edge()}:",
+            "    _mode = _modes.recording",
+            "    if _mode:",
+            *_indent(self._record(home="None"), 2),
+        ]
+
+    def _record(self, home: str) -> list[str]:
+        rule = self.namespace["_rule"] = rule_of(self.op)
+        edges = []
+        for argument in (*self.differentiable, *self.refused):
+            name = f"_e_{python_name(argument.name)}"
+            edges.append(f"*{name}" if argument.type.is_list else name)
+        lines = ["_node = _new(_Node)", "_node.rule = _rule", f"_node.next = ({', '.join(edges)},)"]
+        values = [self._saved(s) for s in rule.saves]
+        values += [f"len({python_name(a.name)})" for a in self.differentiable if a.type.is_list]
+        lines.append(f"_node.saved = ({', '.join(values)}{',' if values else ''})")
+        lines.append(f"_node.versions = {self._versions(rule.saves)}")
+        lines += ["_node.sequence = _sequence()", f"_node.home = {home}", "_node.extra = None", *self._place()]
+        lines += self._attach()
+        return [*lines, "if _mode == 2:", "    _observe(_node)"]
+
+    def _saved(self, save: Save) -> str:
+        name = python_name(save.source)
+        if save.kind == RESULT:
+            value = self._result(save.number)
+        elif save.kind == FACT:
+            fact = save.name.rpartition("__")[2]
+            owner = self._out(save.number) if save.number >= 0 else name
+            plain = {"shape": f"{owner}.value.shape", "ndim": f"{owner}.value.ndim"}
+            value = plain.get(fact, f"{owner}.{fact}" + ("()" if fact not in ("dtype", "device") else ""))
+            optional = save.number < 0 and self.schema.argument(save.source).type.is_optional
+            return f"None if {owner} is None else {value}" if optional else value
+        else:
+            value = f"list({name})" if save.kind == TENSORS else name
+        return self._only_if_used(save, value)
+
+    def _only_if_used(self, save: Save, value: str) -> str:
+        """Save a tensor only if an input whose formula uses it needs a gradient."""
+        if save.kind not in (TENSOR, TENSORS, RESULT):
+            return value
+        tests = []
+        users = [a for a in self.differentiable if a.name in save.users]
+        if len(users) < len(self.differentiable):
+            for argument in users:
+                name = f"_e_{python_name(argument.name)}"
+                tests.append(f"any(_e is not None for _e in {name})" if argument.type.is_list else f"{name} is not None")
+        conditions = [" or ".join(tests)] if tests else []
+        if save.condition:
+            conditions.append(self._condition_text(save.condition))
+        return f"{value} if {' and '.join(f'({c})' for c in conditions)} else None" if conditions else value
+
+    def _condition_text(self, condition: str) -> str:
+        masks = ", ".join(f"_e_{python_name(a.name)} is not None" for a in self.differentiable)
+        return condition.replace("grad_input_mask", f"({masks},)")
+
+    def _versions(self, saves: tuple[Save, ...]) -> str:
+        tensors = [python_name(s.source) for s in saves if s.kind == TENSOR]
+        if any(s.kind == TENSORS for s in saves):
+            return f"_versions_of(({', '.join(self._saved(s) for s in saves)},))" if self._need_versions() else ""
+        if not tensors:
+            return "None"
+        optional = {python_name(a.name) for a in self.schema.tensors if a.type.is_optional}
+        tests = [f"({t} is None or {t}.counter is _ZERO)" if t in optional else f"{t}.counter is _ZERO" for t in tensors]
+        counts = [f"0 if {t} is None else {t}.counter.count" if t in optional else f"{t}.counter.count" for t in tensors]
+        return f"None if {' and '.join(tests)} else ({', '.join(counts)},)"
+
+    def _need_versions(self) -> bool:
+        self.namespace["_versions_of"] = observe.versions_of
+        return True
+
+    def _place(self) -> list[str]:
+        return [
+            "_f = _frame(1)",
+            "if _f.f_globals is _DUNDERS:",
+            "    _f = _f.f_back",
+            "_node.place = (_f.f_code, _f.f_lasti)",
+        ]
+
+    def _attach(self) -> list[str]:
+        """Point the differentiable outputs at the node."""
+        returns = self.schema.returns
+        if len(returns) == 1 and not returns[0].type.is_list:
+            lines = ["_node.outputs = None", "_node.shape = _r.shape", "_node.dtype = _r.dtype"]
+            maybe = any(a.type.base == "ScalarType" for a in self.schema.arguments)
+            return [*lines, *(["if _out.is_differentiable_dtype():"] if maybe else []), "    " * maybe + "_out.edge = _node"]
+        flat: list[str] = []
+        lines = []
+        count = "0"
+        for i, returned in enumerate(returns):
+            if not returned.type.is_tensor:
+                continue
+            result, out = self._result(i), self._out(i)
+            if returned.type.is_list:
+                flat.append(f"*[(_v.shape, _v.dtype) for _v in {result}]")
+                lines += [f"for _i, _t in enumerate({out}):", "    _t.edge = _Output(_node, _i)"]
+            else:
+                flat.append(f"({result}.shape, {result}.dtype)")
+                if self.row.differentiable_outputs[i]:
+                    lines += [f"if {out}.is_differentiable_dtype():", f"    {out}.edge = _Output(_node, {count})"]
+                count = str(int(count) + 1)
+        return [f"_node.outputs = ({', '.join(flat)},)", "_node.shape = _node.dtype = None", *lines]
+
+
+def _fresh(name: str) -> list[str]:
+    return [f"{name}.edge = None", f"{name}.counter = _ZERO", f"{name}.extra = None"]
+
+
+class _Renamer(ast.NodeTransformer):
+    """In a kernel expression, tensor arguments stand for their arrays, and families for kernels/ modules."""
+
+    def __init__(self, writer: _Writer) -> None:
+        self.writer = writer
+        self.tensors = {a.name for a in writer.schema.tensors}
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name(f"_v_{node.id}", node.ctx) if node.id in self.tensors else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id not in (*self.tensors, "xp"):
+            name = f"_{node.value.id}_{node.attr}"
+            text = f"{node.value.id}.{node.attr}"
+            self.writer.namespace[name] = binding.reference(text, "kernels", self.writer.row, "kernel")
+            return ast.Name(name, ast.Load())
+        return self.generic_visit(node)
+
+
+_RULES: dict[str, RowRule] = {}
+
+
+def rule_of(op: Operator) -> RowRule:
+    """Return the rule of an operator's row, shared by its in-place variant."""
+    rule = _RULES.get(op.row.full_name)
+    if rule is None:
+        rule = _RULES[op.row.full_name] = RowRule(op.row)
+    return rule
+
+
+def _refusal(op: Operator, name: str) -> Refusal:
+    entry = op.row.refused[name]
+    if entry.word == "not_implemented":
+        return Refusal(f"the derivative of {op.full_name} in {name} is not written yet: {entry.reason}")
+    return Refusal(
+        f"{op.full_name} is not differentiable in {name}, and {name} requires a gradient; "
+        f"pass {name}.detach() if you mean it as a constant"
+    )

@@ -1,0 +1,176 @@
+"""Forward mode in eager: dual tensors, which carry a tangent beside their value.
+
+A dual tensor is an ordinary one of another class, so that the fast path does not see it. An
+operator on dual tensors computes its value and its node as usual, and its tangent by the row's
+forward formula on the tensors without their tangents. What the node saves is dual, so backward
+through it gives gradients with tangents (forward over reverse); the tangent is computed by recorded
+operators, so it can be differentiated (reverse over forward).
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from adjoint.core.errors import NotDifferentiable
+from adjoint.ops.operator import Operator
+from adjoint.table.rows import Row
+from adjoint.tensor import binding, derive, views
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tape import Node, Output
+from adjoint.tensor.tensor import Tensor, make
+
+
+class ForwardInterpreter:
+    """Runs operators on dual tensors. It is also the home of the nodes recorded there."""
+
+    level = 0.5
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        row = op.row
+        if op.schema.mutates:
+            return op.call(values)
+        if row.decompose and not row.reverse and not row.forward:
+            return binding.decomposition(row)(*values)
+        primals = [primal(v) for v in values]
+        results = op.call(primals)
+        outputs = list(results) if isinstance(results, (tuple, list)) else [results]
+        _keep_duals(outputs, primals, values)
+        if any(d for d in row.differentiable_outputs) and row.archetype.result != "bool":
+            tangents = _tangents(row, values)
+            if any(_present(t) for t in tangents.values()):
+                scope = dict(zip(row.schema.names, primals, strict=True))
+                per_return = [results] if isinstance(results, list) else outputs
+                _attach(outputs, derive.forward_all(row, scope, tangents, per_return))
+            _refuse(row, values, outputs)
+        return results
+
+    def below(self, value: Any) -> Any:
+        return value
+
+    def result(self, value: Any, edge: Any, node: Node, number: int) -> Any:
+        made = make(value, edge=edge)
+        tangent = node.extra.tangents.get(number) if node.extra is not None else None
+        return made if tangent is None else dual(made, tangent)
+
+
+FORWARD = ForwardInterpreter()
+
+
+class DualTensor(Tensor):
+    """A tensor with a tangent, inside `forward_ad.dual_level()`."""
+
+    __slots__ = ()
+    interpreter = FORWARD
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, tangent={self.tangent!r})"
+
+    def detach(self) -> Tensor:
+        """Return the value and the tangent without history in reverse mode."""
+        return dual(super().detach(), self.tangent.detach())
+
+
+def dual(tensor: Tensor, tangent: Any) -> Any:
+    """Give a tensor a tangent: it becomes a dual tensor, until its level ends."""
+    if tensor.__class__ is not DualTensor:
+        tensor.__class__ = DualTensor
+        if modes.duals is not None:
+            modes.duals.append(weakref.ref(tensor))
+    tensor.tangent = tangent
+    return tensor
+
+
+def primal(value: Any) -> Any:
+    """The same tensor without its tangent; lists entry by entry."""
+    if isinstance(value, DualTensor):
+        made = make(value.value, edge=value.edge)
+        made.counter = value.counter
+        made.extra = value.extra
+        return made
+    return [primal(v) for v in value] if type(value) is list else value
+
+
+def tangent_of(value: Any) -> Any:
+    """The tangent, or None."""
+    return value.tangent if isinstance(value, DualTensor) else None
+
+
+def _tangents(row: Row, values: list[Any]) -> dict[str, Any]:
+    named = dict(zip(row.schema.names, values, strict=True))
+    found: dict[str, Any] = {}
+    for argument in row.differentiable:
+        value = named[argument.name]
+        if argument.type.is_list:
+            found[argument.name] = [tangent_of(v) for v in value]
+        else:
+            found[argument.name] = tangent_of(value)
+    return found
+
+
+def _present(tangent: Any) -> bool:
+    return any(t is not None for t in tangent) if isinstance(tangent, list) else tangent is not None
+
+
+def _keep_duals(outputs: list[Any], primals: list[Any], values: list[Any]) -> None:
+    """Let the node save the dual tensors in place of their values."""
+    edges = [o.edge for o in outputs if isinstance(o, Tensor) and o.edge is not None]
+    if not edges:
+        return
+    node = edges[0].node if type(edges[0]) is Output else edges[0]
+    if type(node) is not Node or node.saved is None:
+        return
+    originals = {id(p): v for p, v in zip(primals, values, strict=True) if p is not v}
+    for p, v in zip(primals, values, strict=True):
+        if type(p) is list:
+            originals |= {id(a): b for a, b in zip(p, v, strict=True)}
+    node.saved = tuple(
+        [originals.get(id(e), e) for e in s] if type(s) is list else originals.get(id(s), s) for s in node.saved
+    )
+    node.home = FORWARD
+
+
+def _attach(outputs: list[Any], tangents: list[Any]) -> None:
+    for number, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
+        if tangent is None or not isinstance(output, Tensor) or not output.is_differentiable_dtype():
+            continue
+        tangent = fit_tangent(tangent, output)
+        dual(output, tangent)
+        edge = output.edge
+        node = edge.node if type(edge) is Output else edge
+        if type(node) is Node:
+            node.more().tangents[number] = tangent
+
+
+def fit_tangent(tangent: Any, like: Tensor) -> Any:
+    """Broadcast and cast a tangent to the shape and dtype of its tensor."""
+    if tangent.dtype is not like.dtype:
+        tangent = tangent.real if tangent.is_complex() and not like.is_complex() else tangent
+        tangent = tangent.to(like.dtype)
+    return tangent if tangent.shape == like.shape else tangent.expand(like.shape)
+
+
+def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
+    """Raise where a tangent arrives at an input without a derivative."""
+    for name, value in zip(row.schema.names, values, strict=True):
+        if name in row.refused and isinstance(value, DualTensor) and any(
+            isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs
+        ):
+            raise NotDifferentiable(f"{row.full_name} is not differentiable in {name}, and {name} has a tangent")
+
+
+def write_tangent(tensor: Tensor, tangent: Any) -> None:
+    """After a write in place: the tangent of a tensor, its base and the base's views."""
+    view = None if tensor.extra is None else tensor.extra.view
+    base = tensor if view is None else view.base
+    if view is None:
+        dual(tensor, tangent)
+    else:
+        old = tangent_of(base)
+        new = make(base.value).zeros_like() if old is None else old.clone()
+        views.replay(view.path, new).copy_(tangent)
+        dual(base, new)
+    for reference in [] if base.extra is None else base.extra.views:
+        living = reference()
+        if living is not None:
+            dual(living, views.replay(living.extra.view.path, base.tangent))

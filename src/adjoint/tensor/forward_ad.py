@@ -1,0 +1,95 @@
+"""Forward mode for users, with PyTorch's names: `dual_level`, `make_dual`, `unpack_dual`.
+
+>>> import adjoint as ad
+>>> from adjoint.autograd import forward_ad
+>>> with forward_ad.dual_level():
+...     x = forward_ad.make_dual(ad.tensor(2.0), ad.tensor(1.0))
+...     forward_ad.unpack_dual(x**3).tangent
+tensor(12.)
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from adjoint.core.errors import DtypeError, GradError, ShapeError
+from adjoint.core.shapes import show
+from adjoint.tensor.forward import DualTensor, dual, primal
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tape import Node, Rule
+from adjoint.tensor.tensor import Tensor, make
+
+
+class UnpackedDualTensor(NamedTuple):
+    """A tensor without its tangent, and the tangent (None if it has none)."""
+
+    primal: Tensor
+    tangent: Tensor | None
+
+
+def _alias(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
+    return (grad,)
+
+
+_ALIAS = Rule("AliasBackward0", _alias)
+
+
+def enter_dual_level() -> int:
+    """Open the level in which dual tensors live; there is one at a time."""
+    if modes.duals is not None:
+        raise GradError("dual_level: a level is open already; nest ad.jvp for forward over forward")
+    modes.duals = []
+    return 0
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Close the level: its dual tensors become ordinary ones."""
+    if modes.duals is None:
+        raise GradError("exit_dual_level: no level is open")
+    duals, modes.duals = modes.duals, None
+    for reference in duals:
+        tensor = reference()
+        if tensor is not None and tensor.__class__ is DualTensor:
+            tensor.__class__ = Tensor
+            del tensor.tangent
+
+
+class dual_level:  # noqa: N801 - PyTorch's name
+    """The block in which forward mode is computed; tangents end with it."""
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *_: Any) -> None:
+        exit_dual_level()
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """Return `tensor` with a tangent. Operators on the result carry the tangent along."""
+    if modes.duals is None:
+        raise GradError("make_dual needs an open level: with forward_ad.dual_level(): …")
+    if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
+        raise TypeError(f"make_dual needs two tensors, got {type(tensor).__name__} and {type(tangent).__name__}")
+    if not tensor.is_differentiable_dtype():
+        raise DtypeError(f"make_dual: a {tensor.dtype.name} tensor cannot have a tangent")
+    if tensor.shape != tangent.shape:
+        raise ShapeError(
+            f"make_dual: the tangent has shape {show(tangent.shape)}, the tensor {show(tensor.shape)}; they must be equal"
+        )
+    if tensor.dtype is not tangent.dtype:
+        raise DtypeError(f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}")
+    if isinstance(tensor, DualTensor):
+        raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
+    made = make(tensor.value)
+    made.counter = tensor.counter
+    if tensor.edge is not None and modes.recording:
+        made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
+        made.edge.home = DualTensor.interpreter
+    return dual(made, tangent)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """Return the tensor without its tangent, and the tangent or None."""
+    if isinstance(tensor, DualTensor):
+        return UnpackedDualTensor(primal(tensor), tensor.tangent)
+    return UnpackedDualTensor(tensor, None)

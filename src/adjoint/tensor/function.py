@@ -1,0 +1,313 @@
+"""`Function`: an operator of the user's own, with its derivatives in Python.
+
+Write `forward` and `backward`, `jvp`, or both. If one of the two derivatives is missing it is derived from the
+other by transposition, so a function is differentiable in both modes as soon as it is in one.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import GradError
+from adjoint.tensor import derive, dispatch, forward, inplace, views
+from adjoint.tensor.modes import modes, no_grad
+from adjoint.tensor.tape import Leaf, Node, Output, Rule
+from adjoint.tensor.tensor import Tensor, make
+
+
+class FunctionContext:
+    """What `forward` leaves for `backward` and `jvp`."""
+
+    def __init__(self) -> None:
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.materialize_grads = True
+        self.to_save: tuple[Any, ...] = ()
+        self.to_save_for_forward: tuple[Any, ...] = ()
+        self.dirty: tuple[Tensor, ...] = ()
+        self.non_differentiable: tuple[Tensor, ...] = ()
+        self._node: Node | None = None
+        self._results: list[Any] = []  # values of outputs; the outputs themselves would make a cycle
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Save inputs or outputs for `backward`; changes in place are then noticed."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Save tensors for `jvp`."""
+        self.to_save_for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs `forward` changed in place; they must be returned."""
+        self.dirty = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether absent output gradients come as zeros (the default) or as None."""
+        self.materialize_grads = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` saved."""
+        if self._node is None:
+            return self.to_save or self.to_save_for_forward
+        if self._node.saved is None:
+            raise GradError("saved_tensors: they were freed by a first backward; use retain_graph=True there")
+        return tuple(_unsave(self._node, s) for s in self._node.saved)
+
+
+class _Saved:
+    """A tensor in a function's node: an input as it is, an output by its value."""
+
+    __slots__ = ("number", "tensor", "value", "version")
+
+    def __init__(self, tensor: Any, number: int | None) -> None:
+        self.number = number  # of the output
+        self.tensor = tensor if number is None else None
+        self.value = tensor.value
+        self.version = tensor.counter.count if number is None else 0
+
+
+def _unsave(node: Node, saved: Any) -> Any:
+    if saved is None:
+        return None
+    if saved.number is None:
+        if saved.tensor.counter.count != saved.version:
+            raise inplace.InplaceError(
+                f"a tensor saved for backward of {node.rule.name} was changed in place by "
+                f"{saved.tensor.counter.by or 'an operator'}; clone() it before"
+            )
+        return saved.tensor
+    edge = Output(node, saved.number) if modes.recording else None
+    return make(saved.value, edge=edge)
+
+
+class _FunctionRule(Rule):
+    """The rule of a user's function."""
+
+    __slots__ = ("context", "function", "inputs", "specs")
+
+    def __init__(self, function: type[Function], context: FunctionContext) -> None:
+        super().__init__(f"{function.__name__}Backward", self.run)
+        self.function = function
+        self.context = context
+        self.specs: list[Any] = []  # stand-ins for the outputs: shape and dtype
+        self.inputs: list[Any] = []
+
+    def run(self, node: Node, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
+        if node.saved is None:
+            raise GradError(f"backward a second time through {self.name}; use retain_graph=True the first time")
+        grads = [_zeros(s) if g is None and self.context.materialize_grads else g for g, s in zip(grads, self.specs, strict=True)]
+        if self.function.has("backward"):
+            returned = self.function.backward(self.context, *grads)
+        else:
+            returned = self.function.transposed_jvp(self.context, self.inputs, grads)
+        returned = returned if isinstance(returned, tuple) else (returned,)
+        given = len(self.context.needs_input_grad)
+        if len(returned) > given and any(r is not None for r in returned[given:]) or len(returned) < given:
+            raise GradError(
+                f"{self.function.__name__}.backward returned {len(returned)} gradients for {given} inputs of forward"
+            )
+        tensors = [r for r, is_tensor in zip(returned, node.more().metadata["tensors"], strict=False) if is_tensor]
+        return tuple(tensors)
+
+
+def _zeros(spec: Any) -> Tensor:
+    return spec.zeros_like()
+
+
+class Function:
+    """Base of users' own differentiable functions; call `apply`.
+
+    >>> import adjoint as ad
+    >>> class Cube(ad.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x**3
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         (x,) = ctx.saved_tensors
+    ...         return grad * 3 * x**2
+    >>> x = ad.tensor(2.0, requires_grad=True)
+    >>> Cube.apply(x).backward(); x.grad
+    tensor(12.)
+    """
+
+    @staticmethod
+    def forward(*args: Any, **keywords: Any) -> Any:
+        """Compute the function. Takes the context first, unless `setup_context` is given."""
+        raise GradError("a Function needs a forward method")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        """Save what the derivatives need, apart from `forward`."""
+        raise GradError("setup_context is not given")
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Return the gradient of each input, given that of each output."""
+        raise GradError("backward is not given")
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        """Return the tangent of each output, given that of each input."""
+        raise GradError("jvp is not given")
+
+    @classmethod
+    def has(cls, name: str) -> bool:
+        """Whether a method was given by the user."""
+        return getattr(cls, name) is not getattr(Function, name)
+
+    @classmethod
+    def transposed_jvp(cls, context: Any, inputs: list[Any], grads: list[Any]) -> tuple[Any, ...]:
+        """The reverse mode, from `jvp`."""
+        if not cls.has("jvp"):
+            raise GradError(f"{cls.__name__} has neither backward nor jvp")
+        places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.is_differentiable_dtype()]
+
+        def push(*tangents: Any) -> list[Any]:
+            full: list[Any] = [None] * len(inputs)
+            for place, tangent in zip(places, tangents, strict=True):
+                full[place] = tangent
+            result = cls.jvp(context, *full)
+            return list(result) if isinstance(result, tuple) else [result]
+
+        found = derive.transpose(push, [inputs[i] for i in places], grads)
+        full: list[Any] = [None] * len(inputs)
+        for place, grad in zip(places, found, strict=True):
+            full[place] = grad
+        return tuple(full)
+
+    @classmethod
+    def apply(cls, *args: Any, **keywords: Any) -> Any:
+        """Run the function and record its derivative."""
+        top = dispatch.topmost([a for a in args if isinstance(a, Tensor)])
+        if top is not None and top is not forward.FORWARD:
+            return top.process_function(cls, args, keywords)
+        context = FunctionContext()
+        tensors = [isinstance(a, Tensor) for a in args]
+        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.edge is not None for a in args)
+        primals = [forward.primal(a) for a in args]
+        with no_grad():
+            output = cls._forward(context, primals, keywords)
+        outputs = list(output) if isinstance(output, (tuple, list)) else [output]
+        outputs = [cls._fresh(o, args, context) for o in outputs]
+        if modes.recording and any(context.needs_input_grad):
+            cls._record(context, args, tensors, outputs)
+        tangents = [forward.tangent_of(a) for a in args]
+        if any(t is not None for t in tangents):
+            cls._push(context, args, tangents, outputs)
+        if isinstance(output, (tuple, list)):
+            return tuple(outputs)
+        return outputs[0]
+
+    @classmethod
+    def _forward(cls, context: FunctionContext, args: list[Any], keywords: dict[str, Any]) -> Any:
+        if cls.has("setup_context"):
+            output = cls.forward(*args, **keywords)
+            cls.setup_context(context, tuple(args), output)
+            return output
+        return cls.forward(context, *args, **keywords)
+
+    @classmethod
+    def _fresh(cls, output: Any, args: tuple[Any, ...], context: FunctionContext) -> Any:
+        """An output that is an input, and was not changed, becomes a tensor of its own."""
+        if not isinstance(output, Tensor) or any(output is d for d in context.dirty):
+            return output
+        return make(output.value) if any(output is a for a in args) or output.edge is not None else output
+
+    @classmethod
+    def _record(cls, context: FunctionContext, args: tuple[Any, ...], tensors: list[bool], outputs: list[Any]) -> None:
+        rule = _FunctionRule(cls, context)
+        rule.inputs = list(args) if not cls.has("backward") else []
+        rule.specs = [make(dispatch.meta.dummy(o.shape, o.dtype)) for o in outputs if isinstance(o, Tensor)]
+        following = tuple(a.edge for a in args if isinstance(a, Tensor))
+        node = Node(rule, following, (), None, None)
+        node.outputs = tuple((o.value.shape, o.value.dtype) for o in outputs if isinstance(o, Tensor))
+        node.more().metadata["tensors"] = tensors
+        context._node = node
+        numbers = {id(o): i for i, o in enumerate(o for o in outputs if isinstance(o, Tensor))}
+        values = {id(o.value): i for i, o in enumerate(o for o in outputs if isinstance(o, Tensor))}
+        node.saved = tuple(_save(t, args, numbers, values) for t in context.to_save) or ()
+        context.to_save = ()
+        for number, output in enumerate(o for o in outputs if isinstance(o, Tensor)):
+            if any(output is t for t in context.non_differentiable) or not output.is_differentiable_dtype():
+                continue
+            if any(output is d for d in context.dirty):
+                if type(output.edge) is Leaf:
+                    views.check_writable(output, cls.__name__)
+                inplace.bump(output, cls.__name__)
+                views.rebase(output, Output(node, number))
+            else:
+                output.edge = Output(node, number)
+
+    @classmethod
+    def _push(cls, context: FunctionContext, args: tuple[Any, ...], tangents: list[Any], outputs: list[Any]) -> None:
+        places = [i for i, o in enumerate(outputs) if isinstance(o, Tensor) and o.is_differentiable_dtype()]
+        if cls.has("jvp"):
+            given = [derive.materialised(a, t) if context.materialize_grads and isinstance(a, Tensor) else t
+                     for a, t in zip(args, tangents, strict=True)]  # fmt: skip
+            found = cls.jvp(context, *given)
+            found = list(found) if isinstance(found, tuple) else [found]
+        else:
+            found = cls._transposed_backward(context, outputs, places, tangents)
+        for place, tangent in zip(places, found, strict=False):
+            if tangent is not None:
+                forward.dual(outputs[place], forward.fit_tangent(tangent, outputs[place]))
+
+    @classmethod
+    def _transposed_backward(cls, context: Any, outputs: list[Any], places: list[int], tangents: list[Any]) -> list[Any]:
+        def pull(*grads: Any) -> list[Any]:
+            full: list[Any] = [None] * len(outputs)
+            for place, grad in zip(places, grads, strict=True):
+                full[place] = grad
+            result = cls.backward(context, *full)
+            return list(result) if isinstance(result, tuple) else [result]
+
+        return derive.transpose(pull, [outputs[i] for i in places], tangents)
+
+
+def _save(tensor: Any, args: tuple[Any, ...], numbers: dict[int, int], values: dict[int, int]) -> Any:
+    if tensor is None:
+        return None
+    for argument in args:
+        if isinstance(argument, Tensor) and argument.value is tensor.value:
+            return _Saved(argument, None)
+    number = numbers.get(id(tensor), values.get(id(tensor.value)))
+    return _Saved(tensor, number)
+
+
+def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` that cannot be differentiated again: a second derivative then raises."""
+
+    @functools.wraps(backward)
+    def guarded(ctx: Any, *grads: Any) -> Any:
+        with no_grad():
+            result = backward(ctx, *grads)
+        if not modes.recording:
+            return result
+        several = isinstance(result, tuple)
+        return tuple(_refusing(r, grads) for r in result) if several else _refusing(result, grads)
+
+    return guarded
+
+
+def _refuse(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
+    raise GradError("this backward is marked @once_differentiable: it has no second derivative")
+
+
+_ONCE = Rule("OnceDifferentiable", _refuse)
+
+
+def _refusing(result: Any, grads: tuple[Any, ...]) -> Any:
+    if not isinstance(result, Tensor):
+        return result
+    edges = tuple(g.edge for g in grads if isinstance(g, Tensor))
+    return make(result.value, edge=Node(_ONCE, edges, (), result.value.shape, result.value.dtype))

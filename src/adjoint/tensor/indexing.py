@@ -1,0 +1,255 @@
+"""Python's square brackets: `x[key]` and `x[key] = value`, with PyTorch's results.
+
+A key is taken apart from left to right. Numbers, slices, None and Ellipsis become views (select,
+slice, unsqueeze); tensors, arrays and lists are collected, and one `index` or `index_put_` at the
+end does them all. Only operators are used, so that it works in every transform.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint import ops
+from adjoint.core.dtypes import OF
+from adjoint.core.errors import AdjointError, ArgumentError, DimensionError, DtypeError, GradError
+from adjoint.core.indexing import is_mask
+from adjoint.core.promotion import can_cast
+from adjoint.core.shapes import show
+from adjoint.ops import runtime
+from adjoint.tensor.tensor import Tensor
+
+_Found = list[tuple[int, Any]]  # dimension of the view, index tensor
+
+_EVERYTHING = slice(None)
+_SIMPLE = frozenset((int, slice, type(None), type(Ellipsis)))
+_NUMBERS = (bool, int, float, complex)
+_MOST_DIMENSIONS = 32  # a longer list of anything is an index, as in PyTorch
+
+
+def getitem(tensor: Any, key: Any) -> Any:
+    """Return `tensor[key]`."""
+    kind = type(key)
+    if kind is int:
+        return tensor.select(0, key)
+    if kind is slice:
+        key = (key,)
+    elif kind is not tuple:
+        key = _as_tuple(key)
+    view, indices = _take_apart(tensor, key)
+    if indices:
+        return ops.index.Tensor(view, indices)
+    return tensor.alias() if view is tensor else view
+
+
+def setitem(tensor: Any, key: Any, value: Any) -> None:
+    """Write `value` to `tensor[key]`."""
+    if type(key) is not tuple:
+        key = (key,) if type(key) in _SIMPLE else _as_tuple(key)
+    view, indices = _take_apart(tensor, key)
+    if indices:
+        _put(view, indices, value)
+    elif type(value) in _NUMBERS:
+        view.fill_(value)
+    else:
+        view.copy_(_shortened(_as_value(tensor, value), view.ndim))
+
+
+def _put(view: Any, indices: list[Any], value: Any) -> None:
+    if type(value) in _NUMBERS:
+        mask = indices[0]
+        if len(indices) == 1 and is_mask(mask) and mask.shape == view.shape:
+            view.masked_fill_(mask != 0, value)
+            return
+        value = view.detach().new_full((), value)
+    value = _as_value(view, value)
+    if value.dtype is not view.dtype and can_cast(value.dtype, view.dtype):
+        value = value.to(view.dtype)  # as `copy_` does where there is no index tensor
+    view.index_put_(indices, _shortened(value, _result_ndim(view, indices)))
+
+
+def _result_ndim(view: Any, indices: Sequence[Any]) -> int:
+    """How many dimensions `view[indices]` has."""
+    consumed = sum(i.ndim if is_mask(i) else 1 for i in indices if i is not None)
+    common = max(1 if is_mask(i) else i.ndim for i in indices if i is not None)
+    return int(view.ndim - consumed + common)
+
+
+def _shortened(value: Any, ndim: int) -> Any:
+    """Drop leading dimensions of size 1 that there is no room for: x[0] = ones(1, 3)."""
+    shape = value.shape
+    excess = len(shape) - ndim
+    if excess > 0 and all(s == 1 for s in shape[:excess]):
+        return value.reshape(shape[excess:])
+    return value
+
+
+def _as_value(tensor: Any, value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value
+    return runtime.tensor_of(np.asarray(value, dtype=tensor.dtype.np))
+
+
+# ---- taking a key apart -----------------------------------------------------------------------
+
+
+def _take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any]]:
+    """Return a view of `tensor` and the list of index tensors that is left to apply to it."""
+    missing = None  # how many dimensions an Ellipsis stands for; counted when there is one
+    dim = 0
+    result = tensor
+    found: _Found = []
+    for entry in key:
+        kind = type(entry)
+        if kind is int:
+            if dim >= result.ndim:
+                _too_many(tensor, key)
+            result = result.select(dim, entry)
+        elif kind is slice:
+            if dim >= result.ndim:
+                _too_many(tensor, key)
+            if entry != _EVERYTHING:
+                step = 1 if entry.step is None else entry.step
+                result = result.slice(dim, entry.start, entry.stop, step)
+            dim += 1
+        elif entry is None:
+            result = result.unsqueeze(dim)
+            dim += 1
+        elif entry is Ellipsis:
+            if missing is None:
+                missing = tensor.ndim - sum(_width(e) for e in key)
+                dim += max(missing, 0)  # a second Ellipsis stands for nothing
+        else:
+            result, dim = _advanced(tensor, key, result, dim, entry, found)
+    return (result, _listed(found)) if found else (result, [])
+
+
+def _advanced(
+    tensor: Any, key: tuple[Any, ...], result: Any, dim: int, entry: Any, found: _Found
+) -> tuple[Any, int]:
+    """Take an entry that is no plain number or slice; return the view and the next dimension."""
+    entry = _as_index(entry)
+    if isinstance(entry, bool):
+        # One more dimension, of which all or nothing is taken.
+        found.append((dim, runtime.tensor_of(np.zeros(int(entry), np.int64))))
+        return result.unsqueeze(dim), dim + 1
+    if isinstance(entry, int):
+        if dim >= result.ndim:
+            _too_many(tensor, key)
+        return result.select(dim, entry), dim
+    if entry.ndim == 0 and is_mask(entry):  # of unknown value
+        found.append((dim, entry.reshape((1,))))
+        return result.unsqueeze(dim), dim + 1
+    width = entry.ndim if is_mask(entry) else 1
+    if dim + width > result.ndim:
+        _too_many(tensor, key)
+    found.append((dim, entry))
+    return result, dim + width
+
+
+def _listed(found: _Found) -> list[Any]:
+    """Return the indices as a list with None where a dimension has none."""
+    result: list[Any] = []
+    dim = 0
+    for place, index in found:
+        result.extend([None] * (place - dim))
+        result.append(index)
+        dim = place + (index.ndim if is_mask(index) else 1)
+    return result
+
+
+def _width(entry: Any) -> int:
+    """How many dimensions of the tensor an entry of a key uses up."""
+    if entry is None or entry is Ellipsis or isinstance(entry, (bool, np.bool_)):
+        return 0
+    if isinstance(entry, (int, slice, np.integer)):
+        return 1
+    if not isinstance(entry, (Tensor, np.ndarray)):
+        entry = np.asarray(_numbers(entry))
+    return int(entry.ndim) if is_mask(entry) else 1
+
+
+def _as_tuple(key: Any) -> tuple[Any, ...]:
+    """Return a key that is not a tuple as one.
+
+    A list that holds more than numbers is a tuple in disguise, as PyTorch has it.
+    """
+    if isinstance(key, list) and len(key) < _MOST_DIMENSIONS and any(map(_is_structure, key)):
+        return tuple(key)
+    return (key,)
+
+
+def _is_structure(entry: Any) -> bool:
+    return (
+        entry is None
+        or entry is Ellipsis
+        or isinstance(entry, (slice, Tensor, np.ndarray, list, tuple, range))
+    )
+
+
+def _as_index(entry: Any) -> Any:
+    """Return an entry as a Python bool or int, or as a tensor of indices."""
+    if isinstance(entry, (bool, np.bool_)):
+        return bool(entry)
+    if isinstance(entry, Tensor):
+        return _of_tensor(entry)
+    if isinstance(entry, (list, tuple, range)):
+        entry = _array_of(entry)
+    elif not isinstance(entry, np.ndarray):
+        try:
+            return operator.index(entry)
+        except TypeError:
+            raise ArgumentError(
+                "a tensor is indexed with integers, slices, None, Ellipsis, and tensors, arrays or "
+                f"lists of integers or booleans, got {type(entry).__name__} {entry!r}"
+            ) from None
+    if entry.dtype.kind not in "iub":
+        raise DtypeError(f"an index must have an integer or boolean dtype, got {entry.dtype}")
+    if entry.ndim == 0:
+        return entry.item()
+    return runtime.tensor_of(entry if entry.dtype in OF else entry.astype(np.int64))
+
+
+def _of_tensor(index: Any) -> Any:
+    """Return an index tensor; one without dimensions as its value, if that is known."""
+    if index.dtype.is_differentiable:
+        raise DtypeError(f"an index must have an integer or boolean dtype, got {index.dtype}")
+    if index.ndim:
+        return index
+    try:
+        value = index.item()
+    except (AdjointError, TypeError, AttributeError) as error:
+        if isinstance(error, GradError):
+            raise
+        return index  # inside a transform its value is not known
+    return bool(value) if is_mask(index) else value
+
+
+def _array_of(entry: Any) -> Any:
+    if len(entry) == 0:
+        return np.zeros(0, np.int64)
+    array = np.asarray(_numbers(entry))
+    if array.dtype.kind not in "iub":
+        raise DtypeError(f"a list of indices must hold integers or booleans, got {entry!r}")
+    return array
+
+
+def _numbers(entry: Any) -> Any:
+    """Return a nested list with the tensors in it as numbers."""
+    if isinstance(entry, Tensor):
+        return entry.tolist()
+    return [_numbers(e) for e in entry] if isinstance(entry, (list, tuple)) else entry
+
+
+def _too_many(tensor: Any, key: tuple[Any, ...]) -> None:
+    if tensor.ndim == 0:
+        raise DimensionError(
+            "a tensor without dimensions cannot be indexed; x.item() gives its value as a number"
+        )
+    asked = sum(_width(e) for e in key)
+    raise DimensionError(
+        f"too many indices: {asked} for a tensor of {tensor.ndim} dimensions ({show(tensor.shape)})"
+    )

@@ -1,0 +1,134 @@
+"""Writing in place: the out-of-place operator, its result written over `self`, and the history moved.
+
+Whatever `name_` does to memory, its derivative is that of `name`: compute, write back, and let
+`self` (and the base it views, and that base's other views) continue from the new node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
+from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.shapes import show
+from adjoint.ops import arguments
+from adjoint.ops.operator import Operator
+from adjoint.tensor import dispatch, forward, views
+from adjoint.tensor.modes import modes
+from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
+from adjoint.tensor.tape import Node, caller, own_counter
+from adjoint.tensor.tensor import Tensor, make
+
+
+def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function of an operator that writes to its first argument."""
+    saves = saves_of(op.row) if op.row.reverse else all_saves(op.row)
+    keeps_self = any(s.kind == TENSOR and s.source == "self" for s in saves)
+    keeps_result = any(s.kind == RESULT for s in saves)
+    is_view = op.row.archetype.name == "inplace_view"
+    what = op.schema.name
+
+    def write_in_place(*args: Any, **keywords: Any) -> Tensor:
+        values = _bind(op, args, keywords)
+        tensor = values[0]
+        top = dispatch.topmost(values)
+        if top is not None and top is not forward.FORWARD:
+            return top.process_inplace(op, functional, values)
+        if is_view:
+            return _swap_view(what, tensor, _call(op, functional, values))
+        check_writable(tensor, what)
+        values[0] = before = _before(tensor, keeps_self)
+        result = _call(op, functional, values)
+        _write(what, tensor, result)
+        if isinstance(result, forward.DualTensor):
+            forward.write_tangent(tensor, result.tangent)
+        elif isinstance(tensor, forward.DualTensor):
+            tensor.__class__ = Tensor
+        if modes.recording and result.edge is not None:
+            if keeps_result and result.edge is not before.edge:
+                _share_result(result, tensor)
+            views.rebase(tensor, result.edge)
+        return tensor
+
+    write_in_place.__name__ = write_in_place.__qualname__ = what
+    write_in_place.__doc__ = f"{op.schema}\n\nIn place: {op.row.doc}".rstrip(": ")
+    return write_in_place
+
+
+def _bind(op: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    what, schema = op.schema.name, op.schema
+    positional = [a for a in schema.arguments if not a.keyword_only]
+    if len(args) > len(positional):
+        raise ArgumentError(f"{what}() takes {len(positional)} positional arguments, got {len(args)}: {schema}")
+    given = dict(zip((a.name for a in positional), args, strict=False)) | arguments.rename(schema, keywords)
+    unknown = given.keys() - set(schema.names)
+    if unknown:
+        raise ArgumentError(f"{what}() has no argument {unknown.pop()!r}; its signature is {schema}")
+    values = [arguments.convert(what, a, given.get(a.name, arguments.MISSING)) for a in schema.arguments]
+    if values[0] is not given.get(schema.arguments[0].name):
+        raise ArgumentError(f"{what}: the tensor that is written to must be a tensor, got {arguments.describe(args[0])}")
+    return values
+
+
+def _call(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
+    count = op.positional
+    return functional(*values[:count], **dict(zip(op.schema.names[count:], values[count:], strict=True)))
+
+
+def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
+    """The tensor as it was: a copy of its memory if the tape will need it."""
+    copied = keeps_self and modes.recording != 0
+    before = make(tensor.value.copy() if copied else tensor.value, edge=tensor.edge)
+    return forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
+
+
+def check_writable(tensor: Tensor, what: str) -> None:
+    """Raise if `tensor` cannot be written to."""
+    views.check_writable(tensor, what)
+    array = tensor.value
+    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+        raise InplaceError(
+            f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first"
+        )
+    if not array.flags.writeable:
+        raise InplaceError(f"{what}: the tensor's memory is read-only; clone() it first")
+
+
+def _write(what: str, tensor: Tensor, result: Tensor) -> None:
+    if result.shape != tensor.shape:
+        raise ShapeError(
+            f"{what}: the result has shape {show(result.shape)}, but the tensor written to has {show(tensor.shape)}"
+        )
+    check_inplace_cast(what, result.dtype, tensor.dtype)
+    np.copyto(tensor.value, result.value, casting="unsafe")
+    bump(tensor, what)
+
+
+def bump(tensor: Tensor, what: str) -> None:
+    """Count a write, and remember by whom and where."""
+    counter = own_counter(tensor)
+    counter.count += 1
+    counter.by, counter.place = what, caller()
+
+
+def _share_result(result: Tensor, tensor: Tensor) -> None:
+    """Let the node keep the tensor's memory as its result instead of a second array."""
+    node = result.edge
+    if type(node) is Node and node.saved is not None and result.value.dtype == tensor.value.dtype:
+        node.saved = tuple(tensor.value if s is result.value else s for s in node.saved)
+        node.more().counters[0] = (tensor.counter, tensor.counter.count)
+
+
+def _swap_view(what: str, tensor: Tensor, result: Tensor) -> Tensor:
+    """Change the shape or strides of `tensor` itself: squeeze_, t_, …"""
+    views.check_writable(tensor, what)
+    tensor.value = result.value
+    if isinstance(result, forward.DualTensor):
+        tensor.tangent = result.tangent
+    if modes.recording and result.edge is not None:
+        tensor.edge = result.edge
+    bump(tensor, what)
+    return tensor

@@ -1,0 +1,165 @@
+"""The meta interpreter: shapes and dtypes without data.
+
+A meta tensor holds an array of stride 0, which has a shape and a dtype and costs no memory. An
+operator on meta tensors runs its row's shape rule: the archetype's, the row's own, or, for a
+decomposed row, those of its parts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import DType, bool_
+from adjoint.core.errors import AdjointError
+from adjoint.core.promotion import result_type
+from adjoint.core.shapes import Spec, broadcast, reduced, wrap_dims
+from adjoint.core import dtypes
+from adjoint.ops.operator import Operator
+from adjoint.tensor import binding
+from adjoint.tensor.tape import ZERO
+from adjoint.tensor.tensor import Tensor
+
+
+class MetaInterpreter:
+    """Runs shape rules."""
+
+    level = 0.25
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        return _wrap(infer(op, values))
+
+
+class MetaTensor(Tensor):
+    """A tensor without data: shape and dtype only."""
+
+    __slots__ = ()
+    interpreter = MetaInterpreter()
+    is_meta = True
+
+    @property
+    def device(self) -> str:
+        return "meta"
+
+    def item(self) -> Any:
+        raise AdjointError("item() of a meta tensor: it has a shape and no data")
+
+    def __repr__(self) -> str:
+        return f"tensor(..., device='meta', size={self.shape}, dtype={self.dtype})"
+
+
+def meta_tensor(shape: tuple[int, ...], dtype: DType) -> MetaTensor:
+    """Make a tensor without data."""
+    tensor = object.__new__(MetaTensor)
+    tensor.value = dummy(shape, dtype)
+    tensor.edge = None
+    tensor.counter = ZERO
+    tensor.extra = None
+    return tensor
+
+
+def dummy(shape: tuple[int, ...], dtype: DType) -> Any:
+    """An array of this shape that costs no memory."""
+    return np.lib.stride_tricks.as_strided(np.zeros((), dtype.np), shape, (0,) * len(shape))
+
+
+def spec_of(value: Any) -> Any:
+    """Tensors become Specs, other arguments stay."""
+    if isinstance(value, Tensor):
+        return Spec(tuple(value.shape), value.dtype)
+    if type(value) is list:
+        return [spec_of(v) for v in value]
+    return value
+
+
+def _wrap(result: Any) -> Any:
+    if isinstance(result, Spec):
+        return meta_tensor(result.shape, result.dtype)
+    if isinstance(result, (tuple, list)):
+        return type(result)(_wrap(r) for r in result)
+    return result
+
+
+def infer(op: Operator, values: list[Any]) -> Any:
+    """Return the Spec of each result of an operator, from its row's shape rule."""
+    row = op.row
+    specs = [spec_of(v) for v in values]
+    if row.shape:
+        return binding.reference(row.shape, "shapes", row, "shape")(*specs)
+    rule = row.archetype.shape
+    if rule == "broadcast":
+        return _broadcast(op, specs)
+    if rule == "reduce":
+        return _reduce(op, specs)
+    if rule == "view":
+        return _view(op, values)
+    raise AdjointError(f"{op.full_name} has no shape rule; add `shape:` to its row at {row.where}")
+
+
+def _broadcast(op: Operator, specs: list[Any]) -> Any:
+    row = op.row
+    given = dict(zip(row.schema.names, specs, strict=True))
+    tensors = [given[a.name] for a in row.schema.tensors if given[a.name] is not None]
+    shape = broadcast(op.name, *(t.shape for t in tensors))
+    operands = [given[a.name] for a in row.promoted if given[a.name] is not None]
+    dtype = result_type(*operands) if operands else tensors[0].dtype
+    if row.archetype.to_float and not dtype.is_differentiable:
+        dtype = dtypes.DEFAULT.dtype
+    if row.archetype.result == "bool" or row.promote == "bool":
+        dtype = bool_
+    if row.promote == "real":
+        dtype = dtype.to_real()
+    if len(row.schema.returns) > 1:
+        return tuple(Spec(shape, dtype) for _ in row.schema.returns)
+    return Spec(shape, dtype)
+
+
+def _reduce(op: Operator, specs: list[Any]) -> Any:
+    given = dict(zip(op.row.schema.names, specs, strict=True))
+    source = next(s for s in specs if isinstance(s, Spec))
+    dims = wrap_dims(op.name, given.get("dim"), source.ndim)
+    shape = reduced(source.shape, dims, bool(given.get("keepdim", False)))
+    dtype = _reduced_dtype(source.dtype, given.get("dtype"), op.row.promote)
+    return Spec(shape, dtype)
+
+
+def _reduced_dtype(dtype: DType, wanted: DType | None, promote: Any) -> DType:
+    if wanted is not None:
+        return wanted.to_real() if promote == "real" else wanted
+    if promote == "bool":
+        return bool_
+    if promote == "sum" and not dtype.is_differentiable:
+        return dtypes.int64
+    if promote == "index":
+        return dtypes.int64
+    if promote == "float" and not dtype.is_differentiable:
+        return dtypes.DEFAULT.dtype
+    return dtype.to_real() if promote == "real" else dtype
+
+
+def _view(op: Operator, values: list[Any]) -> Any:
+    results = op.parts.compute(*[_dummy_like(v) for v in values])
+    if isinstance(results, (list, tuple)):
+        return [Spec(r.shape, dtypes.of(r.dtype)) for r in results]
+    return Spec(results.shape, dtypes.of(results.dtype))
+
+
+def _dummy_like(value: Any) -> Any:
+    """A contiguous tensor of the same shape; its memory is asked for and never touched."""
+    if not isinstance(value, Tensor):
+        return value
+    tensor = meta_tensor((), value.dtype)
+    tensor.value = np.empty(value.shape, value.dtype.np)
+    return tensor
+
+
+def explain(op: Operator, args: tuple[Any, ...]) -> AdjointError | None:
+    """The error that the shape rule raises for these arguments, if it does."""
+    if op.row.archetype.shape == "view" and not op.row.shape:
+        return None
+    try:
+        infer(op, list(args))
+    except AdjointError as error:
+        return error
+    return None

@@ -1,0 +1,166 @@
+"""Methods and functions that no row can say: construction, `to`, `backward`, comparison of whole tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import DType, of, to_dtype
+from adjoint.core.errors import ArgumentError
+from adjoint.core.promotion import result_type as _result_type
+from adjoint.ops import operator as operators
+from adjoint.tensor import autograd
+from adjoint.tensor.construct import tensor_from_data
+from adjoint.tensor.meta import meta_tensor
+from adjoint.tensor.tensor import Tensor, make, native
+
+_DEVICES = (None, "cpu")
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Make a tensor from numbers, nested lists or an array; the data is copied.
+
+    >>> import adjoint as ad
+    >>> ad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    tensor([[1., 2.],
+            [3., 4.]])
+    """
+    check_device("tensor", device)
+    made = make(tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype)))
+    return made.requires_grad_() if requires_grad else made
+
+
+def _detached(data: Any) -> Any:
+    return data.detach() if isinstance(data, Tensor) else data
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Return `data` as a tensor, sharing memory and history where it is one already, or an array."""
+    check_device("as_tensor", device)
+    if isinstance(data, Tensor):
+        return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))
+    if isinstance(data, np.ndarray) and (dtype is None or of(data.dtype) is to_dtype(dtype)):
+        return make(native(data))
+    return tensor(data, dtype=dtype)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+    """Return `obj` as a tensor; `copy=True` always copies, `copy=False` never does."""
+    shared = as_tensor(obj, dtype, device)
+    same = isinstance(obj, Tensor) or (isinstance(obj, np.ndarray) and shared.value is obj)
+    if copy is False and not (same and (dtype is None or of(shared.value.dtype) is to_dtype(dtype))):
+        raise ArgumentError("asarray(copy=False): the data cannot be shared without a copy")
+    made = shared.clone() if copy and same else shared
+    return made.requires_grad_() if requires_grad and made.edge is None else made
+
+
+def from_numpy(array: Any) -> Tensor:
+    """Wrap a NumPy array as a tensor on the same memory."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy needs a NumPy array, got {type(array).__name__}")
+    return make(native(array))
+
+
+def check_device(what: str, device: Any) -> None:
+    """Raise for a device that is not there."""
+    if device not in _DEVICES and str(device) not in ("cpu", "cpu:0"):
+        raise ArgumentError(f"{what}: device {device!r} is not available; tensors live on 'cpu'")
+
+
+def backward(
+    self: Tensor,
+    gradient: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    inputs: Any = None,
+) -> None:
+    """Accumulate the gradient of this tensor in the leaves it depends on."""
+    autograd.backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
+    """Convert to a dtype, to a device, or to those of another tensor; itself where nothing changes."""
+    keywords = dict(keywords)
+    copy = keywords.pop("copy", False)
+    keywords.pop("non_blocking", None), keywords.pop("memory_format", None)
+    dtype, device = keywords.pop("dtype", None), keywords.pop("device", None)
+    if keywords:
+        raise ArgumentError(f"to() has no argument {next(iter(keywords))!r}")
+    for value in args:
+        if isinstance(value, Tensor):
+            dtype = value.dtype
+        elif isinstance(value, bool):
+            copy = copy or value
+        elif isinstance(value, str) and value.split(":")[0] in ("cpu", "cuda", "meta"):
+            device = value
+        elif value is not None:
+            dtype = value
+    if device == "meta":
+        return meta_tensor(self.shape, self.dtype)
+    check_device("to", device)
+    wanted = self.dtype if dtype is None else to_dtype(dtype)
+    if wanted is self.dtype:
+        return self.clone() if copy else self
+    return operators.packet("_to_copy").function(self, dtype=wanted)
+
+
+def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Return the name of the dtype, or convert to one."""
+    return f"ad.{self.dtype.name}" if dtype is None else self.to(to_dtype(dtype))
+
+
+def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+    """Make a tensor of this one's dtype from data."""
+    return tensor(data, dtype=self.dtype if dtype is None else dtype, requires_grad=requires_grad)
+
+
+def cpu(self: Tensor) -> Tensor:
+    """Return the tensor itself: it lives on the CPU."""
+    return self
+
+
+def equal(self: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape and elements."""
+    return self.shape == other.shape and bool(np.array_equal(self.array, other.array))
+
+
+def allclose(
+    self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> bool:
+    """Whether |self - other| <= atol + rtol |other| everywhere."""
+    return bool(operators.packet("isclose")(self, other, rtol, atol, equal_nan).all().item())
+
+
+def result_type(*operands: Any) -> DType:
+    """Return the dtype that an operator on these tensors and numbers would give."""
+    return _result_type(*(o.array if isinstance(o, Tensor) else o for o in operands))
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether `value` is a tensor."""
+    return isinstance(value, Tensor)
+
+
+def numel(self: Tensor) -> int:
+    """Return the number of elements."""
+    return self.numel()
+
+
+def tensor_of(value: Any) -> Tensor:
+    """Make a tensor of a number or array given where an operator wants a tensor."""
+    return make(native(value)) if isinstance(value, np.ndarray) else make(np.asarray(tensor_from_data(value)))
+
+
+def directory(self: Tensor) -> list[str]:
+    """The attributes of a tensor, operators of the table among them."""
+    own = set(object.__dir__(self))
+    return sorted(own | {n for n in operators.TABLE.names() if not n.startswith("_")})
+
+
+def install() -> None:
+    """Put the methods on the tensor class."""
+    for method in (backward, to, new_tensor, cpu, equal, allclose):
+        setattr(Tensor, method.__name__, method)
+    Tensor.type = type_  # type: ignore[attr-defined]
+    Tensor.__dir__ = directory  # type: ignore[method-assign]

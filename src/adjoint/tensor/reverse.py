@@ -1,0 +1,165 @@
+"""Backward of a row: its reverse formulas, put together as one function of the node.
+
+There are two: `raw`, on arrays, for a backward pass that nobody differentiates; `general`, on tensors, for
+everything else. Both are written as Python text on first use, from the same pieces.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import GradError, NotDifferentiable
+from adjoint.table.formula import BUILTINS
+from adjoint.table.rows import Reverse, Row
+from adjoint.tensor import binding, derive, observe
+from adjoint.tensor.modes import modes
+from adjoint.tensor.saving import RESULT, TENSOR, TENSORS, all_saves, grad_names, saves_of
+from adjoint.tensor.tape import ZERO, Node, Rule
+from adjoint.tensor.tensor import Tensor
+
+
+class RowRule(Rule):
+    """The rule of a row's node."""
+
+    __slots__ = ("lists", "row", "saves")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        derived = not any(r.formula for r in row.reverse)
+        self.saves = all_saves(row) if derived else saves_of(row)
+        self.lists = [a.name for a in row.differentiable if a.type.is_list]
+        name = "".join(w.capitalize() for w in row.schema.name.strip("_").split("_")) + "Backward0"
+        saved_names = tuple(s.name for s in self.saves)
+        if derived:
+            super().__init__(name, self._derived, None, saved_names)
+        else:
+            super().__init__(name, self._first_general, self._first_raw, saved_names)
+
+    def _first_raw(self, node: Node, grad: Any, needs: Any) -> Any:
+        self.raw = _write(self, raw=True)
+        return self.raw(node, grad, needs)
+
+    def _first_general(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
+        function = _write(self, raw=False)
+
+        def general(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
+            return function(observe.unpack(node, self, graph), grad, needs)
+
+        self.general = general
+        return general(node, grad, needs, graph)
+
+    def _derived(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
+        """The transpose of the forward formula."""
+        values = observe.unpack(node, self, graph)
+        scope = dict(zip((s.name for s in self.saves), values, strict=False))
+        return derive.reverse_from_forward(self.row, scope, grad, needs)
+
+
+def released(node: Node) -> None:
+    """Raise because the saved values of `node` are gone."""
+    raise GradError(
+        f"backward a second time through {node.rule.name}: its saved values were freed by the first pass. "
+        "Call the first backward or grad with retain_graph=True."
+    )
+
+
+def refuse(message: str) -> None:
+    """Raise because an input has no derivative."""
+    raise NotDifferentiable(message)
+
+
+def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
+    row = rule.row
+    namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": "adjoint.generated", "_ZERO": ZERO}
+    namespace |= {"_released": released, "_check": observe.check_versions, "_modes": modes}
+    lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
+    if not raw:
+        lines += [f"    {s.name} = _s[{i}]" for i, s in enumerate(rule.saves)]
+    lines += _gradients(row)
+    offset: list[str] = ["0"]
+    returned: list[str] = []
+    positions: dict[str, str] = {}
+    for i, argument in enumerate(a for a in row.differentiable if a.type.is_list):
+        lines.append(f"    _n_{argument.name} = _s[{len(rule.saves) + i}]")
+    for argument in row.differentiable:
+        start = " + ".join(offset)
+        if argument.type.is_list:
+            positions[argument.name] = f"any(_needs[{start}:{start} + _n_{argument.name}])"
+            offset.append(f"_n_{argument.name}")
+            returned.append(f"*_g_{argument.name}")
+        else:
+            positions[argument.name] = f"_needs[{start}]"
+            offset.append("1")
+            returned.append(f"_g_{argument.name}")
+    for number, entry in enumerate(row.reverse):
+        if entry.formula is not None:
+            lines += _entry(rule, entry, number, positions, namespace, raw)
+    returned += ["_refused" for a in row.schema.tensors if a.name in row.refused and not a.type.is_list]
+    if row.refused:
+        lines.append("    _refused = _grad")
+    lines.append(f"    return ({', '.join(returned)},)")
+    name = "raw" if raw else "general"
+    filename = f"<adjoint {row.full_name} backward {name}>"
+    text = "\n".join(lines) + "\n"
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    exec(compile(text, filename, "exec"), namespace)
+    return namespace[name]
+
+
+def _load_raw(rule: RowRule) -> list[str]:
+    lines = ["def raw(_node, _grad, _needs):", "    _s = _node.saved", "    if _s is None:", "        _released(_node)"]
+    if any(s.kind == RESULT for s in rule.saves):
+        lines += ["    if _node.extra is not None and _node.extra.counters:", "        _check(_node)"]
+    for i, save in enumerate(rule.saves):
+        lines.append(f"    {save.name} = _s[{i}]")
+        if save.kind == TENSOR:
+            lines += [f"    if {save.name} is not None:", f"        if {save.name}.counter is not _ZERO:"]
+            lines += ["            _check(_node)", f"        {save.name} = {save.name}.value"]
+        elif save.kind == TENSORS:
+            lines += ["    _check(_node)", f"    {save.name} = {save.name} and [_t if _t is None else _t.value for _t in {save.name}]"]
+    return lines
+
+
+def _gradients(row: Row) -> list[str]:
+    """Name the output gradients as the formulas do."""
+    used = {n for r in row.reverse if r.formula for n in r.formula.names}
+    several = len(row.schema.returns) > 1 or any(r.type.is_list for r in row.schema.returns)
+    lines = []
+    for name, number in grad_names(row).items():
+        if name in used:
+            part = "_grad" if number < 0 or not several else f"_grad[{number}]"
+            lines.append(f"    {name} = {part if several or number >= 0 else '[_grad]'}")
+    if "retain_variables" in used:
+        lines.append("    retain_variables = _modes.retain")
+    return lines
+
+
+def _entry(
+    rule: RowRule, entry: Reverse, number: int, needs: dict[str, str], namespace: dict[str, Any], raw: bool
+) -> list[str]:
+    formula = entry.formula
+    assert formula is not None
+    row = rule.row
+    known = {s.name for s in rule.saves} | set(grad_names(row)) | {"grad_input_mask", "retain_variables"}
+    parameters = tuple(sorted(formula.names & known))
+    symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
+    namespace[f"_f{number}"] = binding.bind(formula, symbol, parameters, raw=raw)
+    call = f"_f{number}({', '.join(parameters)})"
+    lines = []
+    if "grad_input_mask" in parameters:
+        mask = ", ".join(f"{needs[n]} is not None and {needs[n]} is not False" for n in entry.inputs)
+        lines.append(f"    grad_input_mask = ({mask},)")
+    names = [f"_g_{n}" for n in entry.inputs]
+    if len(names) == 1:
+        is_list = row.schema.argument(entry.inputs[0]).type.is_list
+        none = f"[None] * _n_{entry.inputs[0]}" if is_list else "None"
+        return [*lines, f"    {names[0]} = {call} if {needs[entry.inputs[0]]} else {none}"]
+    wanted = " or ".join(needs[n] for n in entry.inputs)
+    return [*lines, f"    {', '.join(names)} = {call} if {wanted} else ({', '.join(['None'] * len(names))})"]
+
+
+def as_tensor(value: Any) -> Any:
+    """Wrap an array that an engine hands to a general rule."""
+    return value if value is None or isinstance(value, Tensor) else binding.make(value)

@@ -1,0 +1,116 @@
+"""What the tape must save for a row, read off its formulas.
+
+A name that no formula uses is not saved. A tensor that is used only through `.shape`, `.dtype`, … is
+saved as that fact. A tensor that only one input's formula uses is saved only if that input
+needs a gradient.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adjoint.core.errors import TableError
+from adjoint.table.formula import FACT_METHODS, FACTS, Formula
+from adjoint.table.rows import Reverse, Row
+
+TENSOR, TENSORS, VALUE, RESULT, FACT = "tensor", "tensors", "value", "result", "fact"
+
+
+@dataclass(frozen=True)
+class Save:
+    """One entry of a node's saved values."""
+
+    name: str  # as the formula calls it: "self", "result", "self__shape"
+    kind: str  # TENSOR, TENSORS, VALUE, RESULT, FACT
+    source: str  # argument or output it comes from: "self"
+    number: int  # of the output, for RESULT and facts of results; else -1
+    users: frozenset[str]  # inputs whose formulas use it
+    condition: str = ""  # of wrap_opt_if
+
+
+def grad_names(row: Row) -> dict[str, int]:
+    """The names under which formulas may ask for output gradients; -1 stands for all, `grads`."""
+    first = next((i for i, d in enumerate(row.differentiable_outputs) if d), 0)
+    names = {"grad": first, "grads": -1}
+    names |= {f"grad_{r.name}": i for i, r in enumerate(row.schema.returns)}
+    return {n: i for n, i in names.items() if n not in row.schema.names}
+
+
+def result_names(row: Row) -> dict[str, int]:
+    """The names under which formulas may ask for outputs."""
+    returns = row.schema.returns
+    names = {f"result{i}": i for i in range(len(returns))} | {r.name: i for i, r in enumerate(returns)}
+    if len(returns) == 1:
+        names["result"] = 0
+    arguments = set(row.schema.names)
+    return {n: i for n, i in names.items() if n not in arguments}
+
+
+def saves_of(row: Row) -> tuple[Save, ...]:
+    """Everything that the reverse formulas of a row need saved, in a fixed order."""
+    found: dict[str, Save] = {}
+    for entry in row.reverse:
+        if entry.formula is None:
+            continue
+        for name in sorted(entry.formula.names):
+            save = _save(row, entry, entry.formula, name)
+            if save is not None:
+                known = found.get(name)
+                found[name] = save if known is None else _merge(known, save)
+    return tuple(found.values())
+
+
+def all_saves(row: Row) -> tuple[Save, ...]:
+    """Everything: for rows whose reverse is derived from the forward formula."""
+    users = frozenset(a.name for a in row.differentiable)
+    arguments = [_argument(row, a.name, users, "") for a in row.schema.arguments]
+    results = [Save(r.name, RESULT, r.name, i, users) for i, r in enumerate(row.schema.returns) if r.type.is_tensor]
+    return (*arguments, *results)
+
+
+def _merge(a: Save, b: Save) -> Save:
+    condition = a.condition if a.condition == b.condition else ""
+    return Save(a.name, a.kind, a.source, a.number, a.users | b.users, condition)
+
+
+def _save(row: Row, entry: Reverse, formula: Formula, name: str) -> Save | None:
+    users = frozenset(entry.inputs)
+    condition = formula.conditions.get(name, "")
+    if name in row.schema.names:
+        return _argument(row, name, users, condition)
+    results = result_names(row)
+    if name in results:
+        return Save(name, RESULT, name, results[name], users, condition)
+    source, divider, fact = name.rpartition("__")
+    if divider and fact in FACTS | FACT_METHODS and (source in row.schema.names or source in results):
+        return Save(name, FACT, source, results.get(source, -1) if source not in row.schema.names else -1, users)
+    return None
+
+
+def _argument(row: Row, name: str, users: frozenset[str], condition: str) -> Save:
+    kind = row.schema.argument(name).type
+    if kind.is_tensor:
+        return Save(name, TENSORS if kind.is_list else TENSOR, name, -1, users, condition)
+    return Save(name, VALUE, name, -1, users, condition)
+
+
+def check_names(row: Row, known: frozenset[str]) -> None:
+    """Raise `TableError` for a name in a formula that means nothing; `known` holds operators and functions."""
+    arguments = set(row.schema.names)
+    scope = known | set(grad_names(row)) | set(result_names(row)) | arguments
+    scope |= {"grad_input_mask", "retain_variables"}
+    facts = FACTS | FACT_METHODS
+    for entry in row.reverse:
+        if entry.formula is not None:
+            _check(entry.formula, scope, facts)
+    tangents = {f"{a}_t" for a in arguments} | {f"{a}_p" for a in arguments}
+    for item in row.forward:
+        if item.formula is not None:
+            _check(item.formula, scope | tangents, facts)
+
+
+def _check(formula: Formula, scope: set[str], facts: frozenset[str]) -> None:
+    for name in formula.names:
+        source, divider, fact = name.rpartition("__")
+        if name not in scope and not (divider and fact in facts and source in scope):
+            raise TableError(f"{formula.where}: unknown name {name!r} in {formula.text!r}")

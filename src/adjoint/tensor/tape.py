@@ -1,0 +1,282 @@
+"""The tape: what an operator leaves behind so that backward can pass it.
+
+An *edge* says where the gradient of a tensor goes: to a `Node` with one output, to an `Output` of a
+node with several, or to a `Leaf` that accumulates. A tensor requires a gradient exactly if it has
+an edge. Nodes are numbered as they are made, so a larger number never feeds a smaller one, and
+backward only has to take the largest number first.
+
+Note [Counters]: in-place writes bump the `Counter` of a tensor, which its views share. Almost no tensor is
+ever written to, so all start with the one `ZERO`, and get a counter of their own when they are
+first written to or viewed (`own_counter`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import sys
+import traceback
+import weakref
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+from adjoint.core.dtypes import OF
+
+next_sequence = itertools.count(1).__next__
+
+
+class Counter:
+    """Counts the writes to a piece of memory, and remembers the last one's place."""
+
+    __slots__ = ("by", "count", "place")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.by = ""  # "add_"
+        self.place: Place | None = None
+
+
+ZERO = Counter()  # shared by all tensors that were never written to; never changed
+
+Place = tuple[CodeType, int]  # code and instruction of a caller
+
+
+def show_place(place: Place | None) -> str:
+    """Write a place as file:line."""
+    if place is None:
+        return "an unknown place"
+    code, instruction = place
+    line = next((n for a, b, n in code.co_lines() if a <= instruction < b and n is not None), code.co_firstlineno)
+    return f"{code.co_filename.rsplit('/', 1)[-1]}:{line}"
+
+
+def source_of(place: Place | None) -> str:
+    """The text of the line of a place, where it can be found."""
+    if place is None:
+        return ""
+    line = int(show_place(place).rsplit(":", 1)[1])
+    return linecache.getline(place[0].co_filename, line).strip()
+
+
+def caller() -> Place | None:
+    """The nearest frame outside this package."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        if not frame.f_globals.get("__name__", "").startswith("adjoint."):
+            return frame.f_code, frame.f_lasti
+        frame = frame.f_back
+    return None
+
+
+class Rule:
+    """How a kind of node passes gradients; made from a row, or by hand for the engine's own nodes.
+
+    `raw` works on plain arrays and is None where there is no such version; `general` works on tensors.
+    Both take the node, its output gradient (a list for several outputs) and which inputs need one.
+    """
+
+    __slots__ = ("general", "name", "raw", "saved_names")
+
+    def __init__(
+        self,
+        name: str,
+        general: Callable[..., Any],
+        raw: Callable[..., Any] | None = None,
+        saved_names: tuple[str, ...] = (),
+    ) -> None:
+        self.name = name  # "MulBackward"
+        self.general = general
+        self.raw = raw
+        self.saved_names = saved_names
+
+
+class NodeExtra:
+    """What few nodes have: hooks, counters of saved results, a forward traceback."""
+
+    __slots__ = ("captures", "counters", "metadata", "post_hooks", "pre_hooks", "tangents", "tensor_hooks", "trace")
+
+    def __init__(self) -> None:
+        self.counters: dict[int, tuple[Counter, int]] = {}
+        self.tensor_hooks: dict[int, dict[int, Callable[..., Any]]] = {}
+        self.pre_hooks: dict[int, Callable[..., Any]] = {}
+        self.post_hooks: dict[int, Callable[..., Any]] = {}
+        self.captures: dict[int, Any] = {}  # of retain_grad: output number -> weak tensor
+        self.tangents: dict[int, Any] = {}
+        self.trace: traceback.StackSummary | None = None
+        self.metadata: dict[str, Any] = {}
+
+
+class Node:
+    """One recorded operator."""
+
+    __slots__ = (
+        "__weakref__", "dtype", "extra", "home", "next", "outputs", "place", "rule", "saved", "sequence", "shape",
+        "versions",
+    )  # fmt: skip
+
+    rule: Rule
+    next: tuple[Any, ...]  # an edge or None for each differentiable input
+    saved: tuple[Any, ...] | None  # None once released
+    versions: tuple[int, ...] | None  # of the saved tensors; None where all were 0
+    shape: tuple[int, ...]  # of the output
+    dtype: Any
+    outputs: tuple[tuple[tuple[int, ...], Any], ...] | None  # shape and dtype of each, if several
+    sequence: int
+    place: Place | None
+    home: Any  # None for plain tensors, else the level that the node lives on
+    extra: NodeExtra | None
+
+    def __init__(self, rule: Rule, following: tuple[Any, ...], saved: tuple[Any, ...], shape: Any, dtype: Any) -> None:
+        self.rule = rule
+        self.next = following
+        self.saved = saved
+        self.versions = None
+        self.shape = shape
+        self.dtype = dtype
+        self.outputs = None
+        self.sequence = next_sequence()
+        self.place = None
+        self.home = None
+        self.extra = None
+
+    def more(self) -> NodeExtra:
+        """Return the extras, made on first use."""
+        if self.extra is None:
+            self.extra = NodeExtra()
+        return self.extra
+
+    def name(self) -> str:
+        """'MulBackward', as PyTorch names its nodes."""
+        return self.rule.name
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """The nodes that gradients go to, with the number of the output there."""
+        found: list[tuple[Any, int]] = []
+        for edge in self.next:
+            if type(edge) is Output:
+                found.append((edge.node, edge.number))
+            else:
+                found.append((edge, 0))
+        return tuple(found)
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.more().metadata
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_inputs, grad_outputs)` after this node ran."""
+        return Handle(self.more().post_hooks, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad_outputs)` before this node runs."""
+        return Handle(self.more().pre_hooks, hook)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_saved_"):
+            wanted = name[len("_saved_") :]
+            if wanted in self.rule.saved_names and self.saved is not None:
+                return self.saved[self.rule.saved_names.index(wanted)]
+        raise AttributeError(f"{type(self).__name__} {self.rule.name!r} has no {name!r}")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(f"_saved_{n}" for n in self.rule.saved_names)]
+
+    def __repr__(self) -> str:
+        return f"<{self.rule.name}>"
+
+
+class Output:
+    """The edge to one of several outputs of a node."""
+
+    __slots__ = ("node", "number")
+
+    def __init__(self, node: Node, number: int) -> None:
+        self.node = node
+        self.number = number
+
+
+class Leaf:
+    """The edge of a leaf tensor: gradients end here, in `.grad`."""
+
+    __slots__ = ("__weakref__", "dtype", "extra", "home", "hooks", "place", "post_hooks", "sequence", "shape", "tensor")
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor = weakref.ref(tensor)
+        self.shape = tensor.value.shape
+        self.dtype = tensor.value.dtype
+        self.sequence = 0
+        self.hooks: dict[int, Callable[..., Any]] = {}
+        self.post_hooks: dict[int, Callable[..., Any]] = {}
+        self.home: Any = None
+
+    next: tuple[Any, ...] = ()
+
+    @property
+    def variable(self) -> Any:
+        """The leaf tensor."""
+        return self.tensor()
+
+    @property
+    def next_functions(self) -> tuple[()]:
+        return ()
+
+    def name(self) -> str:
+        return "AccumulateGrad"
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook` with the gradient when it is accumulated."""
+        return Handle(self.hooks, lambda grad: hook((), (grad,)) and None)
+
+    def __repr__(self) -> str:
+        return "<AccumulateGrad>"
+
+
+class Refusal:
+    """The edge of an input without a derivative: raises when a gradient arrives."""
+
+    __slots__ = ("message", "shape", "dtype", "sequence")
+
+    def __init__(self, message: str) -> None:
+        self.message = message
+
+
+class Handle:
+    """Removes a hook: `handle.remove()`, or use it as a context."""
+
+    _ids = itertools.count().__next__
+
+    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+        if not callable(hook):
+            raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
+        self.hooks = hooks
+        self.id = Handle._ids()
+        hooks[self.id] = hook
+
+    def remove(self) -> None:
+        """Take the hook away; doing it twice is harmless."""
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self) -> Handle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+
+def own_counter(tensor: Any) -> Counter:
+    """Give a tensor a counter of its own, known to the node that saved it as a result."""
+    if tensor.counter is ZERO:
+        tensor.counter = counter = Counter()
+        edge = tensor.edge
+        if type(edge) is Node:
+            edge.more().counters[0] = (counter, 0)
+        elif type(edge) is Output:
+            edge.node.more().counters[edge.number] = (counter, 0)
+    return tensor.counter
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of a NumPy or adjoint dtype."""
+    return getattr(OF.get(dtype, dtype), "name", str(dtype))

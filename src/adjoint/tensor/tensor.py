@@ -1,0 +1,433 @@
+"""The tensor: an array, an edge of the tape, a version counter, and little else.
+
+`value` is the array, or for the tensor of a transform, the tensor one level below. `edge` is where
+gradients go (None: no gradient wanted). Methods that are operators of the table are found by
+`__getattr__` on first use and then stay on the class; what is written here is what no row can say.
+"""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
+from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.core.shapes import show
+from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.ops import operator as operators
+from adjoint.tensor import printing
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tape import ZERO, Handle, Leaf, Node, Output, own_counter
+
+Array = np.ndarray[Any, Any]
+
+
+class TensorExtra:
+    """What few tensors have: a gradient, a base that it views, views of itself."""
+
+    __slots__ = ("attributes", "grad", "retains_grad", "view", "views")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.view: Any = None  # views.View
+        self.views: list[Any] = []  # weak references
+        self.retains_grad = False
+        self.attributes: dict[str, Any] | None = None
+
+
+class Tensor:
+    """A multi-dimensional array that can be differentiated. Make one with `ad.tensor`.
+
+    >>> import adjoint as ad
+    >>> x = ad.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "counter", "edge", "extra", "tangent", "value")
+
+    value: Any
+    edge: Any
+    counter: Any
+    extra: TensorExtra | None
+    tangent: Any  # of dual tensors only
+
+    interpreter: Any = None  # what handles operators on this kind of tensor; None: the eager one
+    __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
+
+    def __new__(cls, data: Any = (), dtype: Any = None, requires_grad: bool = False) -> Any:
+        raise TypeError("make tensors with ad.tensor(data), ad.zeros(shape), ad.from_numpy(array), …")
+
+    # -- facts ---------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.shape
+
+    @property
+    def ndim(self) -> int:
+        return self.value.ndim
+
+    @property
+    def dtype(self) -> DType:
+        return OF[self.value.dtype]
+
+    @property
+    def device(self) -> str:
+        return "cpu"
+
+    @property
+    def layout(self) -> str:
+        return "strided"
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.numel() * self.dtype.itemsize
+
+    def size(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of one dimension."""
+        shape = self.shape
+        if dim is None:
+            return shape
+        if not -len(shape) <= dim < len(shape):
+            raise IndexError(f"size({dim}): the tensor has {len(shape)} dimensions")
+        return shape[dim]
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return self.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """Return the number of elements."""
+        return self.array.size
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Return the bytes of one element."""
+        return self.dtype.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Return the strides, in elements."""
+        strides = strides_in_elements(self.array)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        """Return how far into its storage the tensor starts, in elements."""
+        return storage_of(self.array)[1]
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self.array.ctypes.data
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the elements lie in memory in row-major order."""
+        return bool(self.array.flags.c_contiguous)
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self.dtype.is_complex
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is floating point."""
+        return self.dtype.is_floating_point
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative values."""
+        return self.dtype.is_signed
+
+    def is_differentiable_dtype(self) -> bool:
+        """Whether a tensor of this dtype can require a gradient."""
+        return self.dtype.is_differentiable
+
+    def is_conj(self) -> bool:
+        """Always False: conjugation is carried out at once."""
+        return False
+
+    def is_neg(self) -> bool:
+        """Always False: negation is carried out at once."""
+        return False
+
+    def is_inference(self) -> bool:
+        """Always False: tensors of `inference_mode` are ordinary tensors."""
+        return False
+
+    is_cuda = is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = False
+
+    @property
+    def array(self) -> Array:
+        """The array behind the tensor; raises for tensors that have none (inside a transform)."""
+        return self.value
+
+    # -- numbers and arrays --------------------------------------------------------------------
+
+    def item(self) -> Any:
+        """Return the one element as a Python number."""
+        array = self.array
+        if array.size != 1:
+            raise ShapeError(f"item(): the tensor has {array.size} elements ({show(self.shape)}), not one")
+        number = array.reshape(()).item()
+        return float(number) if self.dtype.is_floating_point else number
+
+    def tolist(self) -> Any:
+        """Return the elements as nested Python lists."""
+        if self.dtype.name == "bfloat16":
+            return self.array.astype(np.float32).tolist()
+        return self.array.tolist()
+
+    def numpy(self, *, force: bool = False) -> Array:
+        """Return the array, sharing memory; `force=True` also for a tensor that requires a gradient."""
+        if self.edge is not None and not force:
+            raise GradError("numpy() on a tensor that requires a gradient: use detach().numpy() or numpy(force=True)")
+        return self.array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        array = self.numpy()
+        if dtype is None or array.dtype == dtype:
+            return array.copy() if copy else array
+        return array.astype(dtype)
+
+    def __bool__(self) -> bool:
+        if self.numel() != 1:
+            raise ValueRangeError(
+                f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any(), all() or ad.where"
+            )
+        return bool(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.is_differentiable:
+            raise TypeError(f"only integer tensors can be used as an index, this one is {self.dtype.name}")
+        return operator.index(self.item())
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-d tensor")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Tensor]:
+        if not self.shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __contains__(self, element: Any) -> bool:
+        return bool((self == element).any().item())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        name = None if self.grad_fn is None else self.grad_fn.name()
+        return printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item(), spec) if self.ndim == 0 and spec else format(str(self), spec)
+
+    # -- gradients -----------------------------------------------------------------------------
+
+    def more(self) -> TensorExtra:
+        """Return the extras, made on first use."""
+        if self.extra is None:
+            self.extra = TensorExtra()
+        return self.extra
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.edge is not None
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask for a gradient of this leaf tensor, or stop asking."""
+        if not requires_grad:
+            if self.edge is not None and type(self.edge) is not Leaf:
+                raise GradError("requires_grad = False on the result of an operator: use detach() to cut it off")
+            self.edge = None
+        elif self.edge is None:
+            if not self.is_differentiable_dtype():
+                raise DtypeError(f"only floating point and complex tensors can require gradients, this is {self.dtype.name}")
+            self.edge = Leaf(self)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.edge is None or type(self.edge) is Leaf
+
+    @property
+    def grad_fn(self) -> Node | None:
+        edge = self.edge
+        if type(edge) is Node:
+            return edge
+        return edge.node if type(edge) is Output else None
+
+    @property
+    def output_nr(self) -> int:
+        return self.edge.number if type(self.edge) is Output else 0
+
+    @property
+    def grad(self) -> Tensor | None:
+        return None if self.extra is None else self.extra.grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
+            if value.shape != self.shape:
+                raise ShapeError(f".grad must have the tensor's shape {show(self.shape)}, got {show(value.shape)}")
+        self.more().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.more().grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        return self.extra is not None and self.extra.retains_grad
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history; writes through it are not tracked."""
+        return make(self.value)
+
+    @data.setter
+    def data(self, other: Tensor) -> None:
+        self.value = other.value
+        if type(self.edge) is Leaf:
+            self.edge.shape, self.edge.dtype = other.value.shape, other.value.dtype
+
+    @property
+    def _version(self) -> int:
+        return self.counter.count
+
+    @property
+    def _base(self) -> Tensor | None:
+        return None if self.extra is None or self.extra.view is None else self.extra.view.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def detach(self) -> Tensor:
+        """Return a tensor on the same memory, without history."""
+        detached = make(self.value)
+        detached.counter = own_counter(self)
+        return detached
+
+    def detach_(self) -> Tensor:
+        """Cut this tensor off its history."""
+        if self._is_view():
+            raise GradError("detach_() on a view: detach the base instead, or use detach()")
+        self.edge = None
+        return self
+
+    def register_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(grad)` when the gradient of this tensor is known; a result replaces it."""
+        if self.edge is None:
+            raise GradError("register_hook: the tensor does not require a gradient")
+        edge = self.edge
+        if type(edge) is Leaf:
+            return Handle(edge.hooks, hook)
+        node = edge if type(edge) is Node else edge.node
+        return Handle(node.more().tensor_hooks.setdefault(self.output_nr, {}), hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook(tensor)` after `.grad` of this leaf was accumulated."""
+        if type(self.edge) is not Leaf:
+            raise GradError("register_post_accumulate_grad_hook: only leaf tensors that require gradients have it")
+        return Handle(self.edge.post_hooks, hook)
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf tensor in `.grad`."""
+        if self.edge is None:
+            raise GradError("retain_grad: the tensor does not require a gradient")
+        if type(self.edge) is Leaf:
+            return
+        self.more().retains_grad = True
+        node = self.grad_fn
+        assert node is not None
+        node.more().captures[self.output_nr] = __import__("weakref").ref(self)
+
+    # -- copying -------------------------------------------------------------------------------
+
+    def __reduce__(self) -> Any:
+        if not self.is_leaf:
+            raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
+        return _rebuild, (np.ascontiguousarray(self.array).reshape(self.shape), self.requires_grad, self.grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise GradError("only leaf tensors can be deep-copied: detach() first")
+        made = make(self.value.copy())
+        memo[id(self)] = made
+        if self.edge is not None:
+            made.edge = Leaf(made)
+        if self.grad is not None:
+            made.grad = copy.deepcopy(self.grad, memo)
+        return made
+
+    # -- operators of the table ----------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name == "tangent" or not operators.exists(name):
+            raise AttributeError(f"a tensor has no attribute {name!r}")
+        schema = operators.packet(name).operators[0].schema
+        if not any(a.name == "self" for o in operators.packet(name).operators for a in o.schema.arguments):
+            raise AttributeError(f"{name} is not a method of tensors; call ad.{name}({schema})")
+        setattr(Tensor, name, operators.packet(name).function)
+        return getattr(self, name)
+
+
+def make(value: Any, edge: Any = None) -> Tensor:
+    """Wrap an array as a tensor, without a copy."""
+    tensor = object.__new__(Tensor)
+    tensor.value = value
+    tensor.edge = edge
+    tensor.counter = ZERO
+    tensor.extra = None
+    return tensor
+
+
+def _rebuild(array: Array, requires_grad: bool, grad: Tensor | None) -> Tensor:
+    tensor = make(array)
+    if requires_grad:
+        tensor.edge = Leaf(tensor)
+    if grad is not None:
+        tensor.grad = grad
+    return tensor
+
+
+def native(array: Array) -> Array:
+    """Return the array with a dtype of ours: native byte order, a supported type."""
+    dtype = of(array.dtype)
+    return array if array.dtype is dtype.np or array.dtype == dtype.np else array.astype(dtype.np)
+
+
+def is_grad_dtype(value: Any) -> bool:
+    """Whether an array or tensor has a dtype that gradients can have."""
+    return value.dtype in DIFFERENTIABLE or getattr(value.dtype, "is_differentiable", False)
+
+
+def recording() -> bool:
+    """Whether the tape is on in this thread."""
+    return modes.recording != 0

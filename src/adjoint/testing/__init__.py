@@ -1,0 +1,1 @@
+"""Checks of derivatives: gradcheck, the laws, and the samples they run on."""

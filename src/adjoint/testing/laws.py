@@ -1,0 +1,383 @@
+"""The laws: what must hold of every operator, at every sample, in every dtype.
+
+A law is a function of a row, a sample and the reference that came with it. It returns nothing, and
+raises `AssertionError` with the operator, the sample and the numbers where the law is broken.
+`check("name")` runs all of them on all samples, for built-in and users' own rows alike.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import adjoint as ad
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import DtypeError
+from adjoint.ops import operator as operators
+from adjoint.table import TABLE
+from adjoint.table.rows import Row
+from adjoint.testing import jacobians, samples
+from adjoint.testing.explain import GradcheckError
+from adjoint.testing.gradcheck import gradcheck, gradgradcheck
+from adjoint.testing.jacobians import Array, Call, array_of, tensor_of
+from adjoint.testing.samples import Sample
+
+#              relative, absolute times the largest element (at least 1)
+TOLERANCE: dict[str, tuple[float, float]] = {
+    "float64": (1e-9, 1e-11), "complex128": (1e-9, 1e-11),
+    "float32": (1e-4, 1e-5), "complex64": (1e-4, 1e-5),
+    "float16": (1e-2, 4e-3), "bfloat16": (5e-2, 2e-2),
+}  # fmt: skip
+ENTRIES_SECOND_ORDER = 40  # above so many entries second order is checked along one direction
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator at one sample."""
+
+    row: Row
+    sample: Sample
+    dtype: DType
+    reference: Callable[..., Any] | None = None
+
+    @property
+    def title(self) -> str:
+        return f"{self.row.full_name}{self.sample} [{self.sample.name}, {self.dtype.name}]"
+
+    @property
+    def arguments(self) -> tuple[Any, ...]:
+        """All arguments as one tuple; those that the row refuses to differentiate are detached."""
+        names = [a.name for a in self.row.schema.arguments]
+        given = [*zip(names, self.sample.args, strict=False), *self.sample.kwargs.items()]
+        refused = self.row.refused
+        return tuple(_detached(v) if name in refused else v for name, v in given)
+
+    def run(self, *arguments: Any) -> Any:
+        """Call the operator; arguments that it would write to are copied before."""
+        count = len(self.sample.args)
+        args = list(arguments[:count])
+        kwargs = dict(zip(self.sample.kwargs, arguments[count:], strict=True))
+        for position, argument in enumerate(self.row.schema.arguments):
+            if argument.writes and position < count:
+                args[position] = args[position].clone()
+        ad.manual_seed(0)
+        op = operators.operator(self.row.schema.name, self.row.schema.overload)
+        return op(*args, **kwargs)
+
+    def outputs(self) -> list[ad.Tensor]:
+        """The tensors that the operator returns at this sample."""
+        return jacobians.tensors_in(self.run(*self.arguments))
+
+
+def _detached(value: Any) -> Any:
+    if isinstance(value, ad.Tensor):
+        return value.detach()
+    if isinstance(value, list | tuple):
+        return type(value)(_detached(v) for v in value)
+    return value
+
+
+# Law 1
+
+
+def value_equals_reference(case: Case) -> None:
+    """The value equals an independent reference."""
+    if case.reference is None:
+        return
+    args = [_arrays(a) for a in case.sample.args]
+    kwargs = {k: _arrays(v) for k, v in case.sample.kwargs.items()}
+    with np.errstate(all="ignore"):
+        expected = case.reference(*args, **kwargs)
+    wanted = expected if isinstance(expected, list | tuple) else [expected]
+    got = case.outputs()
+    assert len(got) >= len(wanted), f"{case.title}: {len(got)} results, the reference {len(wanted)}"
+    for number, (tensor, value) in enumerate(zip(got, wanted, strict=False)):
+        _assert_close(
+            f"{case.title}: result {number} differs from the reference",
+            array_of(tensor), np.asarray(value), same_dtype=False,
+        )  # fmt: skip
+
+
+def _arrays(value: Any) -> Any:
+    if isinstance(value, ad.Tensor):
+        return array_of(value)
+    if isinstance(value, list | tuple):
+        return type(value)(_arrays(v) for v in value)
+    return value
+
+
+# Law 2
+
+
+def reverse_equals_differences(case: Case) -> None:
+    """Reverse mode equals finite differences, and gradients have the dtype of their inputs."""
+    if not case.sample.kink:
+        _gradcheck(case, gradcheck, fast_mode=False)
+
+
+def second_order_equals_differences(case: Case) -> None:
+    """Reverse over reverse, and forward over reverse, equal finite differences of reverse mode."""
+    if case.sample.kink or case.sample.order < 2:
+        return
+    entries = sum(t.numel() for t in Call.of(case.run, case.arguments).inputs)
+    fast = entries > ENTRIES_SECOND_ORDER
+    _gradcheck(case, gradgradcheck, fast_mode=fast, check_fwd_over_rev=True)
+
+
+def _gradcheck(case: Case, check: Callable[..., bool], **options: Any) -> None:
+    try:
+        check(case.run, case.arguments, check_grad_dtypes=True, nondet_tol=1e-12, **options)
+    except GradcheckError as error:
+        raise AssertionError(f"{case.title}: {error}") from error
+
+
+# Law 3
+
+
+def jvp_is_adjoint_of_vjp(case: Case) -> None:
+    """⟨v, J u⟩ = ⟨Jᵀ v, u⟩ for random u and v, in the real inner product Re Σ conj(a)·b."""
+    call = Call.of(case.run, case.arguments)
+    leaves = call.leaves()
+    outputs = call(leaves)
+    wanted = [k for k, t in enumerate(outputs) if t.requires_grad]
+    if not wanted:
+        return
+    generator = np.random.default_rng(0)
+    v = [random_like(array_of(outputs[k]), generator) for k in wanted]
+    u = [random_like(array_of(t), generator) for t in leaves]
+    tangents = jacobians.tangents(call, dict(enumerate(u)), wanted)
+    grads = ad.autograd.grad(
+        [outputs[k] for k in wanted], leaves, [tensor_of(c) for c in v], allow_unused=True
+    )
+    forward = [float(jacobians.parts(c) @ t) for c, t in zip(v, tangents, strict=True)]
+    reverse = [
+        0.0 if g is None else float(jacobians.parts(array_of(g)) @ jacobians.parts(d))
+        for g, d in zip(grads, u, strict=True)
+    ]
+    scale = sum(
+        float(np.abs(jacobians.parts(c)) @ np.abs(t)) for c, t in zip(v, tangents, strict=True)
+    )
+    _assert_equal_products(case, sum(forward), sum(reverse), scale)
+
+
+def _assert_equal_products(case: Case, forward: float, reverse: float, scale: float) -> None:
+    if not (np.isfinite(forward) and np.isfinite(reverse)):
+        same = np.isfinite(forward) == np.isfinite(reverse)
+        assert same or case.sample.kink, f"{case.title}: ⟨v,Ju⟩ = {forward}, ⟨Jᵀv,u⟩ = {reverse}"
+        return
+    relative, absolute = TOLERANCE.get(case.dtype.name, TOLERANCE["float32"])
+    allowed = relative * max(abs(forward), scale) + absolute
+    assert abs(forward - reverse) <= allowed, (
+        f"{case.title}: forward mode is not the adjoint of reverse mode: "
+        f"⟨v, Ju⟩ = {forward:.12g}, ⟨Jᵀv, u⟩ = {reverse:.12g}"
+    )
+
+
+# Law 5
+
+
+def shape_rule_is_right(case: Case) -> None:
+    """Shapes and dtypes without data equal those of the real results."""
+    real = case.outputs()
+    claimed = jacobians.tensors_in(case.run(*map(_without_data, case.arguments)))
+    assert len(real) == len(claimed), (
+        f"{case.title}: the shape rule gives {len(claimed)} results, not {len(real)}"
+    )
+    for number, (a, b) in enumerate(zip(claimed, real, strict=True)):
+        assert (tuple(a.shape), a.dtype) == (tuple(b.shape), b.dtype), (
+            f"{case.title}: result {number}: the shape rule says {tuple(a.shape)} {a.dtype.name}, "
+            f"the kernel gives {tuple(b.shape)} {b.dtype.name}"
+        )
+
+
+def _without_data(value: Any) -> Any:
+    if isinstance(value, ad.Tensor):
+        return value.detach().to("meta")
+    if isinstance(value, list | tuple):
+        return type(value)(_without_data(v) for v in value)
+    return value
+
+
+# Law 9
+
+
+def inputs_are_untouched(case: Case) -> None:
+    """The operator and its derivatives leave their arguments alone."""
+    call = Call.of(case.run, case.arguments)
+    tensors = jacobians.tensors_in(case.arguments)
+    before = [array_of(t).tobytes() for t in tensors]
+    outputs = [t for t in case.outputs() if t.requires_grad]
+    if outputs:
+        seeds = [tensor_of(np.ones_like(array_of(t))) for t in outputs]
+        ad.autograd.grad(outputs, call.inputs, seeds, allow_unused=True)
+    for number, (tensor, bytes_before) in enumerate(zip(tensors, before, strict=True)):
+        assert array_of(tensor).tobytes() == bytes_before, (
+            f"{case.title}: the call or its backward changed tensor argument {number}"
+        )
+
+
+def layout_does_not_matter(case: Case) -> None:
+    """Strided, transposed and read-only copies of the inputs give the same values and gradients."""
+    expected = _values_and_gradients(case, case.arguments)
+    for name, change in LAYOUTS.items():
+        got = _values_and_gradients(case, tuple(_changed(a, change) for a in case.arguments))
+        assert len(got) == len(expected), f"{case.title}: {name} inputs give other results"
+        for number, (a, b) in enumerate(zip(got, expected, strict=True)):
+            _assert_close(
+                f"{case.title}: with {name} inputs, value or gradient {number} differs", a, b
+            )
+
+
+def _values_and_gradients(case: Case, arguments: tuple[Any, ...]) -> list[Array]:
+    call = Call.of(case.run, arguments)
+    outputs = jacobians.tensors_in(case.run(*arguments))
+    recorded = [t for t in outputs if t.requires_grad]
+    grads: Sequence[Any] = ()
+    if recorded:
+        generator = np.random.default_rng(0)
+        seeds = [tensor_of(random_like(array_of(t), generator)) for t in recorded]
+        grads = ad.autograd.grad(recorded, call.inputs, seeds, allow_unused=True)
+    return [array_of(t) for t in (*outputs, *grads) if t is not None]
+
+
+def _spread_out(array: Array) -> Array:
+    """Every second element of a larger array, the dimensions in reverse order in memory."""
+    room = np.zeros((*(2 * n for n in reversed(array.shape)),), array.dtype)
+    view = room[(slice(None, None, 2),) * array.ndim].T
+    view[...] = array
+    return view
+
+
+def _read_only(array: Array) -> Array:
+    copy = array.copy()
+    copy.flags.writeable = False
+    return copy
+
+
+LAYOUTS: dict[str, Callable[[Array], Array]] = {"strided": _spread_out, "read-only": _read_only}
+
+
+def _changed(value: Any, change: Callable[[Array], Array]) -> Any:
+    if isinstance(value, ad.Tensor):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a read-only array
+            return tensor_of(change(array_of(value)), requires_grad=value.requires_grad)
+    if isinstance(value, list | tuple):
+        return type(value)(_changed(v, change) for v in value)
+    return value
+
+
+# Running them
+
+LAWS: dict[str, Callable[[Case], None]] = {
+    law.__name__: law
+    for law in (
+        value_equals_reference, reverse_equals_differences, second_order_equals_differences,
+        jvp_is_adjoint_of_vjp, shape_rule_is_right, inputs_are_untouched, layout_does_not_matter,
+    )
+}  # fmt: skip
+OF_DERIVATIVES = (
+    "reverse_equals_differences", "second_order_equals_differences", "jvp_is_adjoint_of_vjp",
+)  # fmt: skip
+
+
+def cases(row: Row, dtype: DType) -> list[Case]:
+    """Return the cases of a row in a dtype; none if the operator does not take that dtype."""
+    found = [Case(row, s, dtype, r) for s, r in samples.for_row(row, dtype)]
+    if found and not _takes(found[0]):
+        return []
+    return found
+
+
+def _takes(case: Case) -> bool:
+    try:
+        with ad.no_grad():
+            case.run(*case.arguments)
+    except DtypeError:
+        return False
+    except TypeError as error:
+        return "not supported for the input types" not in str(error)
+    except Exception:
+        return True  # a law will say so
+    return True
+
+
+def differentiable(case: Case) -> bool:
+    """Whether a derivative flows through the operator at this sample."""
+    try:
+        return any(t.requires_grad for t in case.outputs())
+    except Exception:
+        return bool(case.row.differentiable)
+
+
+def laws_of(case: Case) -> Iterator[str]:
+    """The names of the laws that say something about a case."""
+    derivatives = case.dtype.name in ("float64", "complex128") and differentiable(case)
+    for name in LAWS:
+        if name in OF_DERIVATIVES and not derivatives:
+            continue
+        if name == "value_equals_reference" and case.reference is None:
+            continue
+        if case.sample.kink and name.endswith("equals_differences"):
+            continue
+        if case.sample.order < 2 and name == "second_order_equals_differences":
+            continue
+        yield name
+
+
+def check(operator: str, dtypes: Sequence[str] = ("float64", "complex128")) -> int:
+    """Run every law on every sample of `operator`; return how many held, or raise AssertionError.
+
+    `operator` is a name, with or without overload: "sum", "sum.dim_IntList", or one of your own.
+    """
+    name, _, overload = operator.partition(".")
+    overloads = [overload] if overload else TABLE.overloads(name)
+    held, broken = 0, list[str]()
+    for row in (TABLE.row(name, o) for o in overloads):
+        for dtype in (ad.core.dtypes.named(d) for d in dtypes):
+            for case in cases(row, dtype):
+                for law in laws_of(case):
+                    try:
+                        LAWS[law](case)
+                        held += 1
+                    except Exception as error:
+                        broken.append(f"{law}: {type(error).__name__}: {error}")
+    if broken:
+        more = f"\n... and {len(broken) - 5} more" if len(broken) > 5 else ""
+        shown = "\n\n".join(broken[:5])
+        raise AssertionError(f"{operator}: {len(broken)} laws broken, {held} held\n\n{shown}{more}")
+    return held
+
+
+# Comparing
+
+
+def random_like(array: Array, generator: np.random.Generator) -> Array:
+    """Return a random array of the same shape and dtype."""
+    values = generator.standard_normal(array.shape)
+    if array.dtype.kind == "c":
+        values = values + 1j * generator.standard_normal(array.shape)
+    return np.asarray(values).astype(array.dtype)
+
+
+def _assert_close(what: str, got: Array, expected: Array, *, same_dtype: bool = True) -> None:
+    assert got.shape == expected.shape, f"{what}: shape {got.shape}, not {expected.shape}"
+    if same_dtype:
+        assert got.dtype == expected.dtype, f"{what}: dtype {got.dtype}, not {expected.dtype}"
+    relative, absolute = TOLERANCE.get(str(got.dtype), (0.0, 0.0))
+    wide = np.complex128 if got.dtype.kind == "c" or expected.dtype.kind == "c" else np.float64
+    a, b = got.astype(wide), expected.astype(wide)
+    with np.errstate(all="ignore"):
+        scale = max(1.0, float(np.abs(b[np.isfinite(b)]).max(initial=0.0)))
+        near = np.abs(a - b) <= relative * np.abs(b) + absolute * scale
+        near |= (a == b) | (np.isnan(a) & np.isnan(b))
+    if not near.all():
+        place = tuple(int(i) for i in np.argwhere(~near)[0])
+        raise AssertionError(
+            f"{what}: {int((~near).sum())} of {near.size} elements, first at {place}: "
+            f"{got[place]} instead of {expected[place]}"
+        )

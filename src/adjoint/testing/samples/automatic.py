@@ -1,0 +1,103 @@
+"""Samples of pointwise rows, made from the schema: shapes, broadcasting, layout, special values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import adjoint as ad
+from adjoint.core.errors import TableError
+from adjoint.table.rows import Row
+from adjoint.table.schema import Argument
+
+# The argument values of samples lie where the row's column `domain` says.
+DOMAINS: dict[str, str] = {
+    "": "__call__",
+    "positive": "positive",
+    "unit": "unit",
+    "above_one": "above_one",
+    "probability": "probability",
+}
+# Values where functions have kinks or reach their limits, for rows without a domain.
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-8, -1e5, 2.0)
+
+# Shapes of the first, second, ... tensor argument.
+SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "0-d": ((),),
+    "vector": ((3,),),
+    "matrix": ((2, 3),),
+    "broadcast": ((2, 1), (3,), (1, 3), (2, 3)),
+    "scalar first": ((), (3,), (2, 1)),
+    "scalar last": ((3,), (), (1,)),
+    "empty": ((0, 2), (1, 2), (0, 1)),
+}
+NUMBERS: dict[str, Any] = {"Scalar": 0.7, "float": 0.7, "int": 2, "bool": True}
+
+
+def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
+    """Yield samples for a pointwise row; none if it needs an argument of an unusual type."""
+    tensors = [a for a in row.schema.arguments if a.type.is_tensor and not a.type.is_list]
+    others = [a for a in row.schema.arguments if not a.type.is_tensor]
+    if any(_required(a) and a.type.base not in NUMBERS for a in others) or not tensors:
+        return
+    if any(a.type.is_list for a in row.schema.arguments if a.type.is_tensor):
+        return
+    draw = _draw(row, make)
+
+    def build(values: dict[str, Any], **facts: Any) -> Any:
+        args, kwargs = _split(row, values)
+        return sample(*args, **kwargs, **facts)
+
+    fixed = {a.name: NUMBERS[a.type.base] for a in others if _required(a)}
+    for name, shapes in SHAPES.items():
+        if len(tensors) == 1 and name in ("broadcast", "scalar first", "scalar last"):
+            continue
+        values = {a.name: draw(*shapes[i % len(shapes)]) for i, a in enumerate(tensors)}
+        yield build(values | fixed, name=name)
+    views = [draw(3, 2).t(), draw(3, 4)[:, ::2].t(), draw(2, 3)]
+    layout = {a.name: views[i % 3] for i, a in enumerate(tensors)}
+    yield build(layout | fixed, name="non-contiguous")
+    optional = {a.name: NUMBERS[a.type.base] for a in others if _may_vary(a)}
+    if optional:
+        values = {a.name: draw(3) for a in tensors}
+        yield build(values | fixed | optional, name="all arguments")
+    if not row.domain:
+        yield build(_special(tensors, make) | fixed, name="special values", kink=True)
+
+
+def _split(row: Row, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Arguments by position as far as that goes without gaps, the rest by keyword."""
+    rest = dict(values)
+    args: list[Any] = []
+    for argument in row.schema.arguments:
+        if argument.keyword_only or argument.name not in rest:
+            break
+        args.append(rest.pop(argument.name))
+    return args, rest
+
+
+def _draw(row: Row, make: Any) -> Callable[..., ad.Tensor]:
+    try:
+        return getattr(make, DOMAINS[row.domain])
+    except KeyError:
+        known = ", ".join(name for name in DOMAINS if name)
+        raise TableError(f"{row.where}: no domain {row.domain!r}; there are {known}") from None
+
+
+def _special(tensors: list[Argument], make: Any) -> dict[str, ad.Tensor]:
+    """Every value in the first argument meets another value in the next one."""
+    count = len(SPECIAL)
+    return {
+        a.name: make.like([SPECIAL[(k * (1 if i == 0 else 3) + i) % count] for k in range(count)])
+        for i, a in enumerate(tensors)
+    }
+
+
+def _required(argument: Argument) -> bool:
+    return not argument.has_default and not argument.type.is_optional
+
+
+def _may_vary(argument: Argument) -> bool:
+    """Scalars with a numeric default: alpha, beta, eps."""
+    number = isinstance(argument.default, int | float) and not isinstance(argument.default, bool)
+    return argument.has_default and number and argument.type.base in ("Scalar", "float")

@@ -1,0 +1,258 @@
+"""Samples of matrix products: ranks, batches, empty inner dimensions, transposes, factors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from adjoint.testing.samples import Sample, sampler
+
+Samples = Iterator[Sample]
+
+
+@sampler("mm", reference=lambda self, mat2: np.matmul(self, mat2))
+def matrices(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(3, 4), name="plain")
+    yield Sample(make(3, 2).t(), make(4, 3).t(), name="transposed")
+    yield Sample(make(1, 1), make(1, 1), name="1 by 1")
+    yield Sample(make(2, 0), make(0, 3), name="empty inner")
+    yield Sample(make(0, 2), make(2, 3), name="empty")
+
+
+@sampler("matmul", "linalg_matmul", reference=lambda self, other: np.matmul(self, other))
+def any_rank(make: Any) -> Samples:
+    shapes = {
+        "1-1": ((3,), (3,)),
+        "1-2": ((3,), (3, 2)),
+        "2-1": ((2, 3), (3,)),
+        "2-2": ((2, 3), (3, 4)),
+        "1-3": ((3,), (2, 3, 2)),
+        "3-1": ((2, 2, 3), (3,)),
+        "2-3": ((2, 3), (4, 3, 2)),
+        "3-2": ((4, 2, 3), (3, 2)),
+        "3-3": ((2, 2, 3), (2, 3, 2)),
+        "broadcast": ((2, 1, 2, 3), (4, 3, 2)),
+        "broadcast one": ((1, 2, 3), (4, 3, 2)),
+        "empty inner": ((2, 0), (0, 3)),
+        "empty batch": ((0, 2, 3), (3, 2)),
+        "empty rows": ((2, 0, 3), (2, 3, 2)),
+    }
+    for name, (a, b) in shapes.items():
+        yield Sample(make(*a), make(*b), name=name)
+    yield Sample(make(3, 2).t(), make(2, 2, 3).mT, name="transposed")
+
+
+@sampler("bmm", reference=lambda self, mat2: np.matmul(self, mat2))
+def batches(make: Any) -> Samples:
+    yield Sample(make(2, 2, 3), make(2, 3, 2), name="plain")
+    yield Sample(make(2, 3, 2).mT, make(2, 2, 3).mT, name="transposed")
+    yield Sample(make(2, 2, 0), make(2, 0, 3), name="empty inner")
+    yield Sample(make(0, 2, 3), make(0, 3, 2), name="empty batch")
+
+
+@sampler("mv", reference=lambda self, vec: np.matmul(self, vec))
+def matrix_vector(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(3), name="plain")
+    yield Sample(make(3, 2).t(), make(6)[::2], name="strided")
+    yield Sample(make(2, 0), make(0), name="empty inner")
+
+
+@sampler("dot", "inner", reference=lambda self, other: np.dot(self, other))
+def vectors(make: Any) -> Samples:
+    yield Sample(make(4), make(4), name="plain")
+    yield Sample(make(8)[::2], make(4), name="strided")
+    yield Sample(make(0), make(0), name="empty")
+
+
+@sampler("vdot", reference=lambda self, other: np.vdot(self, other))
+def conjugated(make: Any) -> Samples:
+    yield from vectors(make)
+
+
+@sampler("inner", reference=lambda self, other: np.inner(self, other))
+def inner_any_rank(make: Any) -> Samples:
+    yield Sample(make(), make(3), name="0-d")
+    yield Sample(make(2, 3), make(2, 2, 3), name="2-3")
+
+
+@sampler("outer", "ger", reference=lambda self, vec2: np.outer(self, vec2))
+def outer(make: Any) -> Samples:
+    yield Sample(make(3), make(2), name="plain")
+    yield Sample(make(0), make(2), name="empty")
+
+
+def _factors(make: Any) -> tuple[Any, Any]:
+    return (0.5 + 2j, 1.5 - 1j) if make.dtype.is_complex else (0.5, 1.5)
+
+
+def _sum_of(product: Any) -> Any:
+    def reference(self: Any, a: Any, b: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+        scaled = alpha * product(a, b)
+        return scaled + beta * self if beta != 0 else scaled + np.zeros_like(self)
+
+    return reference
+
+
+@sampler("addmm", reference=_sum_of(np.matmul))
+def add_matrices(make: Any) -> Samples:
+    beta, alpha = _factors(make)
+    yield Sample(make(2, 4), make(2, 3), make(3, 4), name="plain")
+    yield Sample(make(2, 4), make(2, 3), make(3, 4), beta=beta, alpha=alpha, name="factors")
+    yield Sample(make(4), make(2, 3), make(3, 4), beta=beta, name="broadcast row")
+    yield Sample(make(2, 1), make(2, 3), make(3, 4), alpha=alpha, name="broadcast column")
+    yield Sample(make(), make(2, 3), make(3, 4), name="broadcast scalar")
+    yield Sample(make(2, 4), make(2, 0), make(0, 4), beta=beta, name="empty inner")
+    yield Sample(make(2, 4), make(3, 2).t(), make(4, 3).t(), beta=0, name="beta 0")
+
+
+@sampler("addmv", reference=_sum_of(np.matmul))
+def add_matrix_vector(make: Any) -> Samples:
+    beta, alpha = _factors(make)
+    yield Sample(make(2), make(2, 3), make(3), name="plain")
+    yield Sample(make(2), make(2, 3), make(3), beta=beta, alpha=alpha, name="factors")
+    yield Sample(make(), make(2, 3), make(3), beta=beta, name="broadcast scalar")
+    yield Sample(make(2), make(2, 0), make(0), name="empty inner")
+
+
+@sampler("addr", reference=_sum_of(np.multiply.outer))
+def add_outer(make: Any) -> Samples:
+    beta, alpha = _factors(make)
+    yield Sample(make(2, 3), make(2), make(3), name="plain")
+    yield Sample(make(3), make(2), make(3), beta=beta, alpha=alpha, name="factors, broadcast")
+    yield Sample(make(2, 3), make(2), make(3), beta=0, name="beta 0")
+    yield Sample(make(0, 3), make(0), make(3), name="empty")
+
+
+@sampler("baddbmm", reference=_sum_of(np.matmul))
+def add_batches(make: Any) -> Samples:
+    beta, alpha = _factors(make)
+    yield Sample(make(2, 2, 2), make(2, 2, 3), make(2, 3, 2), name="plain")
+    yield Sample(make(2), make(2, 2, 3), make(2, 3, 2), beta=beta, alpha=alpha, name="broadcast")
+    yield Sample(make(2, 2, 2), make(2, 2, 0), make(2, 0, 2), beta=beta, name="empty inner")
+
+
+@sampler("addbmm", reference=_sum_of(lambda a, b: np.matmul(a, b).sum(0)))
+def add_sum_of_batches(make: Any) -> Samples:
+    beta, alpha = _factors(make)
+    yield Sample(make(2, 2), make(3, 2, 3), make(3, 3, 2), name="plain")
+    yield Sample(make(2), make(3, 2, 3), make(3, 3, 2), beta=beta, alpha=alpha, name="broadcast")
+    yield Sample(make(2, 2), make(0, 2, 3), make(0, 3, 2), beta=beta, name="empty batch")
+
+
+def _linear(input: Any, weight: Any, bias: Any = None) -> Any:
+    product = np.matmul(input, weight.T)
+    return product if bias is None else product + bias
+
+
+@sampler("linear", reference=_linear)
+def layers(make: Any) -> Samples:
+    yield Sample(make(4, 3), make(2, 3), make(2), name="plain")
+    yield Sample(make(4, 3), make(2, 3), name="no bias")
+    yield Sample(make(3), make(2, 3), make(2), name="vector")
+    yield Sample(make(2, 2, 3), make(2, 3), make(2), name="batch")
+    yield Sample(make(4, 3), make(3), name="one output")
+    yield Sample(make(0, 3), make(2, 3), make(2), name="empty batch")
+    yield Sample(make(4, 0), make(2, 0), make(2), name="no features")
+
+
+@sampler("linear_backward")
+def layer_gradients(make: Any) -> Samples:
+    mask = (True, True, True)
+    yield Sample(make(4, 3), make(4, 2), make(2, 3), mask, name="plain")
+    yield Sample(make(2, 2, 3), make(2, 2, 2), make(2, 3), mask, name="batch")
+
+
+@sampler("einsum")
+def equations(make: Any) -> Samples:
+    for equation, *shapes in (
+        ("ij,jk->ik", (2, 3), (3, 2)),
+        ("ij,jk", (2, 3), (3, 2)),
+        ("bij,bkj->bik", (2, 2, 3), (2, 2, 3)),
+        ("...ij,...jk->...ik", (2, 1, 2, 3), (2, 3, 2)),
+        ("ii->i", (3, 3)),
+        ("iij->j", (2, 2, 3)),
+        ("iii->i", (2, 2, 2)),
+        ("iji,jk->ki", (2, 3, 2), (3, 2)),
+        ("ij->ji", (2, 3)),
+        ("ij->", (2, 3)),
+        ("i,j->ij", (2,), (3,)),
+        ("ij,kl->", (2, 2), (1, 3)),
+        ("ij,ij->j", (2, 3), (2, 3)),
+        ("i,i->i", (3,), (1,)),
+        ("i,i->", (1,), (3,)),
+        ("ij,jk,kl->il", (2, 3), (3, 2), (2, 3)),
+        ("bi,oij,bj->bo", (2, 2), (2, 2, 3), (2, 3)),
+        (",ij->ij", (), (2, 3)),
+        ("ij,jk->ik", (2, 0), (0, 3)),
+        ("ij,jk->ik", (0, 2), (2, 3)),
+    ):
+        operands = [make(*shape) for shape in shapes]
+        empty = " empty" if any(0 in shape for shape in shapes) else ""
+        yield Sample(equation, operands, name=equation + empty)
+    chain = [make(2, 3), make(3, 2), make(2, 3)]
+    yield Sample("ij,jk,kl->il", chain, path=(1, 2, 0, 1), name="path")
+
+
+def _tensordot(self: Any, other: Any, dims_self: Any, dims_other: Any) -> Any:
+    return np.tensordot(self, other, (dims_self, dims_other))
+
+
+@sampler("tensordot", reference=_tensordot)
+def paired_dimensions(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(3, 2), (1,), (0,), name="matrix product")
+    yield Sample(make(2, 3, 2), make(2, 2, 3), (0, -2), (1, 2), name="two pairs")
+    yield Sample(make(2, 3), make(2), (), (), name="none: outer product")
+    yield Sample(make(2, 0), make(0, 3), (1,), (0,), name="empty inner")
+
+
+@sampler("kron", reference=lambda self, other: np.kron(self, other))
+def kronecker(make: Any) -> Samples:
+    yield Sample(make(2, 2), make(2, 3), name="matrices")
+    yield Sample(make(2), make(2, 3), name="different ranks")
+    yield Sample(make(2, 2, 1), make(3), name="higher rank first")
+    yield Sample(make(), make(2), name="0-d")
+    yield Sample(make(2, 0), make(2, 2), name="empty")
+
+
+@sampler("linalg_multi_dot", reference=lambda tensors: np.linalg.multi_dot(tensors))
+def chains(make: Any) -> Samples:
+    yield Sample([make(2, 3), make(3, 4)], name="two")
+    yield Sample([make(2, 3), make(3, 1), make(1, 4), make(4, 2)], name="four")
+    yield Sample([make(2), make(2, 3), make(3)], name="vectors at the ends")
+
+
+@sampler("chain_matmul")
+def matrix_chains(make: Any) -> Samples:
+    yield Sample([make(2, 2)], name="one")
+    yield Sample([make(2, 3), make(3, 1), make(1, 4)], name="three")
+
+
+@sampler("_trilinear")
+def trilinear(make: Any) -> Samples:
+    yield Sample(
+        make(2, 3), make(4, 3, 2), make(2, 2), (1, 3), (0,), (1, 2), (2, 3), name="as bilinear"
+    )
+    yield Sample(make(2, 3), make(2, 3), make(2, 3), (), (), (), (1,), name="all dimensions")
+    yield Sample(make(2, 1), make(1, 3), make(2, 3), (), (), (), (0,), name="broadcast")
+
+
+@sampler("bilinear")
+def bilinear(make: Any) -> Samples:
+    yield Sample(make(2, 2), make(2, 3), make(4, 2, 3), make(4), name="plain")
+    yield Sample(make(2), make(3), make(4, 2, 3), name="vectors, no bias")
+    yield Sample(make(2, 2, 2), make(2, 2, 3), make(1, 2, 3), name="batch")
+
+
+@sampler("_grouped_mm")
+def groups(make: Any) -> Samples:
+    ends = make.like(np.array([1, 3], np.int32))
+    yield Sample(make(3, 2), make(2, 2, 2), ends, name="rows")
+    yield Sample(make(2, 2, 2), make(2, 3), ends, name="columns")
+    yield Sample(make(2, 3), make(3, 2), ends, name="inner")
+    yield Sample(make(2, 2, 2), make(2, 2, 3), name="batch")
+    yield Sample(make(4, 2), make(2, 2, 2), ends, name="rest without a group")
+    yield Sample(
+        make(3, 2), make(2, 2, 2), make.like(np.array([0, 3], np.int32)), name="empty group"
+    )

@@ -1,0 +1,196 @@
+"""Which function of adjoint an OpInfo means.
+
+PyTorch's own functions are found by name (`linalg.qr` is `ad.linalg.qr`, or the operator
+`linalg_qr`). Functions that OpInfo wraps in a lambda are run as they are, with the name `torch`
+inside them meaning adjoint.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import functools
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+
+import adjoint as ad
+
+INFOS: list[Any] = [
+    info
+    for info in op_db
+    if not info.name.startswith("jiterator") and "triton" not in info.variant_test_name
+]
+
+
+class Missing(Exception):
+    """adjoint has nothing of that name."""
+
+
+def title(info: Any) -> str:
+    """Return the name of an OpInfo with its variant: "std.unbiased"."""
+    return f"{info.name}.{info.variant_test_name}" if info.variant_test_name else str(info.name)
+
+
+def find(pattern: str) -> list[Any]:
+    """Return the OpInfos that a user means by `pattern`, which may be a glob or our own name."""
+
+    def spellings(info: Any) -> set[str]:
+        name = info.name.removeprefix("torch.ops.aten.").removesuffix(".default")
+        short = name.rsplit(".", 1)[-1]
+        return {title(info), name, short, name.replace(".", "_"), info.aten_name or name}
+
+    wanted = pattern.split(".")[0] if pattern not in {title(i) for i in INFOS} else pattern
+    exact = [i for i in INFOS if title(i) == pattern] or [
+        i for i in INFOS if pattern in spellings(i)
+    ]
+    return (
+        exact
+        or [i for i in INFOS if any(fnmatch.fnmatchcase(s, pattern) for s in spellings(i))]
+        or [i for i in INFOS if wanted in spellings(i)]
+    )
+
+
+def look_up(path: str) -> Any:
+    """Return what adjoint calls `path`, a dotted name below `torch`."""
+    for attempt in _spellings(path.removeprefix("ops.aten.").removesuffix(".default")):
+        found: Any = ad
+        for part in attempt.split("."):
+            found = getattr(found, part, None)
+            if found is None:
+                break
+        if found is not None:
+            return found
+    raise Missing(path)
+
+
+def _spellings(path: str) -> Iterator[str]:
+    last = path.rsplit(".", 1)[-1]
+    yield path
+    if path.startswith(("linalg.", "special.", "fft.")):
+        yield "ops." + path.replace(".", "_")
+    elif "." not in path or path.startswith(("nn.functional.", "_C.", "_VF.")):
+        yield "ops." + last
+    yield "Tensor." + last
+
+
+class Stand:
+    """Stands for the module `torch` (or a module in it) inside a borrowed lambda."""
+
+    def __init__(self, path: str = "") -> None:
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        path = f"{self._path}.{name}".lstrip(".")
+        theirs = functools.reduce(getattr, path.split("."), torch)
+        if isinstance(theirs, types.ModuleType) or type(theirs).__name__ in (
+            "_Ops",
+            "_OpNamespace",
+        ):
+            return Stand(path)
+        return look_up(path)
+
+
+def borrow(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `function` with adjoint in place of `torch` among its globals."""
+    if isinstance(function, functools.partial):
+        return functools.partial(borrow(function.func), *function.args, **function.keywords)
+    if not isinstance(function, types.FunctionType):
+        return ours_of(function)
+    replaced = dict(function.__globals__)
+    replaced.update(torch=Stand(), F=Stand("nn.functional"), wrapper_set_seed=_without_seed)
+    borrowed = types.FunctionType(
+        function.__code__, replaced, function.__name__, function.__defaults__, _closure(function)
+    )
+    borrowed.__kwdefaults__ = function.__kwdefaults__
+    return borrowed
+
+
+def _closure(function: types.FunctionType) -> tuple[types.CellType, ...] | None:
+    if function.__closure__ is None:
+        return None
+    return tuple(types.CellType(_our_cell(cell.cell_contents)) for cell in function.__closure__)
+
+
+def _our_cell(value: Any) -> Any:
+    module = getattr(value, "__module__", None) or ""
+    if isinstance(value, types.FunctionType) and "torch.testing" in module:
+        return borrow(value)
+    if callable(value) and module.startswith("torch") and hasattr(value, "__name__"):
+        return ours_of(value)
+    return value
+
+
+def _without_seed(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    return op(*args, **kwargs)
+
+
+def ours_of(function: Any) -> Any:
+    """Return adjoint's counterpart of a function of PyTorch."""
+    name = function.__name__
+    module = (getattr(function, "__module__", None) or "").removeprefix("torch")
+    path = module.replace("._C._", ".").replace(".functional", ".nn.functional", 1)
+    if "nn" in module:
+        path = "nn.functional"
+    elif module in ("", ".functional", "._C", "._tensor", "._VF"):
+        path = ""
+    return look_up(f"{path}.{name}".strip("."))
+
+
+def ours(info: Any) -> Callable[..., Any]:
+    """Return the function of adjoint that computes what `info.op` does; `Missing` if none."""
+    function = info.op
+    if isinstance(function, types.FunctionType) and "testing" in function.__code__.co_filename:
+        return borrow(function)
+    if getattr(function, "__objclass__", None) is not None:  # a method of torch.Tensor
+        return look_up(f"Tensor.{function.__name__}")
+    return look_up(info.name.removeprefix("torch."))
+
+
+def ours_method(info: Any, *, inplace: bool) -> Callable[..., Any] | None:
+    """Return adjoint's method, or in-place method, or None where PyTorch has none either."""
+    theirs = info.inplace_variant if inplace else info.method_variant
+    if theirs is None:
+        return None
+    if isinstance(theirs, functools.partial):  # relu(x, inplace=True)
+        return borrow(theirs)
+    if isinstance(theirs, types.FunctionType) and "testing" in theirs.__code__.co_filename:
+        return borrow(theirs)
+    found = getattr(ad.Tensor, theirs.__name__, None)
+    if found is None:
+        raise Missing(f"Tensor.{theirs.__name__}")
+    return found
+
+
+def probe(info: Any) -> str | None:
+    """Say what is missing in adjoint for `info` to be compared, or None."""
+    try:
+        function = ours(info)
+    except Missing as missing:
+        return str(missing)
+    if isinstance(function, types.FunctionType) and isinstance(
+        function.__globals__.get("torch"), Stand
+    ):
+        return _missing_name(info, function)
+    return None
+
+
+def _missing_name(info: Any, function: types.FunctionType) -> str | None:
+    """A borrowed lambda shows what it needs only by its names."""
+    names = [n for n in function.__code__.co_names if n not in ("torch", "nn", "functional", "ops")]
+    method = info.name.rsplit(".", 1)[-1]
+    for name in names or [method]:
+        if (
+            hasattr(torch, name)
+            or hasattr(torch.Tensor, name)
+            or hasattr(torch.nn.functional, name)
+        ):
+            known = hasattr(ad.Tensor, name)
+            if not known:
+                try:
+                    look_up(name if hasattr(torch, name) else f"nn.functional.{name}")
+                except Missing as missing:
+                    return str(missing)
+    return None

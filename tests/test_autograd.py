@@ -1,0 +1,711 @@
+"""The tape: leaves, accumulation, freeing and keeping graphs, higher order, what is refused."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+
+
+def leaf(*values: float, dtype: ad.DType = ad.float64) -> ad.Tensor:
+    return ad.tensor(list(values), dtype=dtype, requires_grad=True)
+
+
+def close(tensor: ad.Tensor | None, expected: object) -> bool:
+    assert tensor is not None
+    return bool(np.allclose(tensor.detach().numpy(), np.asarray(expected)))
+
+
+# Leaves
+
+
+def test_made_tensors_are_leaves() -> None:
+    x = leaf(1.0, 2.0)
+    assert x.is_leaf
+    assert x.requires_grad
+    assert x.grad_fn is None
+    assert x.grad is None
+
+
+def test_result_of_a_differentiable_operator_is_not_a_leaf() -> None:
+    y = leaf(1.0) * 2
+    assert not y.is_leaf
+    assert y.requires_grad
+    assert y.grad_fn is not None
+
+
+def test_result_without_requires_grad_is_a_leaf() -> None:
+    y = ad.tensor([1.0]) * 2
+    assert y.is_leaf
+    assert not y.requires_grad
+    assert y.grad_fn is None
+
+
+def test_integers_cannot_require_grad() -> None:
+    with pytest.raises(RuntimeError):
+        ad.tensor([1, 2], requires_grad=True)
+    with pytest.raises(RuntimeError):
+        ad.tensor([1, 2]).requires_grad_()
+
+
+def test_complex_can_require_grad() -> None:
+    assert ad.tensor([1j], requires_grad=True).requires_grad
+
+
+def test_requires_grad_of_a_result_cannot_be_switched_off() -> None:
+    y = leaf(1.0) * 2
+    with pytest.raises(RuntimeError):
+        y.requires_grad = False
+    with pytest.raises(RuntimeError):
+        y.requires_grad_(False)
+
+
+def test_requires_grad_of_a_leaf_can_be_switched() -> None:
+    x = leaf(1.0)
+    x.requires_grad = False
+    assert not x.requires_grad
+    assert x.requires_grad_() is x
+    assert x.requires_grad
+
+
+def test_integer_results_do_not_require_grad() -> None:
+    x = leaf(3.0, 1.0, 2.0)
+    values, indices = x.sort()
+    assert values.requires_grad
+    assert not indices.requires_grad
+    assert not (x > 1).requires_grad
+    assert not x.argmax().requires_grad
+
+
+def test_grad_of_a_result_is_not_kept() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    (y * y).sum().backward()
+    assert close(x.grad, [36.0])
+    with pytest.warns(UserWarning, match="leaf"):
+        assert y.grad is None
+
+
+def test_retain_grad_keeps_the_grad_of_a_result() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    y.retain_grad()
+    assert y.retains_grad
+    (y * y).sum().backward()
+    assert close(y.grad, [12.0])
+    y.retain_grad()  # once more does nothing
+
+
+def test_retain_grad_of_a_leaf_does_nothing() -> None:
+    x = leaf(2.0)
+    x.retain_grad()
+    assert not x.retains_grad
+    (x * x).sum().backward()
+    assert close(x.grad, [4.0])
+
+
+def test_retain_grad_needs_requires_grad() -> None:
+    with pytest.raises(RuntimeError):
+        ad.tensor([1.0]).retain_grad()
+
+
+def test_grad_can_be_assigned_and_cleared() -> None:
+    x = leaf(1.0, 2.0)
+    x.grad = ad.tensor([5.0, 6.0], dtype=ad.float64)
+    x.sum().backward()
+    assert close(x.grad, [6.0, 7.0])
+    x.grad = None
+    assert x.grad is None
+
+
+def test_assigned_grad_must_fit() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError):
+        x.grad = ad.tensor([1.0, 2.0, 3.0], dtype=ad.float64)
+    with pytest.raises((RuntimeError, TypeError)):
+        x.grad = 3.0  # type: ignore[assignment]
+    with pytest.raises(RuntimeError):
+        x.grad = ad.tensor([1.0, 2.0], dtype=ad.float32)
+
+
+# Accumulation
+
+
+def test_backward_accumulates() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    (x * x).sum().backward()
+    assert close(x.grad, [4.0, 8.0])
+
+
+def test_grad_does_not_accumulate() -> None:
+    x = leaf(1.0, 2.0)
+    (g,) = ad.autograd.grad((x * x).sum(), x)
+    assert close(g, [2.0, 4.0])
+    assert x.grad is None
+
+
+def test_fan_out_adds() -> None:
+    x = leaf(3.0)
+    y = x * 2
+    z = y + y * y + x
+    z.sum().backward()
+    assert close(x.grad, [2 + 8 * 3 + 1])
+
+
+def test_the_same_tensor_twice_in_one_operator() -> None:
+    x = leaf(3.0)
+    (x * x).sum().backward()
+    assert close(x.grad, [6.0])
+    x.grad = None
+    ad.cat([x, x, x]).sum().backward()
+    assert close(x.grad, [3.0])
+
+
+def test_accumulated_grad_does_not_alias_the_incoming_one() -> None:
+    x, y = leaf(1.0, 2.0), leaf(1.0, 2.0)
+    g = ad.tensor([1.0, 1.0], dtype=ad.float64)
+    (x + y).backward(g)
+    (x + y).backward(g)
+    assert close(g, [1.0, 1.0])
+    assert close(x.grad, [2.0, 2.0])
+    assert close(y.grad, [2.0, 2.0])
+    with ad.no_grad():
+        x.grad.zero_()  # type: ignore[union-attr]
+    assert close(y.grad, [2.0, 2.0])
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_held_grad_is_not_changed_by_the_next_backward_with_create_graph() -> None:
+    x = leaf(2.0)
+    (x * x).sum().backward(create_graph=True)
+    first = x.grad
+    (x * x).sum().backward(create_graph=True)
+    assert close(first, [4.0])
+    assert close(x.grad, [8.0])
+
+
+def test_zero_of_a_grad_in_place() -> None:
+    x = leaf(2.0)
+    (x * x).sum().backward()
+    x.grad.zero_()  # type: ignore[union-attr]
+    (x * x).sum().backward()
+    assert close(x.grad, [4.0])
+
+
+def test_backward_inputs_limits_accumulation() -> None:
+    x, y = leaf(1.0), leaf(2.0)
+    (x * y).sum().backward(inputs=[x])
+    assert close(x.grad, [2.0])
+    assert y.grad is None
+    ad.autograd.backward((x * y).sum(), inputs=y)
+    assert close(y.grad, [1.0])
+
+
+def test_backward_inputs_may_be_a_result() -> None:
+    x = leaf(3.0)
+    y = x * 2
+    (y * y).sum().backward(inputs=[y])
+    assert x.grad is None
+    assert close(y.grad, [12.0])
+
+
+def test_backward_inputs_must_not_be_empty() -> None:
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError):
+        (x * x).sum().backward(inputs=[])
+
+
+def test_several_roots() -> None:
+    x = leaf(1.0, 2.0)
+    ad.autograd.backward([(x * x).sum(), x.sum()])
+    assert close(x.grad, [3.0, 5.0])
+    (g,) = ad.autograd.grad([x * x, x], [x], [ad.ones_like(x), 2 * ad.ones_like(x)])
+    assert close(g, [4.0, 6.0])
+
+
+# Arguments of backward and grad
+
+
+def test_backward_of_a_vector_needs_a_gradient() -> None:
+    with pytest.raises(RuntimeError):
+        (leaf(1.0, 2.0) * 2).backward()
+
+
+def test_backward_of_one_element_needs_none() -> None:
+    x = leaf(3.0)
+    (x * x).backward()
+    assert close(x.grad, [6.0])
+
+
+def test_gradient_must_have_the_shape_of_the_output() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(RuntimeError):
+        (x * x).backward(ad.ones(3, dtype=ad.float64))
+
+
+def test_backward_needs_a_graph() -> None:
+    with pytest.raises(RuntimeError):
+        ad.tensor(1.0).backward()
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad(ad.tensor(1.0), leaf(1.0))
+
+
+def test_backward_of_a_leaf() -> None:
+    x = ad.tensor(3.0, requires_grad=True)
+    x.backward()
+    assert close(x.grad, 1.0)
+
+
+def test_grad_of_an_output_by_itself_is_the_cotangent() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    g = ad.tensor([3.0, 4.0], dtype=ad.float64)
+    assert close(ad.autograd.grad(y, y, g)[0], [3.0, 4.0])
+    gx, gy = ad.autograd.grad(y, (x, y), g)
+    assert close(gx, [6.0, 8.0])
+    assert close(gy, [3.0, 4.0])
+
+
+def test_grad_by_a_result_in_the_middle() -> None:
+    x = leaf(2.0)
+    y = x * x
+    z = (y * y * y).sum()
+    assert close(ad.autograd.grad(z, y)[0], [48.0])
+
+
+def test_unused_input_is_an_error_unless_allowed() -> None:
+    x, y = leaf(1.0), leaf(2.0)
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad((x * 2).sum(), [x, y])
+    gx, gy = ad.autograd.grad((x * 2).sum(), [x, y], allow_unused=True)
+    assert close(gx, [2.0])
+    assert gy is None
+
+
+def test_materialize_grads_gives_zeros() -> None:
+    x, y = leaf(1.0), leaf(2.0, 3.0)
+    _, gy = ad.autograd.grad((x * 2).sum(), [x, y], materialize_grads=True)
+    assert close(gy, [0.0, 0.0])
+
+
+def test_input_that_needs_no_grad_is_an_error() -> None:
+    x, y = leaf(1.0), ad.tensor([2.0], dtype=ad.float64)
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad((x * y).sum(), y)
+
+
+def test_grad_outputs_may_be_none_for_scalars() -> None:
+    x = leaf(2.0)
+    outputs = [(x * x).sum(), x * 3]
+    (g,) = ad.autograd.grad(outputs, x, [None, ad.ones_like(x)])
+    assert close(g, [7.0])
+
+
+def test_grad_outputs_count_must_match() -> None:
+    x = leaf(2.0)
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad([x * 2, x * 3], x, [ad.ones_like(x)])
+
+
+def test_real_output_cannot_take_a_complex_cotangent() -> None:
+    x = leaf(2.0)
+    with pytest.raises(RuntimeError):
+        (x * 2).backward(ad.tensor([1j], dtype=ad.complex128))
+
+
+def test_batched_cotangents_are_a_jacobian() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * x
+    try:
+        (g,) = ad.autograd.grad(y, x, ad.eye(2, dtype=ad.float64), is_grads_batched=True)
+    except NotImplementedError:
+        pytest.skip("needs vmap")
+    assert close(g, [[2.0, 0.0], [0.0, 4.0]])
+
+
+# Freeing and keeping graphs
+
+
+def test_a_second_backward_is_refused() -> None:
+    x = leaf(2.0)
+    y = (x * x).sum()
+    y.backward()
+    with pytest.raises(RuntimeError):
+        y.backward()
+
+
+def test_retain_graph_allows_a_second_backward() -> None:
+    x = leaf(2.0)
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert close(x.grad, [8.0])
+
+
+def test_a_second_backward_is_fine_where_nothing_was_saved() -> None:
+    x = leaf(2.0)
+    y = (x + 1).sum()
+    y.backward()
+    y.backward()
+    assert close(x.grad, [2.0])
+
+
+def test_backward_through_a_shared_part_twice_is_refused() -> None:
+    x = leaf(2.0)
+    shared = x * x
+    (shared * 2).sum().backward()
+    with pytest.raises(RuntimeError):
+        (shared * 3).sum().backward()
+
+
+class Payload:
+    """Something to watch: it lives as long as the node that holds it."""
+
+
+class Holds(ad.autograd.Function):
+    """The identity, with a payload on its node."""
+
+    @staticmethod
+    def forward(ctx, x, payload):  # type: ignore[no-untyped-def]
+        ctx.payload = payload
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        return grad, None
+
+
+@pytest.mark.parametrize("with_backward", [True, False])
+def test_graph_is_freed_without_the_garbage_collector(with_backward: bool) -> None:
+    x = leaf(2.0)
+    payload = Payload()
+    watch = weakref.ref(payload)
+    gc.collect()
+    gc.disable()
+    try:
+        y = Holds.apply(x * 2, payload).exp() * x
+        del payload
+        assert watch() is not None
+        if with_backward:
+            y.sum().backward()
+        del y
+        assert watch() is None
+    finally:
+        gc.enable()
+
+
+# Higher order
+
+
+def test_second_derivative() -> None:
+    x = leaf(2.0)
+    (g,) = ad.autograd.grad((x**4).sum(), x, create_graph=True)
+    assert g.requires_grad
+    (h,) = ad.autograd.grad(g.sum(), x)
+    assert close(h, [12 * 4.0])
+    assert not h.requires_grad
+
+
+def test_fifth_derivative_of_sin() -> None:
+    x = leaf(0.3, 1.1)
+    y = x.sin()
+    for _ in range(5):
+        (y,) = ad.autograd.grad(y.sum(), x, create_graph=True)
+    assert close(y, np.cos([0.3, 1.1]))
+
+
+def test_gradient_without_create_graph_has_no_history() -> None:
+    x = leaf(2.0)
+    (g,) = ad.autograd.grad((x * x).sum(), x)
+    assert not g.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_backward_with_create_graph_gives_a_differentiable_grad() -> None:
+    x = leaf(3.0)
+    (x**3).sum().backward(create_graph=True)
+    assert x.grad is not None
+    assert x.grad.requires_grad
+    (h,) = ad.autograd.grad(x.grad.sum(), x)
+    assert close(h, [18.0])
+
+
+def test_gradient_penalty() -> None:
+    w = leaf(0.5, -1.0, 2.0)
+    x = ad.tensor([1.0, 2.0, 3.0], dtype=ad.float64, requires_grad=True)
+    y = (w * x).tanh().sum()
+    (gx,) = ad.autograd.grad(y, x, create_graph=True)
+    (gx * gx).sum().backward()
+    t = np.tanh([0.5, -2.0, 6.0])
+    s, wv, xv = 1 - t**2, np.array([0.5, -1.0, 2.0]), np.array([1.0, 2.0, 3.0])
+    assert close(w.grad, 2 * wv * s**2 + 2 * wv**2 * s * (-2 * t * s) * xv)
+
+
+def test_second_derivative_in_the_cotangent() -> None:
+    x, v = leaf(2.0), leaf(5.0)
+    (g,) = ad.autograd.grad(x * x * x, x, v, create_graph=True)
+    gx, gv = ad.autograd.grad(g.sum(), [x, v])
+    assert close(gx, [6 * 2 * 5.0])
+    assert close(gv, [12.0])
+
+
+def test_hessian_vector_product() -> None:
+    a = ad.tensor([[2.0, 1.0], [1.0, 3.0]], dtype=ad.float64)
+    x = leaf(1.0, -1.0)
+    y = 0.5 * x @ (a @ x)
+    (g,) = ad.autograd.grad(y, x, create_graph=True)
+    (h,) = ad.autograd.grad(g, x, ad.tensor([1.0, 2.0], dtype=ad.float64))
+    assert close(h, [4.0, 7.0])
+
+
+# Complex numbers: the gradient of a real loss is conjugate-Wirtinger
+
+
+def test_gradient_of_abs_squared() -> None:
+    z = ad.tensor([1 + 2j], dtype=ad.complex128, requires_grad=True)
+    (z * z.conj()).real.sum().backward()
+    assert close(z.grad, [2 * (1 + 2j)])
+
+
+def test_gradient_of_a_holomorphic_function() -> None:
+    z = ad.tensor([1 + 2j], dtype=ad.complex128, requires_grad=True)
+    v = ad.tensor([0.5 - 1j], dtype=ad.complex128)
+    (g,) = ad.autograd.grad(z * z, z, v)
+    assert close(g, [(0.5 - 1j) * np.conj(2 * (1 + 2j))])
+
+
+def test_complex_scalar_needs_a_gradient() -> None:
+    z = ad.tensor(1 + 2j, requires_grad=True)
+    with pytest.raises(RuntimeError):
+        (z * z).backward()
+
+
+def test_real_input_of_a_complex_product_gets_a_real_gradient() -> None:
+    x = leaf(2.0)
+    z = ad.tensor([1 + 1j], dtype=ad.complex128)
+    (x * z).abs().sum().backward()
+    assert x.grad is not None
+    assert x.grad.dtype == ad.float64
+    assert close(x.grad, [np.sqrt(2)])
+
+
+# Broadcasting and dtypes are undone
+
+
+def test_broadcast_gradient_is_summed() -> None:
+    x = ad.ones((3, 1), dtype=ad.float64, requires_grad=True)
+    y = ad.ones((4,), dtype=ad.float64, requires_grad=True)
+    (x * y).sum().backward()
+    assert x.grad is not None
+    assert x.grad.shape == (3, 1)
+    assert close(x.grad, np.full((3, 1), 4.0))
+    assert close(y.grad, np.full(4, 3.0))
+
+
+def test_gradient_has_the_dtype_of_its_input() -> None:
+    x = leaf(1.0, dtype=ad.float32)
+    y = leaf(2.0)
+    (x * y).sum().backward()
+    assert x.grad is not None
+    assert x.grad.dtype == ad.float32
+    assert y.grad is not None
+    assert y.grad.dtype == ad.float64
+
+
+# Detaching
+
+
+def test_detach_cuts_the_graph_and_shares_memory() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.detach()
+    assert not y.requires_grad
+    assert y.is_leaf
+    y[0] = 7.0
+    assert x[0].item() == 7.0
+
+
+def test_detach_in_the_middle() -> None:
+    x = leaf(3.0)
+    (x * (x * x).detach()).sum().backward()
+    assert close(x.grad, [9.0])
+
+
+def test_detach_in_place() -> None:
+    x = leaf(3.0)
+    y = x * x
+    y.detach_()
+    assert y.is_leaf
+    assert not y.requires_grad
+
+
+def test_detach_in_place_of_a_view_is_refused() -> None:
+    x = leaf(3.0, 4.0)
+    y = (x * 2)[:1]
+    with pytest.raises(RuntimeError):
+        y.detach_()
+
+
+def test_numpy_of_a_tensor_that_requires_grad_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        leaf(1.0).numpy()
+    assert leaf(1.0).detach().numpy()[0] == 1.0
+
+
+# Order, threads, size
+
+
+def test_order_of_backward_is_by_sequence() -> None:
+    order: list[str] = []
+    x = leaf(1.0)
+    a = x * 2
+    b = x * 3
+    a.register_hook(lambda g: order.append("a"))
+    b.register_hook(lambda g: order.append("b"))
+    (a + b).sum().backward()
+    assert order == ["b", "a"]
+
+
+def test_threads_have_graphs_of_their_own() -> None:
+    failures: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for _ in range(50):
+                x = leaf(float(number))
+                (x * x).sum().backward()
+                assert close(x.grad, [2.0 * number])
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_backward_runs_in_another_thread() -> None:
+    x = leaf(3.0)
+    y = (x * x).sum()
+    thread = threading.Thread(target=y.backward)
+    thread.start()
+    thread.join()
+    assert close(x.grad, [6.0])
+
+
+def test_backward_inside_backward() -> None:
+    x = leaf(2.0)
+
+    def inner(grad: ad.Tensor) -> ad.Tensor:
+        with ad.enable_grad():
+            z = leaf(3.0)
+            (g,) = ad.autograd.grad((z * z).sum(), z)
+        return grad * g
+
+    y = x * 1.0
+    y.register_hook(inner)
+    y.sum().backward()
+    assert close(x.grad, [6.0])
+
+
+def test_chain_of_a_million_operators() -> None:
+    x = ad.tensor(1.0, dtype=ad.float64, requires_grad=True)
+    y = x
+    for _ in range(1_000_000):
+        y = y + 1e-6
+    y.backward()
+    assert close(x.grad, 1.0)
+    assert abs(y.item() - 2.0) < 1e-6
+    del y  # freeing does not recurse either
+
+
+def test_chain_of_multiplications_is_freed_without_recursion() -> None:
+    x = ad.tensor(1.0, dtype=ad.float64, requires_grad=True)
+    y = x
+    for _ in range(100_000):
+        y = y * x
+    del y
+    z = x
+    for _ in range(100_000):
+        z = z * 1.0
+    (g,) = ad.autograd.grad(z, x)
+    assert close(g, 1.0)
+
+
+def test_wide_sum_of_many_uses() -> None:
+    x = leaf(1.0)
+    ad.stack([x * k for k in range(2000)]).sum().backward()
+    assert close(x.grad, [sum(range(2000))])
+
+
+# Copying
+
+
+def test_pickle_of_a_leaf() -> None:
+    x = leaf(1.0, 2.0)
+    y = pickle.loads(pickle.dumps(x))
+    assert y.requires_grad
+    assert y.is_leaf
+    assert close(y, [1.0, 2.0])
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "bfloat16", "float16", "complex64"])
+def test_pickle_keeps_dtype_and_values(dtype: str) -> None:
+    x = ad.ones((2, 3), dtype=getattr(ad, dtype))
+    y = pickle.loads(pickle.dumps(x))
+    assert y.dtype == x.dtype
+    assert y.shape == x.shape
+    assert bool((y == x).all())
+
+
+def test_deepcopy_of_a_leaf_copies_memory_and_grad() -> None:
+    x = leaf(1.0, 2.0)
+    (x * x).sum().backward()
+    y = copy.deepcopy(x)
+    assert y.requires_grad
+    assert close(y.grad, [2.0, 4.0])
+    with ad.no_grad():
+        y.zero_()
+    assert close(x, [1.0, 2.0])
+
+
+def test_deepcopy_keeps_shared_tensors_shared() -> None:
+    x = leaf(1.0)
+    a, b = copy.deepcopy([x, x])
+    assert a is b
+    assert a is not x
+
+
+def test_deepcopy_of_a_result_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        copy.deepcopy(leaf(1.0) * 2)
+
+
+def test_copy_shares_memory() -> None:
+    x = ad.tensor([1.0, 2.0])
+    y = copy.copy(x)
+    y[0] = 5.0
+    assert x[0].item() == 5.0
+
+
+# Jacobians
+
+
+def test_functional_jacobian_and_hessian() -> None:
+    x = ad.tensor([1.0, 2.0], dtype=ad.float64)
+    functional = ad.autograd.functional
+    assert close(functional.jacobian(lambda x: x * x, x), [[2.0, 0.0], [0.0, 4.0]])
+    assert close(functional.hessian(lambda x: (x**3).sum(), x), [[6.0, 0.0], [0.0, 12.0]])
+    value, product = functional.vjp(lambda x: x * x, x, ad.ones(2, dtype=ad.float64))
+    assert close(value, [1.0, 4.0])
+    assert close(product, [2.0, 4.0])

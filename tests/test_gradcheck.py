@@ -1,0 +1,183 @@
+"""`gradcheck` and `gradgradcheck` find what is wrong and say so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import adjoint as ad
+
+gradcheck = ad.autograd.gradcheck
+gradgradcheck = ad.autograd.gradgradcheck
+Function = ad.autograd.Function
+
+
+def real(*values: float) -> ad.Tensor:
+    return ad.tensor(list(values), dtype=ad.float64, requires_grad=True)
+
+
+def complex_(*values: complex) -> ad.Tensor:
+    return ad.tensor(list(values), dtype=ad.complex128, requires_grad=True)
+
+
+def wrong(backward: Callable[[Any, ad.Tensor, ad.Tensor], Any]) -> Callable[..., Any]:
+    """x² with a derivative of one's own: backward(ctx, grad, x)."""
+
+    class Square(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> Any:
+            return backward(ctx, grad, ctx.saved_tensors[0])
+
+    return Square.apply
+
+
+def message_of(function: Callable[..., Any], inputs: Any, **options: Any) -> str:
+    with pytest.raises(RuntimeError) as caught:
+        gradcheck(function, inputs, **options)
+    assert not gradcheck(function, inputs, raise_exception=False, **options)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_right_derivatives_pass(fast_mode: bool) -> None:
+    x, y, z = real(0.5, -2.0), real(3.0), complex_(1 + 2j, 0.5 - 1j)
+    cases: list[tuple[Callable[..., Any], Any]] = [
+        (lambda x: x.sin() * x, x),
+        (lambda x, y: (x * y, y.exp(), x.sum()), (x, y)),
+        (lambda z: z * z, z),
+        (lambda z: z.abs(), z),
+        (lambda x, z: x[0] * z.conj(), (x, z)),
+        (lambda tensors: tensors[0] * tensors[1], ([x, y],)),
+        (lambda x, n: x**n, (x, 3)),
+    ]
+    for function, inputs in cases:
+        assert gradcheck(function, inputs, check_forward_ad=True, fast_mode=fast_mode)
+        assert gradgradcheck(function, inputs, check_fwd_over_rev=True, fast_mode=fast_mode)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_wrong_factor_is_found(fast_mode: bool) -> None:
+    square = wrong(lambda ctx, grad, x: grad * x * 2.02)
+    text = message_of(square, real(1.0, 5.0), fast_mode=fast_mode)
+    assert "output 0" in text
+    assert "input 0" in text
+    assert "output[1]" in text
+    assert "10.1" in text
+
+
+@pytest.mark.parametrize(
+    ("backward", "hint"),
+    [
+        (lambda ctx, grad, x: grad * -2 * x, "opposite sign"),
+        (lambda ctx, grad, x: grad * x, "0.5 times"),
+        (lambda ctx, grad, x: grad * 0, "zero everywhere"),
+        (lambda ctx, grad, x: grad * float("nan"), "not finite"),
+    ],
+)
+def test_hints(backward: Any, hint: str) -> None:
+    assert hint in message_of(wrong(backward), real(1.0, 5.0))
+
+
+def test_missing_conjugate_is_recognised() -> None:
+    assert "conjugate" in message_of(wrong(lambda ctx, grad, x: grad * 2 * x), complex_(1 + 2j))
+    assert gradcheck(wrong(lambda ctx, grad, x: grad * 2 * x.conj()), complex_(1 + 2j))
+
+
+def test_wrong_input_is_named() -> None:
+    class Product(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor, y: ad.Tensor) -> ad.Tensor:
+            ctx.save_for_backward(x, y)
+            return x * y
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> Any:
+            x, y = ctx.saved_tensors
+            return grad * y, grad * x * 3
+
+    assert "input 1" in message_of(Product.apply, (real(2.0), real(5.0)))
+
+
+def test_detached_output_is_found() -> None:
+    assert "does not require grad" in message_of(lambda x: x.detach() * 2, real(1.0))
+
+
+def test_wrong_second_derivative_is_found() -> None:
+    square = wrong(lambda ctx, grad, x: grad * 2 * x.detach())
+    assert gradcheck(square, real(1.0))
+    with pytest.raises(RuntimeError):
+        gradgradcheck(square, real(1.0))
+
+
+def test_wrong_shape_or_dtype_of_gradient_is_found() -> None:
+    text = message_of(wrong(lambda ctx, grad, x: grad * 2 * x * (1 + 1e-3)), real(3.0), rtol=1e-5)
+    assert "largest difference" in text.lower()
+
+
+def test_non_determinism_is_found() -> None:
+    state = iter(range(1000))
+    noisy = wrong(lambda ctx, grad, x: grad * 2 * x + 1e-9 * next(state))
+    assert "reproducible" in message_of(noisy, real(1.0))
+    assert gradcheck(noisy, real(1.0), nondet_tol=1e-3)
+
+
+def test_absent_gradients_are_checked() -> None:
+    class Two(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> Any:
+            ctx.set_materialize_grads(False)
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx: Any, a: Any, b: Any) -> Any:
+            return (0 if a is None else a * 2) + (1 if b is None else b * 3)
+
+    with pytest.raises(RuntimeError, match="output"):
+        gradcheck(Two.apply, real(1.0, 2.0))
+
+
+def test_float32_is_warned_of() -> None:
+    x = ad.tensor([1.0], dtype=ad.float32, requires_grad=True)
+    with pytest.warns(UserWarning, match="float32"):
+        gradcheck(lambda x: x * 2, x, atol=1.0)
+    assert gradcheck(lambda x: x * x, x, eps=1e-2, atol=1e-2, rtol=1e-2)
+
+
+def test_expanded_inputs_are_refused() -> None:
+    x = ad.ones(1, dtype=ad.float64).expand(3).requires_grad_()
+    with pytest.raises(RuntimeError, match="expand|overlap"):
+        gradcheck(lambda x: x * 2, x)
+
+
+def test_nothing_to_check_is_an_error() -> None:
+    with pytest.raises(ValueError):
+        gradcheck(lambda x: x, ad.ones(1))
+    with pytest.raises((ValueError, AssertionError)):
+        gradcheck(lambda x: x, real(1.0), check_backward_ad=False)
+
+
+def test_forward_mode_alone() -> None:
+    assert gradcheck(lambda x: x.exp(), real(1.0), check_forward_ad=True, check_backward_ad=False)
+
+
+def test_given_grad_outputs() -> None:
+    x, v = real(1.0, 2.0), real(3.0, 4.0)
+    assert gradgradcheck(lambda x: x**3, x, v)
+    assert gradgradcheck(lambda x: x**3, x, gen_non_contig_grad_outputs=True)
+
+
+def test_empty_and_scalar_inputs() -> None:
+    assert gradcheck(lambda x: x * 2, ad.ones((0, 3), dtype=ad.float64, requires_grad=True))
+    assert gradcheck(lambda x: x * 2, ad.tensor(1.0, dtype=ad.float64, requires_grad=True))
+
+
+def test_non_contiguous_inputs() -> None:
+    x = ad.arange(6.0, dtype=ad.float64).view(2, 3).t().requires_grad_()
+    assert gradcheck(lambda x: x.sin(), x)

@@ -1,0 +1,364 @@
+"""Hooks: on tensors, on accumulation, on nodes, on saved tensors; and walking the graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+
+
+def leaf(*values: float) -> ad.Tensor:
+    return ad.tensor(list(values), dtype=ad.float64, requires_grad=True)
+
+
+def close(tensor: ad.Tensor | None, expected: object) -> bool:
+    assert tensor is not None
+    return bool(np.allclose(tensor.detach().numpy(), np.asarray(expected)))
+
+
+# On tensors
+
+
+def test_hook_sees_the_gradient_of_a_leaf() -> None:
+    x = leaf(2.0)
+    seen: list[ad.Tensor] = []
+    x.register_hook(lambda g: seen.append(g))
+    (x * x).sum().backward()
+    assert close(seen[0], [4.0])
+    assert close(x.grad, [4.0])
+
+
+def test_hook_replaces_the_gradient() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    y.register_hook(lambda g: g * 10)
+    y.sum().backward()
+    assert close(x.grad, [30.0])
+
+
+def test_hooks_run_in_the_order_of_registration() -> None:
+    x = leaf(2.0)
+    x.register_hook(lambda g: g + 1)
+    x.register_hook(lambda g: g * 10)
+    x.sum().backward()
+    assert close(x.grad, [20.0])
+
+
+def test_hook_sees_the_sum_over_all_uses() -> None:
+    x = leaf(2.0)
+    y = x * 1
+    seen: list[ad.Tensor] = []
+    y.register_hook(lambda g: seen.append(g))
+    (y * 2 + y * 3).sum().backward()
+    assert len(seen) == 1
+    assert close(seen[0], [5.0])
+
+
+def test_hook_can_be_removed() -> None:
+    x = leaf(2.0)
+    handle = x.register_hook(lambda g: g * 10)
+    handle.remove()
+    x.sum().backward()
+    assert close(x.grad, [1.0])
+    with x.register_hook(lambda g: g * 10):
+        pass
+    x.sum().backward()
+    assert close(x.grad, [2.0])
+
+
+def test_hook_of_a_leaf_is_kept_for_later_graphs() -> None:
+    x = leaf(2.0)
+    x.register_hook(lambda g: g * 2)
+    x.sum().backward()
+    x.sum().backward()
+    assert close(x.grad, [4.0])
+
+
+def test_hook_runs_in_grad() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    y.register_hook(lambda g: g * 2)
+    assert close(ad.autograd.grad(y.sum(), x)[0], [6.0])
+    y = x * 3
+    y.register_hook(lambda g: g * 2)
+    assert close(ad.autograd.grad(y.sum(), y)[0], [2.0])
+
+
+def test_hook_needs_requires_grad() -> None:
+    with pytest.raises(RuntimeError):
+        ad.tensor([1.0]).register_hook(lambda g: g)
+
+
+def test_hook_must_return_a_tensor_of_the_same_shape() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 2
+    y.register_hook(lambda g: ad.ones(3, dtype=ad.float64))
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+    y = x * 2
+    y.register_hook(lambda g: 3)
+    with pytest.raises((TypeError, RuntimeError)):
+        y.sum().backward()
+
+
+def test_error_in_a_hook_comes_out_and_the_next_backward_works() -> None:
+    x = leaf(2.0)
+    y = x * 2
+
+    def fail(grad: ad.Tensor) -> None:
+        raise KeyError("mine")
+
+    y.register_hook(fail)
+    with pytest.raises(KeyError, match="mine"):
+        y.sum().backward()
+    x.sum().backward()
+    assert close(x.grad, [1.0])
+
+
+def test_retained_grad_is_the_one_after_hooks() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    y.retain_grad()
+    y.register_hook(lambda g: g * 7)
+    y.sum().backward()
+    assert close(y.grad, [7.0])
+
+
+def test_hook_with_create_graph_is_differentiable() -> None:
+    x = leaf(2.0)
+    y = x * x
+    y.register_hook(lambda g: g * x)
+    (g,) = ad.autograd.grad(y.sum(), x, create_graph=True)
+    assert close(g, [8.0])
+    assert close(ad.autograd.grad(g.sum(), x)[0], [8.0])
+
+
+def test_hook_after_an_in_place_operator_belongs_to_the_old_value() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    seen: list[str] = []
+    y.register_hook(lambda g: seen.append("before"))
+    y.mul_(2)
+    y.register_hook(lambda g: seen.append("after"))
+    y.sum().backward()
+    assert seen == ["after", "before"]
+
+
+def test_post_accumulate_hook_runs_after_the_grad_is_there() -> None:
+    x = leaf(2.0)
+    seen: list[float] = []
+
+    def record(tensor: ad.Tensor) -> None:
+        assert tensor is x
+        assert tensor.grad is not None
+        seen.append(tensor.grad.item())
+        tensor.grad = None
+
+    handle = x.register_post_accumulate_grad_hook(record)
+    (x * x).sum().backward()
+    (x * x).sum().backward()
+    assert seen == [4.0, 4.0]
+    assert x.grad is None
+    handle.remove()
+    (x * x).sum().backward()
+    assert close(x.grad, [4.0])
+
+
+def test_post_accumulate_hook_needs_a_leaf() -> None:
+    with pytest.raises(RuntimeError):
+        (leaf(1.0) * 2).register_post_accumulate_grad_hook(lambda t: None)
+
+
+def test_post_accumulate_hook_does_not_run_in_grad() -> None:
+    x = leaf(2.0)
+    seen: list[ad.Tensor] = []
+    x.register_post_accumulate_grad_hook(seen.append)
+    ad.autograd.grad((x * x).sum(), x)
+    assert seen == []
+
+
+# On nodes
+
+
+def test_node_hook_sees_inputs_and_outputs() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    assert y.grad_fn is not None
+    seen: list[Any] = []
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append((inputs, outputs)))
+    y.sum().backward()
+    inputs, outputs = seen[0]
+    assert close(inputs[0], [3.0])
+    assert close(outputs[0], [1.0])
+
+
+def test_node_hook_replaces_the_gradients_of_inputs() -> None:
+    x = leaf(2.0)
+    y = x.exp()
+    assert y.grad_fn is not None
+    y.grad_fn.register_hook(lambda inputs, outputs: (inputs[0] * 0 + 5,))
+    y.sum().backward()
+    assert close(x.grad, [5.0])
+
+
+def test_node_prehook_replaces_the_gradients_of_outputs() -> None:
+    x = leaf(2.0)
+    y = x * 3
+    assert y.grad_fn is not None
+    handle = y.grad_fn.register_prehook(lambda outputs: (outputs[0] * 10,))
+    y.sum().backward(retain_graph=True)
+    assert close(x.grad, [30.0])
+    handle.remove()
+    x.grad = None
+    y.sum().backward()
+    assert close(x.grad, [3.0])
+
+
+def test_tensor_hooks_run_before_node_prehooks() -> None:
+    order: list[str] = []
+    x = leaf(2.0)
+    y = x * 3
+    assert y.grad_fn is not None
+    y.grad_fn.register_prehook(lambda outputs: order.append("node"))
+    y.register_hook(lambda g: order.append("tensor"))
+    y.sum().backward()
+    assert order == ["tensor", "node"]
+
+
+def test_graph_can_be_walked() -> None:
+    x = leaf(2.0)
+    y = (x * 3).exp()
+    node = y.grad_fn
+    assert node is not None
+    assert "exp" in node.name().lower()
+    ((before, index),) = [e for e in node.next_functions if e[0] is not None]
+    assert index == 0
+    assert "mul" in before.name().lower()
+    accumulate = next(f for f, _ in before.next_functions if f is not None)
+    assert accumulate.variable is x
+
+
+def test_next_functions_have_one_entry_per_input() -> None:
+    x, y = leaf(1.0), ad.tensor([2.0], dtype=ad.float64)
+    node = (x * y).grad_fn
+    assert node is not None
+    assert [f is None for f, _ in node.next_functions] == [False, True]
+
+
+# On saved tensors
+
+
+def test_saved_tensors_hooks_pack_and_unpack() -> None:
+    packed: list[ad.Tensor] = []
+    unpacked: list[Any] = []
+
+    def pack(tensor: ad.Tensor) -> Any:
+        packed.append(tensor)
+        return ("packed", tensor.detach().numpy().copy())
+
+    def unpack(value: Any) -> ad.Tensor:
+        unpacked.append(value)
+        return ad.from_numpy(value[1])
+
+    x, y = leaf(2.0), leaf(5.0)
+    with ad.autograd.graph.saved_tensors_hooks(pack, unpack):
+        z = x * y
+    assert len(packed) == 2
+    assert unpacked == []
+    z.sum().backward()
+    assert len(unpacked) == 2
+    assert close(x.grad, [5.0])
+    assert close(y.grad, [2.0])
+
+
+def test_saved_tensors_hooks_can_change_what_is_seen() -> None:
+    x = leaf(2.0)
+    with ad.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t * 10):
+        y = x * x
+    y.sum().backward()
+    assert close(x.grad, [40.0])
+
+
+def test_saved_tensors_hooks_end_with_the_block() -> None:
+    x = leaf(2.0)
+    seen: list[ad.Tensor] = []
+    with ad.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t, lambda t: t):
+        x * x
+    count = len(seen)
+    assert count > 0
+    x * x
+    assert len(seen) == count
+
+
+def test_saved_tensors_hooks_innermost_wins() -> None:
+    x = leaf(2.0)
+    seen: list[str] = []
+    hooks = ad.autograd.graph.saved_tensors_hooks
+    with (
+        hooks(lambda t: seen.append("outer") or t, lambda t: t),
+        hooks(lambda t: seen.append("inner") or t, lambda t: t),
+    ):
+        x.exp()
+    assert set(seen) == {"inner"}
+
+
+def test_saved_tensors_hooks_with_double_backward() -> None:
+    x = leaf(2.0)
+    with ad.autograd.graph.saved_tensors_hooks(lambda t: t.clone(), lambda t: t):
+        y = (x * x * x).sum()
+    (g,) = ad.autograd.grad(y, x, create_graph=True)
+    assert close(g, [12.0])
+
+
+def test_save_on_cpu() -> None:
+    x = leaf(2.0)
+    with ad.autograd.graph.save_on_cpu():
+        y = x * x
+    y.sum().backward()
+    assert close(x.grad, [4.0])
+
+
+def test_saved_tensors_hooks_can_be_disabled() -> None:
+    graph = ad.autograd.graph
+    with (
+        graph.disable_saved_tensors_hooks("not here"),
+        pytest.raises(RuntimeError, match="not here"),
+        graph.saved_tensors_hooks(lambda t: t, lambda t: t),
+    ):
+        pass
+
+
+def test_multi_grad_hook_runs_once_with_all_gradients() -> None:
+    x, y = leaf(2.0), leaf(3.0)
+    seen: list[Any] = []
+    handle = ad.autograd.graph.register_multi_grad_hook((x, y), seen.append)
+    (x * y).sum().backward()
+    assert len(seen) == 1
+    assert close(seen[0][0], [3.0])
+    assert close(seen[0][1], [2.0])
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 1
+
+
+# Checkpointing
+
+
+def test_checkpoint_gives_the_same_gradient() -> None:
+    x = leaf(0.5, 1.5)
+    runs: list[int] = []
+
+    def block(x: ad.Tensor) -> ad.Tensor:
+        runs.append(1)
+        return (x.sin() * x).exp()
+
+    y = ad.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+    assert len(runs) == 1
+    y.sum().backward()
+    assert len(runs) == 2
+    expected = leaf(0.5, 1.5)
+    (expected.sin() * expected).exp().sum().backward()
+    assert close(x.grad, expected.grad.numpy())  # type: ignore[union-attr]
