@@ -438,3 +438,22 @@ def test_tensor_copies_the_array():
 def test_tensor_refuses(data, dtype, error, message):
     with pytest.raises(error, match=message):
         tensor_from_data(data, dtype)
+
+
+# --- where tensors live -----------------------------------------------------------------------
+
+
+def test_device_is_checked():
+    assert ad.zeros(2, device="cpu", layout="strided", pin_memory=False).tolist() == [0.0, 0.0]
+    for make in (ad.zeros, ad.ones, ad.rand, ad.arange):
+        with pytest.raises(TypeError, match="device='cuda'"):
+            make(2, device="cuda")
+    with pytest.raises(TypeError, match="layout"):
+        ad.zeros(2, layout="sparse_coo")
+
+
+def test_meta_device_has_shape_and_no_data():
+    x = ad.full((10**6, 10**6), 3, device="meta")
+    assert x.shape == (10**6, 10**6)
+    assert x.dtype is ad.int64
+    assert repr(ad.arange(3.0, device="meta")) == "tensor(..., device='meta', size=(3,))"

@@ -1,13 +1,15 @@
-"""The scripts of examples/ run, and say something."""
+"""The scripts of examples/ and the snippets of the README run."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)
@@ -22,3 +24,10 @@ def test_example_runs(script: Path) -> None:
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
+
+
+def test_readme_snippets_run() -> None:
+    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert snippets
+    for snippet in snippets:
+        exec(compile(snippet, "README.md", "exec"), {})

@@ -152,7 +152,7 @@ def test_forward_mode_of_complex_functions() -> None:
 def test_integer_results_have_no_tangent() -> None:
     with fwd.dual_level():
         x = fwd.make_dual(real(2.0, 1.0), real(1.0, 1.0))
-        values, indices = x.sort()
+        values, indices = x.max(0)
         assert fwd.unpack_dual(values).tangent is not None
         assert fwd.unpack_dual(indices).tangent is None
         assert fwd.unpack_dual(x > 1).tangent is None

@@ -124,13 +124,6 @@ def test_creation_under_no_grad_keeps_requires_grad() -> None:
     (x * 2).sum().backward()
 
 
-def test_views_under_no_grad_do_not_require_grad() -> None:
-    x = leaf(1.0, 2.0)
-    with ad.no_grad():
-        assert not x[:1].requires_grad
-        assert not x.view(2, 1).requires_grad
-
-
 def test_backward_is_not_recorded() -> None:
     x = leaf(2.0)
     (x * x).sum().backward()
@@ -224,6 +217,7 @@ def bad(x: ad.Tensor) -> ad.Tensor:
     return x.sqrt()
 
 
+@pytest.mark.filterwarnings("ignore:Anomaly")
 def test_anomaly_mode_finds_nan() -> None:
     x = leaf(0.0)
     with ad.autograd.detect_anomaly(check_nan=True):

@@ -45,12 +45,15 @@ from adjoint.ops import runtime as _runtime
 from adjoint.ops.namespace import Namespace as _Namespace
 from adjoint.ops.operator import exists as _exists
 from adjoint.tensor import eager as _eager
+from adjoint.tensor import limits as _limits
 from adjoint.tensor import methods as _methods
 from adjoint.tensor import operators as _operators
+from adjoint.tensor.indexing import nonzero
 from adjoint.tensor.methods import allclose, as_tensor, asarray, equal, from_numpy, is_tensor, numel, result_type, tensor
 from adjoint.tensor.modes import (
     enable_grad,
     inference_mode,
+    is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
@@ -60,12 +63,14 @@ from adjoint.tensor.printing import set_printoptions
 from adjoint.tensor.tensor import Tensor
 
 _runtime.install(Tensor, _methods.tensor_of, _eager.build, _eager.build_parts)
+_runtime.quotient_limit = _limits.quotient_limit
 _operators.install()
 _methods.install()
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for NumPy's users.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")
 
-from adjoint import autograd  # noqa: E402 - needs the operators
+from adjoint import autograd, signal  # noqa: E402 - need the operators
+from adjoint.functions import chain_matmul, einsum, tensordot  # noqa: E402
 from adjoint.library import library  # noqa: E402
 
 half, float, double = float16, float32, float64
@@ -73,6 +78,13 @@ short, int, long = int16, int32, int64
 cfloat, cdouble = complex64, complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
+
+from adjoint import func  # noqa: E402
+from adjoint.core.pytrees import register as register_pytree  # noqa: E402
+from adjoint.transforms.custom import checkpoint, custom_jvp, custom_rule, custom_vjp  # noqa: E402
+from adjoint.transforms.jacobians import gvp, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize  # noqa: E402
+from adjoint.transforms.reverse import grad, stop_gradient, value_and_grad, vjp  # noqa: E402
+from adjoint.transforms.vectorize import vmap  # noqa: E402
 
 linalg = _Namespace("linalg")
 special = _Namespace("special")

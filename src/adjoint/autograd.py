@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.tensor import forward_ad, graph
+from adjoint.tensor import forward_ad, function, graph
 from adjoint.tensor.autograd import backward, grad
 from adjoint.tensor.function import Function, FunctionContext, once_differentiable
 from adjoint.tensor.modes import (
@@ -18,7 +18,7 @@ from adjoint.tensor.modes import (
 )
 
 __all__ = [
-    "Function", "FunctionContext", "backward", "detect_anomaly", "enable_grad", "forward_ad", "grad", "gradcheck",
+    "Function", "FunctionContext", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "no_grad", "once_differentiable",
     "set_detect_anomaly", "set_grad_enabled",
 ]  # fmt: skip
@@ -26,7 +26,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
-        from adjoint.testing import gradcheck as module  # heavy, and itself a user of this module
+        from adjoint import testing  # heavy, and itself a user of this module
 
-        return getattr(module, name)
+        return getattr(testing, name)
     raise AttributeError(f"adjoint.autograd has no {name!r}")

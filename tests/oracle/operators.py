@@ -155,6 +155,8 @@ class Comparison:
         def compare() -> None:
             with ad.no_grad(), warnings.catch_warnings(record=True) as seen:
                 warnings.simplefilter("always")
+                # what `import adjoint` puts in place, so that users do not see NumPy's warnings
+                warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")
                 got = _run(self.ours, ours)
                 caught.extend(seen)
             processed = resolve.borrow(sample.output_process_fn_grad)
@@ -195,7 +197,8 @@ class Comparison:
             sample,
             Call(torch, lambda *a, **k: process(wrapper(self.theirs, *a, **k)), _args(sample)),
             Call(ad, lambda *a, **k: our_process(our_wrapper(self.ours, *a, **k)), ours),
-            ("reverse", "second", "forward", "forward_over_reverse"),
+            # second order in float32 shows whose rounding is better, not whose formula is right
+            ("reverse", "forward") if self.name == "float32" else tuple(DERIVATIVES),
         )
 
     def _derivatives(
@@ -287,6 +290,8 @@ class Comparison:
         if isinstance(sample.input, torch.Tensor) and self.info.inplace_variant is not None:
             self._inplace(index, sample, ours)
         for alias in self.info.aliases:
+            if resolve.probe_name(alias.name):
+                continue  # test_missing_operators_are_listed counts it
             self.judge(
                 "alias",
                 index,
@@ -381,6 +386,10 @@ class Comparison:
         for index, case in enumerate(inputs):
             kind = case.error_type
             if isinstance(kind, type) and issubclass(kind, Warning):
+                continue
+            if kind is Exception and not case.error_regex:
+                # OpInfo's way to say that a number may not stand for a tensor; here it may
+                self.report.left_out["numbers stand for tensors"] += 1
                 continue
             self.sample(index, case.sample_input, lambda i, s, o, c=case: self._error(i, s, o, c))
 
@@ -493,7 +502,7 @@ def _run_inplace(method: Any, arguments: Any) -> Any:
 
 def _torch_copy(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach().clone() if value.layout == torch.strided else value.detach()
+        return _copy_storage(value.detach()) if value.layout == torch.strided else value.detach()
     if isinstance(value, torch.Size):
         return value
     if isinstance(value, list | tuple):
@@ -501,6 +510,14 @@ def _torch_copy(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _torch_copy(item) for key, item in value.items()}
     return value
+
+
+def _copy_storage(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides and the same memory around it (`as_strided` reaches there)."""
+    if tensor.device.type != "cpu" or tensor.is_conj() or tensor.is_neg():
+        return tensor.clone()
+    whole = torch.empty(0, dtype=tensor.dtype).set_(tensor.untyped_storage()).clone()
+    return whole.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
 
 def _no_warnings(caught: list[warnings.WarningMessage]) -> None:

@@ -24,6 +24,9 @@ INFOS: list[Any] = [
     if not info.name.startswith("jiterator") and "triton" not in info.variant_test_name
 ]
 
+# Functions whose namesake among the operators is another one.
+HOMONYMS = frozenset(("nn.functional.unfold",))
+
 
 class Missing(Exception):
     """adjoint has nothing of that name."""
@@ -63,17 +66,36 @@ def look_up(path: str) -> Any:
                 break
         if found is not None:
             return found
+    home, _, name = path.rpartition(".")
+    if home in ("", "Tensor", "ops.aten", "nn.functional") and path not in HOMONYMS:
+        return method(name.removesuffix(".default"))
     raise Missing(path)
 
 
 def _spellings(path: str) -> Iterator[str]:
-    last = path.rsplit(".", 1)[-1]
+    if path.startswith("Tensor."):
+        return
     yield path
     if path.startswith(("linalg.", "special.", "fft.")):
         yield "ops." + path.replace(".", "_")
-    elif "." not in path or path.startswith(("nn.functional.", "_C.", "_VF.")):
-        yield "ops." + last
-    yield "Tensor." + last
+    elif "." not in path or (
+        path.startswith(("nn.functional.", "_C.", "_VF.")) and path not in HOMONYMS
+    ):
+        yield "ops." + path.rsplit(".", 1)[-1]
+
+
+def method(name: str) -> Callable[..., Any]:
+    """Return a function that calls the method `name`; operators become methods on first use."""
+    name = {"__rdiv__": "__rtruediv__"}.get(name, name)
+    if name.startswith("is_") or not callable(getattr(ad.ones(()), name, None)):
+        raise Missing(f"Tensor.{name}")
+
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(tensor, ad.Tensor):
+            raise TypeError(f"{name} is a method of tensors")
+        return getattr(tensor, name)(*args, **kwargs)
+
+    return call
 
 
 class Stand:
@@ -145,7 +167,9 @@ def ours(info: Any) -> Callable[..., Any]:
     if isinstance(function, types.FunctionType) and "testing" in function.__code__.co_filename:
         return borrow(function)
     if getattr(function, "__objclass__", None) is not None:  # a method of torch.Tensor
-        return look_up(f"Tensor.{function.__name__}")
+        return method(function.__name__)
+    if info.name.startswith("__"):
+        return method(info.name)
     return look_up(info.name.removeprefix("torch."))
 
 
@@ -158,10 +182,7 @@ def ours_method(info: Any, *, inplace: bool) -> Callable[..., Any] | None:
         return borrow(theirs)
     if isinstance(theirs, types.FunctionType) and "testing" in theirs.__code__.co_filename:
         return borrow(theirs)
-    found = getattr(ad.Tensor, theirs.__name__, None)
-    if found is None:
-        raise Missing(f"Tensor.{theirs.__name__}")
-    return found
+    return method(theirs.__name__)
 
 
 def probe(info: Any) -> str | None:
@@ -179,18 +200,44 @@ def probe(info: Any) -> str | None:
 
 def _missing_name(info: Any, function: types.FunctionType) -> str | None:
     """A borrowed lambda shows what it needs only by its names."""
-    names = [n for n in function.__code__.co_names if n not in ("torch", "nn", "functional", "ops")]
-    method = info.name.rsplit(".", 1)[-1]
-    for name in names or [method]:
-        if (
-            hasattr(torch, name)
-            or hasattr(torch.Tensor, name)
-            or hasattr(torch.nn.functional, name)
-        ):
-            known = hasattr(ad.Tensor, name)
-            if not known:
-                try:
-                    look_up(name if hasattr(torch, name) else f"nn.functional.{name}")
-                except Missing as missing:
-                    return str(missing)
+    own = info.name.rsplit(".", 1)[-1]
+    names = _names_in(function.__code__) - {"torch", "nn", "functional", "ops", "linalg", "special"}
+    for name in names or {own}:
+        homes = [h for h in HOMES if hasattr(functools.reduce(getattr, h, torch), name)]
+        if homes and not hasattr(ad.ones(()), name):
+            missing = [
+                probe_name(".".join((*home, name)).removeprefix("Tensor.")) for home in homes
+            ]
+            if all(missing):
+                return missing[0]
     return None
+
+
+HOMES = ((), ("Tensor",), ("nn", "functional"), ("linalg",), ("special",))
+
+
+def _names_in(code: types.CodeType) -> set[str]:
+    inner = [c for c in code.co_consts if isinstance(c, types.CodeType)]
+    return set(code.co_names).union(*map(_names_in, inner))
+
+
+def probe_name(path: str) -> str | None:
+    """Return `path` if adjoint has nothing of that name."""
+    try:
+        look_up(path)
+    except Missing:
+        return path
+    return None
+
+
+def missing() -> dict[str, str]:
+    """Return what of PyTorch's OpInfos and their aliases adjoint has nothing for."""
+    found: dict[str, str] = {}
+    for info in INFOS:
+        if reason := probe(info):
+            found[title(info)] = reason
+            continue
+        for alias in info.aliases:
+            if probe_name(alias.name):
+                found[alias.name] = alias.name
+    return found

@@ -71,7 +71,7 @@ def _show(report: object, options: argparse.Namespace) -> bool:
 def _list() -> int:
     from tests.oracle import resolve
 
-    missing = {resolve.title(i): reason for i in resolve.INFOS if (reason := resolve.probe(i))}
+    missing = resolve.missing()
     present = [resolve.title(i) for i in resolve.INFOS if resolve.title(i) not in missing]
     print(f"{len(present)} map:", *present)
     print(f"{len(missing)} missing:", *missing)

@@ -9,12 +9,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.oracle import lists, operators, resolve  # noqa: E402 - only where PyTorch is
+from tests.oracle import lists, operators, resolve, stored  # noqa: E402 - only where PyTorch is
 
 torch.set_num_threads(1)
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
 
-MISSING = {resolve.title(i): reason for i in resolve.INFOS if (reason := resolve.probe(i))}
+MISSING = resolve.missing()
 PRESENT = [info for info in resolve.INFOS if resolve.title(info) not in MISSING]
 KNOWN = lists.divergences()
 
@@ -48,3 +48,9 @@ def test_every_divergence_names_an_operator() -> None:
     for entry in KNOWN:
         assert any(entry.covers(t, entry.check, entry.dtype) for t in titles), entry
         assert entry.reason
+
+
+@pytest.mark.parametrize("filename", stored.FILES)
+def test_stored_answers_are_what_pytorch_says(filename: str) -> None:
+    written = (stored.FOLDER / filename).read_text(encoding="utf-8").splitlines()
+    assert written == stored.FILES[filename]()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import adjoint as ad
 from adjoint.cli.operators import relative
 from adjoint.core.errors import GradError
+from adjoint.table.rows import Row
 
 Function = Callable[[ad.Tensor], ad.Tensor]
 
@@ -91,8 +92,24 @@ def _check(exact: ad.Tensor, approximate: ad.Tensor) -> float:
 
 
 def _rows_used(value: ad.Tensor) -> Iterator[str]:
-    """Walk the tape from a value, and name each kind of operator on it once, with its row."""
-    raise NotImplementedError
+    """Walk the tape from a value, and give each row on it once, with its reverse formulas."""
+    seen: set[int] = set()
+    rows: dict[str, Row] = {}
+    waiting = [value.grad_fn]
+    while waiting:
+        node = waiting.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        row = getattr(getattr(node, "rule", None), "row", None)
+        if row is not None:
+            rows[row.full_name] = row
+            waiting.extend(following for following, _ in node.next_functions)
+    for row in rows.values():
+        yield f"  {relative(row.where.path)}:{row.where.line}  {row.schema.name}"
+        for entry in row.reverse:
+            if entry.formula is not None:
+                yield f"      {', '.join(entry.inputs)}: {entry.formula.text}"
 
 
 def _numbers(x: ad.Tensor) -> str:

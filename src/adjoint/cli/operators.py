@@ -16,6 +16,7 @@ import numpy as np
 from adjoint.core.errors import MissingOperator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
+from adjoint.testing.samples import automatic, samplers_of
 
 Place = tuple[str, str]  # ("kernel", "src/adjoint/kernels/matmul.py:31 mm")
 
@@ -152,7 +153,10 @@ def _line_of(function: Any) -> str:
 
 
 def _samples(row: Row) -> Iterator[str]:
-    raise NotImplementedError
+    if row.archetype.promotes:
+        yield f"{_line_of(automatic.samples)} samples (of every {row.archetype.name} row)"
+    for entry in samplers_of(row):
+        yield f"{_line_of(entry.function)} {entry.function.__name__}"
 
 
 def relative(path: str) -> str:

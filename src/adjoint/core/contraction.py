@@ -172,6 +172,12 @@ class Plan:
     def contracts(self) -> bool:
         return any(pair.contracts for pair in self.pairs)
 
+    @property
+    def sums(self) -> bool:
+        moves = [*self.first, self.last]
+        moves += [m for pair in self.pairs for m in (pair.left_moves, pair.right_moves)]
+        return any(name == "sum" for each in moves for name, _ in each)
+
 
 def plan_equation(equation: str, shapes: Iterable[Shape], path: Sequence[int] | None) -> Plan:
     """Return the plan of an equation for operands of these shapes.
@@ -179,10 +185,51 @@ def plan_equation(equation: str, shapes: Iterable[Shape], path: Sequence[int] | 
     >>> plan_equation("ij,jk->ik", [(2, 3), (3, 4)], None).shape
     (2, 4)
     """
-    sizes = tuple(map(tuple, shapes))
-    inputs, output = parse(equation, tuple(map(len, sizes)))
-    order = None if path is None else tuple(path)
-    return plan(inputs, output, sizes, order, f"einsum({equation!r})")
+    return _plan_equation(equation, tuple(shapes), None if path is None else tuple(path))
+
+
+@lru_cache(maxsize=1024)
+def _plan_equation(equation: str, shapes: tuple[Shape, ...], path: tuple[int, ...] | None) -> Plan:
+    inputs, output = parse(equation, tuple(map(len, shapes)))
+    return plan(inputs, output, shapes, path, f"einsum({equation!r})")
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """How the gradient of an einsum goes to one operand: by another einsum, then spread out."""
+
+    equation: str  # of the output's gradient and all other operands: "ac,bc->ab"
+    reshape: Shape | None  # puts in the dimensions that nothing else has, with size 1
+    expand: Shape | None  # and stretches them
+    own: Labels  # the operand's labels, each once
+    labels: Labels  # as they stand; a repeated one goes on a diagonal
+
+
+@lru_cache(maxsize=1024)
+def transpose(equation: str, shapes: tuple[Shape, ...], position: int) -> Transposed:
+    """Return how the operand at `position` gets its gradient.
+
+    >>> transpose("ij,jk->ik", ((2, 3), (3, 4)), 0).equation
+    'ac,bc->ab'
+    """
+    inputs, output = parse(equation, tuple(map(len, shapes)))
+    sizes = sizes_of(inputs, shapes, "einsum")
+    terms = [output, *(labels for k, labels in enumerate(inputs) if k != position)]
+    others = [tuple(sizes[x] for x in output), *(s for k, s in enumerate(shapes) if k != position)]
+    found = sizes_of(terms, others, "einsum")  # 1 where only stretched operands have the label
+    labels = inputs[position]
+    size = dict(zip(labels, shapes[position]))
+    own = tuple(size)
+    target = tuple(x for x in own if x in found and size[x] == sizes[x])
+    reached = tuple(found[x] if x in target else 1 for x in own)
+    whole = tuple(size.values())
+    return Transposed(
+        equation=write(terms, target),
+        reshape=reached if target != own else None,
+        expand=whole if reached != whole else None,
+        own=own,
+        labels=labels,
+    )
 
 
 def sizes_of(inputs: Sequence[Labels], shapes: Sequence[Shape], what: str) -> dict[int, int]:
@@ -212,8 +259,8 @@ def result_dtype(equation: str, program: Plan, operands: Sequence[Any]) -> DType
         what = f"einsum({equation!r})"
         check_dtypes(what, **{f"operand {k}": t.dtype for k, t in enumerate(operands)})
     dtype = result_type(*operands)
-    if len(operands) == 1 and program.last[:1] and program.last[0][0] == "sum":
-        return dtypes.int64 if dtype.category < dtypes.FLOAT else dtype  # as sum does
+    if program.sums and not program.contracts and dtype.category < dtypes.FLOAT:
+        return dtypes.int64  # as `sum`; a matrix product keeps the dtype
     return dtype
 
 

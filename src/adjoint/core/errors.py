@@ -16,6 +16,10 @@ class ShapeError(AdjointError, ValueError, RuntimeError):
     """Sizes that do not fit the operator. Also a RuntimeError, as in PyTorch."""
 
 
+class DependsOnValues(ShapeError):
+    """A shape that is asked for without data and that only the data can tell: nonzero, masks."""
+
+
 class DimensionError(AdjointError, IndexError):
     """A dimension outside the tensor's range."""
 

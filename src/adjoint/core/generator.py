@@ -10,14 +10,15 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator as Yields
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.errors import ArgumentError, ValueRangeError
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 DEFAULT_SEED = 0x5EED_AD_C0DE  # of the default generator in a new process, so that runs repeat
 
@@ -94,7 +95,7 @@ class Generator:
 _SIZES = (8, 16, 16, 1, 4)
 
 
-def _pack(state: tuple[int, dict[str, Any]]) -> bytes:
+def _pack(state: tuple[int, Mapping[str, Any]]) -> bytes:
     seed, bits = state
     inner = bits["state"]
     values = (seed, inner["state"], inner["inc"], bits["has_uint32"], bits["uinteger"])
@@ -127,7 +128,7 @@ default_generator = Generator()
 
 
 @contextlib.contextmanager
-def sampling(generator: Generator | None) -> Iterator[np.random.Generator]:
+def sampling(generator: Generator | None) -> Yields[np.random.Generator]:
     """Give NumPy's generator of `generator` (of the default one if None), locked meanwhile."""
     chosen = default_generator if generator is None else generator
     with chosen._lock:
@@ -160,7 +161,7 @@ def set_rng_state(state: Any) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(enabled: bool = True) -> Iterator[None]:
+def fork_rng(enabled: bool = True) -> Yields[None]:
     """Leave the default stream as it was after a `with` block."""
     state = default_generator.get_state()
     try:

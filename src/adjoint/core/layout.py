@@ -72,6 +72,8 @@ def squeezed(what: str, shape: Shape, dims: Sequence[int]) -> Shape:
 def expanded(what: str, shape: Shape, size: Sequence[int]) -> Shape:
     """Return `size` with each -1 replaced by the tensor's own size there."""
     lead = len(size) - len(shape)
+    if lead == 0 and shape == size:
+        return shape
     if lead < 0:
         raise ShapeError(
             f"{what}: the tensor {show(shape)} has more dimensions than the {len(size)} asked for, "

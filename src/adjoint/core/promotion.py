@@ -102,7 +102,7 @@ def _part(operand: Any) -> _Part:
 
 
 def _key(operands: tuple[Any, ...]) -> tuple[Any, ...]:
-    parts = [DEFAULT.dtype]
+    parts: list[_Part] = [DEFAULT.dtype]
     for operand in operands:
         kind = operand.__class__
         if kind is np.ndarray:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 
 def storage_of(array: Array) -> tuple[Array, int]:

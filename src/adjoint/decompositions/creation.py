@@ -6,18 +6,24 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
+from adjoint.core.dtypes import FLOAT
 from adjoint.core.errors import ShapeError
 
 
 def linspace(start: Any, end: Any, steps: int, dtype: Any, *_: Any) -> Any:
     """start·(1 - w) + end·w for w from 0 to 1: exact at both ends, linear in both."""
-    return _even("linspace", start, end, steps).to(_result_dtype(start, end, dtype))
+    result = _result_dtype(start, end, dtype)
+    if result.category < FLOAT:  # nothing to differentiate
+        return ops.linspace(_number(start), _number(end), steps, dtype=result)
+    return _even("linspace", start, end, steps).to(result)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, *_: Any) -> Any:
     """base ** linspace(start, end)."""
-    exponents = _even("logspace", start, end, steps)
-    return ops.pow(base, exponents).to(_result_dtype(start, end, dtype))
+    result = _result_dtype(start, end, dtype)
+    if result.category < FLOAT:
+        return ops.logspace(_number(start), _number(end), steps, base, dtype=result)
+    return ops.pow(base, _even("logspace", start, end, steps)).to(result)
 
 
 def _even(what: str, start: Any, end: Any, steps: int) -> Any:
@@ -29,6 +35,10 @@ def _even(what: str, start: Any, end: Any, steps: int) -> Any:
             )
     weight = ops.linspace(0, 1, steps, dtype=dtypes.float64)
     return start * (1 - weight) + end * weight
+
+
+def _number(value: Any) -> Any:
+    return value.item() if hasattr(value, "dtype") else value
 
 
 def _result_dtype(start: Any, end: Any, dtype: Any) -> Any:

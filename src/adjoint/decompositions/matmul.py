@@ -13,47 +13,50 @@ from typing import TYPE_CHECKING, Any
 from adjoint import ops
 from adjoint.core import contraction, products
 from adjoint.core.contraction import Labels, Move, Plan
+from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
 
 if TYPE_CHECKING:
-    from adjoint.tensor import Tensor
+    from adjoint.tensor.tensor import Tensor
 
 Number = bool | int | float | complex
 
 
 def einsum(equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None) -> Tensor:
     """Sum of products, planned as diagonals, sums, permutations, reshapes and matrix products."""
-    return _run(
-        contraction.plan_equation(equation, [t.shape for t in tensors], path), list(tensors)
-    )
+    program = contraction.plan_equation(equation, [t.shape for t in tensors], path)
+    return _run(program, list(tensors), tensors[0].dtype if program.contracts else None)
 
 
 def _contract(
     inputs: Sequence[Labels], output: Labels, operands: Sequence[Tensor], what: str
 ) -> Tensor:
     shapes = tuple(tuple(x.shape) for x in operands)
-    return _run(contraction.plan(tuple(inputs), output, shapes, None, what), list(operands))
+    program = contraction.plan(tuple(inputs), output, shapes, None, what)
+    return _run(program, list(operands), operands[0].dtype)
 
 
-def _run(program: Plan, operands: list[Tensor]) -> Tensor:
-    operands = [_apply(moves, x) for moves, x in zip(program.first, operands)]
+def _run(program: Plan, operands: list[Tensor], dtype: DType | None) -> Tensor:
+    """Run a plan; sums of integers have `dtype`, or become int64 where it is None."""
+    operands = [_apply(moves, x, dtype) for moves, x in zip(program.first, operands)]
     for pair in program.pairs:
         right, left = operands.pop(pair.right), operands.pop(pair.left)
-        left, right = _apply(pair.left_moves, left), _apply(pair.right_moves, right)
+        left = _apply(pair.left_moves, left, dtype)
+        right = _apply(pair.right_moves, right, dtype)
         product = left.matmul(right) if pair.contracts else left * right
-        operands.append(_apply(pair.moves, product))
-    return _apply(program.last, operands[0])
+        operands.append(_apply(pair.moves, product, dtype))
+    return _apply(program.last, operands[0], dtype)
 
 
-def _apply(moves: tuple[Move, ...], x: Tensor) -> Tensor:
+def _apply(moves: tuple[Move, ...], x: Tensor, dtype: DType | None) -> Tensor:
     for name, argument in moves:
         if name == "permute":
             x = x.permute(argument)
         elif name == "reshape":
             x = x.reshape(argument)
         elif name == "sum":
-            x = x.sum(argument)
+            x = x.sum(argument, dtype=dtype)
         else:
             x = x.diagonal(*argument)
     return x

@@ -86,6 +86,20 @@ def vector_norm(
     return size.pow(ord).sum(dim, keepdim).pow(1.0 / ord)
 
 
+def named_norm(
+    self: Tensor, p: str, dim: Dims, keepdim: bool, dtype: dtypes.DType | None
+) -> Tensor:
+    """The Frobenius norm is the 2-norm of all elements, the nuclear norm a matrix norm."""
+    if p == "fro":
+        return ops.linalg_vector_norm(self, 2, dim, keepdim, dtype=dtype)
+    if p != "nuc":
+        raise ValueRangeError(f"norm: p is a number, 'fro' or 'nuc', got {p!r}")
+    if dim is None and self.ndim != 2:
+        raise ShapeError(f"norm: the nuclear norm of {self.ndim} dimensions needs two of them as dim")
+    axes = (0, 1) if dim is None else dim
+    return ops.linalg_matrix_norm(self, "nuc", axes, keepdim, dtype=dtype)
+
+
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Shrink each slice along `dim` whose p-norm exceeds `maxnorm` to that norm."""
     if self.ndim < 2:

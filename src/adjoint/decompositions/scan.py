@@ -47,14 +47,17 @@ def diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor 
 # integrals ---------------------------------------------------------------------------------------
 
 
-def _integrand(what: str, y: Tensor, dim: int) -> int:
+def _integrand(what: str, y: Tensor, dim: int) -> tuple[Tensor, int]:
+    """The samples, integers as floats so that sums of two cannot wrap, and where they run."""
     if y.ndim == 0:
         raise DimensionError(f"{what}: needs samples along a dimension, got a scalar")
-    return wrap_dim(what, dim, y.ndim)
+    if not y.dtype.is_differentiable:
+        y = y.to(dtypes.get_default_dtype())
+    return y, wrap_dim(what, dim, y.ndim)
 
 
-def _steps(what: str, y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, int]:
-    """The differences of the sample points, and the dimension they run along there."""
+def _steps(what: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
+    """The differences of the sample points, shaped to be multiplied with samples of `y`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
             raise ShapeError(
@@ -65,14 +68,15 @@ def _steps(what: str, y: Tensor, x: Tensor, dim: int) -> tuple[Tensor, int]:
     missing = y.ndim - x.ndim
     if missing > 0:
         x = x.reshape((1,) * missing + tuple(x.shape))
-    along = dim + x.ndim - y.ndim
-    left, right = _halves(x, along)
-    return right - left, dim
+    if not x.dtype.is_differentiable:
+        x = x.to(y.dtype)
+    left, right = _halves(x, dim + x.ndim - y.ndim)
+    return right - left
 
 
 def trapezoid_dx(y: Tensor, dx: Scalar, dim: int) -> Tensor:
     """dx (Σ y - (first + last)/2) along `dim`."""
-    dim = _integrand("trapezoid", y, dim)
+    y, dim = _integrand("trapezoid", y, dim)
     if y.shape[dim] == 0:
         return (y * dx / 2.0).sum((dim,))
     left, right = _halves(y, dim)
@@ -81,10 +85,10 @@ def trapezoid_dx(y: Tensor, dx: Scalar, dim: int) -> Tensor:
 
 def trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     """Σ (x[k+1] - x[k]) (y[k+1] + y[k]) / 2 along `dim`."""
-    dim = _integrand("trapezoid", y, dim)
+    y, dim = _integrand("trapezoid", y, dim)
     if y.shape[dim] == 0:
         return (y / 2.0).sum((dim,))
-    steps, dim = _steps("trapezoid", y, x, dim)
+    steps = _steps("trapezoid", y, x, dim)
     left, right = _halves(y, dim)
     terms = (left + right) * steps
     return terms.sum((dim + terms.ndim - y.ndim,)) / 2.0
@@ -92,15 +96,15 @@ def trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
 
 def cumulative_trapezoid_dx(y: Tensor, dx: Scalar, dim: int) -> Tensor:
     """The running integrals of `trapezoid`, one fewer than there are samples."""
-    dim = _integrand("cumulative_trapezoid", y, dim)
+    y, dim = _integrand("cumulative_trapezoid", y, dim)
     left, right = _halves(y, dim)
     return (left + right).cumsum(dim) * dx / 2.0
 
 
 def cumulative_trapezoid_x(y: Tensor, x: Tensor, dim: int) -> Tensor:
     """The running integrals of `trapezoid`, one fewer than there are samples."""
-    dim = _integrand("cumulative_trapezoid", y, dim)
-    steps, dim = _steps("cumulative_trapezoid", y, x, dim)
+    y, dim = _integrand("cumulative_trapezoid", y, dim)
+    steps = _steps("cumulative_trapezoid", y, x, dim)
     left, right = _halves(y, dim)
     terms = (left + right) * steps
     return terms.cumsum(dim + terms.ndim - y.ndim) / 2.0

@@ -228,8 +228,8 @@ def _others(dim: int, index: Tensor, src: Tensor) -> Tensor:
     those after. Only multiplications, so zeros are right, and so are derivatives of every order.
     """
     dim = wrap_dim("scatter_reduce", dim, index.ndim)
-    if index.ndim == 0 or index.shape[dim] < 2:
-        return ops.ones(src.shape, dtype=src.dtype)
+    if index.ndim == 0:
+        return _others(0, index.reshape((1,)), src.reshape((1,))).reshape(())
     keys, order = index.sort(dim=dim, stable=True)
     values = src.gather(dim, order)
     before = _product_before(values, keys, dim)

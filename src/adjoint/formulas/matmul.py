@@ -15,7 +15,7 @@ from adjoint.core import contraction
 from adjoint.core.contraction import Labels
 
 if TYPE_CHECKING:
-    from adjoint.tensor import Tensor
+    from adjoint.tensor.tensor import Tensor
 
 Number = bool | int | float | complex
 
@@ -92,31 +92,16 @@ def einsum_vjp(
     A label that only x_k has is spread out again, one that it repeats goes on a diagonal, one that
     was stretched from size 1 is summed.
     """
-    inputs, output = contraction.parse(equation, tuple(t.ndim for t in tensors))
-    return [_einsum_operand_vjp(grad, k, inputs, output, tensors) for k in range(len(tensors))]
-
-
-def _einsum_operand_vjp(
-    grad: Tensor,
-    position: int,
-    inputs: tuple[Labels, ...],
-    output: Labels,
-    tensors: Sequence[Tensor],
-) -> Tensor:
-    labels, shape = inputs[position], tensors[position].shape
-    others = [k for k in range(len(tensors)) if k != position]
-    terms = [output, *(inputs[k] for k in others)]
-    sizes = contraction.sizes_of(inputs, [t.shape for t in tensors], "einsum")
-    size = dict(zip(labels, shape))
-    known = {label for term in terms for label in term}
-    own = tuple(dict.fromkeys(labels))
-    target = tuple(x for x in own if x in known and size[x] == sizes[x])
-    operands = [grad, *(_as(tensors[k], grad).conj() for k in others)]
-    result = ops.einsum(contraction.write(terms, target), operands)
-    found = dict(zip(target, result.shape))  # 1 where only stretched operands had the label
-    result = result.reshape([found.get(x, 1) for x in own])
-    result = result.expand([size[x] for x in own])
-    return _repeat_on_diagonals(result, own, labels)
+    shapes = tuple(tuple(t.shape) for t in tensors)
+    others = [_as(t, grad).conj() for t in tensors] if len(tensors) > 1 else []
+    found: list[Tensor] = []
+    for k in range(len(tensors)):
+        step = contraction.transpose(equation, shapes, k)
+        result = ops.einsum(step.equation, [grad, *others[:k], *others[k + 1 :]])
+        result = result if step.reshape is None else result.reshape(step.reshape)
+        result = result if step.expand is None else result.expand(step.expand)
+        found.append(_repeat_on_diagonals(result, step.own, step.labels))
+    return found
 
 
 def _as(x: Tensor, like: Tensor) -> Tensor:

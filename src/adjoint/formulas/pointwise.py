@@ -53,8 +53,8 @@ def pow_jvp(
 def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Tensor:
     """∂(aʸ)/∂y = aʸ log a; for a = 0 it is 0 where y ≥ 0. A negative a has no real derivative."""
     if self == 0:
-        order = exponent.real if exponent.is_complex() else exponent
-        return (result * -INFINITY).masked_fill(order >= 0, 0)
+        vanishing = (exponent.real if exponent.is_complex() else exponent) >= 0
+        return (result.masked_fill(vanishing, 1) * -INFINITY).masked_fill(vanishing, 0)
     if isinstance(self, complex) or exponent.is_complex():
         return result * cmath.log(self)
     return result * (math.log(self) if self > 0 else math.nan)
@@ -87,10 +87,11 @@ def atan2_gradient(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 
 def atan2_vjp(
     grad: Tensor, self: Tensor, other: Tensor, grad_input_mask: tuple[bool, ...]
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor | None, Tensor | None]:
     """Both gradients share the length."""
-    slopes = atan2_gradient(self, other)
-    return tuple(grad * s if wanted else None for s, wanted in zip(slopes, grad_input_mask))
+    along_self, along_other = atan2_gradient(self, other)
+    wants_self, wants_other = grad_input_mask
+    return grad * along_self if wants_self else None, grad * along_other if wants_other else None
 
 
 def atan2_jvp(self_p: Tensor, self_t: Tensor, other_p: Tensor, other_t: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.ops import runtime
 
 Tensor = Any
 Dims = Shape | None
@@ -25,7 +26,7 @@ def other_factors(self: Tensor, dim: int) -> Tensor:
 
     Dividing the product by x[i] would be shorter, and wrong as soon as an x[i] is 0.
     """
-    if self.ndim == 0 or self.shape[dim] < 2:
+    if self.ndim == 0 or self.shape[dim] == 0:
         return ops.ones_like(self)
     length = self.shape[dim]
     one = ops.ones_like(self.narrow(dim, 0, 1))
@@ -74,9 +75,15 @@ def select_at(self: Tensor, dim: int, indices: Tensor, keepdim: bool) -> Tensor:
 
 
 def quotient(grad: Tensor, result: Tensor) -> Tensor:
-    """ȳ / y, and 0 where y = 0: the subgradient of norms and standard deviations at their kink."""
+    """ȳ / y, and 0 where y = 0: the subgradient of norms and standard deviations at their kink.
+
+    If this backward pass is to be differentiated again, the limit dȳ/dy takes the place of the 0, so
+    that the Hessian of ‖x‖² at 0 is 2I. See Note [Norms at zero] in tensor/limits.py.
+    """
     kink = result == 0
-    return (grad / result.masked_fill(kink, 1)).masked_fill(kink, 0)
+    ratio = (grad / result.masked_fill(kink, 1)).masked_fill(kink, 0)
+    limit = runtime.quotient_limit(grad, result, kink)
+    return ratio if limit is None else ops.where(kink, limit, ratio)
 
 
 def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool) -> Tensor:

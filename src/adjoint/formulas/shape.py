@@ -16,18 +16,14 @@ from adjoint.core.shapes import Shape
 Tensor = Any
 
 
-def cat_vjp(grad: Tensor, shapes: Sequence[Shape], dim: int) -> list[Tensor]:
+def ragged_cat_vjp(grad: Tensor, shapes: Sequence[Shape], dim: int) -> list[Tensor]:
     """Each tensor's part of the gradient; a skipped `(0,)` tensor gets its zero elements."""
-    _, dim = layout.cat_shape("cat", shapes, dim)
-    skips = grad.ndim > 1
-    result, start = [], 0
-    for shape in shapes:
-        if skips and shape == layout.LEGACY_EMPTY:
-            result.append(ops.zeros(shape, dtype=grad.dtype))
-            continue
-        result.append(grad.narrow(dim, start, shape[dim]))
-        start += shape[dim]
-    return result
+    sizes = [shape[dim] for shape in shapes if len(shape) == grad.ndim]
+    pieces = iter(grad.split_with_sizes(sizes, dim))
+    return [
+        next(pieces) if len(shape) == grad.ndim else ops.zeros(shape, dtype=grad.dtype)
+        for shape in shapes
+    ]
 
 
 def block_diag_vjp(grad: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
@@ -64,11 +60,6 @@ def unbind_vjp(grads: Sequence[Tensor | None], dim: int) -> Tensor:
         zeros = ops.zeros(present.shape, dtype=present.dtype)
         grads = [zeros if g is None else g for g in grads]
     return ops.stack(grads, dim)
-
-
-def permute_vjp(grad: Tensor, dims: Shape) -> Tensor:
-    """The inverse permutation."""
-    return grad.permute(layout.inverse(dims))
 
 
 def repeat_vjp(grad: Tensor, shape: Shape, repeats: Shape) -> Tensor:

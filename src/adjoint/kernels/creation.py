@@ -17,7 +17,7 @@ from adjoint.core import dtypes, factories
 from adjoint.core.dtypes import DEFAULT, INTEGER, DType
 from adjoint.core.errors import ShapeError
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 
 def _allocate(what: str, make: Any, size: Sequence[int], dtype: DType) -> Array:
@@ -52,13 +52,14 @@ def full(size: Sequence[int], fill_value: Any, dtype: DType | None, *_: Any) -> 
 def _filled(what: str, array: Array, value: Any, dtype: DType) -> Array:
     """Fill `array`, just made, with `value`."""
     factories.check_value(what, value, dtype)
+    fitting: Any = value
     if dtype is dtypes.bool_:
-        value = bool(value)
+        fitting = bool(value)
     elif dtype.category == INTEGER and not isinstance(value, int):
-        value = int(value.real)
+        fitting = int(value.real)
     elif isinstance(value, complex) and not dtype.is_complex:
-        value = value.real
-    array[...] = value % 256 if dtype is dtypes.uint8 else value
+        fitting = value.real
+    array[...] = fitting % 256 if dtype is dtypes.uint8 else fitting
     return array
 
 
@@ -204,6 +205,8 @@ def linspace(start: Any, end: Any, steps: int, dtype: DType | None, *_: Any) -> 
 def logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, *_: Any) -> Array:
     result = factories.linspace_dtype("logspace", start, end, dtype)
     inner = result if result.category > INTEGER else dtypes.float64
+    if result.category == INTEGER:  # as PyTorch: the ends are cut to whole numbers first
+        start, end = int(start), int(end)
     exponents = _even("logspace", start, end, steps, inner, round_once=True)
     with np.errstate(all="ignore"):
         return np.power(complex(base) if result.is_complex else base, exponents).astype(result.np)

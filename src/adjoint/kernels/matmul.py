@@ -19,7 +19,7 @@ from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
 
 _NATIVE = "fdFDbhilqB"  # dtype.char of what NumPy multiplies as it is; l and q are both int64
@@ -178,7 +178,8 @@ def _add_product(
 def _scaled_sum(what: str, self: Array, result: Array, beta: Number, alpha: Number) -> Array:
     """Return beta self + alpha result, in place; with beta = 0, NaN in self is ignored."""
     result = np.asarray(result)
-    products.check_expands(what, "self", self.shape, result.shape)
+    if self.shape not in (result.shape, result.shape[-1:]):  # the usual cases need no look
+        products.check_expands(what, "self", self.shape, result.shape)
     if alpha != 1:
         result *= _factor(what, "alpha", alpha, result.dtype)
     if beta == 1:
@@ -232,12 +233,14 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
 def einsum(equation: str, tensors: Sequence[Array], path: Sequence[int] | None) -> Array:
     """Return the sum of products that `equation` says."""
     program = contraction.plan_equation(equation, [t.shape for t in tensors], path)
-    dtype = contraction.result_dtype(equation, program, tensors)
-    wide = np.dtype(np.float32) if dtype.np in REDUCED else dtype.np
-    result = np.asarray(_run(program, [t.astype(wide, copy=False) for t in tensors]))
-    if any(np.may_share_memory(result, t) for t in tensors):
-        result = result.copy()
-    return result.astype(dtype.np, copy=False)
+    first = tensors[0].dtype
+    if first.char in "fdFD" and all(t.dtype == first for t in tensors):
+        result = _run(program, list(tensors))
+    else:
+        dtype = contraction.result_dtype(equation, program, tensors)
+        wide = np.dtype(np.float32) if dtype.np in REDUCED else dtype.np
+        result = _narrow(_run(program, [t.astype(wide, copy=False) for t in tensors]), dtype.np)
+    return result if program.pairs or program.sums else result.copy()  # else it is a view
 
 
 def _run(program: Plan, operands: list[Any]) -> Any:

@@ -17,8 +17,9 @@ from scipy import special
 
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.promotion import fit_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex
 
 LOG_2 = 0.6931471805599453
@@ -43,30 +44,31 @@ def widen(operand: Any) -> Any:
 # --- sums and products -------------------------------------------------------------------------
 
 
-def check_alpha(name: str, dtype: np.dtype[Any], alpha: Scalar) -> None:
-    """Refuse a factor that the dtype of the result cannot hold."""
-    if dtype.kind in "iub" and isinstance(alpha, (float, complex)):
+def fit_factor(name: str, dtype: np.dtype[Any], factor: Scalar) -> Scalar:
+    """Return a factor such as alpha so that it fits `dtype`; refuse fractions of integers."""
+    if dtype.kind in "iub" and isinstance(factor, (float, complex)):
         raise DtypeError(
-            f"{name}(alpha={alpha}): the tensors hold {dtypes.of(dtype)} and alpha must then be an "
-            "integer; convert a tensor to a floating point dtype first."
+            f"{name}: the factor is {factor} and the tensors hold {dtypes.of(dtype)}; give an "
+            "integer, or convert the tensors to a floating point dtype first."
         )
+    return factor if dtype.kind in "fcV" else fit_number(factor, dtypes.of(dtype))
 
 
 def add(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
     """self + alpha * other."""
-    check_alpha("add", np.result_type(self, other), alpha)
-    return in_float32(lambda a, b: np.add(a, np.multiply(b, alpha)), self, other)
+    factor = fit_factor("add", np.result_type(self, other), alpha)
+    return in_float32(lambda a, b: np.add(a, b * factor), self, other)
 
 
 def sub(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
     """self - alpha * other."""
-    check_alpha("sub", np.result_type(self, other), alpha)
-    return in_float32(lambda a, b: np.subtract(a, np.multiply(b, alpha)), self, other)
+    factor = fit_factor("sub", np.result_type(self, other), alpha)
+    return in_float32(lambda a, b: np.subtract(a, b * factor), self, other)
 
 
 def addcmul(self: Array, tensor1: Array, tensor2: Array, value: Scalar) -> Array:
     """self + value * tensor1 * tensor2."""
-    check_alpha("addcmul", self.dtype, value)
+    value = fit_factor("addcmul", self.dtype, value)
     if value == 1:
         return in_float32(lambda a, b, c: a + b * c, self, tensor1, tensor2)
     return in_float32(lambda a, b, c: a + value * b * c, self, tensor1, tensor2)
@@ -223,7 +225,8 @@ def log1p(self: Array) -> Array:
 def complex_logaddexp(self: Array, other: Array) -> Array:
     """log(exp(a) + exp(b)) = m + log1p(exp(n - m)), m the one with the larger real part."""
     first = self.real >= other.real
-    large, small = np.where(first, self, other), np.where(first, other, self)
+    large: Array = np.where(first, self, other)
+    small: Array = np.where(first, other, self)
     infinite = np.isinf(large.real)  # both infinite (then n - m is NaN), or only the large one
     total = large + special.log1p(np.exp(np.where(infinite, 0, small - large)))
     both = infinite & (small.real == large.real)

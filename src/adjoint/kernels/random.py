@@ -20,7 +20,7 @@ from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.generator import Generator, sampling
 from adjoint.core.shapes import Shape, show
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, Shape, np.dtype[Any]], Array]
 
 

@@ -17,7 +17,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 
 def _accumulate(
@@ -65,18 +65,23 @@ def logcumsumexp(self: Array, dim: int) -> Array:
 
 
 def _complex_logcumsumexp(x: Array, axis: int) -> Array:
-    """The same for complex numbers: step by step, scaled by the larger real part."""
+    """The same for complex numbers, step by step: top + log(1 + exp(low - top)).
+
+    `top` is the term with the larger real part. The imaginary part is continuous along the sum, and
+    not brought back to (-π, π], as in PyTorch.
+    """
     result = np.empty(x.shape, x.dtype)
     steps, out = np.moveaxis(x, axis, 0), np.moveaxis(result, axis, 0)
     with np.errstate(all="ignore"):
-        for k in range(len(steps)):
+        for k, term in enumerate(steps):
             if k == 0:
-                out[0] = steps[0]
+                out[0] = term
                 continue
-            before, now = out[k - 1], steps[k]
-            top = np.maximum(before.real, now.real)
-            top = np.where(np.isfinite(top), top, top.dtype.type(0))
-            out[k] = np.log(np.exp(before - top) + np.exp(now - top)) + top
+            larger = out[k - 1].real > term.real
+            top, low = np.where(larger, out[k - 1], term), np.where(larger, term, out[k - 1])
+            grown = top + np.log1p(np.exp(low - top))
+            infinite = np.isinf(top.real) & (top.real == low.real)
+            out[k] = np.where(infinite, top, grown)
     return result
 
 

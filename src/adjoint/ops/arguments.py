@@ -148,7 +148,7 @@ def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
     if value is None:
         return kind.is_optional
     if kind.is_list:
-        if kind.base == "int" and _is_int(value, lenient=True):
+        if kind.base == "int" and _is_int(value, lenient):  # True is a dimension only as a last resort
             return lenient or kind.length is not None
         if kind.base in ("float", "bool", "Scalar") and type(value) in NUMBERS:
             return kind.length is not None
@@ -179,7 +179,9 @@ def _is_int(value: Any, lenient: bool) -> bool:
         return lenient
     if isinstance(value, (int, np.integer)):
         return True
-    return isinstance(value, runtime.Tensor) and value.ndim == 0 and not value.dtype.is_differentiable
+    if not lenient or not isinstance(value, runtime.Tensor):  # max(x, tensor) compares, if it can
+        return False
+    return value.ndim == 0 and not value.dtype.is_differentiable
 
 
 def rename(schema: Schema, keywords: dict[str, Any]) -> dict[str, Any]:
@@ -197,10 +199,10 @@ def rename(schema: Schema, keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, lenient: bool) -> bool:
-    """Whether a call fits a schema; integers may be spread (`x.view(2, 3)`)."""
+    """Whether a call fits a schema; integers may be spread (`x.view(2, 3)`), and tensors (`meshgrid(x, y)`)."""
     positional = [a for a in schema.arguments if not a.keyword_only]
     start = spreads(schema)
-    if start is not None and len(args) > start and args[start:] and all(_is_int(v, True) for v in args[start:]):
+    if start is not None and len(args) > start and _are_separate(positional[start].type, args[start:]):
         args = (*args[:start], tuple(args[start:]))
     if len(args) > len(positional):
         return False
@@ -215,12 +217,22 @@ def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, le
     )
 
 
+def _are_separate(kind: Type, values: tuple[Any, ...]) -> bool:
+    if kind.is_tensor:
+        return all(isinstance(v, (runtime.Tensor, np.ndarray)) for v in values)
+    return all(_is_int(v, True) for v in values)
+
+
 def spreads(schema: Schema) -> int | None:
-    """The position of an `int[]` that may be given as separate integers, or None."""
+    """The position of an `int[]` or `Tensor[]` that may be given as separate arguments, or None.
+
+    Only the last positional argument may: in `x.sum(0, True)` the second is `keepdim`.
+    """
     positional = [a for a in schema.arguments if not a.keyword_only]
     for position, argument in enumerate(positional[:2]):
-        if argument.type.base == "int" and argument.type.is_list and not argument.has_default:
-            return position if all(a.has_default or a.type.is_optional for a in positional[position + 1 :]) else None
-        if not argument.type.is_tensor:
+        kind = argument.type
+        if kind.is_list and kind.base in ("int", "Tensor") and not kind.holds_none and not argument.has_default:
+            return position if position == len(positional) - 1 else None
+        if not kind.is_tensor:
             return None
     return None

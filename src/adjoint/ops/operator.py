@@ -106,12 +106,14 @@ def _chooser(packet: Packet) -> Callable[..., Any]:
     chosen: dict[Any, Callable[..., Any]] = {}
 
     def choose_and_call(*args: Any, **keywords: Any) -> Any:
-        key = tuple(map(type, args)) if not keywords else _key(args, keywords)
-        if list in key or tuple in key:
+        key = tuple(map(type, args))
+        if not keywords and (function := chosen.get(key)) is not None:
+            return function(*args)
+        if keywords or list in key or tuple in key:
             key = _key(args, keywords)
-        function = chosen.get(key)
-        if function is None:
-            function = chosen[key] = _choose(packet, args, keywords)
+            if (function := chosen.get(key)) is not None:
+                return function(*args, **keywords)
+        function = chosen[key] = _choose(packet, args, keywords)
         return function(*args, **keywords)
 
     choose_and_call.__name__ = choose_and_call.__qualname__ = packet.name

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from adjoint.core import dtypes, indexing
-from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
+from adjoint.core.errors import DependsOnValues, DimensionError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, Spec, broadcast, wrap_dim
 
@@ -18,7 +18,7 @@ Indices = Sequence[Spec | None]
 
 
 def _depends_on_values(what: str, instead: str) -> NoReturn:
-    raise ShapeError(
+    raise DependsOnValues(
         f"{what}: the size of the result depends on values, which are not known here; {instead}."
     )
 

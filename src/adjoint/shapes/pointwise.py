@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.core import dtypes
-from adjoint.core.dtypes import INTEGER
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import float_result_type, result_type
 from adjoint.core.shapes import Spec, broadcast
@@ -46,6 +45,4 @@ def frexp(self: Spec) -> tuple[Spec, Spec]:
 
 def one_boolean(self: Spec) -> Spec:
     """One boolean for the whole tensor."""
-    if self.dtype.category >= INTEGER:
-        raise DtypeError(f"got a {self.dtype} tensor; it needs booleans.")
     return Spec((), dtypes.bool_)

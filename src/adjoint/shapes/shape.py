@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint.core import dtypes, layout
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, Spec, broadcast, infer_size, show, wrap_dim
 
@@ -187,7 +187,7 @@ def _pieces(self: Spec, sizes: Shape, dim: int) -> list[Spec]:
 def repeat_interleave(repeats: Spec, output_size: int | None) -> Spec:
     """A vector whose length is the sum of the repeats: known only if the caller says so."""
     if output_size is None:
-        raise ValueRangeError(
+        raise DependsOnValues(
             "repeat_interleave: the size of the result is the sum of repeats, which is not known "
             "without data; pass output_size=."
         )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from adjoint.core.errors import TableError
@@ -61,6 +61,10 @@ class Formula:
     names: frozenset[str]  # free names: {"grad", "exp", "self", "result"}
     conditions: Mapping[str, str]  # of wrap_opt_if: {"self": "other.requires_grad"}
 
+    def without_conj(self) -> Formula:
+        """The same formula for real numbers: x.conj() is x."""
+        return replace(self, tree=_WithoutConj().visit(copy.deepcopy(self.tree)))
+
     def compile(self, symbol: str, parameters: Iterable[str], scope: dict[str, Any], *, raw: bool) -> Callable[..., Any]:
         """Return the function `symbol(*parameters)` of this formula, names resolved in `scope`."""
         tree = copy.deepcopy(self.tree)
@@ -80,8 +84,8 @@ class Formula:
         return local[symbol]
 
 
-def parse(text: str, where: Location, tensors: Iterable[str]) -> Formula:
-    """Parse and check a formula; `tensors` are the names whose facts are split off."""
+def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[str] = ()) -> Formula:
+    """Parse and check a formula; `tensors` and `lists` (of tensors) are the names whose facts are split off."""
     try:
         tree = ast.parse(" ".join(str(text).split()), mode="eval")
     except SyntaxError as error:
@@ -93,7 +97,7 @@ def parse(text: str, where: Location, tensors: Iterable[str]) -> Formula:
             raise TableError(f"{where}: private attribute .{node.attr} in a formula: {text!r}")
     conditions = _Conditions()
     tree = conditions.visit(tree)
-    tree = _Facts(frozenset(tensors)).visit(tree)
+    tree = _Facts(frozenset(tensors), frozenset(lists)).visit(tree)
     return Formula(str(text), where, tree, _free_names(tree), conditions.found)
 
 
@@ -104,10 +108,28 @@ def _free_names(tree: ast.AST) -> frozenset[str]:
 
 
 class _Facts(ast.NodeTransformer):
-    """self.shape -> self__shape, self.numel() -> self__numel: a fact is saved instead of the tensor."""
+    """self.shape -> self__shape, self.numel() -> self__numel: a fact is saved instead of the tensor.
 
-    def __init__(self, tensors: frozenset[str]) -> None:
+    Of a list, [x.shape for x in tensors] -> tensors__shape.
+    """
+
+    def __init__(self, tensors: frozenset[str], lists: frozenset[str]) -> None:
         self.tensors = tensors
+        self.lists = lists
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        loop, fact = node.generators[0], node.elt
+        if (
+            len(node.generators) == 1
+            and not loop.ifs
+            and isinstance(loop.iter, ast.Name)
+            and loop.iter.id in self.lists
+            and isinstance(fact, ast.Attribute)
+            and fact.attr in FACTS
+            and ast.unparse(fact.value) == ast.unparse(loop.target)
+        ):
+            return ast.Name(f"{loop.iter.id}__{fact.attr}", ast.Load())
+        return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         f = node.func
@@ -141,6 +163,15 @@ class _Conditions(ast.NodeTransformer):
             assert isinstance(name, ast.Name)
             self.found[name.id] = ast.unparse(node.args[1])
             return name
+        return self.generic_visit(node)
+
+
+class _WithoutConj(ast.NodeTransformer):
+    """x.conj() -> x."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "conj" and not node.args:
+            return self.visit(node.func.value)
         return self.generic_visit(node)
 
 

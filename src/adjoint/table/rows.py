@@ -260,7 +260,10 @@ class _Reader:
             tensors = {f"{n}_p" for n in tensors} | {f"{n}_t" for n in tensors}
         results = {r.name for r in self.schema.returns if not r.type.is_list} | {"result"}
         results |= {f"result{i}" for i in range(len(self.schema.returns))}
-        return language.parse(text, self.where(key), set() if forward else tensors | results)
+        if forward:
+            return language.parse(text, self.where(key), set())
+        lists = {a.name for a in self.schema.tensors if a.type.is_list and not a.type.holds_none}
+        return language.parse(text, self.where(key), tensors | results, lists)
 
     def _check_grad_style(self, reverse: tuple[Reverse, ...]) -> None:
         styles: dict[str, str] = {}

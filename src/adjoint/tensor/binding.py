@@ -16,6 +16,7 @@ import numpy as np
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.errors import TableError
 from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.ops import arguments
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from adjoint.table import formula as language
@@ -83,6 +84,11 @@ _ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "is_complex": lambda x: x.dtype.kind == "c",
     "is_floating_point": lambda x: OF[x.dtype].is_floating_point,
     "dtype_of": lambda x: x if isinstance(x, DType) else OF[x.dtype],
+    "t": lambda x: x.T,  # views of matrices: in every backward of a product
+    "where": np.where,  # choices: in every backward of a maximum, a limit, a rectifier
+    "masked_fill": lambda x, mask, value: np.where(mask, value, x),
+    "mT": lambda x: x.mT,
+    "mH": lambda x: _conj(x.mT),
 }
 
 
@@ -99,7 +105,69 @@ def raw_operator(name: str) -> Callable[..., Any]:
             family, _, function = row.kernel.partition(".")
             if family == "xp" and isinstance(ufunc := getattr(np, function, None), np.ufunc):
                 return ufunc
-    return lift(operators.packet(name).function)
+        if _takes_arrays_alone(row):
+            return reference(row.kernel, "kernels", row, "kernel")
+    return _straight(operators.packet(name))
+
+
+def _straight(packet: operators.Packet) -> Callable[..., Any]:
+    """Return an operator on arrays that calls its kernel where that takes them as they are, else lifts."""
+    lifted = lift(packet.function)
+    chosen: dict[Any, Callable[..., Any] | None] = {}
+
+    def straight(*args: Any, **keywords: Any) -> Any:
+        key = (*map(type, args), *keywords)
+        try:
+            function = chosen[key]
+        except KeyError:
+            function = chosen[key] = _kernel_on_arrays(packet, args, keywords)
+        if function is not None:
+            try:
+                return function(*args, **keywords)
+            except Exception:  # the lifted call recovers, or says it better
+                pass
+        return lifted(*args, **keywords)
+
+    straight.__name__ = packet.name
+    return straight
+
+
+def _kernel_on_arrays(packet: operators.Packet, args: Any, keywords: Any) -> Callable[..., Any] | None:
+    """Return the kernel of the overload that the arguments fit, as a function of all ways to pass them."""
+    op = next((o for o in packet.operators if arguments.match(o.schema, args, keywords, lenient=False)), None)
+    if op is None or op.row.archetype.promotes or op.schema.mutates or len(args) > op.positional:
+        return None
+    if not op.row.kernel or not is_reference(op.row.kernel):
+        return None
+    kernel = reference(op.row.kernel, "kernels", op.row, "kernel")
+    schema = op.schema.arguments
+    defaults = [arguments.convert("", a, a.default) if a.has_default else None for a in schema]
+    places = {a.name: i for i, a in enumerate(schema)}
+    integers = [i for i, a in enumerate(schema) if a.type.is_list and a.type.base == "int"]
+
+    def call(*args: Any, **keywords: Any) -> Any:
+        values = [*args, *defaults[len(args) :]]
+        for name, value in keywords.items():
+            values[places[name]] = value
+        for i in integers:
+            value = values[i]
+            if value is not None and type(value) is not tuple:
+                values[i] = arguments.to_ints("", "", value, schema[i].type.length)
+        result = kernel(*values)
+        if type(result) is ndarray:
+            return result
+        return [np.asarray(r) for r in result] if type(result) in (list, tuple) else np.asarray(result)
+
+    return call
+
+
+def _takes_arrays_alone(row: Row) -> bool:
+    """Whether a kernel can be called on arrays as it is: nothing to promote, convert or fill in."""
+    plain = all(
+        a.type.base == "Tensor" and not a.type.is_list and not a.type.is_optional and not a.alias
+        for a in row.schema.arguments
+    )
+    return plain and is_reference(row.kernel) and not row.archetype.promotes and not row.decompose
 
 
 def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dict[str, Any]:

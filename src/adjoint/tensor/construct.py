@@ -18,7 +18,7 @@ from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, INTEGER, DType
 from adjoint.core.errors import ArgumentError, DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.ops import runtime
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 _SEQUENCES = (list, tuple, range)
 _PLAIN = frozenset((bool, int, float, complex))
@@ -178,7 +178,7 @@ def _from_other(data: Any, dtype: DType | None) -> Array:
     if isinstance(data, (np.generic, np.ndarray)):
         return _from_array(np.asarray(data), dtype)
     if isinstance(data, tuple(_PLAIN)):  # IntEnum and other subclasses of Python's numbers
-        kind = next(k for k in (bool, int, float, complex) if isinstance(data, k))
+        kind: Any = next(k for k in (bool, int, float, complex) if isinstance(data, k))
         return _from_plain(kind(data), {kind}, dtype)
     if isinstance(data, _REFUSED) or not _converts(data):
         raise ArgumentError(_refusal("data", data))

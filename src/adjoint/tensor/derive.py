@@ -13,10 +13,8 @@ from typing import Any
 from adjoint.core.errors import GradError
 from adjoint.ops import operator as operators
 from adjoint.table.rows import Forward, Row
-from adjoint.tensor import binding, engine
-from adjoint.tensor.modes import enable_grad, modes
+from adjoint.tensor import binding, engine, levels
 from adjoint.tensor.saving import grad_names, result_names
-from adjoint.tensor.tape import Leaf
 from adjoint.tensor.tensor import Tensor
 
 
@@ -26,26 +24,15 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
     `like` are tensors with the shapes and dtypes of its arguments. The result keeps its history in whatever
     the function closed over, if the tape is on.
     """
-    record = modes.recording != 0
-    with enable_grad():
-        variables = [None if t is None else _variable(t) for t in like]
-        outputs = linear(*variables)
-    pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o is not None and c is not None]
-    pairs = [(o, c) for o, c in pairs if o.edge is not None]
-    wanted = [v for v in variables if v is not None]
-    if not pairs:
-        return [None] * len(like)
-    found = iter(
-        engine.gradients([o for o, _ in pairs], [c for _, c in pairs], wanted, create_graph=record, retain_graph=record)
-    )
-    return [None if v is None else next(found) for v in variables]
+    zeros = [operators.packet("zeros_like")(t.detach()) for t in like if t is not None]
 
+    def run(*variables: Any) -> tuple[list[Any], None]:
+        given = iter(variables)
+        return linear(*[None if t is None else next(given) for t in like]), None
 
-def _variable(like: Any) -> Tensor:
-    """A zero of the same shape to differentiate in; its value never matters."""
-    made = operators.packet("zeros_like")(like.detach())
-    made.edge = Leaf(made)
-    return made
+    _, pull = levels.pullback(run, zeros)
+    found = iter(pull(cotangents, retain=False))
+    return [None if t is None else next(found) for t in like]
 
 
 def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> Any:
@@ -70,6 +57,8 @@ def with_facts(scope: dict[str, Any]) -> dict[str, Any]:
                 f"{name}__stride": value.stride(), f"{name}__storage_offset": value.storage_offset(),
                 f"{name}__is_complex": value.is_complex(), f"{name}__is_floating_point": value.is_floating_point(),
             }  # fmt: skip
+        elif type(value) is list and all(isinstance(v, Tensor) for v in value):
+            facts |= {f"{name}__{fact}": [getattr(v, fact) for v in value] for fact in ("shape", "dtype", "ndim", "device")}
     return scope | facts
 
 
@@ -179,7 +168,7 @@ def materialised(primal: Any, tangent: Any) -> Any:
         return [materialised(p, t) for p, t in zip(primal, tangent or [None] * len(primal), strict=True)]
     if tangent is not None or primal is None:
         return tangent
-    return operators.packet("zeros_like")(primal.detach()) if primal.is_differentiable_dtype() else None
+    return operators.packet("zeros_like")(primal.detach())  # of integers too: x / count has both
 
 
 def _linear(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> Any:

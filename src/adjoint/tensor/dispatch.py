@@ -12,17 +12,19 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import of
-from adjoint.core.errors import AdjointError, ArgumentError, DtypeError, IndexOutOfRange, ShapeError
+from adjoint.core.errors import AdjointError, ArgumentError, DtypeError, GradError, IndexOutOfRange, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, meta
+from adjoint.tensor.levels import stack
 from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
 
-_FACTORY_ARGUMENTS = {"device": (None, "cpu"), "layout": (None, "strided"), "pin_memory": (None, False)}
+# Where a new tensor may live; checked here, and ignored by kernels.
+_PLACES = {"device": ("cpu", "cpu:0", "meta"), "layout": ("strided",), "pin_memory": ("False",)}
 
 
 def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
@@ -31,7 +33,26 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
         return _with_extras(op, args, extra)
     what = op.schema.name
     values = [arguments.convert(what, a, v) for a, v in zip(op.schema.arguments, args, strict=True)]
+    if _place(op, values) == "meta":
+        return meta.run(op, values)
     return run(op, values)
+
+
+def _place(op: Operator, values: list[Any]) -> str | None:
+    """Check device and layout, take them out of `values`, and return the device."""
+    device = None
+    for i, argument in enumerate(op.schema.arguments):
+        allowed = _PLACES.get(argument.name)
+        if allowed is None or argument.type.is_tensor or values[i] is None:
+            continue
+        given = str(values[i]).removeprefix("ad.").removeprefix("torch.")
+        if given not in allowed:
+            known = ", ".join(repr(a) for a in allowed)
+            raise ArgumentError(f"{op.name}: there is no {argument.name}={values[i]!r} here; use {known}")
+        if argument.name == "device":
+            device = given
+        values[i] = None
+    return device
 
 
 def run(op: Operator, values: list[Any]) -> Any:
@@ -41,7 +62,22 @@ def run(op: Operator, values: list[Any]) -> Any:
     interpreter = topmost(values)
     if interpreter is not None:
         return interpreter.process(op, values)
+    if stack.levels and (op.row.archetype.name == "creation" or op.row.family == "random"):
+        return _create(op, values)
     return op.call([_plain_value(v) for v in values])
+
+
+def _create(op: Operator, values: list[Any]) -> Any:
+    """Make a tensor inside a transform, on its level."""
+    level = stack.levels[-1]
+    if op.row.family == "random":
+        return level.random(op, values)
+    outer, stack.levels = stack.levels, ()
+    try:
+        made = op.call([_plain_value(v) for v in values])
+    finally:
+        stack.levels = outer
+    return level.created(made) if isinstance(made, Tensor) else made
 
 
 def topmost(values: Sequence[Any]) -> Any:
@@ -93,7 +129,7 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
     if not isinstance(out, Tensor):
         raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
     if modes.recording and (out.edge is not None or result.edge is not None):
-        raise AdjointError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
+        raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
     check_inplace_cast(what, result.dtype, out.dtype)
     if out.shape != result.shape:
         if out.numel() and not (out.extra is None or out.extra.view is None):

@@ -12,22 +12,24 @@ shows the result.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import keyword
 import linecache
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType
+from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
 from adjoint.core.promotion import promote
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row, is_reference
-from adjoint.table.schema import Argument
-from adjoint.tensor import binding, dispatch, inplace, observe, views
+from adjoint.table.schema import Argument, parse
+from adjoint.tensor import binding, dispatch, inplace, levels, observe, views
 from adjoint.tensor import operators as dunders
 from adjoint.tensor.modes import modes
 from adjoint.tensor.reverse import RowRule
@@ -38,10 +40,11 @@ from adjoint.tensor.tensor import Tensor
 _NAMESPACE: dict[str, Any] = {
     "_Tensor": Tensor, "_new": object.__new__, "_Node": Node, "_Output": Output, "_ZERO": ZERO, "_modes": modes,
     "_ndarray": np.ndarray, "_asarray": np.asarray, "_INEXACT": INEXACT, "_DIFFERENTIABLE": DIFFERENTIABLE,
+    "_WEAK": INEXACT - {bfloat16.np},
     "_promote": promote, "_slow": dispatch.slow, "_recover": dispatch.recover, "_sequence": next_sequence,
     "_frame": sys._getframe, "_DUNDERS": vars(dunders), "_NUMBERS": arguments.NUMBERS, "_DType": DType, "_OF": OF,
     "_observe": observe.observe, "_view": views.attach, "_MISSING": arguments.MISSING, "_same": dispatch.same_dtype,
-    "_plain": dispatch.all_plain, "xp": np, "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
+    "_plain": dispatch.all_plain, "_stack": levels.stack, "xp": np, "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
     "__name__": "adjoint.generated",
 }  # fmt: skip
 
@@ -58,8 +61,9 @@ def build(op: Operator) -> Callable[..., Any]:
 
 
 def _functional(op: Operator) -> Callable[..., Any]:
-    writer = _Writer(op)
-    return writer.kernel_function() if op.row.kernel else writer.composite()
+    """The operator without its write: an operator in its own right, which any interpreter can run."""
+    schema = parse(re.sub(r"\(\w!\)", "", op.schema.text))
+    return Operator(dataclasses.replace(op.row, schema=schema)).function
 
 
 def build_parts(op: Operator) -> Parts:
@@ -168,6 +172,8 @@ class _Writer:
 
     def _condition(self) -> str:
         checks = ["not _extra"]
+        if self.row.archetype.name == "creation" or self.row.family == "random":
+            checks.append("not _stack.levels")  # inside a transform, its level sees what is created
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             kind = argument.type
             if kind.is_tensor and kind.is_list:
@@ -175,6 +181,8 @@ class _Writer:
             elif kind.is_tensor:
                 optional = f"({name} is None or type({name}) is _Tensor)"
                 checks.append(optional if kind.is_optional else f"type({name}) is _Tensor")
+            elif kind.base in ("Device", "Layout") or name == "pin_memory":
+                checks.append(f"{name} is None")  # anything else is checked on the slow way
             elif not argument.has_default and not kind.is_optional:
                 checks.append(f"{name} is not _MISSING")
         return " and ".join(checks)
@@ -251,7 +259,9 @@ class _Writer:
         elif len(tensors) == 2:
             tests.append(f"{first}.dtype is not _v_{tensors[1].name}.dtype")
         if to_float or scalars:
-            tests.append(f"{first}.dtype not in _INEXACT")
+            # NumPy's weak promotion of Python numbers does not extend to bfloat16
+            known = "_WEAK" if scalars else "_INEXACT"
+            tests.append(f"{first}.dtype not in {known}")
         tests += [f"type({python_name(a.name)}) is complex" for a in scalars]
         self.namespace["complex"] = complex
         return " or ".join(tests)
@@ -398,6 +408,8 @@ class _Writer:
         elif save.kind == FACT:
             fact = save.name.rpartition("__")[2]
             owner = self._out(save.number) if save.number >= 0 else name
+            if save.number < 0 and self.schema.argument(save.source).type.is_list:
+                return f"[_t.{fact} for _t in {owner}]"
             plain = {"shape": f"{owner}.value.shape", "ndim": f"{owner}.value.ndim"}
             value = plain.get(fact, f"{owner}.{fact}" + ("()" if fact not in ("dtype", "device") else ""))
             optional = save.number < 0 and self.schema.argument(save.source).type.is_optional
@@ -488,6 +500,9 @@ class _Renamer(ast.NodeTransformer):
         return ast.Name(f"_v_{node.id}", node.ctx) if node.id in self.tensors else node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if isinstance(node.value, ast.Name) and node.value.id == "xp":
+            self.writer.namespace[f"_xp_{node.attr}"] = getattr(np, node.attr)
+            return ast.Name(f"_xp_{node.attr}", ast.Load())
         if isinstance(node.value, ast.Name) and node.value.id not in (*self.tensors, "xp"):
             name = f"_{node.value.id}_{node.attr}"
             text = f"{node.value.id}.{node.attr}"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import sys
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -32,9 +33,17 @@ def gradients(
     *,
     create_graph: bool,
     retain_graph: bool,
+    level: Any = None,
+    linear: bool = False,
 ) -> list[Any]:
-    """Return the gradient of `outputs` in each of `inputs`, None where there is no path."""
+    """Return the gradient of `outputs` in each of `inputs`, None where there is no path.
+
+    `level` is the transform whose tape this is; its gradients are tensors of the level below.
+    `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
+    """
     run = Run(create_graph, retain_graph or create_graph, [t.edge for t in inputs])
+    run.level = level
+    run.linear = linear
     run.start(outputs, grads)
     run.loop()
     return [run.captured(t) for t in inputs]
@@ -71,6 +80,8 @@ class Run:
         self.wanted = wanted
         self.needed: set[Any] | None = None
         self.captures: dict[tuple[Any, int], Any] = {}
+        self.level: Any = None
+        self.linear = False
         if wanted is not None:
             self.captures = {_key(e): None for e in wanted if e is not None}
 
@@ -78,12 +89,14 @@ class Run:
         if self.wanted is not None:
             self.needed = _leading_to([o.edge for o in outputs], {k[0] for k in self.captures})
         for output, grad in zip(outputs, grads, strict=True):
-            plain = not self.graph and type(grad) is Tensor
+            plain = not (self.graph or self.linear) and type(grad) is Tensor and self.level is None
             self.send(output.edge, grad.value if plain else grad)
 
     def loop(self) -> None:
         recording, retain = modes.recording, modes.retain
-        modes.recording = modes.level_when_on() if self.graph else 0
+        modes.recording = modes.level_when_on() if self.graph or self.linear else 0
+        if self.level is not None:
+            modes.recording = recording
         modes.retain = self.retain
         plain = not self.graph and self.needed is None and not modes.anomaly
         try:
@@ -99,33 +112,49 @@ class Run:
             self.step(node, buffers.pop(node))
 
     def _run_plain(self) -> None:
-        """The same as `_run` with the common case written out: arrays, no hooks, no captures."""
+        """The same as `_run` with the common case written out: arrays, no hooks, no captures.
+
+        In a chain the one gradient sent on is taken up at once, without a turn through the heap.
+        """
         heap, buffers, release = self.heap, self.buffers, not self.retain
         pop, push = heapq.heappop, heapq.heappush
-        while heap:
-            node = pop(heap)[1]
-            grad = buffers.pop(node)
+        node: Any = None
+        grad: Any = None
+        while node is not None or heap:
+            if node is None:
+                node = pop(heap)[1]
+                grad = buffers.pop(node)
             rule = node.rule
             if node.extra is not None or node.home is not None or rule.raw is None or type(grad) is not ndarray:
                 self.step(node, grad)
+                node = None
                 continue
             following = node.next
             try:
                 sent = rule.raw(node, grad, following)
             except Exception as error:
-                raise _noted(error, node) from None
-            if release and node.saved:
+                _note(error, node)
+                raise
+            if release and rule.holds:
                 node.saved = None
+            node = None
             for edge, value in zip(following, sent, strict=True):
                 if edge is None or value is None:
                     continue
+                if node is not None:  # not a chain: what was taken up goes to the heap after all
+                    buffers[node] = grad
+                    push(heap, (-node.sequence, node))
+                    node = None
                 if type(edge) is not Node or edge in buffers:
                     self.send(edge, value)
                     continue
                 if type(value) is not ndarray or value.dtype is not edge.dtype or value.shape != edge.shape:
                     value = _fit(value, edge.shape, edge.dtype, edge)
-                buffers[edge] = value
-                push(heap, (-edge.sequence, edge))
+                if heap:
+                    buffers[edge] = value
+                    push(heap, (-edge.sequence, edge))
+                else:
+                    node, grad = edge, value
 
     def step(self, node: Node, grad: Any) -> None:
         """Run one node and send its gradients on."""
@@ -146,12 +175,13 @@ class Run:
             else:
                 sent = rule.general(node, _as_tensors(grad), needs, self.graph)
         except Exception as error:
-            raise _noted(error, node) from None
+            _note(error, node)
+            raise
         if modes.anomaly:
             _check_nan(node, sent)
         if extra is not None and extra.post_hooks:
             sent = _post_hooks(node, sent, grad)
-        if not self.retain and node.saved:
+        if not self.retain and rule.holds:
             node.saved = None
         for edge, value, wanted in zip(node.next, sent, needs, strict=True):
             if value is not None and wanted:
@@ -169,6 +199,8 @@ class Run:
             else:
                 self.buffers[edge] = self._add(edge, known, grad)
         elif kind is Leaf:
+            if edge.closed and (edge, 0) not in self.captures:
+                raise GradError(_CLOSED)
             grad = _fit(grad, edge.shape, edge.dtype, edge)
             known = self.leaves.get(edge)
             self.leaves[edge] = grad if known is None else self._add(edge, known, grad)
@@ -222,6 +254,12 @@ class Run:
         return grad
 
 
+_CLOSED = (
+    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from the function "
+    "(has_aux=True for values that are not differentiated) instead of keeping it."
+)
+
+
 def _key(edge: Any) -> tuple[Any, int]:
     return (edge.node, edge.number) if type(edge) is Output else (edge, 0)
 
@@ -241,6 +279,24 @@ def _leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
             stack.append((node, True))
             stack.extend((_key(e)[0], False) for e in node.next if e is not None)
     return needed
+
+
+def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
+    """Whether the tape from `roots` ends in leaves or earlier history beside `inputs`. Iterative."""
+    known = set(inputs)
+    stack = [_key(e)[0] for e in roots]
+    while stack:
+        node = stack.pop()
+        if node in known:
+            if type(node) is Node:
+                return True
+            continue
+        known.add(node)
+        if type(node) is Leaf:
+            return True
+        if type(node) is Node:
+            stack.extend(_key(e)[0] for e in node.next if e is not None)
+    return False
 
 
 def _is_raw(grad: Any) -> bool:
@@ -366,15 +422,14 @@ def _context(node: Any) -> str:
     text = source_of(node.place)
     where = f"in backward of {node.rule.name}, recorded at {show_place(node.place)}{f': {text}' if text else ''}"
     if node.extra is not None and node.extra.trace is not None:
-        where += "\nForward call:\n" + "".join(node.extra.trace.format())
+        where += "\nForward call:\n" + "".join(traceback.format_list(node.extra.trace))
     return where
 
 
-def _noted(error: Exception, node: Node) -> Exception:
-    """The error, with a note that names the operator and the line it was recorded at."""
+def _note(error: Exception, node: Node) -> None:
+    """Add a note that names the operator and the line it was recorded at."""
     if not isinstance(error, GradError):
         error.add_note(_context(node))
-    return error
 
 
 def _check_nan(node: Node, sent: tuple[Any, ...]) -> None:
@@ -405,7 +460,7 @@ def _run_post_hooks(tensor: Tensor) -> None:
 
 def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
     """Set or add to `.grad`; the array is taken over only if nobody else can see it."""
-    known = tensor.grad
+    known = tensor.more().grad
     if known is None:
         if type(grad) is ndarray:
             # this frame, its callers' variables and the call hold the array; anyone else makes it shared

@@ -66,10 +66,6 @@ class DualTensor(Tensor):
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, tangent={self.tangent!r})"
 
-    def detach(self) -> Tensor:
-        """Return the value and the tangent without history in reverse mode."""
-        return dual(super().detach(), self.tangent.detach())
-
 
 def dual(tensor: Tensor, tangent: Any) -> Any:
     """Give a tensor a tangent: it becomes a dual tensor, until its level ends."""

@@ -31,7 +31,7 @@ def _alias(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
     return (grad,)
 
 
-_ALIAS = Rule("AliasBackward0", _alias)
+_ALIAS = Rule("AliasBackward0", _alias, holds=False)
 
 
 def enter_dual_level() -> int:

@@ -7,11 +7,12 @@ other by transposition, so a function is differentiable in both modes as soon as
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import weakref
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import GradError
-from adjoint.tensor import derive, dispatch, forward, inplace, views
+from adjoint.tensor import derive, dispatch, forward, inplace, levels, views
 from adjoint.tensor.modes import modes, no_grad
 from adjoint.tensor.tape import Leaf, Node, Output, Rule
 from adjoint.tensor.tensor import Tensor, make
@@ -27,8 +28,7 @@ class FunctionContext:
         self.to_save_for_forward: tuple[Any, ...] = ()
         self.dirty: tuple[Tensor, ...] = ()
         self.non_differentiable: tuple[Tensor, ...] = ()
-        self._node: Node | None = None
-        self._results: list[Any] = []  # values of outputs; the outputs themselves would make a cycle
+        self._node_reference: Any = None  # weak: the node holds the context
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save inputs or outputs for `backward`; changes in place are then noticed."""
@@ -53,11 +53,12 @@ class FunctionContext:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` saved."""
-        if self._node is None:
+        node = None if self._node_reference is None else self._node_reference()
+        if node is None:
             return self.to_save or self.to_save_for_forward
-        if self._node.saved is None:
+        if node.saved is None:
             raise GradError("saved_tensors: they were freed by a first backward; use retain_graph=True there")
-        return tuple(_unsave(self._node, s) for s in self._node.saved)
+        return tuple(_unsave(node, s) for s in node.saved)
 
 
 class _Saved:
@@ -92,13 +93,14 @@ class _FunctionRule(Rule):
     __slots__ = ("context", "function", "inputs", "specs")
 
     def __init__(self, function: type[Function], context: FunctionContext) -> None:
-        super().__init__(f"{function.__name__}Backward", self.run)
+        self.name, self.raw, self.saved_names, self.holds = f"{function.__name__}Backward", None, (), True
         self.function = function
         self.context = context
         self.specs: list[Any] = []  # stand-ins for the outputs: shape and dtype
         self.inputs: list[Any] = []
 
-    def run(self, node: Node, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
+    def general(self, node: Node, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:  # type: ignore[override]
+        """Call the user's backward."""
         if node.saved is None:
             raise GradError(f"backward a second time through {self.name}; use retain_graph=True the first time")
         grads = [_zeros(s) if g is None and self.context.materialize_grads else g for g, s in zip(grads, self.specs, strict=True)]
@@ -189,6 +191,8 @@ class Function:
     def apply(cls, *args: Any, **keywords: Any) -> Any:
         """Run the function and record its derivative."""
         top = dispatch.topmost([a for a in args if isinstance(a, Tensor)])
+        if isinstance(top, levels.GradLevel):
+            return cls.apply_on_level(top, args, keywords)
         if top is not None and top is not forward.FORWARD:
             return top.process_function(cls, args, keywords)
         context = FunctionContext()
@@ -207,6 +211,122 @@ class Function:
         if isinstance(output, (tuple, list)):
             return tuple(outputs)
         return outputs[0]
+
+    @classmethod
+    def apply_on_level(cls, level: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Run inside grad or jvp: the function below, its derivative here."""
+        if not cls.has("setup_context"):
+            raise GradError(
+                f"{cls.__name__} is used inside {level.name}: give it a setup_context(ctx, inputs, output) apart from "
+                "forward(*inputs), so that each transform can set up its own context"
+            )
+        below = [level.below(a) for a in args]
+        context = FunctionContext()
+        with level.outside():
+            output = cls.apply(*below, **keywords)
+            cls.setup_context(context, tuple(below), output)
+        outputs = list(output) if isinstance(output, (tuple, list)) else [output]
+        outs = [level.lift(o) if isinstance(o, Tensor) else o for o in outputs]
+        if isinstance(level, levels.GradLevel):
+            cls._record_on_level(level, context, args, outs)
+        else:
+            cls._push_on_level(level, context, args, outputs, outs)
+        return tuple(outs) if isinstance(output, (tuple, list)) else outs[0]
+
+    @classmethod
+    def _record_on_level(cls, level: Any, context: FunctionContext, args: Sequence[Any], outs: list[Any]) -> None:
+        edges = tuple(a.edge if level.owns(a) else None for a in args if isinstance(a, Tensor))
+        context.needs_input_grad = tuple(isinstance(a, Tensor) and level.owns(a) and a.edge is not None for a in args)
+        if not modes.recording or not any(e is not None for e in edges):
+            return
+        rule = _FunctionRule(cls, context)
+        rule.inputs = [level.below(a) for a in args]
+        rule.specs = [level.below(o).detach() for o in outs if isinstance(o, Tensor)]
+        node = Node(rule, edges, (), None, None)
+        node.home = level
+        node.outputs = tuple((o.value.shape, o.value.dtype) for o in outs if isinstance(o, Tensor))
+        node.more().metadata["tensors"] = [isinstance(a, Tensor) for a in args]
+        for number, out in enumerate(o for o in outs if isinstance(o, Tensor)):
+            if out.is_differentiable_dtype() and not any(out.value is t for t in context.non_differentiable):
+                out.edge = Output(node, number)
+
+    @classmethod
+    def _push_on_level(
+        cls, level: Any, context: FunctionContext, args: Sequence[Any], outputs: list[Any], outs: list[Any]
+    ) -> None:
+        tangents = [level.tangent(a) for a in args]
+        if not any(t is not None for t in tangents):
+            return
+        with level.outside():
+            below = [level.below(a) for a in args]
+            places = [i for i, o in enumerate(outputs) if isinstance(o, Tensor) and o.is_differentiable_dtype()]
+            if cls.has("jvp"):
+                given = [derive.materialised(a, t) if isinstance(a, Tensor) else t for a, t in zip(below, tangents, strict=True)]
+                found = cls.jvp(context, *given)
+                found = list(found) if isinstance(found, tuple) else [found]
+            else:
+                found = cls._transposed_backward(context, outputs, places, tangents)
+            for place, tangent in zip(places, found, strict=False):
+                if tangent is not None:
+                    outs[place].tangent = forward.fit_tangent(tangent, outputs[place])
+
+    @classmethod
+    def apply_on_batch(cls, level: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Run inside vmap: a function of the whole batch, whose parts are this one's under vmap."""
+        if not cls.has("setup_context"):
+            raise GradError(f"{cls.__name__} is used inside vmap: give it a setup_context apart from forward")
+        axes = [0 if level.is_batched(a) else None for a in args]
+        fronts = [level.front(a) for a in args]
+
+        class Batched(Function):
+            """The same function, one level below."""
+
+            @staticmethod
+            def forward(*below: Any) -> Any:
+                return level.again(lambda *a: cls.forward(*a, **keywords), axes, below)
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+                outputs = output if isinstance(output, (tuple, list)) else (output,)
+                ctx.count, ctx.several = len(inputs), isinstance(output, (tuple, list))
+                ctx.save_for_backward(*[v for v in (*inputs, *outputs) if isinstance(v, Tensor)])
+                ctx.rest = [None if isinstance(v, Tensor) else v for v in (*inputs, *outputs)]
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                def one(*values: Any) -> Any:
+                    context, given = _inner_context(cls, ctx, values)
+                    returned = cls.backward(context, *given) if cls.has("backward") else cls.transposed_jvp(
+                        context, list(values[: ctx.count]), list(given)
+                    )
+                    returned = returned if isinstance(returned, tuple) else (returned,)
+                    return tuple(_zero_or(r, v) for r, v in zip(returned, values[: ctx.count], strict=True))
+
+                found = _run_saved(level, ctx, axes, grads, one)
+                return tuple(
+                    None if not isinstance(v, Tensor) or g is None else (g if a == 0 else g.sum(0))
+                    for g, a, v in zip(found, axes, _saved_values(ctx)[: ctx.count], strict=True)
+                )
+
+            @staticmethod
+            def jvp(ctx: Any, *tangents: Any) -> Any:
+                def one(*values: Any) -> Any:
+                    context, given = _inner_context(cls, ctx, values)
+                    if cls.has("jvp"):
+                        return cls.jvp(context, *given)
+                    outputs = list(values[ctx.count : len(ctx.rest)])
+                    places = [i for i, o in enumerate(outputs) if o.is_differentiable_dtype()]
+                    found = cls._transposed_backward(context, outputs, places, list(given))
+                    return tuple(_zero_or(f, outputs[p]) for f, p in zip(found, places, strict=True))
+
+                spread = [t if a == 0 or t is None else t.expand((level.size, *t.shape)) for t, a in zip(tangents, axes, strict=True)]
+                return _run_saved(level, ctx, axes, spread, one)
+
+        with level.outside():
+            output = Batched.apply(*fronts)
+        if isinstance(output, (tuple, list)):
+            return tuple(level.lift(o, 0) if isinstance(o, Tensor) else o for o in output)
+        return level.lift(output, 0)
 
     @classmethod
     def _forward(cls, context: FunctionContext, args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -232,7 +352,7 @@ class Function:
         node = Node(rule, following, (), None, None)
         node.outputs = tuple((o.value.shape, o.value.dtype) for o in outputs if isinstance(o, Tensor))
         node.more().metadata["tensors"] = tensors
-        context._node = node
+        context._node_reference = weakref.ref(node)
         numbers = {id(o): i for i, o in enumerate(o for o in outputs if isinstance(o, Tensor))}
         values = {id(o.value): i for i, o in enumerate(o for o in outputs if isinstance(o, Tensor))}
         node.saved = tuple(_save(t, args, numbers, values) for t in context.to_save) or ()
@@ -272,6 +392,33 @@ class Function:
             return list(result) if isinstance(result, tuple) else [result]
 
         return derive.transpose(pull, [outputs[i] for i in places], tangents)
+
+
+def _saved_values(ctx: Any) -> list[Any]:
+    tensors = iter(ctx.saved_tensors)
+    return [next(tensors) if v is None else v for v in ctx.rest]
+
+
+def _inner_context(cls: Any, ctx: Any, values: tuple[Any, ...]) -> tuple[FunctionContext, tuple[Any, ...]]:
+    """The user's context for one sample: inputs, outputs, then gradients or tangents."""
+    context = FunctionContext()
+    inputs, outputs = values[: ctx.count], values[ctx.count : len(ctx.rest)]
+    context.needs_input_grad = (True,) * ctx.count
+    cls.setup_context(context, inputs, tuple(outputs) if ctx.several else outputs[0])
+    return context, values[len(ctx.rest) :]
+
+
+def _run_saved(level: Any, ctx: Any, axes: list[Any], more: Sequence[Any], one: Callable[..., Any]) -> Any:
+    values = _saved_values(ctx)
+    outs = [0 if isinstance(v, Tensor) else None for v in values[ctx.count :]]
+    extra = [0 if isinstance(v, Tensor) else None for v in more]
+    return level.again(one, [*axes, *outs, *extra], [*values, *more])
+
+
+def _zero_or(value: Any, like: Any) -> Any:
+    if value is not None or not isinstance(like, Tensor) or not like.is_differentiable_dtype():
+        return value
+    return like.detach().zeros_like()
 
 
 def _save(tensor: Any, args: tuple[Any, ...], numbers: dict[int, int], values: dict[int, int]) -> Any:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from adjoint.tensor.modes import saved_tensors_hooks
-from adjoint.tensor.tape import Node
+from adjoint.core.errors import GradError
+from adjoint.tensor.modes import modes, saved_tensors_hooks
+from adjoint.tensor.tape import Handle, Node
 from adjoint.tensor.tensor import Tensor, make
 
-__all__ = ["Node", "get_gradient_edge", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["Node", "disable_saved_tensors_hooks", "get_gradient_edge", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
@@ -23,3 +26,49 @@ class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
 def get_gradient_edge(tensor: Tensor) -> tuple[Any, int]:
     """Return the node that the gradient of `tensor` goes to, and the number of its output there."""
     return (tensor.grad_fn or tensor.edge, tensor.output_nr)
+
+
+@contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Refuse `saved_tensors_hooks` in a block, with this message."""
+    before, modes.hooks_refused = modes.hooks_refused, error_message
+    try:
+        if modes.saved_hooks:
+            raise GradError(error_message)
+        yield
+    finally:
+        modes.hooks_refused = before
+
+
+class _Several:
+    """Removes several hooks."""
+
+    def __init__(self, handles: list[Handle]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> _Several:
+    """Call `fn` once the gradients of all `tensors` are known (mode 'all': with the list of them), or of the first."""
+    if mode not in ("all", "any"):
+        raise GradError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
+    seen: list[Any] = [None] * len(tensors)
+
+    def hook_of(number: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            first = all(s is None for s in seen)
+            seen[number] = grad
+            if mode == "any" and first:
+                fn(grad)
+            if all(s is not None for s in seen):
+                grads = list(seen)
+                seen[:] = [None] * len(seen)
+                if mode == "all":
+                    fn(grads)
+
+        return hook
+
+    return _Several([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])

@@ -20,6 +20,7 @@ from adjoint.core.indexing import is_mask
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
+from adjoint.tensor.tape import caller, own_counter
 from adjoint.tensor.tensor import Tensor
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
@@ -27,6 +28,7 @@ _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
 _EVERYTHING = slice(None)
 _SIMPLE = frozenset((int, slice, type(None), type(Ellipsis)))
 _NUMBERS = (bool, int, float, complex)
+_INDEX_DTYPES = frozenset((np.dtype(np.int64), np.dtype(np.bool_)))
 _MOST_DIMENSIONS = 32  # a longer list of anything is an index, as in PyTorch
 
 
@@ -37,16 +39,20 @@ def getitem(tensor: Any, key: Any) -> Any:
         return tensor.select(0, key)
     if kind is slice:
         key = (key,)
+    elif kind is Tensor and key.value.dtype in _INDEX_DTYPES and key.value.ndim:
+        return ops.index.Tensor.function(tensor, [key])
     elif kind is not tuple:
         key = _as_tuple(key)
     view, indices = _take_apart(tensor, key)
     if indices:
-        return ops.index.Tensor(view, indices)
+        return ops.index.Tensor.function(view, indices)
     return tensor.alias() if view is tensor else view
 
 
 def setitem(tensor: Any, key: Any, value: Any) -> None:
     """Write `value` to `tensor[key]`."""
+    if type(tensor) is Tensor and tensor.edge is None and _written(tensor, key, value):
+        return
     if type(key) is not tuple:
         key = (key,) if type(key) in _SIMPLE else _as_tuple(key)
     view, indices = _take_apart(tensor, key)
@@ -56,6 +62,77 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
         view.fill_(value)
     else:
         view.copy_(_shortened(_as_value(tensor, value), view.ndim))
+
+
+# ---- the short way ----------------------------------------------------------------------------
+
+
+def _written(tensor: Tensor, key: Any, value: Any) -> bool:
+    """Write straight to memory where nothing has a history; say whether that was possible.
+
+    Whatever is unusual, or wrong, is left to the operators, which say what is wrong.
+    """
+    view = None if tensor.extra is None else tensor.extra.view
+    if view is not None and (type(view.base) is not Tensor or view.base.edge is not None):
+        return False
+    array = tensor.value
+    if type(value) is Tensor:
+        if value.edge is not None or value.value.dtype is not array.dtype:
+            return False
+        value = value.value
+    elif not _fits(array.dtype, value):
+        return False
+    if type(key) is Tensor and key.value.dtype in _INDEX_DTYPES and key.value.ndim:
+        key = key.value
+        if key.ndim > 1 and key.dtype == np.int64:
+            return False  # NumPy does not promise which of two writes to one place is last
+    elif not (_is_simple(key) or (type(key) is tuple and all(map(_is_simple, key)))):
+        return False
+    if not array.flags.writeable or 0 in array.strides:
+        return False
+    try:
+        array[key] = value
+    except (IndexError, ValueError):
+        return False
+    counter = own_counter(tensor)
+    counter.count += 1
+    counter.by, counter.place = "__setitem__", caller()
+    return True
+
+
+def _fits(dtype: np.dtype[Any], value: Any) -> bool:
+    """Whether a number goes into an array of `dtype` without a word from NumPy."""
+    kind = type(value)
+    if kind is float or kind is int:
+        return dtype.kind in "fc" and dtype.itemsize > 2 and -3e38 < value < 3e38
+    return kind is bool and dtype.kind == "b"
+
+
+def _is_simple(entry: Any) -> bool:
+    kind = type(entry)
+    if kind is slice:
+        return entry.step is None or (type(entry.step) is int and entry.step > 0)
+    return kind is int or entry is None or entry is Ellipsis
+
+
+def where(self: Any, condition: Any, other: Any) -> Any:
+    """Return `self` where the condition holds and `other` elsewhere."""
+    return ops.where(condition, self, other)
+
+
+def nonzero(self: Any, *, as_tuple: bool = False, out: Any = None) -> Any:
+    """Return the indices of the nonzero elements: a row each, or a tuple of a vector per dimension.
+
+    >>> import adjoint as ad
+    >>> ad.nonzero(ad.tensor([0.0, 2.0, 3.0]))
+    tensor([[1],
+            [2]])
+    >>> ad.nonzero(ad.tensor([0.0, 2.0, 3.0]), as_tuple=True)
+    (tensor([1, 2]),)
+    """
+    if as_tuple:
+        return tuple(ops.nonzero_numpy(self))
+    return ops.nonzero(self) if out is None else ops.nonzero(self, out=out)
 
 
 def _put(view: Any, indices: list[Any], value: Any) -> None:

@@ -15,7 +15,7 @@ from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
 from adjoint.ops import arguments
-from adjoint.ops.operator import Operator
+from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, views
 from adjoint.tensor.modes import modes
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
@@ -32,6 +32,10 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     what = op.schema.name
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
+        if not (modes.recording or keywords or is_view) and args and type(args[0]) is Tensor:
+            written = _write_plainly(what, functional, args)
+            if written is not None:
+                return written
         values = _bind(op, args, keywords)
         tensor = values[0]
         top = dispatch.topmost(values)
@@ -42,6 +46,8 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         check_writable(tensor, what)
         values[0] = before = _before(tensor, keeps_self)
         result = _call(op, functional, values)
+        if modes.recording and result.edge is None and before.edge is not None:
+            result = _without_derivative(result, before)
         _write(what, tensor, result)
         if isinstance(result, forward.DualTensor):
             forward.write_tangent(tensor, result.tangent)
@@ -56,6 +62,20 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     write_in_place.__name__ = write_in_place.__qualname__ = what
     write_in_place.__doc__ = f"{op.schema}\n\nIn place: {op.row.doc}".rstrip(": ")
     return write_in_place
+
+
+def _write_plainly(what: str, functional: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
+    """The common case, an update of parameters with the tape off; None: take the long way."""
+    tensor = args[0]
+    result = functional(*args)
+    array = tensor.value
+    if type(result) is not Tensor or result.value.dtype is not array.dtype or result.value.shape != array.shape:
+        return None
+    if 0 in array.strides or not array.flags.writeable:
+        return None
+    array[...] = result.value
+    bump(tensor, what)
+    return tensor
 
 
 def _bind(op: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
@@ -85,11 +105,20 @@ def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     return forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
 
 
+def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
+    """A result that depends on `self` without a derivative (eq_, logical_not_): its gradient is 0.
+
+    `self` must not go on with the history of the values that were overwritten.
+    """
+    everywhere = make(np.array(True))
+    return packet("where")(everywhere, result.to(before.dtype), before)
+
+
 def check_writable(tensor: Tensor, what: str) -> None:
     """Raise if `tensor` cannot be written to."""
     views.check_writable(tensor, what)
     array = tensor.value
-    if any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    if array.size and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
         raise InplaceError(
             f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first"
         )
@@ -124,6 +153,8 @@ def _share_result(result: Tensor, tensor: Tensor) -> None:
 
 def _swap_view(what: str, tensor: Tensor, result: Tensor) -> Tensor:
     """Change the shape or strides of `tensor` itself: squeeze_, t_, …"""
+    if result.edge is not None and views.has_living_views(tensor):
+        raise InplaceError(f"{what}: the tensor has views that follow its history; use the out-of-place operator")
     views.check_writable(tensor, what)
     tensor.value = result.value
     if isinstance(result, forward.DualTensor):

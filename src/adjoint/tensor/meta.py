@@ -7,17 +7,18 @@ decomposed row, those of its parts.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.dtypes import DType, bool_
-from adjoint.core.errors import AdjointError
+from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError
 from adjoint.core.promotion import result_type
-from adjoint.core.shapes import Spec, broadcast, reduced, wrap_dims
+from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
 from adjoint.core import dtypes
 from adjoint.ops.operator import Operator
-from adjoint.tensor import binding
+from adjoint.tensor import binding, printing
 from adjoint.tensor.tape import ZERO
 from adjoint.tensor.tensor import Tensor
 
@@ -29,6 +30,20 @@ class MetaInterpreter:
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         return _wrap(infer(op, values))
+
+    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+        """Nothing is written; only squeeze_ and its like change the shape."""
+        count = op.positional
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+        result = functional(*values[:count], **keywords)
+        if op.row.archetype.name == "inplace_view":
+            values[0].value = result.value
+        elif result.shape != values[0].shape:
+            raise ShapeError(
+                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has "
+                f"{show(values[0].shape)}"
+            )
+        return values[0]
 
 
 class MetaTensor(Tensor):
@@ -43,10 +58,13 @@ class MetaTensor(Tensor):
         return "meta"
 
     def item(self) -> Any:
-        raise AdjointError("item() of a meta tensor: it has a shape and no data")
+        raise DependsOnValues("item() of a meta tensor: it has a shape and no data")
+
+    def tolist(self) -> Any:
+        raise DependsOnValues("tolist() of a meta tensor: it has a shape and no data")
 
     def __repr__(self) -> str:
-        return f"tensor(..., device='meta', size={self.shape}, dtype={self.dtype})"
+        return printing.format_tensor(self.value, self.dtype, self.edge is not None, None, is_meta=True)
 
 
 def meta_tensor(shape: tuple[int, ...], dtype: DType) -> MetaTensor:
@@ -79,6 +97,11 @@ def _wrap(result: Any) -> Any:
     if isinstance(result, (tuple, list)):
         return type(result)(_wrap(r) for r in result)
     return result
+
+
+def run(op: Operator, values: list[Any]) -> Any:
+    """Run an operator for the shapes and dtypes of its results alone."""
+    return _wrap(infer(op, values))
 
 
 def infer(op: Operator, values: list[Any]) -> Any:
@@ -160,6 +183,8 @@ def explain(op: Operator, args: tuple[Any, ...]) -> AdjointError | None:
         return None
     try:
         infer(op, list(args))
+    except DependsOnValues:
+        return None
     except AdjointError as error:
         return error
     return None

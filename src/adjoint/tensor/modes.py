@@ -13,6 +13,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, TypeVar
 
+from adjoint.core.errors import GradError
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 OFF, ON, OBSERVED = 0, 1, 2
@@ -26,6 +28,7 @@ class Modes(threading.local):
     anomaly: bool = False
     check_nan: bool = True
     saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
+    hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     duals: list[Any] | None = None  # weak references to the dual tensors of the level that is open
     retain: bool = False  # whether the backward pass under way keeps the graph
 
@@ -229,6 +232,8 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
         self.hooks = (pack_hook, unpack_hook)
 
     def __enter__(self) -> None:
+        if modes.hooks_refused:
+            raise GradError(modes.hooks_refused)
         self.before = (modes.saved_hooks, modes.recording)
         modes.saved_hooks = (*modes.saved_hooks, self.hooks)
         if modes.recording:

@@ -109,7 +109,8 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
         if value is None:
             values.append(None)
         elif save.kind == RESULT:
-            values.append(_result(node, value, save.number, graph))
+            tracked = graph and rule.row.differentiable_outputs[save.number]
+            values.append(_result(node, value, save.number, graph, tracked))
         elif save.kind == TENSOR:
             values.append(_input(node, value, graph))
         elif save.kind == TENSORS:
@@ -123,13 +124,18 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
 def _input(node: Node, value: Any, graph: bool) -> Any:
     if type(value) is Packed:
         return value.unpack()
-    return value if graph or node.home is None else node.home.below(value)
+    if graph:
+        return value
+    if node.home is not None:
+        return node.home.below(value)
+    # a pass that is linear in its gradients records, and must not record the saved values' history
+    return make(value.value) if modes.recording and value.edge is not None else value
 
 
-def _result(node: Node, value: Any, number: int, graph: bool) -> Any:
+def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> Any:
     if type(value) is list:
-        return [_result(node, v, i, graph) for i, v in enumerate(value)]
-    edge: Any = (node if node.outputs is None else Output(node, number)) if graph else None
+        return [_result(node, v, i, graph, tracked) for i, v in enumerate(value)]
+    edge: Any = (node if node.outputs is None else Output(node, number)) if tracked else None
     if type(value) is Packed:
         value = value.unpack().value
     if node.home is not None:

@@ -39,6 +39,8 @@ def install() -> None:
         setattr(Tensor, attribute, property(_unary(attribute, name)))
     Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
     Tensor.__setitem__ = indexing.setitem  # type: ignore[attr-defined]
+    Tensor.where = indexing.where  # type: ignore[attr-defined]
+    Tensor.nonzero = indexing.nonzero  # type: ignore[attr-defined]
 
 
 def _scalar_overload(name: str, packet: operators.Packet) -> Callable[..., Any]:
@@ -105,18 +107,29 @@ def _reflected(method: str, name: str) -> Callable[..., Any]:
 
 
 def _inplace(method: str, name: str) -> Callable[..., Any]:
-    def inplace(self: Tensor, other: Any) -> Any:
+    def first(self: Tensor, other: Any) -> Any:
         if not operators.exists(name):
             return NotImplemented
-        return operators.packet(name).function(self, other)
+        packet = operators.packet(name)
+        with_tensor, general = _tensor_overload(name, packet), packet.function
 
-    inplace.__name__ = inplace.__qualname__ = method
-    return inplace
+        def inplace(self: Tensor, other: Any) -> Any:
+            return with_tensor(self, other) if type(other) is Tensor else general(self, other)
+
+        inplace.__name__ = inplace.__qualname__ = method
+        setattr(Tensor, method, inplace)
+        return inplace(self, other)
+
+    return first
 
 
 def _unary(method: str, name: str) -> Callable[..., Any]:
+    functions: list[Callable[..., Any]] = []
+
     def unary(self: Tensor) -> Any:
-        return operators.packet(name).function(self)
+        if not functions:
+            functions.append(operators.packet(name).function)
+        return functions[0](self)
 
     unary.__name__ = unary.__qualname__ = method
     return unary

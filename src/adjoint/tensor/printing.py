@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +20,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import COMPLEX, INTEGER, DType
 from adjoint.core.errors import ValueRangeError
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 PREFIX = "tensor("
 
@@ -79,7 +79,7 @@ def get_printoptions() -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def printoptions(**options: Any) -> Iterator[None]:
+def printoptions(**options: Any) -> Generator[None]:
     """Print with other options inside a `with` block."""
     before = dataclasses.replace(OPTIONS)
     try:
@@ -156,7 +156,7 @@ def format_values(array: Array, dtype: DType, indent: int = 0) -> str:
         return "[...]"
     shown = _edges(array) if summarize else array
     if dtype.category == COMPLEX:
-        real, imaginary = _Format.of_floats(shown.real), _Format.of_floats(shown.imag)
+        real, imaginary = _Format.of_floats(np.real(shown)), _Format.of_floats(np.imag(shown))
         layout = _Layout(_complex_text(real, imaginary), real.width + imaginary.width + 1)
     else:
         form = _Format.of_exact(shown) if dtype.category <= INTEGER else _Format.of_floats(shown)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import GradError, NotDifferentiable
-from adjoint.table.formula import BUILTINS
+from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
 from adjoint.tensor import binding, derive, observe
 from adjoint.tensor.modes import modes
@@ -35,7 +35,8 @@ class RowRule(Rule):
         if derived:
             super().__init__(name, self._derived, None, saved_names)
         else:
-            super().__init__(name, self._first_general, self._first_raw, saved_names)
+            holds = any(s.kind in (TENSOR, TENSORS, RESULT) for s in self.saves)
+            super().__init__(name, self._first_general, self._first_raw, saved_names, holds)
 
     def _first_raw(self, node: Node, grad: Any, needs: Any) -> Any:
         self.raw = _write(self, raw=True)
@@ -136,6 +137,18 @@ def _gradients(row: Row) -> list[str]:
     return lines
 
 
+def _is_real_with_its_output(row: Row) -> bool:
+    """Whether a real output means real inputs, so that conj() does nothing."""
+    promoted = {a.name for a in row.promoted}
+    return (
+        len(row.schema.returns) == 1
+        and row.promote is None
+        and row.archetype.promotes
+        and all(a.name in promoted for a in row.schema.tensors)
+        and not row.shape
+    )
+
+
 def _entry(
     rule: RowRule, entry: Reverse, number: int, needs: dict[str, str], namespace: dict[str, Any], raw: bool
 ) -> list[str]:
@@ -147,6 +160,9 @@ def _entry(
     symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
     namespace[f"_f{number}"] = binding.bind(formula, symbol, parameters, raw=raw)
     call = f"_f{number}({', '.join(parameters)})"
+    if raw and _is_real_with_its_output(row) and "conj" in methods_used(formula.tree):
+        namespace[f"_real{number}"] = binding.bind(formula.without_conj(), symbol, parameters, raw=True)
+        call = f"(_f{number} if _node.dtype.kind == 'c' else _real{number})({', '.join(parameters)})"
     lines = []
     if "grad_input_mask" in parameters:
         mask = ", ".join(f"{needs[n]} is not None and {needs[n]} is not False" for n in entry.inputs)

@@ -76,7 +76,7 @@ class Rule:
     Both take the node, its output gradient (a list for several outputs) and which inputs need one.
     """
 
-    __slots__ = ("general", "name", "raw", "saved_names")
+    __slots__ = ("general", "holds", "name", "raw", "saved_names")
 
     def __init__(
         self,
@@ -84,11 +84,13 @@ class Rule:
         general: Callable[..., Any],
         raw: Callable[..., Any] | None = None,
         saved_names: tuple[str, ...] = (),
+        holds: bool = True,
     ) -> None:
         self.name = name  # "MulBackward"
         self.general = general
         self.raw = raw
         self.saved_names = saved_names
+        self.holds = holds  # whether nodes hold tensors that a backward pass should free
 
 
 class NodeExtra:
@@ -103,7 +105,7 @@ class NodeExtra:
         self.post_hooks: dict[int, Callable[..., Any]] = {}
         self.captures: dict[int, Any] = {}  # of retain_grad: output number -> weak tensor
         self.tangents: dict[int, Any] = {}
-        self.trace: traceback.StackSummary | None = None
+        self.trace: list[traceback.FrameSummary] | None = None
         self.metadata: dict[str, Any] = {}
 
 
@@ -200,10 +202,13 @@ class Output:
 class Leaf:
     """The edge of a leaf tensor: gradients end here, in `.grad`."""
 
-    __slots__ = ("__weakref__", "dtype", "extra", "home", "hooks", "place", "post_hooks", "sequence", "shape", "tensor")
+    __slots__ = (
+        "__weakref__", "closed", "dtype", "extra", "home", "hooks", "place", "post_hooks", "sequence", "shape", "tensor",
+    )  # fmt: skip
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
+        self.closed = False  # a variable of a transform that has ended
         self.shape = tensor.value.shape
         self.dtype = tensor.value.dtype
         self.sequence = 0

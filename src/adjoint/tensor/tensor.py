@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import copy
 import operator
+import warnings
+import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -287,7 +289,11 @@ class Tensor:
 
     @property
     def grad(self) -> Tensor | None:
-        return None if self.extra is None else self.extra.grad
+        found = None if self.extra is None else self.extra.grad
+        if found is None and not self.is_leaf and not self.retains_grad:
+            warnings.warn(".grad of a tensor that is not a leaf is not kept; call retain_grad() on it before backward()",
+                          UserWarning, stacklevel=2)  # fmt: skip
+        return found
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
@@ -296,6 +302,8 @@ class Tensor:
                 raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
             if value.shape != self.shape:
                 raise ShapeError(f".grad must have the tensor's shape {show(self.shape)}, got {show(value.shape)}")
+            if value.dtype is not self.dtype:
+                raise DtypeError(f".grad must have the tensor's dtype {self.dtype.name}, got {value.dtype.name}")
         self.more().grad = value
 
     @grad.deleter
@@ -366,7 +374,7 @@ class Tensor:
         self.more().retains_grad = True
         node = self.grad_fn
         assert node is not None
-        node.more().captures[self.output_nr] = __import__("weakref").ref(self)
+        node.more().captures[self.output_nr] = weakref.ref(self)
 
     # -- copying -------------------------------------------------------------------------------
 
@@ -387,6 +395,22 @@ class Tensor:
         return made
 
     # -- operators of the table ----------------------------------------------------------------
+
+    if TYPE_CHECKING:  # what operators.install() puts on the class, for type checkers
+
+        def __neg__(self) -> Tensor: ...
+        def __add__(self, other: Any, /) -> Tensor: ...
+        def __eq__(self, other: Any, /) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __getitem__(self, key: Any, /) -> Tensor: ...
+        def __setitem__(self, key: Any, value: Any, /) -> None: ...
+
+        __pos__ = __abs__ = __invert__ = __neg__
+        __sub__ = __mul__ = __truediv__ = __floordiv__ = __mod__ = __pow__ = __matmul__ = __add__
+        __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __add__
+        __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __add__
+        __rpow__ = __rmatmul__ = __rand__ = __ror__ = __rxor__ = __add__
+        __ne__ = __eq__  # pyright: ignore[reportAssignmentType]
+        __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or name == "tangent" or not operators.exists(name):

@@ -8,11 +8,11 @@ their paths from the base. Writes pay for this; reads cost nothing.
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from adjoint.core import layout
 from adjoint.core.errors import InplaceError
 from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import enable_grad, modes
@@ -22,14 +22,16 @@ from adjoint.tensor.tensor import Tensor, TensorExtra, make
 Step = tuple[Operator, tuple[Any, ...], int | None]  # operator, arguments after the tensor, which output
 
 
-@dataclass(frozen=True)
 class View:
-    """How a view comes from its base."""
+    """How a view comes from its base. A plain class: one is made for every view."""
 
-    base: Tensor
-    path: tuple[Step, ...]
-    several: bool  # made by an operator with several outputs: may not be written to
-    recorded: bool  # made while the tape was on
+    __slots__ = ("base", "path", "recorded", "several")
+
+    def __init__(self, base: Tensor, path: tuple[Step, ...], several: bool, recorded: bool) -> None:
+        self.base = base
+        self.path = path
+        self.several = several  # made by an operator with several outputs: may not be written to
+        self.recorded = recorded  # made while the tape was on
 
 
 def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> None:
@@ -49,6 +51,17 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
             _attach(out, counter, View(base, (*path, (op, rest, i)), True, recorded), registry)
     else:
         _attach(outs, counter, View(base, (*path, (op, rest, None)), several, recorded), registry)
+
+
+def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
+    """As `attach`, for tensors of a transform, whose memory is below."""
+    base = source if source.extra is None or source.extra.view is None else source.extra.view.base
+    path = () if base is source else source.extra.view.path
+    counter = own_counter(source)
+    registry = base.more().views
+    listed = type(outs) is list
+    for i, out in enumerate(outs if listed else [outs]):
+        _attach(out, counter, View(base, (*path, (op, rest, i if listed else None)), listed, True), registry)
 
 
 def _shares(view: Any, array: Any) -> bool:
@@ -110,15 +123,32 @@ def check_writable(tensor: Tensor, by: str) -> None:
 
 def _copy_slices(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any, Any]:
     """The base outside the view keeps its gradient; what was written to the view gets the rest."""
-    path = node.saved[0] if node.saved else ()
-    outside = None
+    path, order = node.saved if node.saved else ((), ())
+    laid_out = _in_order(grad, order)
+    inside = replay(path, laid_out).clone() if needs[1] else None
     if needs[0]:
-        outside = grad.clone()
-        replay(path, outside).zero_()
-    return outside, replay(path, grad) if needs[1] else None
+        replay(path, laid_out).zero_()
+    return laid_out if needs[0] else None, inside
 
 
-COPY_SLICES = Rule("CopySlices", _copy_slices)
+def _in_order(grad: Any, order: tuple[int, ...]) -> Any:
+    """A copy of `grad` whose dimensions lie in memory in that order."""
+    if order == tuple(range(len(order))):
+        return grad.clone(memory_format=0)
+    return grad.permute(order).clone(memory_format=0).permute(layout.inverse(order))
+
+
+def _memory_order(base: Any) -> tuple[int, ...]:
+    """The dimensions of an array, outermost in memory first.
+
+    A gradient laid out in that order can be viewed wherever the array could.
+    """
+    strides = getattr(base, "strides", None)
+    dims = range(base.ndim)
+    return tuple(dims if strides is None else sorted(dims, key=lambda d: -strides[d]))
+
+
+COPY_SLICES = Rule("CopySlices", _copy_slices, holds=False)
 
 
 def rebase(tensor: Tensor, edge: Any) -> None:
@@ -129,7 +159,7 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         tensor.edge = edge
     else:
         base = view.base
-        node = Node(COPY_SLICES, (base.edge, edge), (view.path,), base.value.shape, base.value.dtype)
+        node = Node(COPY_SLICES, (base.edge, edge), (view.path, _memory_order(base.value)), base.value.shape, base.value.dtype)
         node.sequence = next_sequence()
         base.edge = node
     refresh(base)
@@ -149,6 +179,13 @@ def refresh(base: Tensor) -> None:
             tensor.edge = replay(view.path, _stand_in(base)).edge
 
 
+def has_living_views(tensor: Tensor) -> bool:
+    """Whether other tensors view this one."""
+    return tensor.extra is not None and any(r() is not None for r in tensor.extra.views)
+
+
 def _stand_in(base: Tensor) -> Tensor:
     """The base without its registry, so that replayed views do not enter it."""
+    if base.interpreter is not None and type(base) is not Tensor and hasattr(base, "home"):
+        return base.home.lift(base.value, base.edge)
     return make(base.value, edge=base.edge)

@@ -271,7 +271,8 @@ def _expect_zero(call: Call, outputs: list[ad.Tensor], options: Options) -> None
 def _check_gradients(call: Call, wanted: list[int], options: Options) -> None:
     """Gradients have the shape of their inputs, and (if asked) the dtype."""
     leaves = call.leaves()
-    outputs = [call(leaves)[k] for k in wanted]
+    outputs = call(leaves)
+    outputs = [outputs[k] for k in wanted]
     ones = [tensor_of(np.ones_like(array_of(t))) for t in outputs]
     grads = ad.autograd.grad(outputs, leaves, ones, allow_unused=True)
     for i, (grad, leaf) in enumerate(zip(grads, leaves, strict=True)):
@@ -303,7 +304,8 @@ class _Undefined(ad.autograd.Function):
 def _check_undefined(call: Call, wanted: list[int], options: Options) -> None:
     """An output gradient that is absent acts as one that is zero."""
     leaves = call.leaves()
-    outputs = [call(leaves)[k] for k in wanted]
+    outputs = call(leaves)
+    outputs = [outputs[k] for k in wanted]
     cut = jacobians.tensors_in(_Undefined.apply(*outputs))
     ones = [tensor_of(np.ones_like(array_of(t))) for t in cut]
     try:
@@ -380,7 +382,7 @@ def _warn_of_precision(call: Call, options: Options) -> None:
 def _require_distinct_memory(call: Call) -> None:
     for i, tensor in enumerate(call.inputs):
         layout = zip(tensor.stride(), tensor.shape, strict=True)
-        if any(step == 0 and length > 1 for step, length in layout):
+        if tensor.numel() and any(step == 0 and length > 1 for step, length in layout):
             raise GradcheckError(
                 f"gradcheck: input {i} is expanded (a stride is 0): its elements share memory and "
                 "cannot be varied one by one. Pass input.contiguous(), or expand inside func."

@@ -16,7 +16,7 @@ import numpy as np
 
 import adjoint as ad
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Jacobians = list[list[Array]]  # [output][input] -> matrix
 
 
@@ -134,7 +134,7 @@ def _shifted(
     for number, tensor in enumerate(call.inputs):
         array = array_of(tensor)
         if number in directions:
-            array = (array + step * directions[number]).astype(array.dtype)
+            array = np.asarray(array + step * directions[number]).astype(array.dtype)
         leaves.append(tensor_of(array, requires_grad=True))
     outputs = call(leaves)
     return [parts(array_of(outputs[k])) for k in wanted]

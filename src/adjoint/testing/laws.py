@@ -16,10 +16,11 @@ import numpy as np
 
 import adjoint as ad
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import DtypeError
+from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
+from adjoint.tensor.meta import meta_tensor
 from adjoint.testing import jacobians, samples
 from adjoint.testing.explain import GradcheckError
 from adjoint.testing.gradcheck import gradcheck, gradgradcheck
@@ -32,7 +33,6 @@ TOLERANCE: dict[str, tuple[float, float]] = {
     "float32": (1e-4, 1e-5), "complex64": (1e-4, 1e-5),
     "float16": (1e-2, 4e-3), "bfloat16": (5e-2, 2e-2),
 }  # fmt: skip
-ENTRIES_SECOND_ORDER = 40  # above so many entries second order is checked along one direction
 
 
 @dataclass(frozen=True)
@@ -120,12 +120,13 @@ def reverse_equals_differences(case: Case) -> None:
 
 
 def second_order_equals_differences(case: Case) -> None:
-    """Reverse over reverse, and forward over reverse, equal finite differences of reverse mode."""
-    if case.sample.kink or case.sample.order < 2:
-        return
-    entries = sum(t.numel() for t in Call.of(case.run, case.arguments).inputs)
-    fast = entries > ENTRIES_SECOND_ORDER
-    _gradcheck(case, gradgradcheck, fast_mode=fast, check_fwd_over_rev=True)
+    """Reverse over reverse, and forward over reverse, equal finite differences of reverse mode.
+
+    Along one random direction; entry by entry only where that fails.
+    """
+    if not case.sample.kink and case.sample.order > 1:
+        options = dict(fast_mode=True, check_fwd_over_rev=True, check_undefined_grad=False)
+        _gradcheck(case, gradgradcheck, **options)
 
 
 def _gradcheck(case: Case, check: Callable[..., bool], **options: Any) -> None:
@@ -161,15 +162,18 @@ def jvp_is_adjoint_of_vjp(case: Case) -> None:
     scale = sum(
         float(np.abs(jacobians.parts(c)) @ np.abs(t)) for c, t in zip(v, tangents, strict=True)
     )
-    _assert_equal_products(case, sum(forward), sum(reverse), scale)
+    coarsest = min((*outputs, *leaves), key=lambda t: t.dtype.to_real().itemsize).dtype
+    _assert_equal_products(case, sum(forward), sum(reverse), scale, coarsest)
 
 
-def _assert_equal_products(case: Case, forward: float, reverse: float, scale: float) -> None:
+def _assert_equal_products(
+    case: Case, forward: float, reverse: float, scale: float, dtype: DType
+) -> None:
     if not (np.isfinite(forward) and np.isfinite(reverse)):
         same = np.isfinite(forward) == np.isfinite(reverse)
         assert same or case.sample.kink, f"{case.title}: ⟨v,Ju⟩ = {forward}, ⟨Jᵀv,u⟩ = {reverse}"
         return
-    relative, absolute = TOLERANCE.get(case.dtype.name, TOLERANCE["float32"])
+    relative, absolute = TOLERANCE.get(dtype.name, TOLERANCE["float32"])
     allowed = relative * max(abs(forward), scale) + absolute
     assert abs(forward - reverse) <= allowed, (
         f"{case.title}: forward mode is not the adjoint of reverse mode: "
@@ -181,9 +185,12 @@ def _assert_equal_products(case: Case, forward: float, reverse: float, scale: fl
 
 
 def shape_rule_is_right(case: Case) -> None:
-    """Shapes and dtypes without data equal those of the real results."""
+    """Shapes and dtypes without data equal the real ones, unless they depend on values."""
     real = case.outputs()
-    claimed = jacobians.tensors_in(case.run(*map(_without_data, case.arguments)))
+    try:
+        claimed = jacobians.tensors_in(case.run(*map(_without_data, case.arguments)))
+    except DependsOnValues:
+        return
     assert len(real) == len(claimed), (
         f"{case.title}: the shape rule gives {len(claimed)} results, not {len(real)}"
     )
@@ -196,7 +203,7 @@ def shape_rule_is_right(case: Case) -> None:
 
 def _without_data(value: Any) -> Any:
     if isinstance(value, ad.Tensor):
-        return value.detach().to("meta")
+        return meta_tensor(tuple(value.shape), value.dtype)
     if isinstance(value, list | tuple):
         return type(value)(_without_data(v) for v in value)
     return value
@@ -224,7 +231,12 @@ def layout_does_not_matter(case: Case) -> None:
     """Strided, transposed and read-only copies of the inputs give the same values and gradients."""
     expected = _values_and_gradients(case, case.arguments)
     for name, change in LAYOUTS.items():
-        got = _values_and_gradients(case, tuple(_changed(a, change) for a in case.arguments))
+        try:
+            got = _values_and_gradients(case, tuple(_changed(a, change) for a in case.arguments))
+        except ShapeError:
+            # some views exist for some layouts only, and say so
+            assert case.row.schema.is_view, f"{case.title} fails with {name} inputs"
+            continue
         assert len(got) == len(expected), f"{case.title}: {name} inputs give other results"
         for number, (a, b) in enumerate(zip(got, expected, strict=True)):
             _assert_close(
@@ -247,7 +259,7 @@ def _values_and_gradients(case: Case, arguments: tuple[Any, ...]) -> list[Array]
 def _spread_out(array: Array) -> Array:
     """Every second element of a larger array, the dimensions in reverse order in memory."""
     room = np.zeros((*(2 * n for n in reversed(array.shape)),), array.dtype)
-    view = room[(slice(None, None, 2),) * array.ndim].T
+    view = room[(..., *((slice(None, None, 2),) * array.ndim))].T  # ... keeps 0-d an array
     view[...] = array
     return view
 
@@ -280,9 +292,6 @@ LAWS: dict[str, Callable[[Case], None]] = {
         jvp_is_adjoint_of_vjp, shape_rule_is_right, inputs_are_untouched, layout_does_not_matter,
     )
 }  # fmt: skip
-OF_DERIVATIVES = (
-    "reverse_equals_differences", "second_order_equals_differences", "jvp_is_adjoint_of_vjp",
-)  # fmt: skip
 
 
 def cases(row: Row, dtype: DType) -> list[Case]:
@@ -306,27 +315,29 @@ def _takes(case: Case) -> bool:
     return True
 
 
-def differentiable(case: Case) -> bool:
-    """Whether a derivative flows through the operator at this sample."""
-    try:
-        return any(t.requires_grad for t in case.outputs())
-    except Exception:
-        return bool(case.row.differentiable)
-
-
 def laws_of(case: Case) -> Iterator[str]:
     """The names of the laws that say something about a case."""
-    derivatives = case.dtype.name in ("float64", "complex128") and differentiable(case)
-    for name in LAWS:
-        if name in OF_DERIVATIVES and not derivatives:
-            continue
-        if name == "value_equals_reference" and case.reference is None:
-            continue
-        if case.sample.kink and name.endswith("equals_differences"):
-            continue
-        if case.sample.order < 2 and name == "second_order_equals_differences":
-            continue
-        yield name
+    if case.reference is not None:
+        yield "value_equals_reference"
+    derivatives, precise = _derivatives_of(case)
+    if derivatives and precise and not case.sample.kink:
+        yield "reverse_equals_differences"
+        if case.sample.order > 1:
+            yield "second_order_equals_differences"
+    if derivatives:
+        yield "jvp_is_adjoint_of_vjp"
+    yield from ("shape_rule_is_right", "inputs_are_untouched", "layout_does_not_matter")
+
+
+def _derivatives_of(case: Case) -> tuple[bool, bool]:
+    """Whether a derivative flows at this sample, and whether finite differences can follow it."""
+    if case.dtype.name not in ("float64", "complex128"):
+        return False, False
+    try:
+        flowing = [t for t in case.outputs() if t.requires_grad]
+    except Exception:
+        return bool(case.row.differentiable), True  # a law will say what is wrong
+    return bool(flowing), all(t.dtype.to_real().itemsize >= 8 for t in flowing)
 
 
 def check(operator: str, dtypes: Sequence[str] = ("float64", "complex128")) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import layout
+from adjoint.core.dtypes import INTEGER
 from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim
 
@@ -34,6 +35,16 @@ def narrow(self: Tensor, dim: int, start: int, length: int) -> Tensor:
             f"the size of dimension {dim}."
         )
     return self.slice(dim, first, first + length)
+
+
+def narrow_tensor(self: Tensor, dim: int, start: Tensor, length: int) -> Tensor:
+    """As `narrow`, from a start that a scalar tensor holds."""
+    if start.ndim or start.dtype.category != INTEGER:
+        raise DtypeError(
+            f"narrow: start must be an integer or a scalar tensor of one, got {show(start.shape)} "
+            f"of {start.dtype}."
+        )
+    return narrow(self, dim, start.item(), length)
 
 
 def split(self: Tensor, split_size: int, dim: int) -> list[Tensor]:
@@ -179,6 +190,10 @@ def block_diag(tensors: Sequence[Tensor]) -> Tensor:
 def chunk_cat(tensors: Sequence[Tensor], dim: int, num_chunks: int) -> Tensor:
     """Cut each tensor into `num_chunks` chunks (padded), flatten them, join chunk by chunk."""
     _some("_chunk_cat", tensors)
+    if num_chunks < 1:
+        raise ValueRangeError(f"_chunk_cat: num_chunks must be positive, got {num_chunks}.")
+    if dim < 0 and len({x.ndim for x in tensors}) > 1:
+        raise ShapeError("_chunk_cat: dim must count from the front for tensors of several ranks.")
     dim = wrap_dim("_chunk_cat", dim, min(x.ndim for x in tensors))
     parts = []
     for x in tensors:

@@ -95,6 +95,8 @@ def broadcast_tensors(tensors: Sequence[Tensor]) -> list[Tensor]:
 def sum_to_size(self: Tensor, size: Shape) -> Tensor:
     """Sum over what broadcasting from `size` would have repeated."""
     shape = tuple(self.shape)
+    if not size:
+        return self.sum()  # also of a scalar: a bool becomes an integer, as in PyTorch
     if shape == tuple(size):
         return self
     lead = len(shape) - len(size)
@@ -106,7 +108,7 @@ def sum_to_size(self: Tensor, size: Shape) -> Tensor:
 
 
 def meshgrid(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
-    """Expand vectors to the grid that they span; "xy" exchanges the first two dimensions."""
+    """Expand vectors to the grid that they span; with "xy" the second varies along dimension 0."""
     if indexing not in ("ij", "xy"):
         raise ValueRangeError(f'meshgrid: indexing must be "ij" or "xy", got {indexing!r}.')
     if not tensors:
@@ -125,9 +127,7 @@ def meshgrid(tensors: Sequence[Tensor], indexing: str = "ij") -> list[Tensor]:
         x.reshape([-1 if i == d else 1 for i in range(len(shape))]).expand(shape)
         for d, x in enumerate(ordered)
     ]
-    if swaps:
-        grids = [g.transpose(0, 1) for g in (grids[1], grids[0], *grids[2:])]
-    return grids
+    return [grids[1], grids[0], *grids[2:]] if swaps else grids
 
 
 def repeat(self: Tensor, repeats: Shape) -> Tensor:

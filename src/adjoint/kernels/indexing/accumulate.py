@@ -12,8 +12,9 @@ from adjoint.core.errors import IndexOutOfRange
 from adjoint.core.indexing import check_number
 from adjoint.core.promotion import fit_number
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
+_ROW_COST = 400  # of adding one row in Python, in elements of the target passed over
 _SPARSE_DTYPES = frozenset(map(np.dtype, ("float32", "float64", "complex64", "complex128")))
 
 
@@ -34,7 +35,7 @@ def in_bounds(what: str, index: Array, size: int, dim: int | None) -> Array:
 def wrapped(what: str, index: Array, size: int, dim: int | None) -> Array:
     """Return `index` as int64 in 0 … size-1; negative entries count from the end."""
     index = as_index(index)
-    if index.size == 0:
+    if index.size == 0 or index.view(np.uint64).max() < size:
         return index
     low = index.min()
     if low < -size or index.max() >= size:
@@ -74,7 +75,8 @@ def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
 def add_rows(target: Array, rows: Array, values: Array) -> None:
     """target[rows[k]] += values[k] for every k, repeats included; both are matrices.
 
-    `np.add.at` is the plain way; on long rows a sparse product is an order of magnitude faster.
+    `np.add.at` is the plain way. Long rows are faster one by one if they are few, and by a sparse
+    product if they are many: it costs about what two copies of the target cost.
     """
     count, width = values.shape
     if values.dtype != target.dtype:
@@ -83,6 +85,9 @@ def add_rows(target: Array, rows: Array, values: Array) -> None:
         np.add.at(target.reshape(-1), rows, values.reshape(-1))
     elif count * width < 4096:
         np.add.at(target, rows, values)
+    elif width > 64 and count * _ROW_COST < target.size:
+        for row, value in zip(rows.tolist(), values, strict=True):
+            target[row] += value
     elif target.dtype in _SPARSE_DTYPES and len(target) <= 8 * count:
         ones = np.ones(count, target.dtype)
         chosen = scipy.sparse.csr_matrix(

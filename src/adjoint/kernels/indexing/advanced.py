@@ -32,7 +32,7 @@ from adjoint.kernels.indexing.accumulate import (
     wrapped,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 Indices = Sequence[Array | None]
 
@@ -47,6 +47,8 @@ def _integers(what: str, shape: Ints, indices: Indices) -> list[Array | None]:
         dim = len(result)
         if index is None:
             result.append(None)
+        elif index.dtype == np.int64 and dim < len(shape):
+            result.append(wrapped(what, index, shape[dim], dim))
         elif is_mask(index):
             check_mask_shape(what, index, shape, dim)
             result.extend(index.nonzero())
@@ -69,6 +71,13 @@ def _plan(what: str, shape: Ints, indices: Indices) -> tuple[Layout, Array]:
     return lay, flat
 
 
+def _only(indices: Indices) -> Array | None:
+    """Return the last index if the others are None."""
+    if len(indices) == 1 or (indices and all(i is None for i in indices[:-1])):
+        return indices[-1]
+    return None
+
+
 def _adjacent(lay: Layout) -> bool:
     return lay.dims[-1] - lay.dims[0] == len(lay.dims) - 1
 
@@ -81,16 +90,28 @@ def _split(shape: Ints, lay: Layout) -> Ints:
 
 def index(self: Array, indices: Indices) -> Array:
     """Return self[indices] as NumPy and PyTorch mean it; None is a whole slice."""
-    if len(indices) == 1 and self.ndim:
-        only = indices[0]
-        if only is not None and only.dtype == np.bool_ and only.shape == self.shape:
+    only = _only(indices)
+    if only is not None:
+        if only.dtype == np.int64:
+            try:
+                return np.asarray(self.take(only, axis=len(indices) - 1))  # NumPy checks the bounds
+            except (IndexError, ValueError):
+                pass  # the longer way says what is wrong
+        elif only.dtype == np.bool_ and only.shape == self.shape and self.ndim:
             return self[only]
+    elif all(i is not None and i.dtype == np.int64 for i in indices):
+        try:
+            result = self[tuple(indices)]
+            return result if result.flags.owndata else np.array(result)
+        except IndexError:
+            pass
     lay, flat = _plan("index", self.shape, indices)
     if len(lay.dims) == 1:
         return np.asarray(self.take(flat, axis=lay.dims[0]))
     if not _adjacent(lay):
         front = (*lay.dims, *(d for d in range(self.ndim) if d not in lay.dims))
-        rows = self.transpose(front).reshape(-1, *lay.rest)
+        count = math.prod([self.shape[d] for d in lay.dims])
+        rows = self.transpose(front).reshape(count, *lay.rest)
         return np.asarray(rows.take(flat, axis=0))
     return self.reshape(_split(self.shape, lay)).take(flat, axis=1).reshape(lay.shape)
 
@@ -157,7 +178,11 @@ def index_backward(grad: Array, sizes: Ints, indices: Indices) -> Array:
         result[only] = grad
         return result
     total = np.zeros(sizes, wide_dtype(grad.dtype))
-    _put(total, indices, grad, True)
+    if only is not None and only.dtype == np.int64 and only.ndim == 1 and len(sizes) == 1:
+        numbers = grad.astype(total.dtype, copy=False)
+        np.add.at(total, wrapped("index", only, total.size, 0), numbers)
+    else:
+        _put(total, indices, grad, True)
     return narrowed(total, grad.dtype)
 
 

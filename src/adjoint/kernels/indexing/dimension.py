@@ -23,7 +23,7 @@ from adjoint.kernels.indexing.accumulate import (
     wrapped,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
 

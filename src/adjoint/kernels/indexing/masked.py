@@ -19,7 +19,7 @@ from adjoint.core.promotion import cast, result_type
 from adjoint.core.shapes import broadcast, show
 from adjoint.kernels.indexing.accumulate import fit
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
 

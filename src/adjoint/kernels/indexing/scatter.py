@@ -7,6 +7,7 @@ Everything works on flat places: element `j` of the index stands for the place i
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,36 +25,47 @@ from adjoint.kernels.indexing.accumulate import (
     wide_dtype,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
+_BLOCK = 16384  # elements
 _UFUNC: dict[str, np.ufunc] = {
     "sum": np.add, "mean": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum,
 }  # fmt: skip
 
 
-def _places(what: str, shape: Ints, dim: int, index: Array) -> Array:
-    """Return the flat places of `index` in an array of `shape` (at least one dimension)."""
-    coordinates = index.reshape(sized(index))
-    result = in_bounds(what, coordinates, shape[dim], dim)
-    stride = math.prod(shape[dim + 1 :])
-    result = result * stride if stride != 1 else result
-    step = 1
-    for d in range(len(shape) - 1, -1, -1):
-        count = coordinates.shape[d]
-        if d != dim and count > 1:
-            line = np.arange(count) * step
-            result = result + line.reshape((-1,) + (1,) * (len(shape) - d - 1))
-        step *= shape[d]
-    return result
+def _blocks(what: str, shape: Ints, dim: int, index: Array) -> Iterator[tuple[slice, Array]]:
+    """Yield the flat places of `index` in an array of `shape`, some rows of the index at a time.
+
+    Both have at least one dimension. All bounds are checked before the first block, and a block of
+    places fits the cache, which is twice as fast as all of them at once.
+    """
+    index = in_bounds(what, index, shape[dim], dim)
+    strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
+    rows = max(1, _BLOCK * len(index) // max(index.size, 1))
+    for start in range(0, len(index), rows):
+        part = index[start : start + rows]
+        places = part * strides[dim] if strides[dim] != 1 else part
+        for d, count in enumerate(part.shape):
+            first = start if d == 0 else 0
+            if d != dim and (count > 1 or first):
+                line = np.arange(first, first + count) * strides[d]
+                places = places + line.reshape((-1,) + (1,) * (len(shape) - d - 1))
+        yield slice(start, start + rows), places
+
+
+def _flat_places(what: str, shape: Ints, dim: int, index: Array) -> Array:
+    """Return all places as one vector."""
+    blocks = [p.reshape(-1) for _, p in _blocks(what, shape, dim, index.reshape(sized(index)))]
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
 
 def _leading(src: Array, index: Array) -> Array:
-    """Return the corner of `src` that the index covers, as a vector."""
+    """Return the corner of `src` that the index covers."""
     shape = sized(index)
     if sized(src) == shape:
-        return src.reshape(-1)
-    return src.reshape(sized(src))[tuple(map(slice, shape))].reshape(-1)
+        return src.reshape(shape)
+    return src.reshape(sized(src))[tuple(map(slice, shape))]
 
 
 def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
@@ -62,10 +74,14 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if index.size == 0:
         return np.empty(index.shape, self.dtype)
     shape = sized(self)
+    coordinates = index.reshape(sized(index))
     if self.flags.c_contiguous:
-        places = _places("gather", shape, dim, index)
-        return self.reshape(-1).take(places).reshape(index.shape)
-    coordinates = in_bounds("gather", index.reshape(sized(index)), shape[dim], dim)
+        flat = self.reshape(-1)
+        result = np.empty(coordinates.shape, self.dtype)
+        for rows, places in _blocks("gather", shape, dim, coordinates):
+            flat.take(places, out=result[rows], mode="clip")  # in bounds: "raise" would buffer
+        return result.reshape(index.shape)
+    coordinates = in_bounds("gather", coordinates, shape[dim], dim)
     grid: list[Array] = list(np.ix_(*map(np.arange, coordinates.shape)))
     grid[dim] = coordinates
     return self.reshape(shape)[tuple(grid)].reshape(index.shape)
@@ -76,9 +92,10 @@ def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
     result = np.zeros(sizes, wide_dtype(grad.dtype))
     dim = check_gather("gather", result, dim, index)
     if index.size:
-        places = _places("gather", sized(result), dim, index)
-        numbers = grad.reshape(-1).astype(result.dtype, copy=False)
-        np.add.at(result.reshape(-1), places.reshape(-1), numbers)
+        numbers = grad.reshape(sized(index)).astype(result.dtype, copy=False)
+        flat = result.reshape(-1)
+        for rows, places in _blocks("gather", sized(result), dim, index.reshape(sized(index))):
+            np.add.at(flat, places.reshape(-1), numbers[rows].reshape(-1))
     return narrowed(result, grad.dtype)
 
 
@@ -87,8 +104,9 @@ def scatter_src(self: Array, dim: int, index: Array, src: Array) -> Array:
     dim = check_scatter("scatter", self, dim, index, src)
     result = self.copy()
     if index.size:
-        places = _places("scatter", sized(self), dim, index)
-        result.reshape(-1)[places.reshape(-1)] = _leading(src, index)
+        flat, numbers = result.reshape(-1), _leading(src, index)
+        for rows, places in _blocks("scatter", sized(self), dim, index.reshape(sized(index))):
+            flat[places.reshape(-1)] = numbers[rows].reshape(-1)
     return result
 
 
@@ -98,8 +116,9 @@ def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     result = self.copy()
     number = fit("scatter", self, value)
     if index.size:
-        places = _places("scatter", sized(self), dim, index)
-        result.reshape(-1)[places.reshape(-1)] = number
+        flat = result.reshape(-1)
+        for _, places in _blocks("scatter", sized(self), dim, index.reshape(sized(index))):
+            flat[places.reshape(-1)] = number
     return result
 
 
@@ -125,9 +144,20 @@ def _accumulate(
     result = wide(self)
     if index.size == 0:
         return narrowed(result, self.dtype)
-    places = _places(what, sized(self), dim, index).reshape(-1)
     numbers = _leading(src, index).astype(result.dtype, copy=False)
     flat = result.reshape(-1)
+    if reduce == "sum" and include_self:
+        for rows, places in _blocks(what, sized(self), dim, index.reshape(sized(index))):
+            np.add.at(flat, places.reshape(-1), numbers[rows].reshape(-1))
+        return narrowed(result, self.dtype)
+    _reduce(
+        flat, _flat_places(what, sized(self), dim, index), numbers.reshape(-1), reduce, include_self
+    )
+    return narrowed(result, self.dtype)
+
+
+def _reduce(flat: Array, places: Array, numbers: Array, reduce: str, include_self: bool) -> None:
+    """Reduce `numbers` into the `places` of `flat`."""
     if not include_self:
         # For amax and amin any of the candidates is a start; no infinity is needed.
         flat[places] = {"sum": 0, "mean": 0, "prod": 1}.get(reduce, numbers)
@@ -135,7 +165,6 @@ def _accumulate(
         _UFUNC[reduce].at(flat, places, numbers)
         if reduce == "mean":
             _divide(flat, places, include_self)
-    return narrowed(result, self.dtype)
 
 
 def _divide(flat: Array, places: Array, include_self: bool) -> None:
@@ -159,5 +188,5 @@ def scatter_winners(index: Array, dim: int, size: int) -> Array:
     shape[dim] = size
     if index.size == 0:
         return np.ones(index.shape, np.bool_)
-    places = _places("scatter", tuple(shape), dim, index)
-    return last_of_each(places.reshape(-1)).reshape(index.shape)
+    places = _flat_places("scatter", tuple(shape), dim, index)
+    return last_of_each(places).reshape(index.shape)

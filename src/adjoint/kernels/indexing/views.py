@@ -22,7 +22,7 @@ from adjoint.core.storage import (
     strides_in_elements,
 )
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
 
 _WHOLE = tuple((slice(None),) * n for n in range(65))  # NumPy has at most 64 dimensions
@@ -78,7 +78,7 @@ def slice_inverse(
 def select_backward(grad_output: Array, input_sizes: Ints, dim: int, index: int) -> Array:
     """Return zeros with `grad_output` at `index` of `dim`."""
     result = np.zeros(input_sizes, grad_output.dtype)
-    select(result, dim, index)[...] = grad_output
+    _fill("select_backward", select(result, dim, index), grad_output)
     return result
 
 
@@ -87,7 +87,7 @@ def slice_backward(
 ) -> Array:
     """Return zeros with `grad_output` in the slice."""
     result = np.zeros(input_sizes, grad_output.dtype)
-    slice_(result, dim, start, end, step)[...] = grad_output
+    _fill("slice_backward", slice_(result, dim, start, end, step), grad_output)
     return result
 
 
@@ -96,8 +96,13 @@ def diagonal_backward(
 ) -> Array:
     """Return zeros with `grad_output` in the diagonal."""
     result = np.zeros(input_sizes, grad_output.dtype)
-    diagonal(result, offset, dim1, dim2)[...] = grad_output
+    _fill("diagonal_backward", diagonal(result, offset, dim1, dim2), grad_output)
     return result
+
+
+def _fill(what: str, part: Array, grad_output: Array) -> None:
+    check_replacement(what, grad_output, part.shape)
+    part[...] = grad_output
 
 
 def _write(what: str, part: Array, src: Array) -> None:

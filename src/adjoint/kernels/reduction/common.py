@@ -13,7 +13,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED
 from adjoint.core.promotion import cast
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...] | None
 
 NATIVE = "dfDF"  # dtype characters that NumPy accumulates as we want

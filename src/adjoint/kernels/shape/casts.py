@@ -18,7 +18,7 @@ from adjoint.core.shapes import broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 _COMPLEX_OF = {d.np: d.to_complex().np for d in (dtypes.float32, dtypes.float64)}
 
@@ -114,6 +114,8 @@ def view_as_complex(self: Array) -> Array:
             "view_as_complex: the last dimension must have size 2 (real, imaginary), "
             f"got {show(self.shape)}."
         )
+    if not self.size:
+        return np.empty(self.shape[:-1], dtype)  # NumPy gives strides of 0, which say nothing
     *outer, last = zip(self.strides, self.shape, strict=True)
     if last[0] != self.itemsize or any(s % dtype.itemsize for s, size in outer if size > 1):
         raise ShapeError(

@@ -16,7 +16,7 @@ from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, infer_size, show, wrap_dim
 from adjoint.kernels.shape.views import split, split_with_sizes
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 # PyTorch's numbers for memory formats, and the order of dimensions in memory, outermost first.
 PRESERVE = 1
@@ -70,6 +70,12 @@ def promoted(tensors: Sequence[Array]) -> np.dtype[Any]:
 
 def cat(tensors: list[Array], dim: int) -> Array:
     """Join along an existing dimension."""
+    dtype = tensors[0].dtype if tensors else None
+    if all(x.dtype is dtype and x.shape != layout.LEGACY_EMPTY for x in tensors):
+        try:
+            return np.concatenate(tensors, dim)
+        except (ValueError, IndexError):
+            pass  # `cat_shape` says why
     shape, dim = layout.cat_shape("cat", [x.shape for x in tensors], dim)
     if len(shape) > 1:
         kept = [x for x in tensors if x.shape != layout.LEGACY_EMPTY]

@@ -2,7 +2,7 @@
 
 Strides are never negative. A view in which one element stands for several (`expand`, overlapping
 `unfold`) is read-only, so that a write through it fails instead of changing elements unasked.
-`reshape` alone may copy; then the result owns its memory, which tells the engine that it is no view.
+`reshape` alone may copy; then the result owns its memory, which tells the engine it is no view.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import Shape, infer_size, show, wrap_dim
 from adjoint.core.storage import strides_in_elements
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 
 def strided(self: Array, shape: Shape, strides: Shape, *, writeable: bool = True) -> Array:
@@ -125,13 +125,17 @@ def permute(self: Array, dims: Shape) -> Array:
 
 def expand(self: Array, size: Shape, implicit: bool) -> Array:
     """Repeat dimensions of size 1 without copying: their stride becomes 0."""
-    shape = layout.expanded("expand", self.shape, size)
-    lead = len(shape) - self.ndim
-    if shape[lead:] == self.shape and all(s == 1 for s in shape[:lead]):
-        return self.reshape(shape)  # nothing is repeated, so writing stays allowed
-    kept = zip(self.shape, shape[lead:], self.strides, strict=True)
-    strides = (0,) * lead + tuple(st if old == new else 0 for old, new, st in kept)
-    return strided(self, shape, strides, writeable=False)
+    old = self.shape
+    shape = layout.expanded("expand", old, size)
+    lead = len(shape) - len(old)
+    strides = [0] * lead
+    repeats = shape[:lead].count(1) != lead
+    for before, now, stride in zip(old, shape[lead:], self.strides, strict=True):
+        repeats = repeats or before != now
+        strides.append(stride if before == now else 0)
+    if not repeats:
+        return self.reshape(shape)  # so writing stays allowed
+    return strided(self, shape, tuple(strides), writeable=False)
 
 
 def _pieces(self: Array, sizes: Sequence[int], dim: int) -> list[Array]:

@@ -29,7 +29,7 @@ from adjoint.core.errors import TableError
 from adjoint.table.rows import Row
 from adjoint.testing.samples import automatic
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array = np.ndarray[Any, Any]
 
 
 class Sample:
@@ -224,6 +224,12 @@ def registered() -> list[str]:
     return list(_SAMPLERS)
 
 
+def samplers_of(row: Row) -> list[Sampler]:
+    """The samplers registered for a row."""
+    load()
+    return _SAMPLERS.get(_full_name(row.full_name), [])
+
+
 def for_row(row: Row, dtype: DType) -> list[tuple[Sample, Callable[..., Any] | None]]:
     """Return the samples of a row in a dtype, each with its reference; names are made unique."""
     load()
@@ -231,7 +237,7 @@ def for_row(row: Row, dtype: DType) -> list[tuple[Sample, Callable[..., Any] | N
     found: list[tuple[Sample, Callable[..., Any] | None]] = []
     if row.archetype.promotes and not row.schema.mutates:
         found += [(sample, None) for sample in _run(automatic.samples(row, make, Sample), make)]
-    for entry in _SAMPLERS.get(row.full_name, []):
+    for entry in samplers_of(row):
         found += [(s, entry.reference) for s in _run(entry.function(make), make)]
     _name_apart([sample for sample, _ in found], row)
     return found
@@ -255,4 +261,4 @@ def _name_apart(samples: list[Sample], row: Row) -> None:
             sample.name += f"_{seen[sample.name]}"
 
 
-__all__ = ["Make", "Sample", "Sampler", "for_row", "registered", "sampler"]
+__all__ = ["Make", "Sample", "Sampler", "for_row", "registered", "sampler", "samplers_of"]

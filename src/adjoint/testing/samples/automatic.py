@@ -18,6 +18,7 @@ DOMAINS: dict[str, str] = {
     "above_one": "above_one",
     "probability": "probability",
 }
+OWN = "own"  # the domain of rows that only the family's samplers know how to call: integers, limits
 # Values where functions have kinks or reach their limits, for rows without a domain.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, 1e-8, -1e5, 2.0)
 
@@ -31,17 +32,22 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "scalar last": ((3,), (), (1,)),
     "empty": ((0, 2), (1, 2), (0, 1)),
 }
+LIMITS = (-0.55, 0.75, 1.5)  # of optional numbers, such as min and max
 NUMBERS: dict[str, Any] = {"Scalar": 0.7, "float": 0.7, "int": 2, "bool": True}
 
 
 def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
     """Yield samples for a pointwise row; none if it needs an argument of an unusual type."""
+    if row.domain == OWN:
+        return
     tensors = [a for a in row.schema.arguments if a.type.is_tensor and not a.type.is_list]
     others = [a for a in row.schema.arguments if not a.type.is_tensor]
     if any(_required(a) and a.type.base not in NUMBERS for a in others) or not tensors:
         return
     if any(a.type.is_list for a in row.schema.arguments if a.type.is_tensor):
         return
+    if isinstance(row.promote, list) and any(a.name not in row.promote for a in tensors):
+        return  # a condition or a mask: only the family's own samples know what it may be
     draw = _draw(row, make)
 
     def build(values: dict[str, Any], **facts: Any) -> Any:
@@ -49,6 +55,8 @@ def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
         return sample(*args, **kwargs, **facts)
 
     fixed = {a.name: NUMBERS[a.type.base] for a in others if _required(a)}
+    limits = [a for a in others if a.type.is_optional and a.type.base in ("Scalar", "float")]
+    fixed |= {a.name: LIMITS[i % len(LIMITS)] for i, a in enumerate(limits)}
     for name, shapes in SHAPES.items():
         if len(tensors) == 1 and name in ("broadcast", "scalar first", "scalar last"):
             continue

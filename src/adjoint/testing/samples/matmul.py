@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+import adjoint as ad
 from adjoint.testing.samples import Sample, sampler
 
 Samples = Iterator[Sample]
@@ -247,12 +248,11 @@ def bilinear(make: Any) -> Samples:
 
 @sampler("_grouped_mm")
 def groups(make: Any) -> Samples:
-    ends = make.like(np.array([1, 3], np.int32))
+    ends = ad.tensor([1, 3], dtype=ad.int32)
     yield Sample(make(3, 2), make(2, 2, 2), ends, name="rows")
     yield Sample(make(2, 2, 2), make(2, 3), ends, name="columns")
     yield Sample(make(2, 3), make(3, 2), ends, name="inner")
     yield Sample(make(2, 2, 2), make(2, 2, 3), name="batch")
     yield Sample(make(4, 2), make(2, 2, 2), ends, name="rest without a group")
-    yield Sample(
-        make(3, 2), make(2, 2, 2), make.like(np.array([0, 3], np.int32)), name="empty group"
-    )
+    none_first = ad.tensor([0, 3], dtype=ad.int32)
+    yield Sample(make(3, 2), make(2, 2, 2), none_first, name="empty group")

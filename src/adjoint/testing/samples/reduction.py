@@ -181,7 +181,7 @@ def of_two(make: Make) -> Iterator[Sample]:
 
 @sampler("_tie_weights")
 def ties(make: Make) -> Iterator[Sample]:
-    if make.is_complex:
+    if not make.dtype.is_floating_point:
         return
     data = make.like([[1.0, 2, 2], [1, 1, 2], [0, 0, 0]])
     yield Sample(data, data.amax((1,)), (1,), False, name="rows")
@@ -308,6 +308,18 @@ def norms_along_in_dtype(make: Make) -> Iterator[Sample]:
     yield Sample(make(2, 3), 2, (1,), False, dtype=_wide(make))
 
 
+@sampler("norm.keywords")
+def norms_by_keyword(make: Make) -> Iterator[Sample]:
+    yield Sample(make(2, 3), p=3, keepdim=True, name="kept")
+    yield Sample(make(2, 3), dim=(1,), name="dim")
+
+
+@sampler("norm.named")
+def norms_by_name(make: Make) -> Iterator[Sample]:
+    yield Sample(make(2, 3), "fro", name="fro")
+    yield Sample(make(2, 3, 2), "fro", (0, 1), True, name="fro kept")
+
+
 @sampler("dist")
 def distances(make: Make) -> Iterator[Sample]:
     for p in (2, 1, 3, INFINITY):
@@ -343,7 +355,7 @@ def moments(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 4), (1,), correction=0, keepdim=True, name="kept")
     yield Sample(make(3, 4), (-2,), correction=0.5, name="half")
     yield Sample(make(2, 3, 4), (0, 2), name="two")
-    yield Sample(make(4, 3).t(), (), name="transposed")
+    yield Sample(make(4, 3).t(), None, name="transposed")
 
 
 @sampler("var", "std", "var_mean", "std_mean")
@@ -370,7 +382,7 @@ def _ints(*values: Any) -> ad.Tensor:
     return ad.from_numpy(np.array(values))
 
 
-@sampler("segment_reduce")
+@sampler("segment_reduce", "_segment_reduce")
 def segments(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return

@@ -14,21 +14,29 @@ Samples = Iterator[Sample]
 @sampler(
     "alias", "clone", "lift", "lift_fresh", "lift_fresh_copy", "alias_copy", "contiguous", "ravel",
     "numpy_T", "squeeze", "squeeze_copy", "real", "_conj", "conj", "_conj_physical", "_conj_copy",
-    "conj_physical", "_neg_view", "_neg_view_copy", "resolve_conj", "resolve_neg", "zero", "_to_copy",
-    "atleast_1d", "atleast_2d", "atleast_3d", "double", "cdouble", "flatten.using_ints",
+    "conj_physical", "_neg_view", "_neg_view_copy", "resolve_conj", "resolve_neg", "zero",
+    "atleast_1d", "atleast_2d", "atleast_3d", "flatten.using_ints", "double", "cdouble", "long",
+    "int", "short", "char", "byte", "bool", "squeeze_", "_to_copy",
 )  # fmt: skip
 def whole(make: Any) -> Samples:
     yield Sample(make(2, 3), name="plain")
     yield Sample(make(3, 2).t(), name="transposed")
     yield Sample(make(1, 3, 1), name="ones")
     yield Sample(make(4, 4)[::2, 1:3], name="strided")
-    yield Sample(make(2, 1).expand(2, 3), name="expanded")
     yield Sample(make(3), name="vector")
     yield Sample(make(), name="0-d")
     yield Sample(make(0, 2), name="empty")
 
 
-@sampler("t", "t_copy")
+@sampler("float", "half", "bfloat16", "cfloat")
+def low_precision(make: Any) -> Samples:
+    if make.dtype.itemsize < 8:  # from float64, finite differences drown in rounding errors
+        yield Sample(make(2, 3), name="plain")
+        yield Sample(make(3, 2).t(), name="transposed")
+        yield Sample(make(), name="0-d")
+
+
+@sampler("t", "t_copy", "t_")
 def at_most_matrices(make: Any) -> Samples:
     yield Sample(make(2, 3), name="plain")
     yield Sample(make(3), name="vector")
@@ -54,7 +62,6 @@ def sizes(make: Any) -> Samples:
     yield Sample(make(2, 6), (3, 4), name="plain")
     yield Sample(make(2, 6), (-1, 2), name="inferred")
     yield Sample(make(2, 6)[:, ::2], (2, 1, 3), name="strided")
-    yield Sample(make(3, 1).expand(3, 4), (3, 2, 2), name="expanded")
     yield Sample(make(), (1, 1), name="0-d")
     yield Sample(make(1), (), name="to 0-d")
     yield Sample(make(2, 0), (0, 3), name="empty")
@@ -63,7 +70,6 @@ def sizes(make: Any) -> Samples:
 @sampler("reshape", "_unsafe_view", "_reshape_copy", "view_copy")
 def sizes_that_copy(make: Any) -> Samples:
     yield Sample(make(3, 2).t(), (6,), name="transposed")
-    yield Sample(make(3, 1).expand(3, 2), (6,), name="expanded flat")
 
 
 @sampler("_reshape_alias", "_reshape_alias_copy")
@@ -96,7 +102,7 @@ def split_dims(make: Any) -> Samples:
     yield Sample(make(0, 2), 0, (2, 0), name="empty")
 
 
-@sampler("squeeze.dim", "squeeze_copy.dim")
+@sampler("squeeze.dim", "squeeze_copy.dim", "squeeze_.dim")
 def one_dim_to_drop(make: Any) -> Samples:
     yield Sample(make(2, 1, 3), 1, name="plain")
     yield Sample(make(2, 1), -1, name="negative")
@@ -104,7 +110,7 @@ def one_dim_to_drop(make: Any) -> Samples:
     yield Sample(make(), 0, name="0-d")
 
 
-@sampler("squeeze.dims", "squeeze_copy.dims")
+@sampler("squeeze.dims", "squeeze_copy.dims", "squeeze_.dims")
 def dims_to_drop(make: Any) -> Samples:
     yield Sample(make(1, 2, 1, 1), (0, -1), name="plain")
     yield Sample(make(1, 2), (0, 1), name="not all ones")
@@ -112,7 +118,7 @@ def dims_to_drop(make: Any) -> Samples:
     yield Sample(make(), (0,), name="0-d")
 
 
-@sampler("unsqueeze", "unsqueeze_copy")
+@sampler("unsqueeze", "unsqueeze_copy", "unsqueeze_")
 def places(make: Any) -> Samples:
     yield Sample(make(2, 3), 1, name="middle")
     yield Sample(make(3, 2).t(), -1, name="last")
@@ -129,7 +135,15 @@ def orders(make: Any) -> Samples:
     yield Sample(make(0, 2), (1, 0), name="empty")
 
 
-@sampler("transpose.int", "transpose_copy.int", "swapaxes", "swapdims")
+@sampler(
+    "transpose.int",
+    "transpose_copy.int",
+    "swapaxes",
+    "swapdims",
+    "transpose_",
+    "swapaxes_",
+    "swapdims_",
+)
 def pairs_of_dims(make: Any) -> Samples:
     yield Sample(make(2, 3, 4), 0, 2, name="plain")
     yield Sample(make(2, 3, 4), -1, 1, name="negative")
@@ -382,7 +396,9 @@ def triangles(make: Any) -> Samples:
     yield Sample(make(3, 2).t(), -1, name="below")
     yield Sample(make(0, 2), name="empty")
     yield Sample(make(2, 2), 5, name="far")
-    yield Sample(make.like([[float("inf"), float("nan")], [1.0, 2.0]]), name="not finite")
+    if not make.is_complex:
+        values = [[float("inf"), float("nan")], [1.0, 2.0]]
+        yield Sample(make.like(values), name="not finite", kink=True)
 
 
 @sampler("diag_embed")
@@ -416,6 +432,13 @@ def values(make: Any) -> Samples:
     yield Sample(make(0), make(), name="empty")
 
 
+@sampler("copy")
+def sources(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(2, 3), name="plain")
+    yield Sample(make(2, 3), make(3), name="broadcast")
+    yield Sample(make(3, 2).t(), make(), name="0-d source")
+
+
 @sampler("to.dtype")
 def dtypes_to_cast_to(make: Any) -> Samples:
     yield Sample(make(2, 3), make.dtype, name="same")
@@ -429,9 +452,31 @@ def tensors_to_cast_like(make: Any) -> Samples:
     yield Sample(make(2, 3), ad.zeros(1, dtype=ad.complex128), name="complex")
 
 
+@sampler("to.device")
+def devices(make: Any) -> Samples:
+    yield Sample(make(2, 3), "cpu", make.dtype, name="same")
+    yield Sample(make(2, 3), "cpu", ad.complex128, name="complex")
+
+
 @sampler("_to_copy")
 def casts(make: Any) -> Samples:
     yield Sample(make(2, 3), dtype=ad.complex128, name="complex")
+
+
+@sampler("view.dtype", "view_copy.dtype")
+def dtypes_to_read_as(make: Any) -> Samples:
+    yield Sample(make(2, 4), ad.uint8, name="bytes")
+    yield Sample(make(4, 2).t(), make.dtype, name="same")
+
+
+@sampler("_efficientzerotensor")
+def sizes_of_zeros(make: Any) -> Samples:
+    yield Sample((2, 3), name="plain")
+
+
+@sampler("_new_zeros_with_same_feature_meta")
+def batches_of_zeros(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(4), self_num_batch_dims=1, name="plain")
 
 
 @sampler("imag", "view_as_real", "view_as_real_copy")
@@ -450,6 +495,15 @@ def pairs(make: Any) -> Samples:
         yield Sample(make(3, 4, 2).transpose(0, 1), name="transposed")
         yield Sample(make(2), name="to 0-d")
         yield Sample(make(0, 2), name="empty")
+
+
+@sampler("complex", "polar")
+def real_pairs(make: Any) -> Samples:
+    if not make.is_complex:
+        yield Sample(make(2, 3), make(2, 3), name="plain")
+        yield Sample(make(3, 1), make(2, 1, 2), name="broadcast")
+        yield Sample(make(3, 2).t(), make(), name="0-d imag")
+        yield Sample(make(0, 2), make(2), name="empty")
 
 
 @sampler("polar")

@@ -1,0 +1,1 @@
+"""Operators in terms of smaller operators, down to primitive rows, by family."""

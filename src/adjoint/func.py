@@ -1,0 +1,80 @@
+"""`ad.func`: the transforms under PyTorch's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+from adjoint.transforms.jacobians import hessian, jacfwd, jacrev, jvp, linearize
+from adjoint.transforms.reverse import value_and_grad, vjp
+from adjoint.transforms.reverse import grad as grad
+from adjoint.transforms.vectorize import vmap
+
+__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]
+
+
+def grad_and_value(f: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """As `value_and_grad`, the gradient first."""
+    both = value_and_grad(f, argnums, has_aux)
+
+    def compute(*args: Any, **keywords: Any) -> Any:
+        value, gradient = both(*args, **keywords)
+        return gradient, value
+
+    return compute
+
+
+def functional_call(module: Any, parameters: dict[str, Any], args: Any = (), keywords: dict[str, Any] | None = None) -> Any:
+    """Call `module` with other values for its named parameters, and put the old ones back afterwards.
+
+    A parameter is named by its path of attributes, items of lists and keys of dicts: 'layers.0.weight'. The module is
+    anything callable that holds tensors.
+
+    >>> import adjoint as ad
+    >>> class Scale:
+    ...     def __init__(self): self.factor = ad.tensor(2.0)
+    ...     def __call__(self, x): return self.factor * x
+    >>> scale = Scale()
+    >>> ad.grad(lambda p: ad.func.functional_call(scale, p, ad.tensor(3.0)))({"factor": ad.tensor(5.0)})
+    {'factor': tensor(3.)}
+    """
+    args = args if isinstance(args, tuple) else (args,)
+    before: list[tuple[Any, Any, Any]] = []
+    try:
+        for path, value in parameters.items():
+            owner, key = _find(module, path)
+            before.append((owner, key, _get(owner, key)))
+            _set(owner, key, value)
+        return module(*args, **(keywords or {}))
+    finally:
+        for owner, key, value in reversed(before):
+            _set(owner, key, value)
+
+
+def _find(module: Any, path: str) -> tuple[Any, Any]:
+    *steps, last = path.split(".")
+    owner = module
+    for step in steps:
+        owner = _get(owner, _key(owner, step))
+    key = _key(owner, last)
+    try:
+        _get(owner, key)
+    except (AttributeError, LookupError):
+        raise ArgumentError(f"functional_call: the module has no parameter {path!r}") from None
+    return owner, key
+
+
+def _key(owner: Any, step: str) -> Any:
+    return int(step) if isinstance(owner, (list, tuple)) else step
+
+
+def _get(owner: Any, key: Any) -> Any:
+    return owner[key] if isinstance(owner, (list, tuple, dict)) else getattr(owner, key)
+
+
+def _set(owner: Any, key: Any, value: Any) -> None:
+    if isinstance(owner, (list, dict)):
+        owner[key] = value
+    else:
+        setattr(owner, key, value)

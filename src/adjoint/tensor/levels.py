@@ -1,0 +1,329 @@
+"""Levels: what nests transforms without mixing them up.
+
+Each call of a transform opens a level, and wraps its inputs as tensors of that level. An operator goes to
+the topmost level among its arguments, which does its part and calls the operator again on what its
+tensors hold, one level below. `value` is thus an array for a plain tensor and a tensor for one of a level.
+
+`GradLevel` is the tape, one level of it: it records the same nodes as the eager tape, and its saved values
+and gradients live on the level below. Outside any other transform it is not needed, since the eager tape
+itself is safe to nest; `pullback` chooses.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import AdjointError, GradError
+from adjoint.ops.operator import Operator
+from adjoint.tensor import binding, engine, views
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tape import ZERO, Leaf, Node, Rule
+from adjoint.tensor.tensor import Tensor, make
+
+
+class _Stack(threading.local):
+    """The open levels of this thread, outermost first."""
+
+    levels: tuple[Level, ...] = ()
+
+
+stack = _Stack()
+
+
+class Level:
+    """One open transform."""
+
+    def __init__(self) -> None:
+        self.level = len(stack.levels) + 1  # its height; a higher one is inside a lower one
+        self.open = True
+        self.outer_recording = modes.recording
+
+    def __enter__(self) -> Any:
+        stack.levels = (*stack.levels, self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.open = False
+        stack.levels = stack.levels[:-1]
+        modes.recording = self.outer_recording
+
+    def check_open(self, what: str) -> None:
+        """Raise if a tensor of this level has outlived it."""
+        if not self.open:
+            raise GradError(
+                f"{what}: a tensor made inside {self.name} is used after it ended. Return it from the "
+                "function (has_aux=True for values that are not differentiated) instead of keeping it."
+            )
+
+    name = "a transform"
+
+    @contextmanager
+    def outside(self) -> Any:
+        """Run below this level: what is created there belongs to the levels outside."""
+        inside, stack.levels = stack.levels, stack.levels[: self.level - 1]
+        try:
+            yield
+        finally:
+            stack.levels = inside
+
+    def below(self, value: Any) -> Any:
+        """What the tensors of this level hold; lists entry by entry, everything else as it is."""
+        if isinstance(value, LevelTensor) and value.home is self:
+            return value.value
+        return [self.below(v) for v in value] if type(value) is list else value
+
+    def owns(self, value: Any) -> bool:
+        """Whether a tensor belongs to this level."""
+        return isinstance(value, LevelTensor) and value.home is self
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        raise AssertionError(f"{type(self).__name__} defines process")
+
+    def created(self, tensor: Tensor) -> Tensor:
+        """A tensor that a function of no tensors made inside this level: it may be written to there."""
+        return tensor
+
+    def random(self, op: Operator, values: list[Any]) -> Any:
+        """Run an operator that draws random numbers."""
+        with self.outside():
+            return op.call(values)
+
+
+class LevelTensor(Tensor):
+    """A tensor inside a transform."""
+
+    __slots__ = ("home",)
+
+    home: Any  # the level
+
+    @property
+    def interpreter(self) -> Any:  # type: ignore[override]
+        return self.home
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.dtype
+
+    @property
+    def array(self) -> Any:
+        return self.value.array
+
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    nelement = numel
+
+    def detach(self) -> Tensor:
+        return self.home.process_detach(self)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise AdjointError(
+            f"numpy() inside {self.home.name}: the array would leave the derivative; use adjoint's operators there"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.home.name} at level {self.home.level}: {self.value!r}>"
+
+
+def wrap(kind: type, home: Level, value: Any, edge: Any = None) -> Any:
+    """Make a tensor of a level."""
+    tensor = object.__new__(kind)
+    tensor.value = value
+    tensor.edge = edge
+    tensor.counter = ZERO
+    tensor.extra = None
+    tensor.home = home
+    return tensor
+
+
+class GradTensor(LevelTensor):
+    """A tensor of a `GradLevel`; its edge belongs to that level's tape."""
+
+    __slots__ = ()
+
+
+class GradLevel(Level):
+    """Reverse mode inside another transform."""
+
+    name = "grad"
+
+    def __init__(self) -> None:
+        super().__init__()
+        modes.recording = 1
+
+    def lift(self, value: Any, edge: Any = None) -> GradTensor:
+        return wrap(GradTensor, self, value, edge)
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        self.check_open(op.name)
+        row = op.row
+        if row.decompose and not row.reverse and not row.forward:
+            return binding.decomposition(row)(*values)
+        with self.outside():
+            results = op.call([self.below(v) for v in values])
+        if row.archetype.result == "bool" or not _has_tensor(results):
+            return results
+        lifted = [self._lifted(v) for v in values]
+        outs = [self.lift(r) for r in results] if isinstance(results, (tuple, list)) else self.lift(results)
+        if op.schema.is_view:
+            self._attach_views(op, lifted, outs)
+        if modes.recording and op.parts.record is not None and _any_edge(lifted):
+            op.parts.record(*lifted, outs, self, 1)
+        return tuple(outs) if isinstance(results, tuple) else outs
+
+    def _lifted(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return value if isinstance(value, GradTensor) and value.home is self else self.lift(value)
+        return [self._lifted(v) for v in value] if type(value) is list else value
+
+    def _attach_views(self, op: Operator, lifted: list[Any], outs: Any) -> None:
+        for source in lifted:
+            if isinstance(source, GradTensor):
+                rest = tuple(v for v in lifted if v is not source)
+                views.attach_level(op, source, outs, rest)
+                return
+
+    @contextmanager
+    def outside(self) -> Any:
+        """Also with the recording mode that held when the level was opened."""
+        inside, modes.recording = modes.recording, self.outer_recording
+        try:
+            with super().outside():
+                yield
+        finally:
+            modes.recording = inside
+
+    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+        """Write the result to the tensor below, and move the history here."""
+        target = values[0]
+        if not (isinstance(target, GradTensor) and target.home is self):
+            raise GradError(
+                f"{op.name}: a tensor from outside {self.name} is changed in place with a value from inside; "
+                "return the value instead"
+            )
+        views.check_writable(target, op.name)
+        if op.row.archetype.name == "inplace_view":
+            return self._swap_view(op, functional, target, values)
+        before = self.lift(target.value.clone(), target.edge)
+        result = functional(before, *values[1 : op.positional], **_keywords(op, values))
+        with self.outside():
+            target.value.copy_(self.below(result))
+        if modes.recording and isinstance(result, GradTensor) and result.edge is not None:
+            views.rebase(target, result.edge)
+        return target
+
+    def _swap_view(self, op: Operator, functional: Callable[..., Any], target: Any, values: list[Any]) -> Any:
+        """squeeze_, t_, …: another shape of the same memory."""
+        result = functional(self.lift(target.value, target.edge), *values[1 : op.positional], **_keywords(op, values))
+        target.value, target.edge = self.below(result), result.edge
+        return target
+
+    def process_detach(self, tensor: Any) -> Any:
+        return self.lift(tensor.value)
+
+    def created(self, tensor: Tensor) -> Tensor:
+        return self.lift(tensor)
+
+    # -- a node's home ---------------------------------------------------------------------------
+
+    def result(self, value: Any, edge: Any, node: Node, number: int) -> Any:
+        return self.lift(value, edge)
+
+
+def _keywords(op: Operator, values: list[Any]) -> dict[str, Any]:
+    count = op.positional
+    return dict(zip(op.schema.names[count:], values[count:], strict=True))
+
+
+def _has_tensor(results: Any) -> bool:
+    return isinstance(results, Tensor) or (isinstance(results, (tuple, list)) and all(isinstance(r, Tensor) for r in results))
+
+
+def _any_edge(values: Sequence[Any]) -> bool:
+    return any(
+        _any_edge(v) if type(v) is list else isinstance(v, Tensor) and v.edge is not None for v in values
+    )
+
+
+def _pass_on(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
+    return (grad,)
+
+
+_INPUT = Rule("Input", _pass_on, holds=False)
+
+
+def _variable(tensor: Tensor) -> Tensor:
+    """The same tensor as a new variable of the eager tape, connected to its history."""
+    made = make(tensor.value)
+    made.counter = tensor.counter
+    if tensor.edge is not None and modes.recording:
+        made.edge = Node(_INPUT, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
+    else:
+        made.edge = Leaf(made)
+    return made
+
+
+class Pullback:
+    """The reverse derivative of one evaluation of a function; can be applied many times."""
+
+    def __init__(self, level: GradLevel | None, inputs: list[Any], outputs: list[Any], keep: bool) -> None:
+        self.level = level
+        self.inputs = inputs
+        self.outputs = outputs
+        self.keep = keep  # whether the result must stay differentiable on the eager tape
+
+    def __call__(self, cotangents: Sequence[Any], retain: bool = True) -> list[Any]:
+        """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on."""
+        pairs = [(o, c) for o, c in zip(self.outputs, cotangents, strict=True) if o is not None and c is not None]
+        if not pairs:
+            return [None] * len(self.inputs)
+        roots, grads = [o for o, _ in pairs], [c for _, c in pairs]
+        if self.level is not None:
+            return engine.gradients(roots, grads, self.inputs, create_graph=False, retain_graph=retain, level=self.level)
+        keep = (self.keep and modes.recording != 0) or any(c.interpreter is not None for c in grads)
+        return engine.gradients(roots, grads, self.inputs, create_graph=keep, retain_graph=retain or keep)
+
+
+def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
+    """Run `function(*inputs)`, which returns a list of tensors and something else; and its pullback.
+
+    The outputs are given back on the level of the caller, without history of this call.
+    """
+    if stack.levels or any(t.interpreter is not None for t in inputs):
+        return _pullback_on_level(function, inputs)
+    recording = modes.recording
+    variables = [_variable(t) for t in inputs]
+    modes.recording = modes.level_when_on()
+    try:
+        outputs, rest = function(*variables)
+    finally:
+        modes.recording = recording
+    edges = [o.edge for o in outputs if isinstance(o, Tensor) and o.edge is not None]
+    keep = recording != 0 and engine.reaches_other_leaves(edges, [v.edge for v in variables])
+    live = [o if isinstance(o, Tensor) and o.edge is not None else None for o in outputs]
+    clean = [_outside(o, keep) for o in outputs]
+    return (clean, rest), Pullback(None, variables, live, keep)
+
+
+def _outside(output: Any, keep: bool) -> Any:
+    if not isinstance(output, Tensor) or output.edge is None or keep:
+        return output
+    return make(output.value)
+
+
+def _pullback_on_level(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
+    with GradLevel() as level:
+        variables = []
+        for tensor in inputs:
+            variable = level.lift(tensor)
+            variable.edge = Leaf(variable)
+            variables.append(variable)
+        outputs, rest = function(*variables)
+    live = [o if isinstance(o, GradTensor) and o.home is level and o.edge is not None else None for o in outputs]
+    clean = [level.below(o) for o in outputs]
+    return (clean, rest), Pullback(level, variables, live, True)

@@ -1,0 +1,1 @@
+"""Transforms of functions: grad, vjp, jvp, vmap and what is made of them. They nest in any order."""

@@ -1,0 +1,87 @@
+"""What transforms do with arguments: choosing them by `argnums`, flattening, making tensors of what users pass."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, DtypeError
+from adjoint.core.pytrees import TreeDef
+from adjoint.ops import operator as operators
+from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.tensor import Tensor
+
+Argnums = int | Sequence[int]
+
+
+def chosen(what: str, argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
+    """The positions that `argnums` names, and whether the user gave several."""
+    several = not isinstance(argnums, int)
+    numbers = list(argnums) if isinstance(argnums, Sequence) else [argnums]
+    count = len(args)
+    for number in numbers:
+        if not -count <= number < count:
+            raise ArgumentError(f"{what}: argnums={argnums} but the function was called with {count} arguments")
+    wrapped = [n % count for n in numbers]
+    if len(set(wrapped)) != len(wrapped):
+        raise ArgumentError(f"{what}: argnums={argnums} names an argument twice")
+    return wrapped, several
+
+
+def to_tensor(what: str, value: Any, path: str) -> Tensor:
+    """A leaf of a differentiated argument as a tensor of a dtype that has derivatives."""
+    if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)) or isinstance(value, bool):
+        raise ArgumentError(f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}")
+    tensor = as_tensor(float(value) if isinstance(value, int) else value)
+    if not tensor.is_differentiable_dtype():
+        raise DtypeError(
+            f"{what}: {path} is {tensor.dtype.name}, which has no derivative; convert it to a floating point dtype"
+        )
+    return tensor
+
+
+def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
+    """The leaves of a pytree as differentiable tensors, and its structure."""
+    leaves, structure = pytrees.flatten(tree)
+    if any(not isinstance(v, Tensor) or not v.is_differentiable_dtype() for v in leaves):
+        paths = pytrees.paths(structure, name)
+        leaves = [to_tensor(what, v, p) for v, p in zip(leaves, paths, strict=True)]
+    return leaves, structure
+
+
+def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of what a function returned; each must be a tensor or a number."""
+    leaves, structure = pytrees.flatten(output)
+    for leaf, path in zip(leaves, pytrees.paths(structure, "output"), strict=True):
+        if not isinstance(leaf, (Tensor, np.ndarray, np.generic, int, float, complex)):
+            raise ArgumentError(f"{what}: {path} must be a tensor, got {type(leaf).__name__}")
+    return [v if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
+
+
+def replaced(args: tuple[Any, ...], positions: list[int], values: Sequence[Any]) -> tuple[Any, ...]:
+    """`args` with other values at some positions."""
+    new = list(args)
+    for position, value in zip(positions, values, strict=True):
+        new[position] = value
+    return tuple(new)
+
+
+def keeps_signature(function: Callable[..., Any], made: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Give a transformed function the name and signature of the original."""
+    try:
+        functools.update_wrapper(made, function)
+        made.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, AttributeError):
+        made.__doc__ = getattr(function, "__doc__", None)
+    made.__name__ = f"{name}({getattr(function, '__name__', 'f')})"
+    return made
+
+
+def zero_tangent(primal: Any) -> Any:
+    """Zeros like a tensor, where a rule wants a tangent that is not there."""
+    return operators.packet("zeros_like")(primal.detach()) if isinstance(primal, Tensor) else None

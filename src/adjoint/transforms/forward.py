@@ -1,0 +1,142 @@
+"""Forward mode as a level: every tensor carries the tangent of this transform beside its value.
+
+Several such levels nest, each with its own tangents, so forward over forward does not mix them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjoint.core.errors import GradError, NotDifferentiable
+from adjoint.ops.operator import Operator
+from adjoint.table.rows import Row
+from adjoint.tensor import binding, derive, views
+from adjoint.tensor.forward import fit_tangent
+from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.tensor import Tensor
+
+
+class JvpTensor(LevelTensor):
+    """A tensor of a `JvpLevel`; `tangent` is None where it is zero."""
+
+    __slots__ = ()
+
+
+class JvpLevel(Level):
+    """One call of `jvp`."""
+
+    name = "jvp"
+
+    def lift(self, value: Any, tangent: Any = None) -> JvpTensor:
+        tensor = wrap(JvpTensor, self, value)
+        tensor.tangent = tangent
+        return tensor
+
+    def tangent(self, value: Any) -> Any:
+        """The tangent of a tensor at this level, or None."""
+        return value.tangent if isinstance(value, JvpTensor) and value.home is self else None
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        self.check_open(op.name)
+        row = op.row
+        if row.decompose and not row.reverse and not row.forward:
+            return binding.decomposition(row)(*values)
+        with self.outside():
+            return self._push(op, row, values)
+
+    def _push(self, op: Operator, row: Row, values: list[Any]) -> Any:
+        primals = [self.below(v) for v in values]
+        results = op.call(primals)
+        if row.archetype.result == "bool" or not isinstance(results, (Tensor, tuple, list)):
+            return results
+        outputs = list(results) if isinstance(results, (tuple, list)) else [results]
+        tangents = self._output_tangents(row, values, primals, results, outputs)
+        outs = [self._out(o, t) for o, t in zip(outputs, tangents, strict=True)]
+        if op.schema.is_view:
+            self._attach_views(op, values, outs if isinstance(results, list) else outs[0])
+        if isinstance(results, (tuple, list)):
+            return type(results)(outs)
+        return outs[0]
+
+    def _out(self, output: Any, tangent: Any) -> Any:
+        if not isinstance(output, Tensor):
+            return output
+        differentiable = tangent is not None and output.is_differentiable_dtype()
+        return self.lift(output, fit_tangent(tangent, output) if differentiable else None)
+
+    def _output_tangents(self, row: Row, values: list[Any], primals: list[Any], results: Any, outputs: list[Any]) -> list[Any]:
+        named = dict(zip(row.schema.names, values, strict=True))
+        tangents: dict[str, Any] = {}
+        for argument in row.differentiable:
+            value = named[argument.name]
+            tangents[argument.name] = [self.tangent(v) for v in value] if argument.type.is_list else self.tangent(value)
+        for name in row.refused:
+            if self.tangent(named[name]) is not None and any(o.is_differentiable_dtype() for o in outputs):
+                raise NotDifferentiable(f"{row.full_name} is not differentiable in {name}, and {name} has a tangent")
+        if not any(_present(t) for t in tangents.values()) or not any(row.differentiable_outputs):
+            return [None] * len(outputs)
+        scope = dict(zip(row.schema.names, primals, strict=True))
+        return derive.forward_all(row, scope, tangents, [results] if isinstance(results, list) else outputs)
+
+    def _attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
+        for source in values:
+            if isinstance(source, JvpTensor) and source.home is self:
+                views.attach_level(op, source, outs, tuple(v for v in values if v is not source))
+                return
+
+    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+        """Write the value below, and the tangent here."""
+        target = values[0]
+        if not (isinstance(target, JvpTensor) and target.home is self):
+            raise GradError(
+                f"{op.name}: a tensor from outside {self.name} is changed in place with a value from inside; "
+                "return the value instead"
+            )
+        before = self.lift(target.value.clone(), target.tangent)
+        count = op.positional
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+        result = functional(before, *values[1:count], **keywords)
+        with self.outside():
+            target.value.copy_(self.below(result))
+            self._write_tangent(target, self.tangent(result))
+        return target
+
+    def _write_tangent(self, target: JvpTensor, tangent: Any) -> None:
+        view = None if target.extra is None else target.extra.view
+        base = target if view is None else view.base
+        if view is None:
+            target.tangent = tangent
+        else:
+            zero = base.value.zeros_like()
+            new = zero if base.tangent is None else base.tangent.clone()
+            part = views.replay(view.path, new)
+            part.copy_(part.zeros_like() if tangent is None else tangent)
+            base.tangent = new
+        for reference in [] if base.extra is None else base.extra.views:
+            living = reference()
+            if living is not None:
+                living.tangent = None if base.tangent is None else views.replay(living.extra.view.path, base.tangent)
+
+    def process_detach(self, tensor: Any) -> Any:
+        return self.lift(tensor.value.detach())
+
+    def created(self, tensor: Tensor) -> Tensor:
+        return self.lift(tensor)
+
+    def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        return function.apply_on_level(self, args, keywords)
+
+
+def _present(tangent: Any) -> bool:
+    return any(t is not None for t in tangent) if isinstance(tangent, list) else tangent is not None
+
+
+def pushforward(
+    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> tuple[list[Any], list[Any], Any]:
+    """Run `function(*primals)`, a list of tensors and something else; outputs, their tangents, the rest."""
+    with JvpLevel() as level:
+        lifted = [level.lift(p, t) for p, t in zip(primals, tangents, strict=True)]
+        outputs, rest = function(*lifted)
+    return [level.below(o) for o in outputs], [level.tangent(o) for o in outputs], rest

@@ -1,0 +1,263 @@
+"""jvp, linearize, Jacobians, Hessians and products with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, GradError, ShapeError
+from adjoint.core.shapes import show
+from adjoint.ops import operator as operators
+from adjoint.tensor import derive
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms import arguments, reverse
+from adjoint.transforms.arguments import Argnums
+from adjoint.transforms.forward import pushforward
+from adjoint.transforms.vectorize import vmap
+
+
+def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> list[Any]:
+    given, got = pytrees.flatten(tangents)
+    pytrees.check_same(f"{what}: the tangents", structure, got, "tangents")
+    found = []
+    for primal, tangent, path in zip(primals, given, pytrees.paths(structure, "tangents"), strict=True):
+        tensor = tangent if isinstance(tangent, Tensor) else arguments.to_tensor(what, tangent, path)
+        if tuple(tensor.shape) != tuple(primal.shape):
+            raise ShapeError(f"{what}: {path} has shape {show(tensor.shape)}, the primal {show(primal.shape)}")
+        found.append(tensor if tensor.dtype is primal.dtype else tensor.to(primal.dtype))
+    return found
+
+
+def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
+    """Return `f(*primals)` and its derivative in the direction `tangents`, in forward mode.
+
+    >>> import adjoint as ad
+    >>> ad.jvp(ad.sin, (ad.tensor(0.0),), (ad.tensor(2.0),))
+    (tensor(0.), tensor(2.))
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise ArgumentError("jvp: primals and tangents are tuples with one entry for each argument of f")
+    inputs, structure = arguments.flatten("jvp", tuple(primals), "primals")
+    directions = _tangents("jvp", inputs, structure, tuple(tangents))
+
+    def flat(*values: Any) -> tuple[list[Any], Any]:
+        output, aux = reverse.split_aux("jvp", f(*pytrees.unflatten(structure, values)), has_aux)
+        leaves, out_structure = arguments.flatten_output("jvp", output)
+        return leaves, (out_structure, pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, aux))
+
+    outputs, found, (out_structure, aux) = pushforward(flat, inputs, directions)
+    derivative = pytrees.unflatten(out_structure, reverse.filled(found, outputs))
+    output = pytrees.unflatten(out_structure, outputs)
+    return (output, derivative, aux) if has_aux else (output, derivative)
+
+
+def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """Return `f(*primals)` and the linear map of its derivative there; `f` runs once.
+
+    >>> import adjoint as ad
+    >>> y, push = ad.linearize(ad.sin, ad.tensor(0.0))
+    >>> push(ad.tensor(2.0)), push(ad.tensor(3.0))
+    (tensor(2.), tensor(3.))
+    """
+    inputs, structure = arguments.flatten("linearize", primals, "primals")
+    outputs, out_structure, _, pull = reverse.run(
+        "linearize", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux=False
+    )
+
+    def push(*tangents: Any) -> Any:
+        directions = _tangents("linearize", inputs, structure, tangents)
+        found = derive.transpose(lambda *cotangents: pull(cotangents), outputs, directions)
+        return pytrees.unflatten(out_structure, reverse.filled(found, outputs))
+
+    return pytrees.unflatten(out_structure, outputs), push
+
+
+class _Problem:
+    """A function of flat inputs, for Jacobians: arguments chosen, the rest fixed."""
+
+    def __init__(self, what: str, f: Callable[..., Any], argnums: Argnums, args: Any, keywords: Any, has_aux: bool) -> None:
+        positions, several = arguments.chosen(what, argnums, args)
+        tree = tuple(args[p] for p in positions) if several else args[positions[0]]
+        self.what, self.has_aux = what, has_aux
+        self.inputs, self.structure = arguments.flatten(what, tree, "argument")
+
+        def flat(*values: Any) -> Any:
+            made = pytrees.unflatten(self.structure, values)
+            return f(*arguments.replaced(args, positions, made if several else (made,)), **keywords)
+
+        self.flat = flat
+
+    def assemble(self, out_structure: Any, blocks: list[list[Any]], aux: Any) -> Any:
+        """Blocks [output][input] as a pytree of outputs of pytrees of inputs."""
+        rows = [pytrees.unflatten(self.structure, row) for row in blocks]
+        jacobian = pytrees.unflatten(out_structure, rows)
+        return (jacobian, aux) if self.has_aux else jacobian
+
+
+def _basis(tensors: list[Any]) -> list[Any]:
+    """For each tensor the rows of the identity over all of them: (n, *shape)."""
+    sizes = [t.numel() for t in tensors]
+    total = sum(sizes)
+    found, start = [], 0
+    for tensor, size in zip(tensors, sizes, strict=True):
+        rows = operators.packet("zeros")((total, size), dtype=tensor.dtype)
+        eye = operators.packet("eye")(size, dtype=tensor.dtype)
+        parts = [rows.narrow(0, 0, start), eye, rows.narrow(0, 0, total - start - size)]
+        found.append(operators.packet("cat")(parts, 0).reshape((total, *tensor.shape)))
+        start += size
+    return found
+
+
+def _reverse_blocks(problem: _Problem, outputs: list[Any], pull: Any, chunk_size: int | None, progress: bool) -> list[list[Any]]:
+    """∂output/∂input by pulling back the identity."""
+
+    def one(*cotangents: Any) -> list[Any]:
+        return reverse.filled(pull(cotangents), problem.inputs)
+
+    rows = vmap(one, chunk_size=chunk_size, progress=progress)(*_basis(outputs))
+    blocks, start = [], 0
+    for output in outputs:
+        size = output.numel()
+        part = [
+            r.narrow(0, start, size).reshape((*output.shape, *t.shape)) for r, t in zip(rows, problem.inputs, strict=True)
+        ]
+        # the pullback applies Jᴴ; a Jacobian holds J
+        blocks.append([p.conj() if p.is_complex() else p for p in part])
+        start += size
+    return blocks
+
+
+def _forward_blocks(problem: _Problem, chunk_size: int | None, progress: bool) -> tuple[list[list[Any]], Any, Any]:
+    """∂output/∂input by pushing the identity forward."""
+    info: dict[str, Any] = {}
+
+    def one(*tangents: Any) -> list[Any]:
+        def flat(*values: Any) -> tuple[list[Any], Any]:
+            output, aux = reverse.split_aux(problem.what, problem.flat(*values), problem.has_aux)
+            leaves, structure = arguments.flatten_output(problem.what, output)
+            return leaves, (structure, pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, aux))
+
+        outputs, found, (info["structure"], info["aux"]) = pushforward(flat, problem.inputs, tangents)
+        info["outputs"] = outputs
+        return reverse.filled(found, outputs)
+
+    columns = vmap(one, out_dims=-1, chunk_size=chunk_size, progress=progress)(*_basis(problem.inputs))
+    blocks = []
+    for column in columns:
+        start, row = 0, []
+        for tensor in problem.inputs:
+            part = column.narrow(-1, start, tensor.numel())
+            row.append(part.reshape((*column.shape[:-1], *tensor.shape)))
+            start += tensor.numel()
+        blocks.append(row)
+    return blocks, info["structure"], info["aux"]
+
+
+def _check_complex(what: str, inputs: list[Any], outputs: list[Any], holomorphic: bool) -> None:
+    if any(t.is_complex() for t in (*inputs, *outputs)) and not holomorphic:
+        raise GradError(
+            f"{what}: complex inputs or outputs have no Jacobian of one complex number each; say holomorphic=True if the "
+            "function is holomorphic, or separate real and imaginary parts with ad.view_as_real"
+        )
+
+
+def jacrev(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None, *,
+    holomorphic: bool = True, progress: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function that computes the Jacobian of `f` in reverse mode: one pass for each output element.
+
+    >>> import adjoint as ad
+    >>> ad.jacrev(lambda x: x**2)(ad.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+
+    def compute(*args: Any, **keywords: Any) -> Any:
+        problem = _Problem("jacrev", f, argnums, args, keywords, has_aux)
+        outputs, structure, aux, pull = reverse.run("jacrev", problem.flat, problem.inputs, has_aux)
+        _check_complex("jacrev", problem.inputs, outputs, holomorphic)
+        return problem.assemble(structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), aux)
+
+    return arguments.keeps_signature(f, compute, "jacrev")
+
+
+def jacfwd(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None, *,
+    randomness: str = "error", holomorphic: bool = True, progress: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function that computes the Jacobian of `f` in forward mode: one pass for each input element."""
+
+    def compute(*args: Any, **keywords: Any) -> Any:
+        problem = _Problem("jacfwd", f, argnums, args, keywords, has_aux)
+        blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
+        _check_complex("jacfwd", problem.inputs, [b for row in blocks for b in row], holomorphic)
+        return problem.assemble(structure, blocks, aux)
+
+    return arguments.keeps_signature(f, compute, "jacfwd")
+
+
+def jacobian(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None,
+    holomorphic: bool = False, progress: bool = False,
+) -> Callable[..., Any]:  # fmt: skip
+    """Return a function that computes the Jacobian of `f` in the mode that needs fewer passes.
+
+    >>> import adjoint as ad
+    >>> ad.jacobian(lambda x: x.cumsum(0))(ad.ones(3))
+    tensor([[1., 0., 0.],
+            [1., 1., 0.],
+            [1., 1., 1.]])
+    """
+
+    def compute(*args: Any, **keywords: Any) -> Any:
+        problem = _Problem("jacobian", f, argnums, args, keywords, has_aux)
+        outputs, structure, aux, pull = reverse.run("jacobian", problem.flat, problem.inputs, has_aux)
+        _check_complex("jacobian", problem.inputs, outputs, holomorphic)
+        if sum(o.numel() for o in outputs) <= sum(t.numel() for t in problem.inputs):
+            blocks = _reverse_blocks(problem, outputs, pull, chunk_size, progress)
+        else:
+            blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
+        return problem.assemble(structure, blocks, aux)
+
+    return arguments.keeps_signature(f, compute, "jacobian")
+
+
+def hessian(f: Callable[..., Any], argnums: Argnums = 0, *, chunk_size: int | None = None, progress: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the matrix of second derivatives of a scalar `f`, forward over reverse.
+
+    >>> import adjoint as ad
+    >>> ad.hessian(lambda x: (x**3).sum())(ad.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    inner = jacrev(f, argnums)
+    return arguments.keeps_signature(f, jacfwd(inner, argnums, chunk_size=chunk_size, progress=progress), "hessian")
+
+
+def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """Return the Hessian of a scalar `f` at `primals` applied to `tangents`, forward over reverse.
+
+    >>> import adjoint as ad
+    >>> ad.hvp(lambda x: (x**3).sum(), (ad.tensor([1.0, 2.0]),), (ad.tensor([1.0, 0.0]),))
+    tensor([6., 0.])
+    """
+    several = tuple(range(len(primals))) if len(primals) > 1 else 0
+    return jvp(reverse.grad(f, argnums=several), tuple(primals), tuple(tangents))[1]
+
+
+def gvp(f: Callable[..., Any], loss: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+    """Return the Gauss–Newton matrix Jᵀ H J of `loss(f(*primals))` applied to `tangents`.
+
+    J is the Jacobian of `f`, H the Hessian of `loss` at the output.
+
+    >>> import adjoint as ad
+    >>> ad.gvp(lambda x: x**2, lambda y: (y**2).sum(), (ad.tensor([3.0]),), (ad.tensor([1.0]),))
+    tensor([72.])
+    """
+    output, pushed = jvp(f, tuple(primals), tuple(tangents))
+    curved = hvp(loss, (output,), (pushed,))
+    _, pull = reverse.vjp(f, *primals)
+    grads = pull(curved)
+    return grads if len(primals) > 1 else grads[0]

@@ -1,0 +1,164 @@
+"""grad, value_and_grad, vjp: reverse mode of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, GradError, ShapeError
+from adjoint.core.shapes import show
+from adjoint.ops import operator as operators
+from adjoint.tensor import levels
+from adjoint.tensor.levels import Pullback
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms import arguments
+from adjoint.transforms.arguments import Argnums
+
+
+def zeros_like(tensor: Any) -> Any:
+    """The documented zero: the gradient in an argument that the function ignores."""
+    return operators.packet("zeros_like")(tensor.detach())
+
+
+def split_aux(what: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
+    """(output, aux) of a function; aux is None without `has_aux`."""
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise ArgumentError(f"{what}: with has_aux=True the function must return (output, aux)")
+    return output
+
+
+def run(what: str, function: Callable[..., Any], inputs: list[Tensor], has_aux: bool) -> tuple[list[Any], Any, Any, Pullback]:
+    """Run a function of flat inputs; its flat outputs, their structure, aux, and the pullback."""
+
+    def flat(*variables: Any) -> tuple[list[Any], Any]:
+        output, aux = split_aux(what, function(*variables), has_aux)
+        leaves, structure = arguments.flatten_output(what, output)
+        return leaves, (structure, _detached(aux))
+
+    (outputs, (structure, aux)), pull = levels.pullback(flat, inputs)
+    if pull.level is not None:
+        aux = pytrees.map(pull.level.below, aux)
+    return outputs, structure, aux, pull
+
+
+def _detached(aux: Any) -> Any:
+    return pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, aux)
+
+
+def filled(grads: list[Any], inputs: list[Tensor]) -> list[Any]:
+    """Zeros where there is no gradient."""
+    return [zeros_like(t) if g is None else g for g, t in zip(grads, inputs, strict=True)]
+
+
+def value_and_grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return a function that computes `f` and its gradient in the arguments `argnums`.
+
+    `f` must return a real scalar (with `has_aux`, a pair of it and anything). An argument may be a pytree; its gradient
+    has the same structure. The gradient of a real function of a complex z is ∂f/∂Re z + i ∂f/∂Im z, PyTorch's
+    convention; with `holomorphic=True` a complex f is allowed and the result is its complex derivative f′(z).
+
+    >>> import adjoint as ad
+    >>> ad.value_and_grad(lambda x: (x**2).sum())(ad.tensor([1.0, 2.0]))
+    (tensor(5.), tensor([2., 4.]))
+    """
+    return arguments.keeps_signature(f, _value_and_grad(f, argnums, has_aux, holomorphic, "value_and_grad"), "value_and_grad")
+
+
+def _value_and_grad(f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, what: str) -> Callable[..., Any]:
+    def compute(*args: Any, **keywords: Any) -> Any:
+        positions, several = arguments.chosen(what, argnums, args)
+        trees = tuple(args[p] for p in positions)
+        inputs, structure = arguments.flatten(what, trees if several else trees[0], "argument")
+
+        def flat(*variables: Any) -> Any:
+            tree = pytrees.unflatten(structure, variables)
+            return f(*arguments.replaced(args, positions, tree if several else (tree,)), **keywords)
+
+        outputs, _, aux, pull = run(what, flat, inputs, has_aux)
+        _check_scalar(what, outputs, holomorphic)
+        grads = filled(pull([_one(outputs[0])], retain=False), inputs)
+        if holomorphic:
+            grads = [g.conj() for g in grads]
+        value = (outputs[0], aux) if has_aux else outputs[0]
+        return value, pytrees.unflatten(structure, grads)
+
+    return compute
+
+
+def _one(output: Any) -> Any:
+    return operators.packet("ones_like")(output.detach())
+
+
+def _check_scalar(what: str, outputs: list[Any], holomorphic: bool) -> None:
+    if len(outputs) != 1:
+        raise GradError(f"{what}(f): f returned {len(outputs)} tensors, and {what} needs one scalar; use vjp(f) or has_aux=True.")
+    output = outputs[0]
+    if output.ndim:
+        raise GradError(
+            f"{what}(f): f returned shape {tuple(output.shape)}, and {what} needs a scalar. Use jacobian(f), or vjp(f) "
+            "with a cotangent."
+        )
+    if output.is_complex() and not holomorphic:
+        raise GradError(f"{what}(f): f returned a complex number; take a real function of it, or say holomorphic=True")
+    if not output.is_differentiable_dtype():
+        raise GradError(f"{what}(f): f returned {output.dtype.name}, which has no derivative")
+
+
+def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[..., Any]:
+    """Return a function that computes the gradient of `f` in the arguments `argnums`. See `value_and_grad`.
+
+    >>> import adjoint as ad
+    >>> ad.grad(ad.sin)(0.0), ad.grad(ad.grad(lambda x: x**3))(2.0)
+    (tensor(1.), tensor(12.))
+    """
+    both = _value_and_grad(f, argnums, has_aux, holomorphic, "grad")
+
+    def compute(*args: Any, **keywords: Any) -> Any:
+        value, gradient = both(*args, **keywords)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return arguments.keeps_signature(f, compute, "grad")
+
+
+def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """Return `f(*primals)` and a function that maps a cotangent of the output to those of the arguments.
+
+    >>> import adjoint as ad
+    >>> y, pull = ad.vjp(ad.sin, ad.tensor(0.0))
+    >>> pull(ad.tensor(2.0))
+    (tensor(2.),)
+    """
+    inputs, structure = arguments.flatten("vjp", primals, "primals")
+    outputs, out_structure, aux, pull = run("vjp", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux)
+
+    def pullback(*cotangents: Any) -> Any:
+        tree = cotangents[0] if len(cotangents) == 1 else cotangents
+        given, got = pytrees.flatten(tree)
+        pytrees.check_same("vjp: the cotangent", out_structure, got, "cotangent")
+        checked = [_cotangent(c, o) for c, o in zip(given, outputs, strict=True)]
+        return pytrees.unflatten(structure, filled(pull(checked), inputs))
+
+    output = pytrees.unflatten(out_structure, outputs)
+    return (output, pullback, aux) if has_aux else (output, pullback)
+
+
+def _cotangent(value: Any, output: Any) -> Any:
+    tensor = value if isinstance(value, Tensor) else arguments.as_tensor(value)
+    if tuple(tensor.shape) != tuple(output.shape):
+        raise ShapeError(f"vjp: the cotangent has shape {show(tensor.shape)}, the output {show(output.shape)}")
+    return tensor if tensor.dtype is output.dtype else tensor.to(output.dtype)
+
+
+def stop_gradient(tree: Any) -> Any:
+    """Return the same values, which no derivative passes.
+
+    >>> import adjoint as ad
+    >>> ad.grad(lambda x: x * ad.stop_gradient(x))(3.0)
+    tensor(3.)
+    """
+    return pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, tree)
