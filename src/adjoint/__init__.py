@@ -48,7 +48,7 @@ from adjoint.tensor import eager as _eager
 from adjoint.tensor import limits as _limits
 from adjoint.tensor import methods as _methods
 from adjoint.tensor import operators as _operators
-from adjoint.tensor.indexing import nonzero
+from adjoint.tensor.indexing import as_strided, nonzero
 from adjoint.tensor.methods import allclose, as_tensor, asarray, equal, from_numpy, is_tensor, numel, result_type, tensor
 from adjoint.tensor.modes import (
     enable_grad,
@@ -81,7 +81,8 @@ newaxis = None
 
 from adjoint import func  # noqa: E402
 from adjoint.core.pytrees import register as register_pytree  # noqa: E402
-from adjoint.transforms.custom import checkpoint, custom_jvp, custom_rule, custom_vjp  # noqa: E402
+from adjoint.transforms.checkpoints import checkpoint  # noqa: E402
+from adjoint.transforms.custom import custom_jvp, custom_rule, custom_vjp  # noqa: E402
 from adjoint.transforms.jacobians import gvp, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize  # noqa: E402
 from adjoint.transforms.reverse import grad, stop_gradient, value_and_grad, vjp  # noqa: E402
 from adjoint.transforms.vectorize import vmap  # noqa: E402

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from adjoint.tensor import forward_ad, function, graph
@@ -26,7 +27,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
-        from adjoint import testing  # heavy, and itself a user of this module
-
-        return getattr(testing, name)
+        # the checks are users of this module, so they are fetched when asked for
+        return getattr(importlib.import_module("adjoint.testing"), name)
     raise AttributeError(f"adjoint.autograd has no {name!r}")

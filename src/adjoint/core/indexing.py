@@ -152,7 +152,9 @@ def check_source(what: str, self: Any, dim: int, index: Any, source: Any) -> int
 def check_has_dims(what: str, self: Any) -> None:
     """Raise for a tensor without dimensions."""
     if self.ndim == 0:
-        raise DimensionError(f"{what}: a tensor without dimensions cannot be indexed.")
+        raise DimensionError(
+            f"{what}: a tensor without dimensions has no parts; x.item() gives its value."
+        )
 
 
 def wrap_index(what: str, index: int, size: int, dim: int) -> int:

@@ -65,6 +65,13 @@ def strided_view(
     return np.ndarray(size, array.dtype, memory, start, tuple([s * itemsize for s in stride]))
 
 
+def is_expanded(array: Array) -> bool:
+    """Say whether several elements of `array` are one place in memory because of a stride of 0."""
+    return bool(array.size) and any(
+        s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)
+    )
+
+
 def address(array: Array) -> int:
     """Return the address of the first element."""
     return int(array.__array_interface__["data"][0])

@@ -212,3 +212,10 @@ def linear_backward(
         rows.t().mm(inputs.conj()) if output_mask[1] else None,
         rows.sum(0) if output_mask[2] else None,
     )
+
+
+def trace(self: Tensor) -> Tensor:
+    """Σᵢ self[i, i] of a matrix, which need not be square."""
+    if self.ndim != 2:
+        raise ShapeError(f"trace: needs a matrix, got {self.ndim} dimensions ({show(self.shape)}).")
+    return self.diagonal().sum()

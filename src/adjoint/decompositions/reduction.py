@@ -28,6 +28,19 @@ def unreduce(self: Tensor, dim: Dims, shape: Shape, keepdim: bool) -> Tensor:
     return self.expand(shape)
 
 
+def other_factors(self: Tensor, dim: int | None) -> Tensor:
+    """∏_{j≠i} x[j]: what comes before i times what comes after.
+
+    Dividing the product by x[i] would be shorter, and wrong as soon as an x[i] is 0.
+    """
+    if dim is None:
+        return other_factors(self.reshape((-1,)), 0).reshape(self.shape)
+    before = ops._shift(self, dim, 1, 1).cumprod(dim)
+    if self.ndim == 0:
+        return before
+    return before * ops._shift(self, dim, -1, 1).flip((dim,)).cumprod(dim).flip((dim,))
+
+
 def unselect(grad: Tensor, dim: int, indices: Tensor, sizes: Shape, keepdim: bool) -> Tensor:
     """Zeros of shape `sizes` with `grad` at `indices` along `dim`."""
     if len(sizes) == 0:
@@ -95,7 +108,9 @@ def named_norm(
     if p != "nuc":
         raise ValueRangeError(f"norm: p is a number, 'fro' or 'nuc', got {p!r}")
     if dim is None and self.ndim != 2:
-        raise ShapeError(f"norm: the nuclear norm of {self.ndim} dimensions needs two of them as dim")
+        raise ShapeError(
+            f"norm: the nuclear norm of {self.ndim} dimensions needs two of them as dim"
+        )
     axes = (0, 1) if dim is None else dim
     return ops.linalg_matrix_norm(self, "nuc", axes, keepdim, dtype=dtype)
 

@@ -44,6 +44,18 @@ def diff(self: Tensor, n: int, dim: int, prepend: Tensor | None, append: Tensor 
     return self
 
 
+def shift(self: Tensor, dim: int, by: int, fill: Scalar) -> Tensor:
+    """self[k - by] along `dim`, with `fill` where there is no such element."""
+    if self.ndim == 0:
+        return ops.full_like(self, fill) if by else self.clone()
+    length = self.shape[dim]
+    kept = max(length - abs(by), 0)
+    edge = ops.full_like(self.narrow(dim, 0, length - kept), fill)
+    if by >= 0:
+        return ops.cat([edge, self.narrow(dim, 0, kept)], dim)
+    return ops.cat([self.narrow(dim, length - kept, kept), edge], dim)
+
+
 # integrals ---------------------------------------------------------------------------------------
 
 

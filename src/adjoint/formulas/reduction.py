@@ -18,47 +18,6 @@ Tensor = Any
 Dims = Shape | None
 
 
-# products ----------------------------------------------------------------------------------------
-
-
-def other_factors(self: Tensor, dim: int) -> Tensor:
-    """∏_{j≠i} x[j] along `dim`: what comes before i times what comes after, exact with zeros.
-
-    Dividing the product by x[i] would be shorter, and wrong as soon as an x[i] is 0.
-    """
-    if self.ndim == 0 or self.shape[dim] == 0:
-        return ops.ones_like(self)
-    length = self.shape[dim]
-    one = ops.ones_like(self.narrow(dim, 0, 1))
-    before = ops.cat([one, self.narrow(dim, 0, length - 1)], dim).cumprod(dim)
-    after = ops.cat([one, self.narrow(dim, 1, length - 1).flip(dim)], dim).cumprod(dim).flip(dim)
-    return before * after
-
-
-def prod_vjp(grad: Tensor, self: Tensor) -> Tensor:
-    """x̄[i] = ȳ ∏_{j≠i} x[j], over all elements."""
-    others = other_factors(self.to(grad.dtype).reshape(-1), 0)
-    return grad * others.conj().reshape(self.shape)
-
-
-def prod_jvp(self_p: Tensor, self_t: Tensor, result: Tensor) -> Tensor:
-    """ẏ = Σ_i ẋ[i] ∏_{j≠i} x[j], over all elements."""
-    others = other_factors(self_p.to(result.dtype).reshape(-1), 0)
-    return (self_t.to(result.dtype).reshape(-1) * others).sum()
-
-
-def prod_dim_vjp(grad: Tensor, self: Tensor, dim: int, keepdim: bool) -> Tensor:
-    """x̄[i] = ȳ ∏_{j≠i} x[j] along `dim`."""
-    others = other_factors(self.to(grad.dtype), dim)
-    return ops._unreduce(grad, (dim,), self.shape, keepdim) * others.conj()
-
-
-def prod_dim_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int, keepdim: bool) -> Tensor:
-    """ẏ = Σ_i ẋ[i] ∏_{j≠i} x[j] along `dim`."""
-    others = other_factors(self_p.to(result.dtype), dim)
-    return (self_t.to(result.dtype) * others).sum((dim,), keepdim)
-
-
 # selections ------------------------------------------------------------------------------------
 
 
@@ -80,8 +39,10 @@ def quotient(grad: Tensor, result: Tensor) -> Tensor:
     If this backward pass is to be differentiated again, the limit dȳ/dy takes the place of the 0, so
     that the Hessian of ‖x‖² at 0 is 2I. See Note [Norms at zero] in tensor/limits.py.
     """
+    ratio = ops._quotient(grad, result)
+    if not (grad.requires_grad and result.requires_grad):
+        return ratio
     kink = result == 0
-    ratio = (grad / result.masked_fill(kink, 1)).masked_fill(kink, 0)
     limit = runtime.quotient_limit(grad, result, kink)
     return ratio if limit is None else ops.where(kink, limit, ratio)
 
@@ -108,9 +69,7 @@ def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: b
 def vector_norm_vjp(
     grad: Tensor, self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool
 ) -> Tensor:
-    """x̄ = ȳ ∂‖x‖/∂x; for p = 2 that is x ȳ/‖x‖."""
-    if p == 2:
-        return self * ops._unreduce(quotient(grad, result), dim, self.shape, keepdim)
+    """x̄ = ȳ ∂‖x‖/∂x, for p ≠ 2."""
     direction = norm_direction(self, result, p, dim, keepdim)
     return ops._unreduce(grad, dim, self.shape, keepdim) * direction
 
@@ -120,7 +79,7 @@ def vector_norm_jvp(
 ) -> Tensor:
     """ẏ = Re Σ conj(∂‖x‖/∂x) ẋ; for p = 2 that is Re⟨x, ẋ⟩/‖x‖."""
     if p == 2:
-        return quotient(_inner(self_p, self_t, dim, keepdim), result)
+        return ops._quotient(_inner(self_p, self_t, dim, keepdim), result)
     return _inner(norm_direction(self_p, result, p, dim, keepdim), self_t, dim, keepdim)
 
 
@@ -133,20 +92,11 @@ def _inner(a: Tensor, b: Tensor, dim: Dims, keepdim: bool) -> Tensor:
 # variances -----------------------------------------------------------------------------------
 
 
-def _spread(shape: Shape, dim: Dims, correction: float | None) -> float:
+def spread(shape: Shape, dim: Dims, correction: float | None) -> float:
     """1 / (n - correction), where nothing is left infinite, as in the variance itself."""
     count = math.prod(shape[d] for d in wrap_dims("var", dim, len(shape)))
     degrees = count - (1 if correction is None else correction)
     return 1 / degrees if degrees > 0 else math.inf
-
-
-def var_vjp(
-    grad: Tensor, self: Tensor, dim: Dims, correction: float | None, keepdim: bool
-) -> Tensor:
-    """x̄ = 2 ȳ (x - mean) / (n - correction)."""
-    scaled = grad * (2 * _spread(self.shape, dim, correction))
-    centred = self - self.mean(dim, True)
-    return centred * ops._unreduce(scaled, dim, self.shape, keepdim)
 
 
 def var_jvp(
@@ -154,16 +104,7 @@ def var_jvp(
 ) -> Tensor:
     """ẏ = 2 Re⟨x - mean, ẋ⟩ / (n - correction)."""
     centred = self_p - self_p.mean(dim, True)
-    return _inner(centred, self_t, dim, keepdim) * (2 * _spread(self_p.shape, dim, correction))
-
-
-def std_vjp(
-    grad: Tensor, self: Tensor, result: Tensor, dim: Dims, correction: float | None, keepdim: bool
-) -> Tensor:
-    """x̄ = ȳ/σ (x - mean) / (n - correction), 0 where σ = 0."""
-    scaled = quotient(grad, result) * _spread(self.shape, dim, correction)
-    centred = self - self.mean(dim, True)
-    return centred * ops._unreduce(scaled, dim, self.shape, keepdim)
+    return _inner(centred, self_t, dim, keepdim) * (2 * spread(self_p.shape, dim, correction))
 
 
 def std_jvp(
@@ -172,8 +113,8 @@ def std_jvp(
 ) -> Tensor:  # fmt: skip
     """σ̇ = Re⟨x - mean, ẋ⟩ / (σ (n - correction)), 0 where σ = 0."""
     centred = self_p - self_p.mean(dim, True)
-    along = _inner(centred, self_t, dim, keepdim) * _spread(self_p.shape, dim, correction)
-    return quotient(along, result)
+    along = _inner(centred, self_t, dim, keepdim) * spread(self_p.shape, dim, correction)
+    return ops._quotient(along, result)
 
 
 # segments ----------------------------------------------------------------------------------------

@@ -14,27 +14,14 @@ from adjoint import ops
 Tensor = Any
 
 
-def shifted(self: Tensor, dim: int, by: int, fill: float) -> Tensor:
-    """self[k - by] along `dim`, for by = ±1, with `fill` where there is no such element."""
-    if self.ndim == 0:
-        return ops.full_like(self, fill)
-    length = self.shape[dim]
-    if length == 0:
-        return self
-    edge = ops.full_like(self.narrow(dim, 0, 1), fill)
-    if by == 1:
-        return ops.cat([edge, self.narrow(dim, 0, length - 1)], dim)
-    return ops.cat([self.narrow(dim, 1, length - 1), edge], dim)
-
-
 def linear_recurrence_vjp(
     grad: Tensor, a: Tensor, result: Tensor, dim: int, reverse: bool,
     grad_input_mask: tuple[bool, ...],
 ) -> tuple[Tensor | None, Tensor | None]:  # fmt: skip
     """λ[k] = ȳ[k] + conj(a[k+1]) λ[k+1]:  b̄ = λ,  ā[k] = λ[k] conj(y[k-1]); mirrored if reverse."""
     back = 1 if reverse else -1
-    b_bar = ops._linear_recurrence(shifted(a, dim, back, 0).conj(), grad, dim, not reverse)
-    a_bar = b_bar * shifted(result, dim, -back, 0).conj() if grad_input_mask[0] else None
+    b_bar = ops._linear_recurrence(ops._shift(a, dim, back, 0).conj(), grad, dim, not reverse)
+    a_bar = b_bar * ops._shift(result, dim, -back, 0).conj() if grad_input_mask[0] else None
     return a_bar, b_bar
 
 
@@ -42,22 +29,8 @@ def linear_recurrence_jvp(
     a_p: Tensor, a_t: Tensor, b_t: Tensor, result: Tensor, dim: int, reverse: bool
 ) -> Tensor:
     """ẏ[k] = a[k] ẏ[k-1] + (ȧ[k] y[k-1] + ḃ[k])."""
-    previous = shifted(result, dim, -1 if reverse else 1, 0)
+    previous = ops._shift(result, dim, -1 if reverse else 1, 0)
     return ops._linear_recurrence(a_p, a_t * previous + b_t, dim, reverse)
-
-
-def cumprod_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Tensor:
-    """x̄[k] = conj(y[k-1]) s[k],  s[k] = ȳ[k] + conj(x[k+1]) s[k+1],  y[-1] = 1."""
-    following = shifted(self.to(grad.dtype), dim, -1, 0).conj()
-    return shifted(result, dim, 1, 1).conj() * ops._linear_recurrence(following, grad, dim, True)
-
-
-def cumprod_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int) -> Tensor:
-    """ẏ[k] = x[k] ẏ[k-1] + ẋ[k] y[k-1],  y[-1] = 1."""
-    dtype = result.dtype
-    return ops._linear_recurrence(
-        self_p.to(dtype), self_t.to(dtype) * shifted(result, dim, 1, 1), dim, False
-    )
 
 
 def _decay(result: Tensor, dim: int) -> Tensor:
@@ -81,5 +54,5 @@ def logcumsumexp_vjp(grad: Tensor, self: Tensor, result: Tensor, dim: int) -> Te
 
 def logcumsumexp_jvp(self_p: Tensor, self_t: Tensor, result: Tensor, dim: int) -> Tensor:
     """ẏ[k] = exp(y[k-1] - y[k]) ẏ[k-1] + exp(x[k] - y[k]) ẋ[k]."""
-    decay = shifted(_decay(result, dim), dim, 1, 0)
+    decay = ops._shift(_decay(result, dim), dim, 1, 0)
     return ops._linear_recurrence(decay, ops._exp_difference(self_p, result) * self_t, dim, False)

@@ -110,6 +110,23 @@ def _running_extremum(what: str, ufunc: np.ufunc, self: Array, dim: int) -> tupl
     return values, np.maximum.accumulate(np.where(latest, positions, 0), axis=axis)
 
 
+def shift(self: Array, dim: int, by: int, fill: complex) -> Array:
+    """self[k - by] along `dim`, with `fill` where there is no such element."""
+    result = np.empty(self.shape, self.dtype)
+    if self.ndim == 0:
+        result[...] = fill if by else self
+        return result
+    axis = wrap_dim("_shift", dim, self.ndim)
+    source, target = self.swapaxes(axis, 0), result.swapaxes(axis, 0)
+    if by >= 0:
+        target[:by] = fill
+        target[by:] = source[: max(len(source) - by, 0)]
+    else:
+        target[by:] = fill
+        target[:by] = source[-by:]
+    return result
+
+
 def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
     """y[k] = a[k] y[k-1] + b[k] along `dim` (y[k] = a[k] y[k+1] + b[k] if `reverse`).
 

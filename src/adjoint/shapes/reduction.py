@@ -32,6 +32,11 @@ def mean(self: Spec, dim: Dims, keepdim: bool, dtype: DType | None) -> Spec:
     return _over("mean", self, dim, keepdim, _inexact("mean", dtype or self.dtype))
 
 
+def other_factors(self: Spec, dim: int | None) -> Spec:
+    """One product for each element."""
+    return self
+
+
 def unreduce(self: Spec, dim: Dims, shape: Shape, keepdim: bool) -> Spec:
     """The shape from before the reduction."""
     return Spec(tuple(shape), self.dtype)

@@ -36,6 +36,12 @@ def running_extremum(self: Spec, dim: int) -> tuple[Spec, Spec]:
     return self, Spec(self.shape, dtypes.int64)
 
 
+def shift(self: Spec, dim: int, by: int, fill: float) -> Spec:
+    """The same."""
+    wrap_dim("_shift", dim, self.ndim)
+    return self
+
+
 def linear_recurrence(a: Spec, b: Spec, dim: int, reverse: bool) -> Spec:
     """The common shape."""
     return Spec(broadcast("_linear_recurrence", a.shape, b.shape), b.dtype)

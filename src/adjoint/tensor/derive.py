@@ -46,20 +46,22 @@ def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> An
     return function(*[scope[p] for p in parameters])
 
 
-def with_facts(scope: dict[str, Any]) -> dict[str, Any]:
-    """Add self__shape, self__dtype, … for every tensor of a scope."""
+def with_facts(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
+    """Add self__shape, self__dtype, … where the reverse formulas of a row use them."""
     facts: dict[str, Any] = {}
-    for name, value in scope.items():
+    for used in (n for entry in row.reverse if entry.formula for n in entry.formula.names if "__" in n):
+        name, _, fact = used.rpartition("__")
+        value = scope.get(name)
         if isinstance(value, Tensor):
-            facts |= {
-                f"{name}__shape": value.shape, f"{name}__dtype": value.dtype, f"{name}__ndim": value.ndim,
-                f"{name}__numel": value.numel(), f"{name}__dim": value.ndim, f"{name}__device": value.device,
-                f"{name}__stride": value.stride(), f"{name}__storage_offset": value.storage_offset(),
-                f"{name}__is_complex": value.is_complex(), f"{name}__is_floating_point": value.is_floating_point(),
-            }  # fmt: skip
-        elif type(value) is list and all(isinstance(v, Tensor) for v in value):
-            facts |= {f"{name}__{fact}": [getattr(v, fact) for v in value] for fact in ("shape", "dtype", "ndim", "device")}
+            facts[used] = _fact(value, fact)
+        elif type(value) is list:
+            facts[used] = [_fact(v, fact) for v in value]
     return scope | facts
+
+
+def _fact(tensor: Any, name: str) -> Any:
+    found = getattr(tensor, name)
+    return found() if callable(found) else found
 
 
 def forward_from_reverse(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> list[Any]:
@@ -80,7 +82,7 @@ def forward_from_reverse(row: Row, scope: dict[str, Any], tangents: dict[str, An
 
     has_list = any(r.type.is_list for r in row.schema.returns)
     positions = list(range(len(flat_results))) if has_list else wanted
-    facts = with_facts(dict(scope) | {n: results[i] for n, i in result_names(row).items()})
+    facts = with_facts(row, dict(scope) | {n: results[i] for n, i in result_names(row).items()})
     like = [flat_results[i] for i in positions]
     cotangents: list[Any] = []
     for argument in row.differentiable:
@@ -185,7 +187,7 @@ def _element_wise(row: Row, scope: dict[str, Any], tangents: dict[str, Any], res
     """The factor of the reverse formula: t ↦ conj(vjp(conj(t))), summed over the inputs."""
     total: Any = None
     names = {n: i for n, i in grad_names(row).items() if i >= 0}
-    local = with_facts(dict(scope) | {n: results[i] for n, i in result_names(row).items()})
+    local = with_facts(row, dict(scope) | {n: results[i] for n, i in result_names(row).items()})
     for entry in row.reverse:
         tangent = tangents.get(entry.inputs[0])
         if tangent is None or entry.formula is None:

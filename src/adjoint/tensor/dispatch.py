@@ -12,9 +12,18 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import of
-from adjoint.core.errors import AdjointError, ArgumentError, DtypeError, GradError, IndexOutOfRange, ShapeError
+from adjoint.core.errors import (
+    AdjointError,
+    ArgumentError,
+    DtypeError,
+    GradError,
+    IndexOutOfRange,
+    InplaceError,
+    ShapeError,
+)
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
+from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, meta
@@ -59,25 +68,27 @@ def run(op: Operator, values: list[Any]) -> Any:
     """Run an operator on converted arguments, by the topmost interpreter."""
     if op.row.decompose and not op.row.kernel and not op.schema.mutates:
         return binding.decomposition(op.row)(*values)
+    if stack.levels and op.row.family == "random":
+        return stack.levels[-1].random(op, values)  # the innermost transform says who gets which numbers
     interpreter = topmost(values)
     if interpreter is not None:
         return interpreter.process(op, values)
-    if stack.levels and (op.row.archetype.name == "creation" or op.row.family == "random"):
+    if stack.levels and op.row.archetype.name == "creation":
         return _create(op, values)
     return op.call([_plain_value(v) for v in values])
 
 
 def _create(op: Operator, values: list[Any]) -> Any:
-    """Make a tensor inside a transform, on its level."""
-    level = stack.levels[-1]
-    if op.row.family == "random":
-        return level.random(op, values)
+    """Make a tensor inside transforms, on the level of each, so that it may be written to there."""
     outer, stack.levels = stack.levels, ()
     try:
         made = op.call([_plain_value(v) for v in values])
     finally:
         stack.levels = outer
-    return level.created(made) if isinstance(made, Tensor) else made
+    if isinstance(made, Tensor):
+        for level in outer:
+            made = level.created(made)
+    return made
 
 
 def topmost(values: Sequence[Any]) -> Any:
@@ -130,6 +141,8 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
     if modes.recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
+    if not out.is_meta and is_expanded(out.value):
+        raise InplaceError(f"{what}: several elements of out= share one place in memory (it was expanded)")
     check_inplace_cast(what, result.dtype, out.dtype)
     if out.shape != result.shape:
         if out.numel() and not (out.extra is None or out.extra.view is None):

@@ -282,20 +282,19 @@ def _leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
 
 
 def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
-    """Whether the tape from `roots` ends in leaves or earlier history beside `inputs`. Iterative."""
+    """Whether the tape from `roots` ends in leaves beside `inputs`. Iterative."""
     known = set(inputs)
-    stack = [_key(e)[0] for e in roots]
+    stack = list(roots)
     while stack:
-        node = stack.pop()
-        if node in known:
-            if type(node) is Node:
-                return True
+        edge = stack.pop()
+        node = edge.node if type(edge) is Output else edge
+        if node is None or node in known:
             continue
         known.add(node)
         if type(node) is Leaf:
             return True
         if type(node) is Node:
-            stack.extend(_key(e)[0] for e in node.next if e is not None)
+            stack.extend(node.next)
     return False
 
 

@@ -29,6 +29,7 @@ class FunctionContext:
         self.dirty: tuple[Tensor, ...] = ()
         self.non_differentiable: tuple[Tensor, ...] = ()
         self._node_reference: Any = None  # weak: the node holds the context
+        self._graph = True  # whether saved tensors come with their history
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save inputs or outputs for `backward`; changes in place are then noticed."""
@@ -58,7 +59,7 @@ class FunctionContext:
             return self.to_save or self.to_save_for_forward
         if node.saved is None:
             raise GradError("saved_tensors: they were freed by a first backward; use retain_graph=True there")
-        return tuple(_unsave(node, s) for s in node.saved)
+        return tuple(_unsave(node, s, self._graph) for s in node.saved)
 
 
 class _Saved:
@@ -73,7 +74,7 @@ class _Saved:
         self.version = tensor.counter.count if number is None else 0
 
 
-def _unsave(node: Node, saved: Any) -> Any:
+def _unsave(node: Node, saved: Any, graph: bool) -> Any:
     if saved is None:
         return None
     if saved.number is None:
@@ -82,8 +83,8 @@ def _unsave(node: Node, saved: Any) -> Any:
                 f"a tensor saved for backward of {node.rule.name} was changed in place by "
                 f"{saved.tensor.counter.by or 'an operator'}; clone() it before"
             )
-        return saved.tensor
-    edge = Output(node, saved.number) if modes.recording else None
+        return saved.tensor if graph or saved.tensor.edge is None else saved.tensor.detach()
+    edge = Output(node, saved.number) if modes.recording and graph else None
     return make(saved.value, edge=edge)
 
 
@@ -104,6 +105,7 @@ class _FunctionRule(Rule):
         if node.saved is None:
             raise GradError(f"backward a second time through {self.name}; use retain_graph=True the first time")
         grads = [_zeros(s) if g is None and self.context.materialize_grads else g for g, s in zip(grads, self.specs, strict=True)]
+        self.context._graph = graph
         if self.function.has("backward"):
             returned = self.function.backward(self.context, *grads)
         else:

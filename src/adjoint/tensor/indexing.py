@@ -20,7 +20,7 @@ from adjoint.core.indexing import is_mask
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
-from adjoint.tensor.tape import caller, own_counter
+from adjoint.tensor.tape import Leaf, caller, own_counter
 from adjoint.tensor.tensor import Tensor
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
@@ -92,7 +92,7 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
         return False
     try:
         array[key] = value
-    except (IndexError, ValueError):
+    except (IndexError, TypeError, ValueError):
         return False
     counter = own_counter(tensor)
     counter.count += 1
@@ -118,6 +118,29 @@ def _is_simple(entry: Any) -> bool:
 def where(self: Any, condition: Any, other: Any) -> Any:
     """Return `self` where the condition holds and `other` elsewhere."""
     return ops.where(condition, self, other)
+
+
+def as_strided(
+    self: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Any:
+    """Return a view of the memory behind `self` with this geometry, counted in elements.
+
+    Through a view it may reach elements of the base that `self` does not have; taken from the base
+    itself, their gradient is not lost.
+
+    >>> import adjoint as ad
+    >>> ad.arange(5.0).as_strided((3, 2), (1, 2))
+    tensor([[0., 2.],
+            [1., 3.],
+            [2., 4.]])
+    """
+    view = None if self.extra is None else self.extra.view
+    has_history = self.edge is not None and type(self.edge) is not Leaf
+    if has_history and view is not None and type(view.base) is type(self):
+        if storage_offset is None:
+            storage_offset = self.storage_offset()
+        self = view.base
+    return ops.as_strided(self, size, stride, storage_offset)
 
 
 def nonzero(self: Any, *, as_tuple: bool = False, out: Any = None) -> Any:

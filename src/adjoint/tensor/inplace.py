@@ -14,6 +14,7 @@ import numpy as np
 from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
+from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, views
@@ -118,7 +119,7 @@ def check_writable(tensor: Tensor, what: str) -> None:
     """Raise if `tensor` cannot be written to."""
     views.check_writable(tensor, what)
     array = tensor.value
-    if array.size and any(s == 0 and n > 1 for s, n in zip(array.strides, array.shape, strict=True)):
+    if is_expanded(array):
         raise InplaceError(
             f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first"
         )

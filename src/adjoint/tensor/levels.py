@@ -17,12 +17,13 @@ from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, engine, views
 from adjoint.tensor.modes import modes
-from adjoint.tensor.tape import ZERO, Leaf, Node, Rule
+from adjoint.tensor.tape import ZERO, Leaf, Node, Rule, caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -90,8 +91,15 @@ class Level:
 
     def random(self, op: Operator, values: list[Any]) -> Any:
         """Run an operator that draws random numbers."""
+        if _any_owned(self, values):
+            return self.process(op, values)
         with self.outside():
-            return op.call(values)
+            drawn = op.call(values)
+        return self.created(drawn) if isinstance(drawn, Tensor) else drawn
+
+
+def _any_owned(level: Level, values: Sequence[Any]) -> bool:
+    return any(_any_owned(level, v) if type(v) is list else level.owns(v) for v in values)
 
 
 class LevelTensor(Tensor):
@@ -190,8 +198,8 @@ class GradLevel(Level):
 
     @contextmanager
     def outside(self) -> Any:
-        """Also with the recording mode that held when the level was opened."""
-        inside, modes.recording = modes.recording, self.outer_recording
+        """Also without recording if there was none when the level was opened."""
+        inside, modes.recording = modes.recording, modes.recording and self.outer_recording
         try:
             with super().outside():
                 yield
@@ -213,6 +221,9 @@ class GradLevel(Level):
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
         with self.outside():
             target.value.copy_(self.below(result))
+        counter = own_counter(target)
+        counter.count += 1
+        counter.by, counter.place = op.name, caller()
         if modes.recording and isinstance(result, GradTensor) and result.edge is not None:
             views.rebase(target, result.edge)
         return target
@@ -224,7 +235,10 @@ class GradLevel(Level):
         return target
 
     def process_detach(self, tensor: Any) -> Any:
-        return self.lift(tensor.value)
+        return self.lift(tensor.value.detach())
+
+    def random(self, op: Operator, values: list[Any]) -> Any:
+        return self.created(super().random(op, values))
 
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor)
@@ -257,7 +271,7 @@ def _pass_on(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
 _INPUT = Rule("Input", _pass_on, holds=False)
 
 
-def _variable(tensor: Tensor) -> Tensor:
+def variable(tensor: Tensor) -> Tensor:
     """The same tensor as a new variable of the eager tape, connected to its history."""
     made = make(tensor.value)
     made.counter = tensor.counter
@@ -271,11 +285,13 @@ def _variable(tensor: Tensor) -> Tensor:
 class Pullback:
     """The reverse derivative of one evaluation of a function; can be applied many times."""
 
+    __slots__ = ("inputs", "keep", "level", "outputs")
+
     def __init__(self, level: GradLevel | None, inputs: list[Any], outputs: list[Any], keep: bool) -> None:
         self.level = level
         self.inputs = inputs
         self.outputs = outputs
-        self.keep = keep  # whether the result must stay differentiable on the eager tape
+        self.keep = keep  # whether the eager tape of the function goes on to leaves outside it
 
     def __call__(self, cotangents: Sequence[Any], retain: bool = True) -> list[Any]:
         """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on."""
@@ -285,35 +301,50 @@ class Pullback:
         roots, grads = [o for o, _ in pairs], [c for _, c in pairs]
         if self.level is not None:
             return engine.gradients(roots, grads, self.inputs, create_graph=False, retain_graph=retain, level=self.level)
-        keep = (self.keep and modes.recording != 0) or any(c.interpreter is not None for c in grads)
-        return engine.gradients(roots, grads, self.inputs, create_graph=keep, retain_graph=retain or keep)
+        keep = self.keep and modes.recording != 0
+        linear = modes.recording != 0 and any(c.edge is not None or c.interpreter is not None for c in grads)
+        return engine.gradients(roots, grads, self.inputs, create_graph=keep, retain_graph=retain, linear=linear)
+
+    def outside(self, value: Any) -> Any:
+        """What a tensor made by the function is outside it: the same, without the history of this call."""
+        if not isinstance(value, Tensor):
+            return value
+        if self.level is not None:
+            return self.level.below(value)
+        return value if value.edge is None or self.keep or value.interpreter is not None else make(value.value)
 
 
 def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
-    """Run `function(*inputs)`, which returns a list of tensors and something else; and its pullback.
+    """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree); and its pullback.
 
     The outputs are given back on the level of the caller, without history of this call.
+    Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside, so the variables
+    are closed when it ends; a later backward that arrives there comes from a tensor that was kept, and raises.
+    Where the tape goes on to other leaves they stay open, since what is returned has the same history.
     """
     if stack.levels or any(t.interpreter is not None for t in inputs):
         return _pullback_on_level(function, inputs)
     recording = modes.recording
-    variables = [_variable(t) for t in inputs]
+    variables = [variable(t) for t in inputs]
     modes.recording = modes.level_when_on()
     try:
         outputs, rest = function(*variables)
     finally:
         modes.recording = recording
-    edges = [o.edge for o in outputs if isinstance(o, Tensor) and o.edge is not None]
-    keep = recording != 0 and engine.reaches_other_leaves(edges, [v.edge for v in variables])
     live = [o if isinstance(o, Tensor) and o.edge is not None else None for o in outputs]
-    clean = [_outside(o, keep) for o in outputs]
-    return (clean, rest), Pullback(None, variables, live, keep)
+    others = [] if rest is None else [v for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
+    edges = [o.edge for o in (*live, *others) if o is not None and o.edge is not None]
+    keep = recording != 0 and _goes_on(edges, variables)
+    if not keep:
+        for made in variables:
+            made.edge.closed = True
+    pull = Pullback(None, variables, live, keep)
+    return ([pull.outside(o) for o in outputs], rest), pull
 
 
-def _outside(output: Any, keep: bool) -> Any:
-    if not isinstance(output, Tensor) or output.edge is None or keep:
-        return output
-    return make(output.value)
+def _goes_on(edges: list[Any], variables: list[Any]) -> bool:
+    starts = [v.edge for v in variables]
+    return any(type(e) is Node for e in starts) or engine.reaches_other_leaves(edges, starts)
 
 
 def _pullback_on_level(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
@@ -325,5 +356,5 @@ def _pullback_on_level(function: Callable[..., Any], inputs: Sequence[Tensor]) -
             variables.append(variable)
         outputs, rest = function(*variables)
     live = [o if isinstance(o, GradTensor) and o.home is level and o.edge is not None else None for o in outputs]
-    clean = [level.below(o) for o in outputs]
-    return (clean, rest), Pullback(level, variables, live, True)
+    pull = Pullback(level, variables, live, True)
+    return ([pull.outside(o) for o in outputs], rest), pull

@@ -41,6 +41,7 @@ def install() -> None:
     Tensor.__setitem__ = indexing.setitem  # type: ignore[attr-defined]
     Tensor.where = indexing.where  # type: ignore[attr-defined]
     Tensor.nonzero = indexing.nonzero  # type: ignore[attr-defined]
+    Tensor.as_strided = indexing.as_strided  # type: ignore[attr-defined]
 
 
 def _scalar_overload(name: str, packet: operators.Packet) -> Callable[..., Any]:

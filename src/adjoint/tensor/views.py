@@ -55,6 +55,8 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
 
 def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
     """As `attach`, for tensors of a transform, whose memory is below."""
+    if type(outs) is not list and not _shares(_memory(outs), _memory(source)):
+        return
     base = source if source.extra is None or source.extra.view is None else source.extra.view.base
     path = () if base is source else source.extra.view.path
     counter = own_counter(source)
@@ -62,6 +64,13 @@ def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) ->
     listed = type(outs) is list
     for i, out in enumerate(outs if listed else [outs]):
         _attach(out, counter, View(base, (*path, (op, rest, i if listed else None)), listed, True), registry)
+
+
+def _memory(tensor: Any) -> Any:
+    """The array at the bottom of a tensor of a transform."""
+    while isinstance(tensor, Tensor):
+        tensor = tensor.value
+    return tensor
 
 
 def _shares(view: Any, array: Any) -> bool:

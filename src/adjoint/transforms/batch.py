@@ -1,9 +1,8 @@
 """vmap as a level: every tensor has one more dimension than its code sees.
 
-An operator on batched tensors runs once, on the tensors below, by a batching rule: that of its archetype, one of
-`batching/` named in its row (`batch:`), that of its decomposition, or, counted and named, a loop.
-A rule sees tensors with the batch in front. It is called as `rule(batch, *arguments)`, with
-`batch.size` and `batch.has` (one boolean per argument; for a list of tensors, a list).
+An operator on batched tensors runs once, on the tensors below, by a batching rule: one of `batching/` named in its
+row (`batch:`), that of its archetype, that of its decomposition, or, counted and named, a loop.
+A rule sees tensors with the batch in front; see `batching/__init__.py`.
 """
 
 from __future__ import annotations
@@ -11,32 +10,65 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from adjoint.batching import creation, pointwise, random, reduction
+from adjoint.batching.common import DIMS, Batch, shifted
 from adjoint.core.errors import AdjointError, GradError, ShapeError
-from adjoint.core.promotion import result_type
-from adjoint.core.shapes import Spec
-from adjoint.core.shapes import wrap_dim as _wrap_dim
+from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding
+from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.tensor import Tensor
 
-LOOPED: Counter[str] = Counter()  # operators that ran as a loop, for `adjoint coverage`
-_DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "axis"))
+LOOPED: Counter[str] = Counter()  # operators that ran as a loop
+
+Rule = Callable[..., Any]
 
 
-@dataclass(frozen=True)
-class Batch:
-    """What a batching rule is told."""
+_RULES: dict[int, tuple[Row, str, Rule | None]] = {}  # by identity; holding the row keeps it unique
 
-    op: Operator
-    size: int  # of the batch dimension
-    has: tuple[Any, ...]  # which arguments are batched
-    ndims: tuple[Any, ...]  # how many dimensions the user's code sees of each tensor argument
+
+def rule_of(row: Row) -> tuple[str, Rule | None]:
+    """The batching rule of a row and its kind: own, archetype, decomposition (no function), none needed, or loop."""
+    found = _RULES.get(id(row))
+    if found is None:
+        found = _RULES[id(row)] = (row, *_find_rule(row))
+    return found[1:]
+
+
+def _find_rule(row: Row) -> tuple[str, Rule | None]:
+    named = row.texts.get("batch")
+    if named:
+        return "own", binding.reference(named, "batching", row, "batch")
+    if row.family == "random" and row.kernel:
+        return ("archetype", random.sized) if "size" in row.schema.names else ("own", random.filled)
+    if row.archetype.promotes:
+        return "archetype", pointwise.aligned
+    if row.archetype.name == "creation":
+        return "archetype", creation.created
+    if row.archetype.name == "reduction":
+        return "archetype", reduction.reduced
+    if row.decompose:
+        return "decomposition", None
+    if row.archetype.name == "inplace_view":
+        return "archetype", None  # the view itself, and the tensor becomes it
+    if not row.schema.tensors:
+        return "none needed", None
+    if not row.schema.mutates and _shifts(row):
+        return "archetype", shifted
+    return "loop", looped
+
+
+def _shifts(row: Row) -> bool:
+    """Whether a row takes one tensor and dimensions, so that shifting them is all."""
+    tensors = row.schema.tensors
+    if len(tensors) != 1 or tensors[0].type.is_list:
+        return False
+    return any(a.name in DIMS for a in row.schema.arguments)
 
 
 class BatchTensor(LevelTensor):
@@ -61,8 +93,18 @@ class BatchTensor(LevelTensor):
             strides = strides[: self.axis] + strides[self.axis + 1 :]
         return strides if dim is None else strides[dim]
 
+    def storage_offset(self) -> int:
+        """Where the first sample starts."""
+        return int(self.value.storage_offset())
+
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        return bool(self.front().is_contiguous())
+        """Whether each sample lies in memory in order."""
+        expected = 1
+        for size, stride in zip(reversed(self.shape), reversed(self.stride()), strict=True):
+            if size != 1 and stride != expected:
+                return 0 in self.shape
+            expected *= size
+        return True
 
     def front(self) -> Any:
         """The tensor below, with the batch in front."""
@@ -98,38 +140,30 @@ class BatchLevel(Level):
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
-        row = op.row
         has = tuple(self._has(v) for v in values)
         if not _any(has):
-            with self.outside():
-                return self._wrap(op.call([self.below(v) for v in values]), None)
-        if row.family == "random" and self.randomness == "error":
-            raise AdjointError(
-                f"{op.name} draws random numbers inside vmap; say vmap(…, randomness='different') for new ones in each "
-                "sample, or randomness='same'"
-            )
-        rule = self._rule(row)
+            return self._process_shared(op, values)
+        _, rule = rule_of(op.row)
         if rule is None:
-            return binding.decomposition(row)(*values)
+            return binding.decomposition(op.row)(*values)
+        return self._apply(rule, op, values, has)
+
+    def _apply(self, rule: Rule, op: Operator, values: list[Any], has: tuple[Any, ...]) -> Any:
         ndims = tuple(self._ndim(v) for v in values)
         with self.outside():
             fronts = [self.front(v) for v in values]
-            return self._wrap(rule(Batch(op, self.size, has, ndims), *fronts), 0)
+            return self._wrap(rule(Batch(op, self.size, has, ndims, self.randomness), *fronts), 0)
 
-    def _rule(self, row: Row) -> Callable[..., Any] | None:
-        """The batching rule of a row; None: its decomposition."""
-        named = row.texts.get("batch")
-        if named:
-            return binding.reference(named, "batching", row, "batch")
-        if row.archetype.promotes:
-            return pointwise
-        if row.archetype.name == "creation":
-            return creation
-        if row.decompose:
-            return None
-        if not row.schema.mutates and _shifts(row):
-            return shifted
-        return looped
+    def _process_shared(self, op: Operator, values: list[Any]) -> Any:
+        """Nothing is batched: one result for all samples; its views know their base, which may yet become batched."""
+        with self.outside():
+            results = self._wrap(op.call([self.below(v) for v in values]), None)
+        if op.schema.is_view:
+            for source in values:
+                if self.owns(source):
+                    views.attach_level(op, source, results, tuple(v for v in values if v is not source))
+                    break
+        return results
 
     def _has(self, value: Any) -> Any:
         return [self._has(v) for v in value] if type(value) is list else self.is_batched(value)
@@ -170,25 +204,43 @@ class BatchLevel(Level):
     def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
         """Compute out of place, and write the result to the tensor below."""
         target = values[0]
-        if not (isinstance(target, BatchTensor) and target.home is self):
+        if not self.owns(target):
             raise GradError(
                 f"{op.name}: a tensor from outside vmap is changed in place with one value per sample; "
                 "make it inside, or pass it in with in_dims"
             )
+        if op.row.archetype.name == "inplace_view":
+            return self._become(target, operators.operator(op.name[:-1], op.schema.overload).call(values))
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(target, *values[1:count], **keywords)
+        if result.shape != target.shape:
+            raise ShapeError(
+                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}"
+            )
+        check_inplace_cast(op.name, result.dtype, target.dtype)
         if self.is_batched(result) and target.axis is None:
-            if target.extra is not None:
-                raise GradError(f"{op.name}: inside vmap, an unbatched tensor with views is written to; clone() it first")
-            target.value = target.value.expand((self.size, *target.value.shape)).clone()
-            target.axis = 0
+            self._give_batch(target)
         with self.outside():
-            written = self.front(result)
-            if target.axis is not None and not self.is_batched(result):
-                written = written.expand((self.size, *written.shape))
-            (target.front() if target.axis is not None else target.value).copy_(written)
+            self.front(target).copy_(self.front(result))
         return target
+
+    def _become(self, target: BatchTensor, view: BatchTensor) -> BatchTensor:
+        """Change the shape of a tensor itself: squeeze_, t_, …"""
+        target.value, target.axis = view.value, view.axis
+        return target
+
+    def _give_batch(self, tensor: BatchTensor) -> None:
+        """Let a tensor that was the same for all samples have a value for each; so must its base and the base's views."""
+        view = None if tensor.extra is None else tensor.extra.view
+        base: Any = tensor if view is None else view.base
+        with self.outside():
+            base.value = base.value.expand((self.size, *base.value.shape)).clone()
+        base.axis = 0
+        for reference in [] if base.extra is None else list(base.extra.views):
+            living: Any = reference()
+            if living is not None:
+                self._become(living, views.replay(living.extra.view.path, self.lift(base.value)))
 
     def process_detach(self, tensor: Any) -> Any:
         return self.lift(tensor.value.detach(), tensor.axis)
@@ -197,16 +249,18 @@ class BatchLevel(Level):
         return self.lift(tensor, None)
 
     def random(self, op: Operator, values: list[Any]) -> Any:
-        """A random operator without tensors: one draw for all, or one for each sample."""
+        """An operator that draws random numbers: one draw for all, or one for each sample."""
         if self.randomness == "error":
             raise AdjointError(
                 f"{op.name} draws random numbers inside vmap; say vmap(…, randomness='different') for new ones in each "
                 "sample, or randomness='same'"
             )
-        if self.randomness == "same":
-            return self.lift(super().random(op, values), None)
-        draws = [Level.random(self, op, values) for _ in range(self.size)]
-        return self.lift(operators.packet("stack")(draws), 0)
+        has = tuple(self._has(v) for v in values)
+        if self.randomness == "same" and not _any(has):
+            return self._process_shared(op, values)
+        _, rule = rule_of(op.row)
+        assert rule is not None, op.full_name
+        return self._apply(rule, op, values, has)
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return function.apply_on_batch(self, args, keywords)
@@ -214,77 +268,6 @@ class BatchLevel(Level):
 
 def _any(has: Any) -> bool:
     return any(_any(h) if isinstance(h, (list, tuple)) else h for h in has)
-
-
-def pointwise(batch: Batch, *values: Any) -> Any:
-    """Batches align in front; missing dimensions become 1."""
-    row = batch.op.row
-    rank = max((n for n in batch.ndims if n is not None), default=0)
-    names = {a.name for a in row.promoted}
-    operands = [
-        Spec((1,) * n, v.dtype) if n is not None else v
-        for a, v, n in zip(row.schema.arguments, values, batch.ndims, strict=True)
-        if a.name in names and v is not None
-    ]
-    common = result_type(*operands) if operands else None
-    aligned = []
-    for argument, value, has, ndim in zip(row.schema.arguments, values, batch.has, batch.ndims, strict=True):
-        if isinstance(value, Tensor):
-            if argument.name in names and common is not None and value.dtype is not common:
-                value = value.to(common)  # the batch dimension must not change who decides the dtype
-            if has and ndim < rank:
-                value = value.reshape((batch.size, *(1,) * (rank - ndim), *value.shape[1:]))
-        aligned.append(value)
-    return batch.op.call(aligned)
-
-
-def creation(batch: Batch, *values: Any) -> Any:
-    """zeros_like and the like follow the batch; new_zeros and the like take a size and do not."""
-    result = batch.op.call(list(values))
-    return result if result.ndim and batch.op.name.endswith("_like") else _expanded(result, batch.size)
-
-
-def _expanded(tensor: Any, size: int) -> Any:
-    return tensor.expand((size, *tensor.shape))
-
-
-def _shifts(row: Row) -> bool:
-    """Whether a row takes one tensor and dimensions, so that shifting them is all."""
-    tensors = row.schema.tensors
-    if len(tensors) != 1 or tensors[0].type.is_list:
-        return False
-    others = [a for a in row.schema.arguments if not a.type.is_tensor]
-    return any(a.name in _DIMS for a in others) or (row.archetype.shape == "broadcast")
-
-
-def shifted(batch: Batch, *values: Any) -> Any:
-    """One batched tensor: every dimension moves one to the right; all dimensions are all but the first."""
-    ndim = next(n for n in batch.ndims if n is not None)
-    moved = []
-    scalar = ndim == 0
-    for argument, value in zip(batch.op.schema.arguments, values, strict=True):
-        if argument.name in _DIMS:
-            value = _moved(batch.op.name, value, ndim)
-        elif scalar and isinstance(value, Tensor):
-            value = value.unsqueeze(1)
-        moved.append(value)
-    result = batch.op.call(moved)
-    return _squeezed(batch, result) if scalar else result
-
-
-def _moved(what: str, dims: Any, ndim: int) -> Any:
-    if dims is None or (isinstance(dims, tuple) and not dims):
-        return tuple(range(1, max(ndim, 1) + 1))
-    if isinstance(dims, tuple):
-        return tuple(_wrap_dim(what, d, ndim) + 1 for d in dims)
-    return _wrap_dim(what, dims, ndim) + 1
-
-
-def _squeezed(batch: Batch, result: Any) -> Any:
-    """A scalar was treated as a vector of one; undo it where the dimension is still there."""
-    if isinstance(result, (tuple, list)):
-        return type(result)(_squeezed(batch, r) for r in result)
-    return result.reshape((batch.size,)) if result.numel() == batch.size else result
 
 
 def looped(batch: Batch, *values: Any) -> Any:

@@ -1,82 +1,240 @@
-"""Derivatives of users' own: custom_vjp, custom_jvp, custom_rule, and checkpoint.
+"""Derivatives of users' own: custom_vjp, custom_jvp, custom_rule.
 
 All are `Function`s underneath, so they work under every transform and in eager; the mode that the user did not
 write is derived from the one that he did, by transposition.
+
+Note [Closures]: a `Function` sees its arguments only. If the user's function also uses a tensor of an open
+transform, or one that requires a gradient, its derivative would be lost without a word. So the function runs on
+detached arguments with the tape on: any history in its output comes from elsewhere, and is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError
-from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
-from adjoint.tensor import levels
+from adjoint.tensor import dispatch, levels
 from adjoint.tensor.function import Function
+from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor
-from adjoint.transforms import arguments, forward, reverse
+from adjoint.transforms import arguments
 
 
-class _Call:
+class UsesOutsideTensor(GradError):
+    """A function with a rule of its own uses a differentiated tensor that is not an argument."""
+
+
+class Call:
     """A call of a user's function with its tensors taken out, and what is needed to put them back."""
 
-    def __init__(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def __init__(self, what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         leaves, self.structure = pytrees.flatten((args, keywords))
-        self.leaves = [arguments.as_tensor(v) if arguments.np.ndarray is type(v) else v for v in leaves]
+        self.what = what  # "custom_vjp(f)"
+        self.leaves = [arguments.as_tensor(v) if isinstance(v, np.ndarray) else v for v in leaves]
         self.places = [i for i, v in enumerate(self.leaves) if isinstance(v, Tensor)]
+        self.out_structure: Any = None
+        self.count = 0  # of outputs
+        self.rest: tuple[Any, list[Any]] = (None, [])  # structure of the residuals, and where each is
 
     @property
     def tensors(self) -> list[Any]:
         return [self.leaves[i] for i in self.places]
 
-    def rebuild(self, tensors: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The user's arguments, with other tensors in them."""
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         return pytrees.unflatten(self.structure, leaves)
 
-    def spread(self, tree: Any, what: str) -> list[Any]:
-        """One entry for each tensor, from a tuple with one entry for each argument (None: nothing)."""
+    def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """What the function returns, and the detached tensors that it was given. See Note [Closures]."""
+        given = [t.detach() for t in tensors]
+        positional, named = self.rebuild(given)
+        with enable_grad():
+            tree = function(*positional, **named)
+        top = dispatch.topmost(given)
+        height = 0 if top is None else top.level
+        for leaf in pytrees.leaves(tree):
+            if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height):
+                raise UsesOutsideTensor(
+                    f"{self.what}: the function uses a tensor that is being differentiated and is not one of its "
+                    "arguments; pass it as an argument, or detach() it"
+                )
+        return tree, given
+
+    def outputs(self, tree: Any) -> tuple[Any, ...]:
+        """The leaves of an output as tensors; remembers its structure."""
+        leaves, self.out_structure = pytrees.flatten(tree)
+        self.count = len(leaves)
+        return tuple(v if isinstance(v, Tensor) else arguments.as_tensor(v) for v in leaves)
+
+    def result(self, outputs: Any) -> Any:
+        """Outputs as the user's pytree."""
+        flat = list(outputs) if isinstance(outputs, tuple) else [outputs]
+        return pytrees.unflatten(self.out_structure, flat[: self.count])
+
+    def spread(self, tree: Any) -> list[Any]:
+        """One gradient for each tensor, from a tuple with one entry for each argument (None: nothing)."""
         args, _ = pytrees.unflatten(self.structure, list(range(len(self.leaves))))
-        given = tree if isinstance(tree, tuple) else (tree,)
+        given = tuple(tree) if isinstance(tree, (tuple, list)) else (tree,)
         if len(given) != len(args):
-            raise GradError(f"{what}: {len(given)} gradients for {len(args)} arguments")
+            raise GradError(f"{self.what}: the rule returned {len(given)} gradients for {len(args)} arguments")
         found: dict[int, Any] = {}
-        for grads, numbers in zip(given, args, strict=True):
+        for number, (grads, numbers) in enumerate(zip(given, args, strict=True)):
             places = pytrees.leaves(numbers)
             values = [None] * len(places) if grads is None else pytrees.leaves(grads)
+            if len(values) != len(places):
+                raise GradError(
+                    f"{self.what}: the gradient of argument {number} has {len(values)} tensors, the argument {len(places)}"
+                )
             found |= dict(zip(places, values, strict=True))
         return [found.get(i) for i in self.places]
 
 
-def _apply(call: _Call, body: type[_Rule]) -> Any:
-    """Run a rule on the tensors of a call, and give its output back as the user's pytree."""
-    kind = type(body.title, (body,), {"call": call})
-    outputs = kind.apply(*call.tensors)
-    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-    count = kind.out_structure.num_leaves
-    return pytrees.unflatten(kind.out_structure, list(outputs[:count]))
+def _comes_from_elsewhere(tensor: Any, height: float) -> bool:
+    if tensor.interpreter is not None and tensor.interpreter.level > height:
+        return True
+    while isinstance(tensor, levels.LevelTensor):
+        tensor = tensor.value
+    return tensor.edge is not None
 
 
-class _Rule(Function):
-    """A `Function` of the tensors of one call."""
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", "f")
 
-    title = "custom"
-    call: _Call
-    out_structure: Any = None
 
-    @classmethod
-    def outputs(cls, tree: Any) -> tuple[Any, ...]:
-        leaves, cls.out_structure = pytrees.flatten(tree)
-        return tuple(v if isinstance(v, Tensor) else arguments.as_tensor(v) for v in leaves)
+def _positional(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments by position, which is how rules get them."""
+    if not keywords:
+        return args
+    bound = inspect.signature(function).bind(*args, **keywords)
+    if bound.kwargs:
+        raise ArgumentError(f"{_name(function)}: {', '.join(bound.kwargs)} can only be given by name, which a rule does not take")
+    return bound.args
+
+
+class _WithVjp(Function):
+    """A function with fwd and bwd. Its outputs are the user's, then the residuals that are tensors of their own."""
+
+    @staticmethod
+    def forward(call: Any, fwd: Any, bwd: Any, *tensors: Any) -> Any:
+        returned, given = call.run(fwd, tensors)
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise ArgumentError(f"{call.what}: fwd must return (output, residuals)")
+        outputs = call.outputs(returned[0])
+        return (*outputs, *_place_residuals(call, returned[1], given, outputs))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.call, ctx.fwd, ctx.bwd = inputs[:3]
+        ctx.set_materialize_grads(False)
+        ctx.save_for_backward(*inputs[3:], *output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        call = ctx.call
+        inputs, made = ctx.saved_tensors[: len(call.places)], ctx.saved_tensors[len(call.places) :]
+        found: list[Any] = [None] * len(inputs)
+        if any(g is not None for g in grads[: call.count]):
+            cotangents = [o.detach().zeros_like() if g is None else g for g, o in zip(grads, made[: call.count], strict=False)]
+            cotangent = pytrees.unflatten(call.out_structure, cotangents)
+            found = call.spread(ctx.bwd(_residuals(call, inputs, made), cotangent))
+        if any(g is not None for g in grads[call.count :]):
+            more = _pull_residuals(call, ctx.fwd, inputs, grads[call.count :])
+            found = [m if f is None else f if m is None else f + m for f, m in zip(found, more, strict=True)]
+        return (None, None, None, *found)
+
+
+def _place_residuals(call: Call, residuals: Any, given: list[Any], outputs: tuple[Any, ...]) -> list[Any]:
+    """Note where each residual is (an input, an output, a constant); return those that are none of these."""
+    leaves, structure = pytrees.flatten(residuals)
+    known = {id(t): ("input", i) for i, t in enumerate(given)} | {id(t): ("made", i) for i, t in enumerate(outputs)}
+    extra: list[Any] = []
+    places: list[Any] = []
+    for leaf in leaves:
+        if not isinstance(leaf, Tensor):
+            places.append(("constant", leaf))
+            continue
+        if id(leaf) not in known:
+            known[id(leaf)] = ("made", len(outputs) + len(extra))
+            extra.append(leaf)
+        places.append(known[id(leaf)])
+    call.rest = (structure, places)
+    return extra
+
+
+def _residuals(call: Call, inputs: Sequence[Any], made: Sequence[Any]) -> Any:
+    structure, places = call.rest
+    sources = {"input": inputs, "made": made}
+    return pytrees.unflatten(structure, [v if kind == "constant" else sources[kind][v] for kind, v in places])
+
+
+def _pull_residuals(call: Call, fwd: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+    """The derivative of the residuals, which is that of fwd as it is written: second derivatives need it."""
+
+    def residuals(tensors: list[Any]) -> list[Any]:
+        positional, named = call.rebuild(tensors)
+        output, rest = fwd(*positional, **named)
+        known = {id(t) for t in (*tensors, *pytrees.leaves(output))}
+        return list({id(t): t for t in pytrees.leaves(rest) if isinstance(t, Tensor) and id(t) not in known}.values())
+
+    return pull_some(residuals, inputs, grads)
+
+
+def pull_some(function: Callable[[list[Any]], list[Any]], inputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
+    """Pull gradients back through a function of a list of tensors, to those of them that have a derivative."""
+    places = [i for i, t in enumerate(inputs) if t.is_differentiable_dtype()]
+
+    def run(*variables: Any) -> tuple[list[Any], None]:
+        tensors = list(inputs)
+        for place, variable in zip(places, variables, strict=True):
+            tensors[place] = variable
+        return function(tensors), None
+
+    _, pull = levels.pullback(run, [inputs[i] for i in places])
+    found: list[Any] = [None] * len(inputs)
+    for place, grad in zip(places, pull(list(grads), retain=False), strict=True):
+        found[place] = grad
+    return found
+
+
+class _WithJvp(Function):
+    """A function with a forward rule."""
+
+    @staticmethod
+    def forward(call: Any, function: Any, rule: Any, *tensors: Any) -> Any:
+        return call.outputs(call.run(function, tensors)[0])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.call, _, ctx.rule = inputs[:3]
+        ctx.save_for_backward(*inputs[3:])
+        ctx.save_for_forward(*inputs[3:])
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        call, saved = ctx.call, ctx.saved_tensors
+        filled = [arguments.zero_tangent(p) if t is None else t for p, t in zip(saved, tangents[3:], strict=True)]
+        returned = ctx.rule(call.rebuild(saved)[0], call.rebuild(filled)[0])
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise ArgumentError(f"{call.what}: the rule must return (output, tangent of the output)")
+        leaves = pytrees.leaves(returned[1])
+        if len(leaves) != call.count:
+            raise GradError(f"{call.what}: the rule returned {len(leaves)} tangents for {call.count} outputs")
+        return tuple(leaves)
 
 
 class custom_vjp:  # noqa: N801 - reads as a decorator
     """Give a function its own reverse derivative; forward mode is derived from it.
 
     `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a tuple with the
-    gradient of each argument (None where there is none).
+    gradient of each argument (None where there is none). Second derivatives differentiate `bwd`, and `fwd` as written.
 
     >>> import adjoint as ad
     >>> @ad.custom_vjp
@@ -98,33 +256,11 @@ class custom_vjp:  # noqa: N801 - reads as a decorator
         self.fwd, self.bwd = fwd, bwd
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        fwd, bwd = self.fwd, self.bwd
-        if fwd is None or bwd is None:
-            raise GradError("custom_vjp: no derivative was given; call defvjp(fwd, bwd) first")
-
-        class Rule(_Rule):
-            title = getattr(self.function, "__name__", "custom_vjp")
-            rest_structure: Any = None
-
-            @classmethod
-            def forward(cls, *tensors: Any) -> Any:
-                positional, named = cls.call.rebuild(tensors)
-                output, residuals = fwd(*positional, **named)
-                outputs = cls.outputs(output)
-                rest, cls.rest_structure = pytrees.flatten(residuals)
-                return (*outputs, *[arguments.as_tensor(r) for r in rest])
-
-            @classmethod
-            def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-                ctx.save_for_backward(*output[cls.out_structure.num_leaves :])
-
-            @classmethod
-            def backward(cls, ctx: Any, *grads: Any) -> Any:
-                residuals = pytrees.unflatten(cls.rest_structure, list(ctx.saved_tensors))
-                cotangent = pytrees.unflatten(cls.out_structure, list(grads[: cls.out_structure.num_leaves]))
-                return tuple(cls.call.spread(bwd(residuals, cotangent), "custom_vjp: bwd returned"))
-
-        return _apply(_Call(args, keywords), Rule)
+        what = f"custom_vjp({_name(self.function)})"
+        if self.fwd is None or self.bwd is None:
+            raise GradError(f"{what}: no derivative was given; call defvjp(fwd, bwd) first")
+        call = Call(what, _positional(self.function, args, keywords), {})
+        return call.result(_WithVjp.apply(call, self.fwd, self.bwd, *call.tensors))
 
 
 class custom_jvp:  # noqa: N801 - reads as a decorator
@@ -151,31 +287,11 @@ class custom_jvp:  # noqa: N801 - reads as a decorator
         self.rule = rule
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        rule, function = self.rule, self.function
-        if rule is None:
-            raise GradError("custom_jvp: no derivative was given; call defjvp(rule) first")
-
-        class Rule(_Rule):
-            title = getattr(function, "__name__", "custom_jvp")
-
-            @classmethod
-            def forward(cls, *tensors: Any) -> Any:
-                positional, named = cls.call.rebuild(tensors)
-                return cls.outputs(function(*positional, **named))
-
-            @classmethod
-            def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-                ctx.save_for_backward(*inputs)
-
-            @classmethod
-            def jvp(cls, ctx: Any, *tangents: Any) -> Any:
-                primals, _ = cls.call.rebuild(ctx.saved_tensors)
-                filled = [arguments.zero_tangent(p) if t is None else t for p, t in zip(ctx.saved_tensors, tangents, strict=True)]
-                directions, _ = cls.call.rebuild(filled)
-                _, tangent = rule(primals, directions)
-                return tuple(pytrees.leaves(tangent))
-
-        return _apply(_Call(args, keywords), Rule)
+        what = f"custom_jvp({_name(self.function)})"
+        if self.rule is None:
+            raise GradError(f"{what}: no derivative was given; call defjvp(rule) first")
+        call = Call(what, _positional(self.function, args, keywords), {})
+        return call.result(_WithJvp.apply(call, self.function, self.rule, *call.tensors))
 
 
 def custom_rule(
@@ -202,7 +318,7 @@ def custom_rule(
         made = custom_jvp(function)
 
         def rule(primals: Any, tangents: Any) -> Any:
-            output = function(*primals)
+            output = made(*primals)  # with its derivative, for the rule that differentiates the output again
             return output, jvp(primals, output, tangents)
 
         made.defjvp(rule)
@@ -210,74 +326,9 @@ def custom_rule(
     pair = custom_vjp(function)
     assert vjp is not None
 
-    def fwd(*args: Any, **keywords: Any) -> Any:
-        output = function(*args, **keywords)
+    def fwd(*args: Any) -> Any:
+        output = function(*args)
         return output, (args, output)
 
     pair.defvjp(fwd, lambda residuals, cotangent: vjp(residuals[0], residuals[1], cotangent))
     return pair
-
-
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `f` without its intermediate values: they are computed again when a derivative needs them.
-
-    Memory for time, in both modes; nests. Random operators repeat the numbers of the first run.
-
-    >>> import adjoint as ad
-    >>> ad.grad(ad.checkpoint(lambda x: x.sin().exp()))(0.0)
-    tensor(1.)
-    """
-
-    def checkpointed(*args: Any, **keywords: Any) -> Any:
-        state = get_rng_state()
-
-        def again(positional: Any, named: Any) -> Any:
-            with fork_rng():
-                set_rng_state(state)
-                return f(*positional, **named)
-
-        class Rule(_Rule):
-            title = f"checkpoint_{getattr(f, '__name__', 'f')}"
-
-            @classmethod
-            def forward(cls, *tensors: Any) -> Any:
-                positional, named = cls.call.rebuild(tensors)
-                return cls.outputs(f(*positional, **named))
-
-            @classmethod
-            def setup_context(cls, ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-                ctx.save_for_backward(*inputs)
-
-            @classmethod
-            def flat(cls, places: list[int], saved: tuple[Any, ...]) -> Callable[..., Any]:
-                def run(*variables: Any) -> tuple[list[Any], None]:
-                    tensors = list(saved)
-                    for place, variable in zip(places, variables, strict=True):
-                        tensors[place] = variable
-                    return list(cls.outputs(again(*cls.call.rebuild(tensors)))), None
-
-                return run
-
-            @classmethod
-            def backward(cls, ctx: Any, *grads: Any) -> Any:
-                saved = ctx.saved_tensors
-                places = [i for i, t in enumerate(saved) if t.is_differentiable_dtype()]
-                _, pull = levels.pullback(cls.flat(places, saved), [saved[i] for i in places])
-                found = pull(list(grads), retain=False)
-                spread: list[Any] = [None] * len(saved)
-                for place, grad in zip(places, found, strict=True):
-                    spread[place] = grad
-                return tuple(spread)
-
-            @classmethod
-            def jvp(cls, ctx: Any, *tangents: Any) -> Any:
-                saved = ctx.saved_tensors
-                places = [i for i, t in enumerate(saved) if t.is_differentiable_dtype()]
-                primals = [saved[i] for i in places]
-                directions = [tangents[i] for i in places]
-                outputs, found, _ = forward.pushforward(cls.flat(places, saved), primals, directions)
-                return tuple(reverse.filled(found, outputs))
-
-        return _apply(_Call(args, keywords), Rule)
-
-    return arguments.keeps_signature(f, checkpointed, "checkpoint")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from adjoint.core import pytrees
 from adjoint.core.errors import GradError, NotDifferentiable
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
@@ -93,6 +94,8 @@ class JvpLevel(Level):
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value from inside; "
                 "return the value instead"
             )
+        if op.row.archetype.name == "inplace_view":
+            return self._swap_view(target, functional(self.lift(target.value, target.tangent), *values[1:]))
         before = self.lift(target.value.clone(), target.tangent)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
@@ -101,6 +104,14 @@ class JvpLevel(Level):
             target.value.copy_(self.below(result))
             self._write_tangent(target, self.tangent(result))
         return target
+
+    def _swap_view(self, target: JvpTensor, result: Any) -> Any:
+        """squeeze_, t_, …: another shape of the same memory."""
+        target.value, target.tangent = self.below(result), self.tangent(result)
+        return target
+
+    def random(self, op: Operator, values: list[Any]) -> Any:
+        return self.created(super().random(op, values))
 
     def _write_tangent(self, target: JvpTensor, tangent: Any) -> None:
         view = None if target.extra is None else target.extra.view
@@ -135,8 +146,8 @@ def _present(tangent: Any) -> bool:
 def pushforward(
     function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], Any]:
-    """Run `function(*primals)`, a list of tensors and something else; outputs, their tangents, the rest."""
+    """Run `function(*primals)`, a list of tensors and something else; outputs, their tangents, the rest (a pytree)."""
     with JvpLevel() as level:
         lifted = [level.lift(p, t) for p, t in zip(primals, tangents, strict=True)]
         outputs, rest = function(*lifted)
-    return [level.below(o) for o in outputs], [level.tangent(o) for o in outputs], rest
+    return [level.below(o) for o in outputs], [level.tangent(o) for o in outputs], pytrees.map(level.below, rest)

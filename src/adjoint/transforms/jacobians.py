@@ -14,6 +14,7 @@ from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments, reverse
 from adjoint.transforms.arguments import Argnums
 from adjoint.transforms.forward import pushforward
+from adjoint.transforms.progress import is_shown
 from adjoint.transforms.vectorize import vmap
 
 
@@ -44,7 +45,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     def flat(*values: Any) -> tuple[list[Any], Any]:
         output, aux = reverse.split_aux("jvp", f(*pytrees.unflatten(structure, values)), has_aux)
         leaves, out_structure = arguments.flatten_output("jvp", output)
-        return leaves, (out_structure, pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, aux))
+        return leaves, (out_structure, aux)
 
     outputs, found, (out_structure, aux) = pushforward(flat, inputs, directions)
     derivative = pytrees.unflatten(out_structure, reverse.filled(found, outputs))
@@ -109,13 +110,21 @@ def _basis(tensors: list[Any]) -> list[Any]:
     return found
 
 
+def _chunk(chunk_size: int | None, columns: int, progress: bool) -> int | None:
+    """How many columns at once: all, or what draws the bar smoothly."""
+    if chunk_size is None and progress and is_shown():
+        return max(1, columns // 50)
+    return chunk_size
+
+
 def _reverse_blocks(problem: _Problem, outputs: list[Any], pull: Any, chunk_size: int | None, progress: bool) -> list[list[Any]]:
     """∂output/∂input by pulling back the identity."""
 
     def one(*cotangents: Any) -> list[Any]:
         return reverse.filled(pull(cotangents), problem.inputs)
 
-    rows = vmap(one, chunk_size=chunk_size, progress=progress)(*_basis(outputs))
+    chunk = _chunk(chunk_size, sum(o.numel() for o in outputs), progress)
+    rows = vmap(one, chunk_size=chunk, progress=progress)(*_basis(outputs))
     blocks, start = [], 0
     for output in outputs:
         size = output.numel()
@@ -128,21 +137,32 @@ def _reverse_blocks(problem: _Problem, outputs: list[Any], pull: Any, chunk_size
     return blocks
 
 
-def _forward_blocks(problem: _Problem, chunk_size: int | None, progress: bool) -> tuple[list[list[Any]], Any, Any]:
+def _forward_blocks(
+    problem: _Problem, chunk_size: int | None, progress: bool, randomness: str = "error"
+) -> tuple[list[list[Any]], Any, Any]:
     """∂output/∂input by pushing the identity forward."""
-    info: dict[str, Any] = {}
+    structure: Any = None
+    aux_leaves: list[Any] = []
+    aux_structure: Any = None
 
-    def one(*tangents: Any) -> list[Any]:
+    def one(*tangents: Any) -> tuple[list[Any], list[Any]]:
+        nonlocal structure, aux_leaves, aux_structure
+
         def flat(*values: Any) -> tuple[list[Any], Any]:
+            nonlocal structure
             output, aux = reverse.split_aux(problem.what, problem.flat(*values), problem.has_aux)
             leaves, structure = arguments.flatten_output(problem.what, output)
-            return leaves, (structure, pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, aux))
+            return leaves, aux
 
-        outputs, found, (info["structure"], info["aux"]) = pushforward(flat, problem.inputs, tangents)
-        info["outputs"] = outputs
-        return reverse.filled(found, outputs)
+        outputs, found, aux = pushforward(flat, problem.inputs, tangents)
+        aux_leaves, aux_structure = pytrees.flatten(aux)
+        return reverse.filled(found, outputs), [v for v in aux_leaves if isinstance(v, Tensor)]
 
-    columns = vmap(one, out_dims=-1, chunk_size=chunk_size, progress=progress)(*_basis(problem.inputs))
+    chunk = _chunk(chunk_size, sum(t.numel() for t in problem.inputs), progress)
+    mapped = vmap(one, out_dims=(-1, 0), chunk_size=chunk, progress=progress, randomness=randomness)
+    columns, kept = mapped(*_basis(problem.inputs))
+    tensors = iter(kept)  # aux does not depend on the direction: that of the first will do
+    aux = pytrees.unflatten(aux_structure, [next(tensors)[0] if isinstance(v, Tensor) else v for v in aux_leaves])
     blocks = []
     for column in columns:
         start, row = 0, []
@@ -151,20 +171,31 @@ def _forward_blocks(problem: _Problem, chunk_size: int | None, progress: bool) -
             row.append(part.reshape((*column.shape[:-1], *tensor.shape)))
             start += tensor.numel()
         blocks.append(row)
-    return blocks, info["structure"], info["aux"]
+    return blocks, structure, aux
 
 
 def _check_complex(what: str, inputs: list[Any], outputs: list[Any], holomorphic: bool) -> None:
-    if any(t.is_complex() for t in (*inputs, *outputs)) and not holomorphic:
+    """Raise unless each entry of the Jacobian is one number: real to real, or holomorphic, or (forward) real to complex."""
+    complex_in, complex_out = any(t.is_complex() for t in inputs), any(t.is_complex() for t in outputs)
+    if not complex_in and (not complex_out or what == "jacfwd"):
+        return
+    if not complex_in:
+        raise GradError(f"{what}: a complex function of real arguments needs forward mode; use jacfwd")
+    if not all(t.is_complex() for t in (*inputs, *outputs)):
         raise GradError(
-            f"{what}: complex inputs or outputs have no Jacobian of one complex number each; say holomorphic=True if the "
-            "function is holomorphic, or separate real and imaginary parts with ad.view_as_real"
+            f"{what}: the function mixes complex and real arguments or results, and has no Jacobian of one number per "
+            "entry; separate real and imaginary parts with ad.view_as_real, or use vjp"
+        )
+    if not holomorphic:
+        raise GradError(
+            f"{what}: complex inputs and outputs have a Jacobian of one complex number each only if the function is "
+            "holomorphic: say holomorphic=True if it is, or separate real and imaginary parts with ad.view_as_real"
         )
 
 
 def jacrev(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None, *,
-    holomorphic: bool = True, progress: bool = False,
+    holomorphic: bool = False, progress: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return a function that computes the Jacobian of `f` in reverse mode: one pass for each output element.
 
@@ -185,13 +216,13 @@ def jacrev(
 
 def jacfwd(
     f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None, *,
-    randomness: str = "error", holomorphic: bool = True, progress: bool = False,
+    randomness: str = "error", holomorphic: bool = False, progress: bool = False,
 ) -> Callable[..., Any]:  # fmt: skip
     """Return a function that computes the Jacobian of `f` in forward mode: one pass for each input element."""
 
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacfwd", f, argnums, args, keywords, has_aux)
-        blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
+        blocks, structure, aux = _forward_blocks(problem, chunk_size, progress, randomness)
         _check_complex("jacfwd", problem.inputs, [b for row in blocks for b in row], holomorphic)
         return problem.assemble(structure, blocks, aux)
 
@@ -214,8 +245,9 @@ def jacobian(
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacobian", f, argnums, args, keywords, has_aux)
         outputs, structure, aux, pull = reverse.run("jacobian", problem.flat, problem.inputs, has_aux)
-        _check_complex("jacobian", problem.inputs, outputs, holomorphic)
-        if sum(o.numel() for o in outputs) <= sum(t.numel() for t in problem.inputs):
+        forward_only = any(o.is_complex() for o in outputs) and not any(t.is_complex() for t in problem.inputs)
+        _check_complex("jacfwd" if forward_only else "jacobian", problem.inputs, outputs, holomorphic)
+        if not forward_only and sum(o.numel() for o in outputs) <= sum(t.numel() for t in problem.inputs):
             blocks = _reverse_blocks(problem, outputs, pull, chunk_size, progress)
         else:
             blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)

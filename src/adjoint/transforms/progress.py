@@ -11,9 +11,14 @@ _WIDTH = 30
 _EVERY = 0.1  # seconds between two drawings
 
 
+def is_shown() -> bool:
+    """Whether there is a terminal to draw on."""
+    return sys.stderr.isatty()
+
+
 def bar(items: Sequence[Any], what: str, wanted: bool) -> Iterator[Any]:
     """Iterate over `items`, drawing how far it is if `wanted` and standard error is a terminal."""
-    if not wanted or not sys.stderr.isatty():
+    if not wanted or not is_shown():
         yield from items
         return
     count, started, drawn = len(items), time.monotonic(), 0.0

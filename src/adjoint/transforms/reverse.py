@@ -32,20 +32,16 @@ def split_aux(what: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
 
 def run(what: str, function: Callable[..., Any], inputs: list[Tensor], has_aux: bool) -> tuple[list[Any], Any, Any, Pullback]:
     """Run a function of flat inputs; its flat outputs, their structure, aux, and the pullback."""
+    structure: Any = None
 
     def flat(*variables: Any) -> tuple[list[Any], Any]:
+        nonlocal structure
         output, aux = split_aux(what, function(*variables), has_aux)
         leaves, structure = arguments.flatten_output(what, output)
-        return leaves, (structure, _detached(aux))
+        return leaves, aux
 
-    (outputs, (structure, aux)), pull = levels.pullback(flat, inputs)
-    if pull.level is not None:
-        aux = pytrees.map(pull.level.below, aux)
-    return outputs, structure, aux, pull
-
-
-def _detached(aux: Any) -> Any:
-    return pytrees.map(lambda v: v.detach() if isinstance(v, Tensor) else v, aux)
+    (outputs, aux), pull = levels.pullback(flat, inputs)
+    return outputs, structure, pytrees.map(pull.outside, aux) if has_aux else None, pull
 
 
 def filled(grads: list[Any], inputs: list[Tensor]) -> list[Any]:
@@ -79,6 +75,8 @@ def _value_and_grad(f: Callable[..., Any], argnums: Argnums, has_aux: bool, holo
             tree = pytrees.unflatten(structure, variables)
             return f(*arguments.replaced(args, positions, tree if several else (tree,)), **keywords)
 
+        if holomorphic and not all(t.is_complex() for t in inputs):
+            raise GradError(f"{what}(f): holomorphic=True needs complex arguments")
         outputs, _, aux, pull = run(what, flat, inputs, has_aux)
         _check_scalar(what, outputs, holomorphic)
         grads = filled(pull([_one(outputs[0])], retain=False), inputs)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes
+from adjoint.core import dtypes, layout
 from adjoint.core.dtypes import DType
 
 Tensor = Any
@@ -14,9 +14,11 @@ Tensor = Any
 
 def contiguous(self: Tensor, memory_format: Any) -> Tensor:
     """Return `self` if it is laid out as asked, else a copy that is."""
-    if self.is_contiguous(memory_format=memory_format):
+    number = layout.format_number("contiguous", memory_format)
+    order = layout.memory_order("contiguous", number, tuple(self.shape))
+    if number == 1 or (self if order is None else self.permute(order)).is_contiguous():
         return self
-    return self.clone(memory_format=memory_format)
+    return self.clone(memory_format=number)
 
 
 def to_dtype(

@@ -262,6 +262,26 @@ def diag_embed(self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:
     return spread.movedim((-2, -1), (first, second))
 
 
+def fill_diagonal(self: Tensor, fill_value: float, wrap: bool) -> Tensor:
+    """Write a number where all indices are equal; `wrap` goes on below, after a row left out."""
+    shape = tuple(self.shape)
+    if len(shape) < 2:
+        raise ShapeError(f"fill_diagonal_: needs at least 2 dimensions, got {show(shape)}.")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise ShapeError(
+            f"fill_diagonal_: beyond 2 dimensions all sizes must be equal, got {show(shape)}."
+        )
+    places = [
+        ops.arange(size).reshape([size if i == d else 1 for i in range(len(shape))])
+        for d, size in enumerate(shape)
+    ]
+    first = places[0] % (shape[1] + 1) if wrap and len(shape) == 2 else places[0]
+    on = first == places[1]
+    for place in places[2:]:
+        on = on & (first == place)
+    return self.masked_fill(on, fill_value)
+
+
 def diag(self: Tensor, diagonal: int) -> Tensor:
     """A copy of the diagonal of a matrix, or the matrix with a vector on its diagonal."""
     if self.ndim == 1:

@@ -92,7 +92,7 @@ def index(self: Array, indices: Indices) -> Array:
     """Return self[indices] as NumPy and PyTorch mean it; None is a whole slice."""
     only = _only(indices)
     if only is not None:
-        if only.dtype == np.int64:
+        if only.dtype == np.int64 and self.ndim:
             try:
                 return np.asarray(self.take(only, axis=len(indices) - 1))  # NumPy checks the bounds
             except (IndexError, ValueError):

@@ -29,6 +29,14 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     return narrowed(result if keepdim else result.squeeze(axes), self)
 
 
+def quotient(self: Array, other: Array) -> Array:
+    """a / b, and 0 where b is 0."""
+    kink = other == 0
+    if not np.logical_or.reduce(kink, axis=None):
+        return self / other
+    return np.where(kink, self.dtype.type(0), self / np.where(kink, other.dtype.type(1), other))
+
+
 def exp_difference(self: Array, other: Array) -> Array:
     """exp(a - b), where two equal infinities give 0 if negative and 1 if positive (not NaN)."""
     with np.errstate(all="ignore"):

@@ -103,6 +103,22 @@ def prod_all(self: Array, dtype: DType | None) -> Array:
     return _accumulate("prod", np.multiply, self, None, False, dtype)
 
 
+def other_factors(self: Array, dim: int | None) -> Array:
+    """The product of all other elements along `dim` (None: of all), exact with zeros."""
+    x = self.astype(np.float32) if self.dtype in REDUCED else self
+    x = x.reshape(-1, 1) if dim is None or x.ndim == 0 else x.swapaxes(dim, 0)
+    before = np.ones(x.shape, x.dtype)
+    after = np.ones(x.shape, x.dtype)
+    if len(x) > 1:
+        np.multiply.accumulate(x[:-1], axis=0, out=before[1:])
+        np.multiply.accumulate(x[:0:-1], axis=0, out=after[-2::-1])
+    before *= after
+    result = (
+        before.reshape(self.shape) if dim is None or self.ndim == 0 else before.swapaxes(dim, 0)
+    )
+    return result.astype(self.dtype, copy=False)
+
+
 def prod_dim(self: Array, dim: int, keepdim: bool, dtype: DType | None) -> Array:
     """The product over one dimension."""
     if dtype is None and self.dtype.char in NATIVE and -self.ndim <= dim < self.ndim:

@@ -18,11 +18,6 @@ from adjoint.kernels.shape.views import split, split_with_sizes
 
 Array = np.ndarray[Any, Any]
 
-# PyTorch's numbers for memory formats, and the order of dimensions in memory, outermost first.
-PRESERVE = 1
-CHANNELS_LAST: dict[Any, Shape] = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
-FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
-
 
 def clone(self: Array, memory_format: Any) -> Array:
     """Copy; the order of dimensions in memory stays unless `memory_format` says otherwise."""
@@ -41,23 +36,11 @@ def order_of(self: Array) -> Any:
 
 def in_format(what: str, self: Array, memory_format: Any, dtype: np.dtype[Any]) -> Array:
     """Return a copy of `self` as `dtype` laid out in a memory format, PyTorch's name or number."""
-    name = getattr(memory_format, "name", memory_format)
-    chosen = FORMATS.get(name, name) if isinstance(name, str) else name
-    if chosen is None or chosen == PRESERVE:
-        return self.astype(dtype, order=order_of(self))
-    if chosen == 0:
-        return self.astype(dtype, order="C")
-    order = CHANNELS_LAST.get(chosen)
-    if order is None:
-        raise ValueRangeError(
-            f"{what}: there is no memory format {memory_format!r}; use one of {', '.join(FORMATS)}."
-        )
-    if self.ndim != len(order):
-        raise ShapeError(
-            f"{what}: {memory_format} needs {len(order)} dimensions, got {self.ndim} "
-            f"({show(self.shape)})."
-        )
-    return self.transpose(order).astype(dtype, order="C").transpose(layout.inverse(order))
+    number = layout.format_number(what, memory_format)
+    order = layout.memory_order(what, number, self.shape)
+    if order is not None:
+        return self.transpose(order).astype(dtype, order="C").transpose(layout.inverse(order))
+    return self.astype(dtype, order="C" if number == 0 else order_of(self))
 
 
 def promoted(tensors: Sequence[Array]) -> np.dtype[Any]:

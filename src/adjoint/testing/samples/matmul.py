@@ -256,3 +256,10 @@ def groups(make: Any) -> Samples:
     yield Sample(make(4, 2), make(2, 2, 2), ends, name="rest without a group")
     none_first = ad.tensor([0, 3], dtype=ad.int32)
     yield Sample(make(3, 2), make(2, 2, 2), none_first, name="empty group")
+
+
+@sampler("trace", reference=np.trace)
+def traces(make: Any) -> Samples:
+    yield Sample(make(3, 3), name="square")
+    yield Sample(make(2, 4).t(), name="tall and transposed")
+    yield Sample(make(0, 3), name="empty")

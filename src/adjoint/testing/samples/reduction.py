@@ -108,6 +108,21 @@ def products_along(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([[2.0, 0.0, 3.0], [0.0, 1.0, 0.0], [1.5, 2.0, 3.0]]), 1, name="zeros")
 
 
+@sampler("_other_factors")
+def other_factors(make: Make) -> Iterator[Sample]:
+    yield Sample(make(), None, name="scalar")
+    yield Sample(make(3, 2), None, name="all")
+    yield Sample(make(3, 4), -1, name="last")
+    yield Sample(make(0), 0, name="empty")
+    yield Sample(make.like([0.0, 2.0, 0.0, 3.0]), 0, name="two zeros")
+
+
+@sampler("_quotient")
+def quotients(make: Make) -> Iterator[Sample]:
+    yield Sample(make(3, 4), make(4), name="broadcast")
+    yield Sample(make(2), make.like([0.0, 2.0]), kink=True, name="zero")
+
+
 @sampler("_unreduce")
 def unreduced(make: Make) -> Iterator[Sample]:
     yield Sample(make(), None, (2, 3), False, name="from scalar")

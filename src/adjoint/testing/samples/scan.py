@@ -60,6 +60,15 @@ def running_extrema(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([1.0, 1.0, 0.0, 2.0, 2.0]), 0, kink=True, name="ties")
 
 
+@sampler("_shift")
+def shifts(make: Make) -> Iterator[Sample]:
+    yield Sample(make(), 0, 1, 2.0, name="scalar")
+    yield Sample(make(4), 0, 1, 1.0, name="right")
+    yield Sample(make(3, 4), -1, -1, 0.0, name="left")
+    yield Sample(make(3, 2), 0, 5, 1.0, name="out")
+    yield Sample(make(0, 2), 0, -1, 1.0, name="empty")
+
+
 @sampler("_linear_recurrence")
 def recurrences(make: Make) -> Iterator[Sample]:
     for reverse in (False, True):

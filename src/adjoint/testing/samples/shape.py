@@ -426,6 +426,14 @@ def numbers(make: Any) -> Samples:
     yield Sample(make(), 2, name="0-d")
 
 
+@sampler("fill_diagonal_")
+def numbers_for_diagonals(make: Any) -> Samples:
+    yield Sample(make(3, 2), 1.5, name="tall")
+    yield Sample(make(7, 2), 1.5, True, name="wrapped")
+    yield Sample(make(2, 2, 2), 2, name="cube")
+    yield Sample(make(2, 0), 2, name="empty")
+
+
 @sampler("fill.Tensor")
 def values(make: Any) -> Samples:
     yield Sample(make(2, 3), make(), name="plain")

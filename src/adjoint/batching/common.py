@@ -1,0 +1,102 @@
+"""What all batching rules share: the facts of a call, and moving dimensions to make room for the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from adjoint.core.errors import DependsOnValues
+from adjoint.core.shapes import wrap_dim
+
+Tensor = Any
+
+# Arguments of these names count dimensions of the tensor, so they move when the batch comes in front.
+DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "axis", "axis0", "axis1"))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a batching rule is told of the call."""
+
+    op: Any  # the Operator
+    size: int  # of the batch dimension
+    has: tuple[Any, ...]  # which arguments are batched: (True, False); a list for a list of tensors
+    ndims: tuple[Any, ...]  # how many dimensions the user's code sees of each tensor argument
+    randomness: str = "error"  # of this vmap: "error", "same", "different"
+
+
+def whole(batch: Batch, tensor: Tensor, has: bool) -> Tensor:
+    """The tensor with the batch in front, without a copy if it has none."""
+    return tensor if has else tensor.expand((batch.size, *tensor.shape))
+
+
+def padded(tensor: Tensor, has: bool, ndim: int, rank: int) -> Tensor:
+    """The tensor with ones after the batch, so that it broadcasts as one of `rank` dimensions."""
+    if not has or ndim >= rank:
+        return tensor
+    return tensor.reshape((tensor.shape[0], *(1,) * (rank - ndim), *tensor.shape[1:]))
+
+
+def at_least_vector(tensor: Tensor, has: bool) -> Tensor:
+    """A scalar as a vector of one element; batched or not."""
+    return tensor.unsqueeze(-1) if tensor.ndim == has else tensor
+
+
+def shift(what: str, dim: int, ndim: int) -> int:
+    """A dimension counted with the batch in front."""
+    return wrap_dim(what, dim, ndim) + 1
+
+
+def shift_all(what: str, dims: Sequence[int], ndim: int) -> tuple[int, ...]:
+    """Dimensions counted with the batch in front."""
+    return tuple(wrap_dim(what, d, ndim) + 1 for d in dims)
+
+
+def named(batch: Batch, values: Sequence[Any]) -> dict[str, Any]:
+    """The arguments by name."""
+    return dict(zip(batch.op.schema.names, values, strict=True))
+
+
+def again(batch: Batch, arguments: dict[str, Any]) -> Any:
+    """Call the operator itself with other arguments."""
+    return batch.op.call([arguments[name] for name in batch.op.schema.names])
+
+
+def same(batch: Batch, *values: Any) -> Any:
+    """The operator treats every element, or every leading dimension, alike."""
+    return batch.op.call(values)
+
+
+def shifted(batch: Batch, *values: Any) -> Any:
+    """One tensor and dimensions: each moves one to the right. A scalar counts as a vector of one."""
+    ndim = next(n for n in batch.ndims if n is not None)
+    moved = []
+    for argument, value, rank in zip(batch.op.schema.arguments, values, batch.ndims, strict=True):
+        if argument.name in DIMS and value is not None:
+            several = isinstance(value, (tuple, list))
+            value = shift_all(batch.op.name, value, ndim) if several else shift(batch.op.name, value, ndim)
+        elif rank == 0:
+            value = value.unsqueeze(1)
+        moved.append(value)
+    result = batch.op.call(moved)
+    return result if ndim else scalars(batch, result)
+
+
+def scalars(batch: Batch, result: Any) -> Any:
+    """Vectors of one element per sample as scalars again; tuples and lists entry by entry."""
+    if isinstance(result, (tuple, list)):
+        return type(result)(scalars(batch, r) for r in result)
+    return result.reshape((batch.size,))
+
+
+def cut(batch: Batch, self: Tensor, *rest: Any) -> Any:
+    """As `shifted`, for operators that refuse a tensor without dimensions."""
+    if batch.ndims[0] == 0:
+        return batch.op.call([self.new_zeros(()), *rest])  # which raises
+    return shifted(batch, self, *rest)
+
+
+def refuse(what: str, why: str, instead: str) -> NoReturn:
+    """Raise: the size of the result would differ from sample to sample."""
+    raise DependsOnValues(f"{what} inside vmap: {why}, so the samples have results of different sizes; {instead}")

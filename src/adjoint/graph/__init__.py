@@ -1,0 +1,1 @@
+"""Graphs of operators: traced from Python functions, printed as Python, differentiated, simplified."""

@@ -1,0 +1,337 @@
+"""The graph: inputs, nodes in order, outputs; every value is made once (SSA).
+
+A `Node` holds an operator, one argument for each of its schema's (values, constants, lists of both) and its output
+values. A `Value` knows its type, what made it, and who uses it; the uses are kept right under every edit. Nodes form
+a linked list, so that inserting and removing cost nothing in a graph of any size.
+
+Control flow (`cond`, `scan`, `while_loop`) is a node whose operator is a `Region`, with graphs of its own. A node of a
+backward remembers the `Block` it belongs to: the operator it differentiates, so that a block whose incoming
+gradients are all zero can be skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import AdjointError
+from adjoint.core.pytrees import TreeDef
+from adjoint.core.shapes import Spec
+
+_SHORT = {
+    "bool": "b8", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16",
+    "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+LONG = {short: name for name, short in _SHORT.items()}
+
+
+class GraphError(AdjointError, ValueError):
+    """A graph that is not legal, or an edit that would make it so."""
+
+
+@dataclass(frozen=True)
+class Type:
+    """What is known of a value without running the graph."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+    requires_grad: bool = False
+
+    @classmethod
+    def of(cls, spec: Any, requires_grad: bool = False) -> Type:
+        """The type of a Spec or of a tensor."""
+        return cls(tuple(spec.shape), spec.dtype, requires_grad)
+
+    @property
+    def spec(self) -> Spec:
+        return Spec(self.shape, self.dtype)
+
+    def __str__(self) -> str:
+        return f"{_SHORT[self.dtype.name]}[{','.join(map(str, self.shape))}]"
+
+
+class Value:
+    """One tensor of a graph."""
+
+    __slots__ = ("name", "node", "number", "type", "uses")
+
+    def __init__(self, name: str, type: Type, node: Node | None = None, number: int = 0) -> None:
+        self.name = name
+        self.type = type
+        self.node = node  # what makes it; None for an input of the graph
+        self.number = number  # which output of the node
+        self.uses: dict[Node, int] = {}  # how often each node uses it; the graph's outputs are not counted here
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.type.dtype
+
+    def __repr__(self) -> str:
+        return f"%{self.name}: {self.type}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """The backward of one forward node."""
+
+    number: int
+    operator: str  # "tanh.default"
+
+
+@dataclass(frozen=True)
+class Region:
+    """An operator that runs graphs: `cond`, `scan`, `while_loop`."""
+
+    name: str  # "scan"
+    run: Callable[..., Any]  # (node, values of the arguments) -> outputs; interprets the node's graphs
+
+
+class Node:
+    """One call of an operator."""
+
+    __slots__ = ("args", "block", "following", "graph", "graphs", "op", "outputs", "place", "preceding")
+
+    def __init__(self, op: Any, args: Iterable[Any], graphs: dict[str, Graph] | None = None) -> None:
+        self.op = op  # an Operator, a Region, or Constant
+        self.args: tuple[Any, ...] = tuple(args)  # in the order of the schema; lists are tuples here
+        self.outputs: list[Value] = []
+        self.graphs: dict[str, Graph] = graphs or {}
+        self.block: Block | None = None
+        self.place: str = ""  # "model.py:12", the user's line
+        self.graph: Graph | None = None
+        self.preceding: Node | None = None
+        self.following: Node | None = None
+
+    @property
+    def name(self) -> str:
+        return self.op.full_name if hasattr(self.op, "full_name") else self.op.name
+
+    def inputs(self) -> Iterator[Value]:
+        """The values among the arguments, repeated if used twice."""
+        yield from _values(self.args)
+
+    @property
+    def output(self) -> Value:
+        """The only output."""
+        if len(self.outputs) != 1:
+            raise GraphError(f"{self.name} has {len(self.outputs)} outputs, not one")
+        return self.outputs[0]
+
+    def set_args(self, args: Iterable[Any]) -> None:
+        """Change the arguments, and the uses with them."""
+        self._release()
+        self.args = tuple(args)
+        self._claim()
+
+    def replace_input(self, old: Value, new: Any) -> None:
+        """Use `new` (a value or a constant) wherever this node uses `old`."""
+        self.set_args(substitute(self.args, lambda v: new if v is old else v))
+
+    def _claim(self) -> None:
+        for value in self.inputs():
+            value.uses[self] = value.uses.get(self, 0) + 1
+
+    def _release(self) -> None:
+        for value in self.inputs():
+            count = value.uses[self] - 1
+            if count:
+                value.uses[self] = count
+            else:
+                del value.uses[self]
+
+    def __repr__(self) -> str:
+        outs = ", ".join(map(repr, self.outputs))
+        return f"{outs} = {self.name}({', '.join(map(str, self.args))})"
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The operator of a node that holds a tensor known beforehand; it has no arguments."""
+
+    tensor: Any
+    name: str = "constant"
+
+
+def _values(args: Any) -> Iterator[Value]:
+    for argument in args:
+        if isinstance(argument, Value):
+            yield argument
+        elif isinstance(argument, tuple):
+            yield from _values(argument)
+
+
+def substitute(args: Any, change: Callable[[Value], Any]) -> tuple[Any, ...]:
+    """Arguments with every value changed."""
+    return tuple(
+        change(a) if isinstance(a, Value) else substitute(a, change) if isinstance(a, tuple) else a for a in args
+    )
+
+
+@dataclass
+class Signature:
+    """How a user's arguments become the inputs of a graph, and its outputs a result."""
+
+    inputs: TreeDef | None = None  # structure of (args, keywords); None: flat
+    outputs: TreeDef | None = None
+    name: str = "f"
+    names: tuple[str, ...] = ()  # of the inputs, as the user would write them: "x", "params['w']"
+    constants: dict[str, Any] = field(default_factory=dict)
+
+
+class Graph:
+    """Inputs, nodes in order, outputs."""
+
+    def __init__(self, signature: Signature | None = None) -> None:
+        self.inputs: list[Value] = []
+        self.outputs: list[Any] = []  # values; a constant where an output does not depend on anything
+        self.signature = signature or Signature()
+        self.first: Node | None = None
+        self.last: Node | None = None
+        self.count = 0
+        self._names: dict[str, int] = {}
+        self._point: Node | None = None  # new nodes go before it; None: to the end
+
+    # -- names and values ---------------------------------------------------------------------------
+
+    def fresh_name(self, wanted: str) -> str:
+        """A name not used yet: `wanted`, or with a number behind it."""
+        number = self._names.get(wanted)
+        self._names[wanted] = (number or 0) + 1
+        return wanted if number is None else self.fresh_name(f"{wanted}_{number}")
+
+    def add_input(self, type: Type, name: str = "x") -> Value:
+        value = Value(self.fresh_name(name), type)
+        self.inputs.append(value)
+        return value
+
+    # -- nodes ----------------------------------------------------------------------------------------
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        """All nodes in order; the current one may be removed while iterating."""
+        node = self.first
+        while node is not None:
+            following = node.following
+            yield node
+            node = following
+
+    def reversed_nodes(self) -> Iterator[Node]:
+        """All nodes, last first."""
+        node = self.last
+        while node is not None:
+            preceding = node.preceding
+            yield node
+            node = preceding
+
+    def __len__(self) -> int:
+        return self.count
+
+    def add(self, op: Any, args: Iterable[Any], types: Iterable[Type], *, graphs: dict[str, Graph] | None = None, name: str = "") -> Node:
+        """Put a node at the insertion point, with outputs of these types."""
+        node = Node(op, args, graphs)
+        base = name or _short_name(node.name)
+        for number, type in enumerate(types):
+            node.outputs.append(Value(self.fresh_name(base), type, node, number))
+        self._link(node, self._point)
+        node._claim()
+        return node
+
+    def inserting_before(self, node: Node | None) -> _InsertionPoint:
+        """A context in which `add` puts nodes before `node` (None: at the end)."""
+        return _InsertionPoint(self, node)
+
+    def remove(self, node: Node) -> None:
+        """Take out a node that nobody uses."""
+        for value in node.outputs:
+            if value.uses:
+                raise GraphError(f"cannot remove {node!r}: %{value.name} is used by {next(iter(value.uses))!r}")
+            if any(value is o for o in self.outputs):
+                raise GraphError(f"cannot remove {node!r}: %{value.name} is an output of the graph")
+        node._release()
+        self._unlink(node)
+
+    def replace_uses(self, old: Value, new: Any) -> None:
+        """Use `new` wherever `old` is used, in nodes and outputs."""
+        for node in list(old.uses):
+            node.replace_input(old, new)
+        self.outputs = [new if o is old else o for o in self.outputs]
+
+    def _link(self, node: Node, before: Node | None) -> None:
+        node.graph = self
+        node.following = before
+        node.preceding = self.last if before is None else before.preceding
+        if node.preceding is None:
+            self.first = node
+        else:
+            node.preceding.following = node
+        if before is None:
+            self.last = node
+        else:
+            before.preceding = node
+        self.count += 1
+
+    def _unlink(self, node: Node) -> None:
+        if node.preceding is None:
+            self.first = node.following
+        else:
+            node.preceding.following = node.following
+        if node.following is None:
+            self.last = node.preceding
+        else:
+            node.following.preceding = node.preceding
+        node.graph = None
+        self.count -= 1
+
+    # -- whole graphs -----------------------------------------------------------------------------------
+
+    def clone(self) -> Graph:
+        """A copy that shares nothing but operators and constants."""
+        made = Graph(replace(self.signature))
+        mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in self.inputs}
+        made.outputs = made.inline(self, mapping)
+        return made
+
+    def inline(self, graph: Graph, mapping: dict[Value, Any]) -> list[Any]:
+        """Copy the nodes of another graph here; `mapping` says what its inputs are. Returns its outputs here."""
+        def lookup(value: Value) -> Any:
+            return mapping[value]
+
+        for node in graph.nodes:
+            inner = {k: g.clone() for k, g in node.graphs.items()}
+            types = [v.type for v in node.outputs]
+            made = self.add(node.op, substitute(node.args, lookup), types, graphs=inner, name=_stem(node.outputs))
+            made.block, made.place = node.block, node.place
+            mapping.update(zip(node.outputs, made.outputs, strict=True))
+        return [mapping[o] if isinstance(o, Value) else o for o in graph.outputs]
+
+
+class _InsertionPoint:
+    """Moves where a graph adds nodes, for a while."""
+
+    def __init__(self, graph: Graph, node: Node | None) -> None:
+        self.graph, self.node = graph, node
+
+    def __enter__(self) -> Graph:
+        self.before, self.graph._point = self.graph._point, self.node
+        return self.graph
+
+    def __exit__(self, *_: Any) -> None:
+        self.graph._point = self.before
+
+
+def _short_name(name: str) -> str:
+    return name.split(".")[0].strip("_") or "v"
+
+
+def _stem(outputs: list[Value]) -> str:
+    """The name of a value without the number that made it unique."""
+    if not outputs:
+        return ""
+    stem, _, number = outputs[0].name.rpartition("_")
+    return stem if stem and number.isdigit() else outputs[0].name

@@ -1,0 +1,162 @@
+"""Random programs of views, writes in place and arithmetic, for PyTorch and adjoint alike.
+
+A program is a list of steps on a pool of tensors, drawn from a seed. Both libraries run the same
+steps; a step that raises in one must raise in the other, and leaves the pool as it was. At the end
+the values of the pool, the gradients of the leaves and their second derivatives are compared.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Pool = list[Any]
+
+# What PyTorch refuses and adjoint does, rightly: the program ends there.
+MORE = (
+    "some elements of the input", "Output ", "created in no_grad mode", "a leaf Variable",
+    "view size is not compatible",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Step:
+    """One operation: a name, the pool members it takes, and numbers."""
+
+    name: str
+    members: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(f't{m}' for m in self.members)}; {self.numbers})"
+
+
+def _slice(x: Any, numbers: tuple[int, ...]) -> Any:
+    size = x.shape[0]
+    start = numbers[0] % (size + 1)
+    return x[start : start + 1 + numbers[1] % 3]
+
+
+def _reshape(x: Any, numbers: tuple[int, ...]) -> Any:
+    shapes = [(-1,), (1, -1), (-1, 1)]
+    return x.view(shapes[numbers[0] % 3])
+
+
+VIEWS: dict[str, Callable[..., Any]] = {
+    "slice": _slice,
+    "step": lambda x, n: x[:: 1 + n[0] % 2],
+    "select": lambda x, n: x[n[0] % x.shape[0]],
+    "transpose": lambda x, n: x.transpose(0, -1),
+    "view": _reshape,
+    "unsqueeze": lambda x, n: x.unsqueeze(n[0] % (x.ndim + 1)),
+    "squeeze": lambda x, n: x.squeeze(),
+    "diagonal": lambda x, n: x.diagonal(n[0] % 3 - 1),
+    "expand": lambda x, n: x.expand(2, *x.shape),
+    "narrow": lambda x, n: x.narrow(0, n[0] % 2, 1),
+    "split": lambda x, n: x.split(1)[n[0] % x.shape[0]],
+    "unbind": lambda x, n: x.unbind(0)[n[0] % x.shape[0]],
+    "detach": lambda x, n: x.detach(),
+    "view_as": lambda x, n: x.view_as(x),
+    "reshape": lambda x, n: x.reshape(-1),
+    "movedim": lambda x, n: x.movedim(0, -1),
+}
+POINTWISE: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y, n: x + y,
+    "mul": lambda x, y, n: x * y,
+    "sub": lambda x, y, n: x - 0.5 * y,
+    "tanh": lambda x, y, n: (x * 0.5).tanh(),
+    "sin": lambda x, y, n: x.sin(),
+    "exp": lambda x, y, n: (-x * x).exp(),
+    "clone": lambda x, y, n: x.clone(),
+    "sum": lambda x, y, n: x.sum(n[0] % max(x.ndim, 1)),
+    "matmul": lambda x, y, n: x @ y,
+}
+IN_PLACE: dict[str, Callable[..., Any]] = {
+    "add_": lambda x, y, n: x.add_(y),
+    "mul_": lambda x, y, n: x.mul_(y),
+    "mul_number_": lambda x, y, n: x.mul_(0.5 + n[0] % 3),
+    "copy_": lambda x, y, n: x.copy_(y),
+    "zero_": lambda x, y, n: x.zero_(),
+    "fill_": lambda x, y, n: x.fill_(0.25),
+    "sin_": lambda x, y, n: x.sin_(),
+    "tanh_": lambda x, y, n: x.tanh_(),
+    "set_item": lambda x, y, n: x.__setitem__(n[0] % 3, 0.5) or x,
+    "set_slice": lambda x, y, n: x.__setitem__(slice(n[0] % 2, None), y) or x,
+    "sub_itself_": lambda x, y, n: x.sub_(x * 0.5),
+}
+
+
+def draw(seed: int, length: int) -> list[Step]:
+    """Return a random program."""
+    generator = random.Random(seed)
+    steps = []
+    size = 4
+    for _ in range(length):
+        kind = generator.choices((VIEWS, POINTWISE, IN_PLACE), (4, 3, 3))[0]
+        name = generator.choice(list(kind))
+        members = (generator.randrange(size), generator.randrange(size))
+        steps.append(Step(name, members, (generator.randrange(6), generator.randrange(6))))
+        size += kind is not IN_PLACE
+    return steps
+
+
+def start(library: Any, seed: int, shift: Sequence[Any] = (0, 0)) -> tuple[Pool, list[Any]]:
+    """Return the pool a program starts with, and its leaves, moved by `shift`."""
+    generator = np.random.default_rng(seed)
+    arrays = [generator.uniform(-1, 1, (3, 3)) + shift[0], generator.uniform(-1, 1, 3) + shift[1]]
+    leaves = [library.tensor(a, dtype=library.float64, requires_grad=True) for a in arrays]
+    constant = library.tensor(generator.uniform(-1, 1, (3, 3)), dtype=library.float64)
+    return [leaves[0] * 1.0, leaves[1] * 2.0, constant, leaves[0]], leaves
+
+
+def run_step(pool: Pool, step: Step) -> str:
+    """Run one step; return "" or the kind of trouble. The pool grows, or a member changes."""
+    x = pool[step.members[0] % len(pool)]
+    y = pool[step.members[1] % len(pool)]
+    try:
+        if step.name in VIEWS:
+            pool.append(VIEWS[step.name](x, step.numbers))
+        elif step.name in POINTWISE:
+            pool.append(POINTWISE[step.name](x, y, step.numbers))
+        else:
+            # PyTorch leaves open what happens when both lie in the same memory
+            IN_PLACE[step.name](x, y.clone(), step.numbers)
+    except (RuntimeError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def total(library: Any, pool: Pool) -> Any:
+    """A number that depends on all of the pool that requires a gradient."""
+    roots = [t for t in pool if t.requires_grad]
+    return sum(((1 + k) * (t * t).sum() for k, t in enumerate(roots)), library.zeros(()))
+
+
+def gradients(library: Any, pool: Pool, leaves: list[Any]) -> list[Any] | str:
+    """First and second derivatives of the total, or why they are refused."""
+    try:
+        value = total(library, pool)
+        if not value.requires_grad:
+            return []
+        first = library.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
+        inner = [(g * g).sum() for g in first if g is not None and g.requires_grad]
+        if not inner:
+            return list(first)
+        return [*first, *library.autograd.grad(sum(inner), leaves, allow_unused=True)]
+    except RuntimeError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def slope(library: Any, seed: int, steps: list[Step], direction: list[Any]) -> float:
+    """The derivative of the total along `direction`, by a central difference."""
+    step, values = 1e-6, []
+    for sign in (1, -1):
+        pool, _ = start(library, seed, [sign * step * d for d in direction])
+        for one in steps:
+            run_step(pool, one)
+        values.append(total(library, pool).item())
+    return (values[0] - values[1]) / (2 * step)

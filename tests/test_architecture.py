@@ -1,0 +1,87 @@
+"""Imports go down only, and the lower layers keep to what they may use."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src" / "adjoint"
+
+# what a layer may import of ours, beside itself; nothing else
+BELOW: dict[str, tuple[str, ...]] = {
+    "core": (),
+    "table": ("core",),
+    "kernels": ("core",),
+    "ops": ("core", "table"),
+    "formulas": ("core", "ops"),
+    "shapes": ("core",),
+    "batching": ("core", "ops"),
+    "decompositions": ("core", "ops"),
+    "tensor": ("core", "table", "ops"),
+    "transforms": ("core", "table", "ops", "batching", "tensor"),
+    "graph": ("core", "table", "ops", "tensor", "transforms"),
+}
+NO_NUMPY = ("formulas", "batching", "decompositions", "shapes")
+
+
+def imports_of(path: Path) -> list[tuple[str, int]]:
+    """What a module imports when it runs; names that only the type checker needs do not count."""
+    found: list[tuple[str, int]] = []
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            if node.module == "adjoint":
+                found += [(f"adjoint.{a.name}", node.lineno) for a in node.names]
+            else:
+                found.append((node.module, node.lineno))
+        elif isinstance(node, ast.Import):
+            found += [(a.name, node.lineno) for a in node.names]
+    return found
+
+
+@pytest.mark.parametrize("layer", BELOW)
+def test_imports_go_down(layer: str) -> None:
+    allowed = {layer, *BELOW[layer]}
+    wrong = []
+    for path in (SOURCE / layer).rglob("*.py"):
+        for module, line in imports_of(path):
+            parts = module.split(".")
+            if parts[0] == "adjoint" and len(parts) > 1 and parts[1] not in allowed:
+                wrong.append(f"{path.relative_to(SOURCE)}:{line} imports {module}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("layer", NO_NUMPY)
+def test_rules_use_operators_only(layer: str) -> None:
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{line}"
+        for path in (SOURCE / layer).rglob("*.py")
+        for module, line in imports_of(path)
+        if module.split(".")[0] in ("numpy", "scipy")
+    ]
+    assert wrong == []
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    silent = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+def test_our_own_modules_are_not_imported_inside_functions() -> None:
+    inside = []
+    for path in SOURCE.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                for node in ast.walk(function):
+                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("adjoint"):
+                        inside.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
+    assert inside == []

@@ -1,0 +1,284 @@
+"""The table: schemas, rows, formulas, what is saved, and the errors of a wrong row."""
+
+from __future__ import annotations
+
+import csv
+import sys
+import traceback
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import MissingOperator, TableError
+from adjoint.table import TABLE
+from adjoint.table import schema as schemas
+from adjoint.tensor import binding, eager, reverse, saving
+
+with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:
+    CATALOGUE = list(csv.DictReader(_file))
+FAMILIES = ("elementwise", "reduction", "shaping", "indexing", "matmul")
+
+
+def test_every_schema_of_the_catalogue_parses() -> None:
+    assert len(CATALOGUE) == 687
+    for entry in CATALOGUE:
+        parsed = schemas.parse(entry["schema"])
+        assert f"{parsed.name}{'.' if parsed.overload else ''}{parsed.overload}" == entry["name"]
+        assert set(entry["reverse"].split()) <= set(parsed.names)
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("f(Tensor?[] indices, int[2] size=1) -> Tensor", ["Tensor?[]", "int[2]"]),
+        ("f(Tensor(a!)[] x, float[]? scale=None) -> ()", ["Tensor[]", "float[]?"]),
+        ("f(Tensor(a -> *) x, str mode='mean', *, bool[3] mask) -> (Tensor, Tensor y)", None),
+    ],
+)
+def test_schema_types(text: str, types: list[str] | None) -> None:
+    parsed = schemas.parse(text)
+    if types is not None:
+        assert [str(a.type) for a in parsed.arguments] == types
+
+
+def test_schema_parts() -> None:
+    parsed = schemas.parse(
+        "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0, *, Scalar? p=2.5) -> Tensor(a)[]"
+    )
+    assert parsed.is_view
+    assert not parsed.mutates
+    assert parsed.full_name == "split.Tensor"
+    assert parsed.arguments[3].keyword_only
+    assert parsed.arguments[3].default == 2.5
+    assert parsed.returns[0].type.is_list
+    assert schemas.parse("add_(Tensor(a!) self) -> Tensor(a!)").mutates
+
+
+@pytest.mark.parametrize("text", ["no arrow(Tensor x)", "f(Tensor) -> Tensor", "f(Tensor x, int x) -> Tensor"])
+def test_wrong_schema_is_refused(text: str) -> None:
+    with pytest.raises(TableError):
+        schemas.parse(text)
+
+
+def test_catalogue_families_are_complete() -> None:
+    missing = []
+    for entry in CATALOGUE:
+        if entry["family"] in FAMILIES:
+            parsed = schemas.parse(entry["schema"])
+            try:
+                getattr(getattr(ad.ops, parsed.name), parsed.overload or "default")
+            except MissingOperator:
+                missing.append(entry["name"])
+    assert missing == []
+
+
+def test_catalogue_derivatives_exist() -> None:
+    """Every argument with a reverse rule in PyTorch has one here, its own or through the decomposition."""
+    lacking = []
+    for entry in CATALOGUE:
+        if entry["family"] not in FAMILIES or not entry["reverse"]:
+            continue
+        parsed = schemas.parse(entry["schema"])
+        operator = getattr(getattr(ad.ops, parsed.name), parsed.overload or "default")
+        row = operator.row
+        given = {a.name for a in row.differentiable}
+        if operator.is_derived_inplace and row.archetype.result == "bool":
+            continue  # eq_ and the like write a result without derivative: the engine gives zeros
+        if not row.decompose and not set(entry["reverse"].split()) <= given:
+            lacking.append((entry["name"], set(entry["reverse"].split()) - given))
+    assert lacking == []
+
+
+def test_every_row_loads_and_every_formula_compiles() -> None:
+    known = binding.known_names()
+    for row in TABLE.rows():
+        saving.check_names(row, known)
+        operator = getattr(getattr(ad.ops, row.schema.name), row.schema.overload or "default")
+        assert callable(operator.function)
+        if row.kernel and any(entry.formula for entry in row.reverse):
+            for raw in (True, False):
+                assert callable(reverse._write(eager.rule_of(operator), raw=raw))
+
+
+def test_nothing_is_not_implemented() -> None:
+    waiting = [r.full_name for r in TABLE.rows() for e in r.reverse if e.word == "not_implemented"]
+    assert waiting == []
+
+
+def saved(name: str) -> dict[str, str]:
+    overload = ad.ops.packet(name).operators[0]
+    return {s.name: s.kind for s in saving.saves_of(overload.row)}
+
+
+def test_tape_saves_only_what_a_formula_uses() -> None:
+    assert saved("tanh") == {"result": saving.RESULT}
+    assert saved("sin") == {"self": saving.TENSOR}
+    assert saved("mm") == {"mat2": saving.TENSOR, "self": saving.TENSOR}
+    kinds = {s.kind for s in saving.saves_of(ad.ops.sum.dim_IntList.row)}
+    assert kinds == {saving.VALUE, saving.FACT}  # dims and the shape, not the tensor
+
+
+def test_tape_saves_for_the_inputs_that_need_it() -> None:
+    x = ad.ones(3, requires_grad=True)
+    c = ad.ones(3)
+    node = (x * c).grad_fn
+    assert node is not None
+    assert node._saved_other is c
+    assert node._saved_self is None
+
+
+# -- tables of users ----------------------------------------------------------------------------------------
+
+
+def write(folder: Path, text: str, name: str = "mine") -> Path:
+    path = folder / f"{name}_{abs(hash((text, str(folder))))}.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_library_rows_get_everything(tmp_path: Path) -> None:
+    text = """
+- name: user_cube(Tensor self) -> Tensor
+  like: pointwise
+  kernel: xp.power(self, 3)
+  self: grad * (3 * self * self).conj()
+  result: auto_element_wise
+
+- name: user_swish(Tensor self, Scalar beta=1) -> Tensor
+  decompose: self * (beta * self).sigmoid()
+"""
+    ad.library(write(tmp_path, text))
+    x = ad.tensor([1.0, -2.0], dtype=ad.float64, requires_grad=True)
+    assert ad.user_cube(x).tolist() == [1.0, -8.0]
+    assert ad.autograd.gradcheck(ad.user_cube, (x,), check_forward_ad=True)
+    assert ad.autograd.gradgradcheck(ad.user_cube, (x,))
+    assert ad.autograd.gradcheck(lambda x: x.user_swish(2.0), (x,), check_forward_ad=True)
+    assert ad.vmap(ad.grad(ad.user_cube))(x.detach()).tolist() == [3.0, 12.0]
+    y = ad.tensor([2.0])
+    assert y.user_cube_() is y
+    assert y.tolist() == [8.0]
+    assert ad.ops.user_cube.default.row.where.line == 2
+
+
+def test_library_with_kernels_and_only_a_forward_formula(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    family = path.stem
+    path.write_text(f"""
+- name: user_double(Tensor self) -> Tensor
+  kernel: {family}.double
+  shape: {family}.same
+  result: 2 * self_t
+""")
+    ad.library(path, kernels=SimpleNamespace(double=lambda a: 2 * a, same=lambda spec: spec))
+    x = ad.ones(3, dtype=ad.float64, requires_grad=True)
+    assert ad.autograd.grad(ad.user_double(x).sum(), x)[0].tolist() == [2.0, 2.0, 2.0]
+    assert ad.autograd.gradcheck(ad.user_double, (x,), check_forward_ad=True)
+
+
+WRONG = {
+    "unknown name": ("- name: w1(Tensor self) -> Tensor\n  kernel: xp.sin\n  self: grad * nonsense\n", 3, "nonsense"),
+    "duplicate key": ("- name: w2(Tensor self) -> Tensor\n  self: grad\n  self: grad\n", 3, "duplicate"),
+    "no such argument": ("- name: w3(Tensor self) -> Tensor\n  other: grad\n", 2, "other"),
+    "mixed styles": (
+        "- name: w4(Tensor a, Tensor b) -> (Tensor, Tensor)\n  a: grad\n  b: grads[0]\n", None, "choose one",
+    ),
+    "not an expression": ("- name: w5(Tensor self) -> Tensor\n  self: grad *\n", 2, "not an expression"),
+    "a statement": ('- name: w6(Tensor self) -> Tensor\n  self: "(lambda x: x)(grad)"\n', 2, "Lambda"),
+    "private attribute": ("- name: w7(Tensor self) -> Tensor\n  self: grad.__class__\n", 2, "private"),
+    "not a tensor": ("- name: w8(Tensor self, int n) -> Tensor\n  n: grad\n", 2, "not a tensor"),
+    "archetype": ("- name: w9(Tensor self) -> Tensor\n  like: nothing\n", 2, "nothing"),
+    "second formula": ("- name: w10(Tensor a, Tensor b) -> Tensor\n  a, b: grad\n  b: grad\n", 3, "second"),
+    "outputs": ("- name: w11(Tensor a) -> Tensor\n  output_differentiability: [True, False]\n", 2, "booleans"),
+    "not a row": ("- nome: w12(Tensor a) -> Tensor\n", 1, "starts with"),
+    "duplicate row": ("- name: sin(Tensor self) -> Tensor\n  self: grad\n", 1, "already"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", WRONG)
+def test_wrong_row_is_refused_with_its_line(mistake: str, tmp_path: Path) -> None:
+    text, line, message = WRONG[mistake]
+    path = write(tmp_path, text)
+    with pytest.raises(TableError, match=message) as caught:
+        ad.library(path)
+    assert str(path) in str(caught.value)
+    if line is not None:
+        assert f"{path}:{line}" in str(caught.value)
+
+
+def test_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:
+    text = "- name: w20(Tensor self) -> Tensor\n  self: grad\n\n- name: w21(Tensor self) -> Tensor\n  self: grad * oops\n"
+    with pytest.raises(TableError):
+        ad.library(write(tmp_path, text))
+    assert "w20" not in TABLE
+    with pytest.raises(MissingOperator):
+        _ = ad.ops.w20
+
+
+def test_traceback_in_a_formula_shows_the_line_of_the_table(tmp_path: Path) -> None:
+    path = write(tmp_path, "- name: user_bad(Tensor self) -> Tensor\n  kernel: xp.sin(self)\n  shape: pointwise.same\n"
+                           "  self: grad.reshape((7, 7))\n")  # fmt: skip
+    ad.library(path)
+    y = ad.user_bad(ad.ones(3, requires_grad=True)).sum()
+    with pytest.raises(ad.AdjointError) as caught:
+        y.backward()
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert any(f.filename == str(path) and f.lineno == 4 for f in frames)
+    assert any("grad.reshape((7, 7))" in (f.line or "") for f in frames)
+
+
+def test_wrap_opt_if_saves_under_its_condition(tmp_path: Path) -> None:
+    text = """
+- name: user_scaled(Tensor self, Tensor other, bool flag) -> Tensor
+  like: pointwise
+  kernel: self * other
+  self: grad * wrap_opt_if(other, flag) if flag else grad
+"""
+    ad.library(write(tmp_path, text))
+    x, c = ad.ones(2, requires_grad=True), ad.full((2,), 3.0)
+    with_it, without = ad.user_scaled(x, c, True), ad.user_scaled(x, c, False)
+    assert with_it.grad_fn._saved_other is c
+    assert without.grad_fn._saved_other is None
+    assert ad.autograd.grad(with_it.sum(), x)[0].tolist() == [3.0, 3.0]
+
+
+def test_several_outputs_and_grad_input_mask(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    path.write_text(f"""
+- name: user_pair(Tensor a, Tensor b) -> (Tensor total, Tensor product)
+  kernel: {path.stem}.pair
+  shape: {path.stem}.shapes
+  a, b: "((grad_total + grad_product * b) if grad_input_mask[0] else None, (grad_total + grad_product * a) if grad_input_mask[1] else None)"
+""")
+    kernels = SimpleNamespace(pair=lambda a, b: (a + b, a * b), shapes=lambda a, b: (a, a))
+    ad.library(path, kernels=kernels)
+    a = ad.tensor([2.0], dtype=ad.float64, requires_grad=True)
+    b = ad.tensor([5.0], dtype=ad.float64, requires_grad=True)
+    total, product = ad.user_pair(a, b)
+    grads = ad.autograd.grad((total + 2 * product).sum(), (a, b))
+    assert [g.item() for g in grads] == [11.0, 5.0]
+
+
+def test_unknown_operator_suggests(capsys: Any) -> None:
+    with pytest.raises(MissingOperator, match="tanh"):
+        _ = ad.ops.tahn
+    with pytest.raises(MissingOperator, match="overload"):
+        _ = ad.ops.add.Nothing
+
+
+def test_import_is_light() -> None:
+    """SciPy's heavier modules are not loaded by import; the time itself is measured in benchmarks/."""
+    import subprocess
+
+    code = "import sys, adjoint; print([m for m in sys.modules if m.startswith('scipy.') or m == 'torch'])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out.strip() == "[]"
+
+
+def test_numpy_error_state_is_the_users() -> None:
+    before = np.geterr()
+    assert (ad.tensor(1.0) / 0).item() == float("inf")
+    assert np.geterr() == before
