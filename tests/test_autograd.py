@@ -321,7 +321,6 @@ def test_real_output_cannot_take_a_complex_cotangent() -> None:
         (x * 2).backward(ad.tensor([1j], dtype=ad.complex128))
 
 
-@pytest.mark.xfail(reason="needs vmap", raises=RuntimeError)
 def test_batched_cotangents_are_a_jacobian() -> None:
     x = leaf(1.0, 2.0)
     y = x * x

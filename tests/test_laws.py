@@ -95,9 +95,19 @@ def test_jvp_is_adjoint_of_vjp(case: Case) -> None:
     uphold("jvp_is_adjoint_of_vjp", case)
 
 
+@over("vmap_equals_loop")
+def test_vmap_equals_loop(case: Case) -> None:
+    uphold("vmap_equals_loop", case)
+
+
 @over("shape_rule_is_right")
 def test_shape_rule_is_right(case: Case) -> None:
     uphold("shape_rule_is_right", case)
+
+
+@over("traced_equals_eager")
+def test_traced_equals_eager(case: Case) -> None:
+    uphold("traced_equals_eager", case)
 
 
 @over("inputs_are_untouched")

@@ -79,13 +79,20 @@ cfloat, cdouble = complex64, complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 
-from adjoint import func  # noqa: E402
+from adjoint import func, utils  # noqa: E402
 from adjoint.core.pytrees import register as register_pytree  # noqa: E402
+from adjoint.tensor import autograd as _tensor_autograd  # noqa: E402
+from adjoint.transforms import functional as _functional  # noqa: E402
 from adjoint.transforms.checkpoints import checkpoint  # noqa: E402
 from adjoint.transforms.custom import custom_jvp, custom_rule, custom_vjp  # noqa: E402
 from adjoint.transforms.jacobians import gvp, hessian, hvp, jacfwd, jacobian, jacrev, jvp, linearize  # noqa: E402
 from adjoint.transforms.reverse import grad, stop_gradient, value_and_grad, vjp  # noqa: E402
 from adjoint.transforms.vectorize import vmap  # noqa: E402
+
+autograd.functional = _functional  # type: ignore[attr-defined]
+_tensor_autograd.vmap = vmap
+from adjoint import graph  # noqa: E402
+from adjoint.graph import ShapeDtype, differentiate, trace  # noqa: E402
 
 linalg = _Namespace("linalg")
 special = _Namespace("special")

@@ -55,12 +55,12 @@ def functional_call(module: Any, parameters: dict[str, Any], args: Any = (), key
 def _find(module: Any, path: str) -> tuple[Any, Any]:
     *steps, last = path.split(".")
     owner = module
-    for step in steps:
-        owner = _get(owner, _key(owner, step))
-    key = _key(owner, last)
     try:
+        for step in steps:
+            owner = _get(owner, _key(owner, step))
+        key = _key(owner, last)
         _get(owner, key)
-    except (AttributeError, LookupError):
+    except (AttributeError, LookupError, ValueError):
         raise ArgumentError(f"functional_call: the module has no parameter {path!r}") from None
     return owner, key
 

@@ -22,6 +22,9 @@ MORE = (
     "view size is not compatible",
 )  # fmt: skip
 
+# What adjoint refuses and PyTorch does: to fill an expanded tensor, whose elements share memory.
+LESS = "several elements of the tensor share one place"
+
 
 @dataclass(frozen=True)
 class Step:
@@ -73,7 +76,7 @@ POINTWISE: dict[str, Callable[..., Any]] = {
     "exp": lambda x, y, n: (-x * x).exp(),
     "clone": lambda x, y, n: x.clone(),
     "sum": lambda x, y, n: x.sum(n[0] % max(x.ndim, 1)),
-    "matmul": lambda x, y, n: x @ y,
+    "matmul": lambda x, y, n: (x if x.ndim < 3 else x[0]) @ y,
 }
 IN_PLACE: dict[str, Callable[..., Any]] = {
     "add_": lambda x, y, n: x.add_(y),
@@ -160,3 +163,29 @@ def slope(library: Any, seed: int, steps: list[Step], direction: list[Any]) -> f
             run_step(pool, one)
         values.append(total(library, pool).item())
     return (values[0] - values[1]) / (2 * step)
+
+
+def tangents(library: Any, seed: int, steps: list[Step], direction: list[Any]) -> list[Any]:
+    """Run the program on dual tensors; return the tangents of the pool, or errors as text.
+
+    What PyTorch's forward mode cannot do ends the list.
+    """
+    forward_ad = library.autograd.forward_ad
+    results: list[Any] = []
+    with library.no_grad(), forward_ad.dual_level():
+        pool, leaves = start(library, seed)
+        moves = [library.tensor(d, dtype=library.float64) for d in direction]
+        duals = [forward_ad.make_dual(x.detach(), v) for x, v in zip(leaves, moves, strict=True)]
+        pool[0], pool[1], pool[3] = duals[0] * 1.0, duals[1] * 2.0, duals[0]
+        for step in steps:
+            trouble = run_step(pool, step)
+            if trouble:
+                results.append(trouble)
+                continue
+            results.append([_tangent(library, forward_ad, t) for t in pool])
+    return results
+
+
+def _tangent(library: Any, forward_ad: Any, tensor: Any) -> Any:
+    primal, tangent = forward_ad.unpack_dual(tensor)
+    return library.zeros_like(primal) if tangent is None else tangent.clone()

@@ -18,7 +18,7 @@ from adjoint.batching.common import same as same
 from adjoint.batching.common import shifted as shifted
 from adjoint.core import indexing
 from adjoint.core.dtypes import int64
-from adjoint.core.errors import AdjointError, DimensionError, ShapeError
+from adjoint.core.errors import DimensionError, ShapeError
 from adjoint.core.indexing import is_mask
 from adjoint.core.shapes import broadcast, show, wrap_dim
 
@@ -52,7 +52,7 @@ def nonzero(batch: Batch, self: Tensor) -> Tensor:
 def nonzero_static(batch: Batch, self: Tensor, size: int, fill_value: int) -> Tensor:
     """The k-th element that is not zero writes its number to place k; those without a place, to one more."""
     shape = self.shape[1:]
-    truth = (self != 0).reshape((batch.size, self[0].numel() if batch.size else _count(shape)))
+    truth = (self != 0).reshape((batch.size, _count(shape)))
     count = truth.shape[1]
     rank = truth.to(int64).cumsum(1) - 1
     place = ops.where(truth & (rank < size), rank, size)
@@ -297,7 +297,7 @@ def _index_shared(batch: Batch, self: Tensor, indices: Indices, has: Sequence[bo
 def index_put(batch: Batch, self: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
     target = whole(batch, self, batch.has[0])
     if _is_one_mask(indices, batch.has[1]):
-        return _put_by_mask(batch, target, indices[0], values, accumulate)
+        return _put_at_mask(batch, target, indices, values, accumulate)
     indexing.check_same_dtype("index_put", self, values, "values")
     chosen = plan("index_put", batch, target.shape[1:], indices, batch.has[1])
     if batch.ndims[2] > chosen.ndim:
@@ -306,22 +306,51 @@ def index_put(batch: Batch, self: Tensor, indices: Indices, values: Tensor, accu
 
 
 def _is_one_mask(indices: Indices, has: Sequence[bool]) -> bool:
-    return len(indices) == 1 and has[0] and indices[0] is not None and is_mask(indices[0])
+    """Whether there is nothing but a mask that differs from sample to sample."""
+    found = [(i, h) for i, h in zip(indices, has, strict=True) if i is not None]
+    return len(found) == 1 and found[0][1] and is_mask(found[0][0])
+
+
+def _put_at_mask(batch: Batch, target: Tensor, indices: Indices, values: Tensor, accumulate: bool) -> Tensor:
+    """Bring the dimensions of the mask to the front, write, and bring them back."""
+    place, mask = next((p, i) for p, i in enumerate(indices) if i is not None)
+    if place == 0:
+        return _put_by_mask(batch, target, mask, values, accumulate)
+    here = tuple(range(1 + place, place + mask.ndim))
+    front = tuple(range(1, mask.ndim))
+    inner = target.ndim - mask.ndim  # dimensions of one sample that the mask leaves
+    if batch.ndims[2] > inner - place:  # the values reach the chosen elements
+        has = batch.has[2]
+        full = padded(values if has else values.unsqueeze(0), True, batch.ndims[2], inner + 1).movedim(1 + place, 1)
+        values = full if has else full.squeeze(0)
+    written = _put_by_mask(batch, target.movedim(here, front), mask, values, accumulate)
+    return written.movedim(front, here)
 
 
 def _put_by_mask(batch: Batch, target: Tensor, mask: Any, values: Tensor, accumulate: bool) -> Tensor:
-    """One mask for each sample: possible where every chosen element gets the same value."""
+    """One mask for each sample, in front: its k-th True element takes the k-th value."""
     ndim, inner = target.ndim - 1, target.ndim - mask.ndim
+    indexing.check_same_dtype("index_put", target, values, "values")
     indexing.check_mask_shape("index_put", _Facts(tuple(mask.shape[1:]), mask.dtype), tuple(target.shape[1:]), 0)
-    shape = tuple(values.shape[batch.has[2] :])
-    if len(shape) > inner and not (len(shape) == inner + 1 and shape[0] == 1):
-        refuse(
-            "index_put with a mask", "the mask differs",
-            "give one value for all elements, or use ad.where(mask, values, x) with values of the full shape.",
-        )  # fmt: skip
-    chosen = (mask != 0).reshape((*mask.shape, *(1,) * inner))
-    filling = padded(values, batch.has[2], len(shape), ndim)
+    truth = mask != 0
+    has = batch.has[2]
+    shape = tuple(values.shape[has:])
+    if len(shape) > inner + 1:
+        raise ShapeError(f"index_put: values ({show(shape)}) do not expand to the indexed part.")
+    if len(shape) == inner + 1:
+        order = truth.reshape((batch.size, _count(mask.shape[1:]))).to(int64).cumsum(1) - 1
+        order = order.clamp(0, max(shape[0] - 1, 0)).reshape(mask.shape)
+        filling = _taken(batch, values, order) if shape[0] else target
+    else:
+        filling = padded(values, has, len(shape), ndim)
+    chosen = truth.reshape((*mask.shape, *(1,) * inner))
     return ops.where(chosen, target + filling if accumulate else filling, target)
+
+
+def _taken(batch: Batch, values: Tensor, order: Tensor) -> Tensor:
+    """values[order] of each sample."""
+    number = ops.arange(batch.size).reshape((batch.size, *(1,) * (order.ndim - 1)))
+    return ops.index.Tensor(values, [number, order] if batch.has[2] else [order])
 
 
 def index_backward(batch: Batch, grad_output: Tensor, sizes: Shape, indices: Indices) -> Tensor:
@@ -362,7 +391,7 @@ def placed(batch: Batch, grad_output: Tensor, input_sizes: Shape, *rest: Any) ->
 def slice_inverse(batch: Batch, self: Tensor, src: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     """The geometry of one sample of `src`, in the memory of each sample of `self`."""
     if not (batch.has[0] and batch.has[1]):
-        raise AdjointError(
+        raise ShapeError(
             "slice_inverse inside vmap: self must be a slice of src, and only one of them differs from sample to sample; "
             "use slice_scatter(src, self, dim, start, end, step)."
         )
@@ -380,7 +409,7 @@ def as_strided_scatter(
     """As `as_strided`; a `self` that is the same for all samples is copied for each, in the order of its elements."""
     if not batch.has[0]:
         if not self.is_contiguous() or self.storage_offset():
-            raise AdjointError(
+            raise ShapeError(
                 f"as_strided_scatter inside vmap: self ({show(self.shape)}) is the same for all samples and does not lie in "
                 "memory in the order of its elements; pass self.contiguous().clone()."
             )

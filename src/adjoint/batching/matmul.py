@@ -16,7 +16,7 @@ def product(a: Tensor, has_a: bool, n_a: int, b: Tensor, has_b: bool, n_b: int) 
     """a @ b for operands of n_a and n_b dimensions as the user sees them; the batch in front."""
     if not has_a and n_a == 2 and n_b == 1:  # A v for many v: V Aᵀ, one product of matrices
         return b.matmul(a.mT)
-    if not has_b or (not has_a and n_a == 1 and n_b > 1):
+    if (not has_b and (n_b <= 2 or n_a >= n_b)) or (not has_a and n_a == 1 and n_b > 1):
         return a.matmul(b)
     row, column = n_a == 1, n_b == 1
     a = a.unsqueeze(-2) if row else a

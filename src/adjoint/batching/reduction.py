@@ -58,6 +58,13 @@ def _all_of_it(batch: Batch, self: Tensor, arguments: dict[str, Any]) -> Tensor:
     return with_dim(_rows(self), 1, **keywords)
 
 
+def truth(batch: Batch, self: Tensor, dim: Any, keepdim: bool) -> Tensor:
+    """any and all; an empty list of dimensions is none of them."""
+    if isinstance(dim, (tuple, list)) and not dim:
+        return batch.op.call([self, dim, keepdim])
+    return reduced(batch, self, dim, keepdim)
+
+
 def _rows(self: Tensor) -> Tensor:
     return self.unsqueeze(1) if self.ndim == 1 else self.flatten(1)
 

@@ -182,6 +182,7 @@ class Signature:
     name: str = "f"
     names: tuple[str, ...] = ()  # of the inputs, as the user would write them: "x", "params['w']"
     constants: dict[str, Any] = field(default_factory=dict)
+    static: dict[int, Any] = field(default_factory=dict)  # leaves that are no tensors, by number: {1: 3}
 
 
 class Graph:
@@ -242,6 +243,11 @@ class Graph:
         node._claim()
         return node
 
+    def append(self, node: Node) -> None:
+        """Put a node that was made elsewhere at the insertion point; its outputs are there already."""
+        self._link(node, self._point)
+        node._claim()
+
     def inserting_before(self, node: Node | None) -> _InsertionPoint:
         """A context in which `add` puts nodes before `node` (None: at the end)."""
         return _InsertionPoint(self, node)
@@ -253,6 +259,10 @@ class Graph:
                 raise GraphError(f"cannot remove {node!r}: %{value.name} is used by {next(iter(value.uses))!r}")
             if any(value is o for o in self.outputs):
                 raise GraphError(f"cannot remove {node!r}: %{value.name} is an output of the graph")
+        self.discard(node)
+
+    def discard(self, node: Node) -> None:
+        """Take out a node that the caller knows nobody uses."""
         node._release()
         self._unlink(node)
 

@@ -43,7 +43,7 @@ def grad(
     (tensor(2.),)
     """
     if is_grads_batched:
-        raise GradError("grad: is_grads_batched=True needs vmap, which this version does not have yet")
+        return _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     if materialize_grads and allow_unused is False:
         raise GradError("grad: materialize_grads=True and allow_unused=False contradict each other")
     roots = _listed(outputs)
@@ -65,6 +65,27 @@ def grad(
             "Pass allow_unused=True to get None for it, or materialize_grads=True to get zeros."
         )
     return tuple(found)
+
+
+vmap: Any = None  # set by adjoint/__init__.py: the transforms are above this layer
+
+
+def _batched_grad(outputs: Any, inputs: Any, grads: Any, *options: Any) -> tuple[Any, ...]:
+    """The gradients of a batch of cotangents, the batch in front."""
+    retain_graph, create_graph, allow_unused, materialize_grads = options
+    if grads is None or any(g is None for g in _listed(grads)):
+        raise GradError("grad: is_grads_batched=True needs grad_outputs with the batch in front, one for each output")
+    known: list[bool] = []
+
+    def one(*cotangents: Any) -> tuple[Any, ...]:
+        found = grad(
+            outputs, inputs, cotangents, retain_graph, create_graph, allow_unused, materialize_grads=materialize_grads
+        )
+        known[:] = [g is not None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    found = iter(vmap(one)(*_listed(grads)))
+    return tuple(next(found) if k else None for k in known)
 
 
 def backward(

@@ -57,7 +57,7 @@ def _raise(value: Any) -> Any:
         return make(value)
     if isinstance(value, np.generic):
         return make(np.asarray(value))
-    if type(value) in (list, tuple):
+    if isinstance(value, (list, tuple)):
         return type(value)(_raise(v) for v in value)
     return value
 
@@ -65,7 +65,7 @@ def _raise(value: Any) -> Any:
 def _lower(value: Any) -> Any:
     if isinstance(value, Tensor):
         return value.value
-    if type(value) in (list, tuple):
+    if isinstance(value, (list, tuple)):
         return type(value)(_lower(v) for v in value)
     return value
 
@@ -121,12 +121,7 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
             function = chosen[key]
         except KeyError:
             function = chosen[key] = _kernel_on_arrays(packet, args, keywords)
-        if function is not None:
-            try:
-                return function(*args, **keywords)
-            except Exception:  # the lifted call recovers, or says it better
-                pass
-        return lifted(*args, **keywords)
+        return lifted(*args, **keywords) if function is None else function(*args, **keywords)
 
     straight.__name__ = packet.name
     return straight

@@ -78,7 +78,7 @@ def forward_from_reverse(row: Row, scope: dict[str, Any], tangents: dict[str, An
         local = dict(facts)
         for name, number in names.items():
             local[name] = full if number < 0 else full[number] if several else full[0]
-        return _reverse_all(row, local, tangents)
+        return reverse_all(row, local, tangents)
 
     has_list = any(r.type.is_list for r in row.schema.returns)
     positions = list(range(len(flat_results))) if has_list else wanted
@@ -99,7 +99,7 @@ def _flatten(row: Row, results: list[Any]) -> list[Any]:
     return list(results[0]) if any(r.type.is_list for r in row.schema.returns) else results
 
 
-def _reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> list[Any]:
+def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> list[Any]:
     """Evaluate the reverse formulas of all inputs that have a tangent, in the order of the schema."""
     found: dict[str, Any] = {}
     for entry in row.reverse:

@@ -81,12 +81,13 @@ def run(op: Operator, values: list[Any]) -> Any:
 def _create(op: Operator, values: list[Any]) -> Any:
     """Make a tensor inside transforms, on the level of each, so that it may be written to there."""
     outer, stack.levels = stack.levels, ()
+    start = max((i for i, level in enumerate(outer) if level.creates), default=-1)
     try:
-        made = op.call([_plain_value(v) for v in values])
+        made = op.call([_plain_value(v) for v in values]) if start < 0 else outer[start].process(op, values)
     finally:
         stack.levels = outer
     if isinstance(made, Tensor):
-        for level in outer:
+        for level in outer[start + 1 :]:
             made = level.created(made)
     return made
 

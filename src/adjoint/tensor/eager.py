@@ -24,6 +24,7 @@ import numpy as np
 
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
 from adjoint.core.promotion import promote
+from adjoint.core.returns import results_class
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.formula import BUILTINS
@@ -112,7 +113,7 @@ class _Writer:
         body += self._compute(recover=True)
         body += self._wrap()
         body += self._record_if_wanted()
-        body += [f"return {self._outs()}"]
+        body += [f"return {self._named(self._outs())}"]
         lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2), self._fallback()]
         return self._make(lines)
 
@@ -120,7 +121,7 @@ class _Writer:
         self.namespace["_decomposition"] = binding.decomposition(self.row)
         body = self._normalise()
         lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2)]
-        lines += [f"        return _decomposition({self.call})", self._fallback()]
+        lines += [f"        return {self._named(f'_decomposition({self.call})')}", self._fallback()]
         return self._make(lines)
 
     def parts(self) -> Parts:
@@ -188,7 +189,7 @@ class _Writer:
         return " and ".join(checks)
 
     def _fallback(self) -> str:
-        return f"    return _slow(_op, {self.tuple}, _extra)"
+        return f"    return {self._named(f'_slow(_op, {self.tuple}, _extra)')}"
 
     def _normalise(self) -> list[str]:
         """Convert arguments that are not of the schema's type; a type check each when they are."""
@@ -304,6 +305,14 @@ class _Writer:
     def _outs(self) -> str:
         return ", ".join(self._out(i) for i in range(len(self.schema.returns))) or "_r"
 
+    def _named(self, results: str) -> str:
+        """Several results under the names that the schema gives them: x.sort().values."""
+        names = tuple(r.name for r in self.schema.returns)
+        if len(names) < 2 or names == tuple(f"result{i}" for i in range(len(names))):
+            return results
+        self.namespace["_Results"] = results_class(self.schema.name, names)
+        return f"_Results(({results}))"
+
     def _results_of_outs(self) -> list[str]:
         lines = []
         for i, returned in enumerate(self.schema.returns):
@@ -373,7 +382,7 @@ class _Writer:
                 tests.append(f"any(_t is not None and _t.edge is not None for _t in {name})")
             else:
                 tests.append(f"{name} is not None and {name}.edge is not None")
-        return [f"if _modes.recording and ({' or '.join(tests)}):", f"    return _decomposition({self.call})"]
+        return [f"if _modes.recording and ({' or '.join(tests)}):", f"    return {self._named(f'_decomposition({self.call})')}"]
 
     def _record_if_wanted(self) -> list[str]:
         if not self._can_have_gradient():

@@ -19,8 +19,9 @@ import numpy as np
 from adjoint.core.dtypes import DIFFERENTIABLE, of
 from adjoint.core.errors import GradError, NotDifferentiable, ShapeError
 from adjoint.core.shapes import show
+from adjoint.core.storage import is_expanded
 from adjoint.tensor.modes import modes
-from adjoint.tensor.tape import Leaf, Node, Output, Refusal, dtype_name, own_counter, show_place, source_of
+from adjoint.tensor.tape import CLOSED, Leaf, Node, Output, Refusal, dtype_name, own_counter, show_place, source_of
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
@@ -199,7 +200,7 @@ class Run:
             else:
                 self.buffers[edge] = self._add(edge, known, grad)
         elif kind is Leaf:
-            if edge.closed and (edge, 0) not in self.captures:
+            if edge.closed == CLOSED and (edge, 0) not in self.captures:
                 raise GradError(_CLOSED)
             grad = _fit(grad, edge.shape, edge.dtype, edge)
             known = self.leaves.get(edge)
@@ -291,7 +292,7 @@ def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
         if node is None or node in known:
             continue
         known.add(node)
-        if type(node) is Leaf:
+        if type(node) is Leaf and not node.closed:
             return True
         if type(node) is Node:
             stack.extend(node.next)
@@ -472,7 +473,7 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
         tensor.more().grad = known + as_tensor(grad)
     else:
         value = grad if type(grad) is ndarray else grad.value
-        if known.value.flags.writeable:
+        if known.value.flags.writeable and not is_expanded(known.value):
             np.add(known.value, value, out=known.value, casting="unsafe")
             own_counter(known).count += 1
         else:

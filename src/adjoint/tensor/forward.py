@@ -17,7 +17,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, views
 from adjoint.tensor.modes import modes
-from adjoint.tensor.tape import Node, Output
+from adjoint.tensor.tape import Node, Output, own_counter
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -32,9 +32,13 @@ class ForwardInterpreter:
             return op.call(values)
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
+        if op.schema.is_view:
+            _share_extras(values)
         primals = [primal(v) for v in values]
         results = op.call(primals)
         outputs = list(results) if isinstance(results, (tuple, list)) else [results]
+        if op.schema.is_view:
+            _rebase_views(outputs, primals, values)
         _keep_duals(outputs, primals, values)
         if any(d for d in row.differentiable_outputs) and row.archetype.result != "bool":
             tangents = _tangents(row, values)
@@ -155,18 +159,45 @@ def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
             raise NotDifferentiable(f"{row.full_name} is not differentiable in {name}, and {name} has a tangent")
 
 
+def _share_extras(values: list[Any]) -> None:
+    """Before a view is made of a dual tensor: what the view will need to know of its base."""
+    for value in values:
+        if isinstance(value, DualTensor):
+            value.more()
+            own_counter(value)
+
+
+def _rebase_views(outputs: list[Any], primals: list[Any], values: list[Any]) -> None:
+    """Views of a dual tensor have it as their base, and not the tensor without its tangent."""
+    for output in outputs:
+        view = output.extra.view if isinstance(output, Tensor) and output.extra is not None else None
+        if view is not None:
+            view.base = next((v for p, v in zip(primals, values, strict=True) if p is view.base), view.base)
+
+
 def write_tangent(tensor: Tensor, tangent: Any) -> None:
-    """After a write in place: the tangent of a tensor, its base and the base's views."""
+    """After a write in place: the tangent of a tensor, its base and the base's views; None is zero."""
     view = None if tensor.extra is None else tensor.extra.view
     base = tensor if view is None else view.base
     if view is None:
-        dual(tensor, tangent)
-    else:
+        if tangent is not None and views.has_living_views(tensor):
+            tangent = views.laid_out(tangent, tensor)  # so that it can be viewed where the tensor can
+        _set_tangent(tensor, tangent)
+    elif tangent is not None or isinstance(base, DualTensor):
         old = tangent_of(base)
         new = make(base.value).zeros_like() if old is None else old.clone()
-        views.replay(view.path, new).copy_(tangent)
+        part = views.replay(view.path, new)
+        part.zero_() if tangent is None else part.copy_(tangent)
         dual(base, new)
     for reference in [] if base.extra is None else base.extra.views:
         living = reference()
         if living is not None:
-            dual(living, views.replay(living.extra.view.path, base.tangent))
+            new = tangent_of(base)
+            _set_tangent(living, None if new is None else views.replay(living.extra.view.path, new))
+
+
+def _set_tangent(tensor: Tensor, tangent: Any) -> None:
+    if tangent is not None:
+        dual(tensor, tangent)
+    elif isinstance(tensor, DualTensor):
+        tensor.__class__ = Tensor

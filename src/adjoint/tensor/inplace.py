@@ -53,7 +53,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         if isinstance(result, forward.DualTensor):
             forward.write_tangent(tensor, result.tangent)
         elif isinstance(tensor, forward.DualTensor):
-            tensor.__class__ = Tensor
+            forward.write_tangent(tensor, None)
         if modes.recording and result.edge is not None:
             if keeps_result and result.edge is not before.edge:
                 _share_result(result, tensor)

@@ -23,7 +23,7 @@ from adjoint.core.errors import AdjointError, GradError
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, engine, views
 from adjoint.tensor.modes import modes
-from adjoint.tensor.tape import ZERO, Leaf, Node, Rule, caller, own_counter
+from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -62,6 +62,7 @@ class Level:
             )
 
     name = "a transform"
+    creates = False  # whether `process` also makes tensors out of nothing (a trace)
 
     @contextmanager
     def outside(self) -> Any:
@@ -125,6 +126,15 @@ class LevelTensor(Tensor):
         return math.prod(self.shape)
 
     nelement = numel
+
+    def stride(self, dim: int | None = None) -> Any:
+        return self.value.stride(dim)
+
+    def storage_offset(self) -> int:
+        return int(self.value.storage_offset())
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return bool(self.value.is_contiguous(memory_format))
 
     def detach(self) -> Tensor:
         return self.home.process_detach(self)
@@ -237,9 +247,6 @@ class GradLevel(Level):
     def process_detach(self, tensor: Any) -> Any:
         return self.lift(tensor.value.detach())
 
-    def random(self, op: Operator, values: list[Any]) -> Any:
-        return self.created(super().random(op, values))
-
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor)
 
@@ -320,7 +327,8 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     The outputs are given back on the level of the caller, without history of this call.
     Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside, so the variables
     are closed when it ends; a later backward that arrives there comes from a tensor that was kept, and raises.
-    Where the tape goes on to other leaves they stay open, since what is returned has the same history.
+    Where the tape goes on to other leaves they only end, since what is returned has the same history: gradients that
+    arrive there are dropped.
     """
     if stack.levels or any(t.interpreter is not None for t in inputs):
         return _pullback_on_level(function, inputs)
@@ -335,9 +343,9 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     others = [] if rest is None else [v for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
     edges = [o.edge for o in (*live, *others) if o is not None and o.edge is not None]
     keep = recording != 0 and _goes_on(edges, variables)
-    if not keep:
-        for made in variables:
-            made.edge.closed = True
+    for made in variables:
+        if type(made.edge) is Leaf:
+            made.edge.closed = ENDED if keep else CLOSED
     pull = Pullback(None, variables, live, keep)
     return ([pull.outside(o) for o in outputs], rest), pull
 

@@ -199,6 +199,9 @@ class Output:
         self.number = number
 
 
+OPEN, ENDED, CLOSED = 0, 1, 2  # a leaf: the user's; of a transform that has ended; and not to be reached again
+
+
 class Leaf:
     """The edge of a leaf tensor: gradients end here, in `.grad`."""
 
@@ -208,7 +211,7 @@ class Leaf:
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
-        self.closed = False  # a variable of a transform that has ended
+        self.closed = OPEN  # see Note [Closed leaves] in levels
         self.shape = tensor.value.shape
         self.dtype = tensor.value.dtype
         self.sequence = 0

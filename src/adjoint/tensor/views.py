@@ -55,8 +55,12 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
 
 def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
     """As `attach`, for tensors of a transform, whose memory is below."""
-    if type(outs) is not list and not _shares(_memory(outs), _memory(source)):
-        return
+    if type(outs) is list or _share_memory(outs, source):
+        link(op, source, outs, rest)
+
+
+def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
+    """Note that tensors of a transform view another one, without asking."""
     base = source if source.extra is None or source.extra.view is None else source.extra.view.base
     path = () if base is source else source.extra.view.path
     counter = own_counter(source)
@@ -66,11 +70,17 @@ def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) ->
         _attach(out, counter, View(base, (*path, (op, rest, i if listed else None)), listed, True), registry)
 
 
-def _memory(tensor: Any) -> Any:
-    """The array at the bottom of a tensor of a transform."""
-    while isinstance(tensor, Tensor):
-        tensor = tensor.value
-    return tensor
+def _share_memory(view: Any, source: Any) -> bool:
+    """Whether the tensors at the bottom of two of a transform share memory; that of a trace is imagined."""
+    while isinstance(source.value, Tensor) and isinstance(view.value, Tensor):
+        source, view = source.value, view.value
+    if isinstance(source.value, np.ndarray) and isinstance(view.value, np.ndarray):
+        return _shares(view.value, source.value)
+    return _base(view) is _base(source)
+
+
+def _base(tensor: Any) -> Any:
+    return tensor if tensor.extra is None or tensor.extra.view is None else tensor.extra.view.base
 
 
 def _shares(view: Any, array: Any) -> bool:
@@ -147,6 +157,11 @@ def _in_order(grad: Any, order: tuple[int, ...]) -> Any:
     return grad.permute(order).clone(memory_format=0).permute(layout.inverse(order))
 
 
+def laid_out(tangent: Any, like: Tensor) -> Any:
+    """A copy of `tangent` whose dimensions lie in memory in the order of those of `like`."""
+    return _in_order(tangent, _memory_order(like.value))
+
+
 def _memory_order(base: Any) -> tuple[int, ...]:
     """The dimensions of an array, outermost in memory first.
 
@@ -197,4 +212,7 @@ def _stand_in(base: Tensor) -> Tensor:
     """The base without its registry, so that replayed views do not enter it."""
     if base.interpreter is not None and type(base) is not Tensor and hasattr(base, "home"):
         return base.home.lift(base.value, base.edge)
-    return make(base.value, edge=base.edge)
+    stand_in = make(base.value, edge=base.edge)
+    # with a counter of its own it would pass for the result that the node has saved
+    stand_in.counter = own_counter(base)
+    return stand_in

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
-from adjoint.testing import jacobians
+from adjoint.testing import batched, jacobians
 from adjoint.testing.explain import GradcheckError, Options, compare, low_precision
 from adjoint.testing.jacobians import Array, Call, Jacobians, array_of, tensor_of
 
@@ -51,7 +51,8 @@ def gradcheck(
     True
     """
     del masked
-    _refuse_batched(check_batched_grad or check_batched_forward_grad)
+    if (check_batched_grad and not check_backward_ad) or (check_batched_forward_grad and not check_forward_ad):
+        raise ValueError("gradcheck: a batched check needs the check of the same mode, backward or forward")
     if not (check_forward_ad or check_backward_ad):
         raise ValueError(
             "gradcheck: with check_forward_ad=False and check_backward_ad=False nothing is checked"
@@ -61,7 +62,12 @@ def gradcheck(
         check_forward_ad, check_backward_ad, fast_mode,
     )  # fmt: skip
     try:
-        _check(Call.of(func, inputs), options)
+        call = Call.of(func, inputs)
+        wanted = _check(call, options)
+        if check_batched_grad and wanted:
+            batched.check_batched_grad(call, wanted, options)
+        if check_batched_forward_grad and wanted:
+            batched.check_batched_forward_grad(call, wanted, options)
     except GradcheckError:
         if raise_exception:
             raise
@@ -157,7 +163,8 @@ def _random(like: Array, generator: np.random.Generator) -> Array:
 # The check
 
 
-def _check(call: Call, options: Options) -> None:
+def _check(call: Call, options: Options) -> list[int]:
+    """Check all modes; return the outputs that have a derivative."""
     _require_inputs(call)
     _warn_of_precision(call, options)
     _require_distinct_memory(call)
@@ -167,7 +174,7 @@ def _check(call: Call, options: Options) -> None:
     wanted = [k for k, t in enumerate(outputs) if t.requires_grad and _inexact(t)]
     if not wanted:
         _expect_zero(call, outputs, options)
-        return
+        return wanted
     if options.fast_mode:
         _check_fast(call, wanted, options)
     else:
@@ -176,6 +183,7 @@ def _check(call: Call, options: Options) -> None:
         _check_gradients(call, wanted, options)
         if options.check_undefined_grad:
             _check_undefined(call, wanted, options)
+    return wanted
 
 
 def _check_slow(call: Call, wanted: list[int], options: Options) -> None:
@@ -387,10 +395,3 @@ def _require_distinct_memory(call: Call) -> None:
                 f"gradcheck: input {i} is expanded (a stride is 0): its elements share memory and "
                 "cannot be varied one by one. Pass input.contiguous(), or expand inside func."
             )
-
-
-def _refuse_batched(asked: bool) -> None:
-    if asked:
-        raise NotImplementedError(
-            "gradcheck: check_batched_grad needs vmap, which adjoint does not have yet"
-        )

@@ -15,17 +15,18 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
-from adjoint.core.dtypes import DType
+from adjoint.core.dtypes import DType, named
 from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.tensor.meta import meta_tensor
-from adjoint.testing import jacobians, samples
+from adjoint.testing import batches, jacobians, samples
 from adjoint.testing.explain import GradcheckError
 from adjoint.testing.gradcheck import gradcheck, gradgradcheck
 from adjoint.testing.jacobians import Array, Call, array_of, tensor_of
 from adjoint.testing.samples import Sample
+from adjoint.transforms import batch
 
 #              relative, absolute times the largest element (at least 1)
 TOLERANCE: dict[str, tuple[float, float]] = {
@@ -43,6 +44,7 @@ class Case:
     sample: Sample
     dtype: DType
     reference: Callable[..., Any] | None = None
+    number: int = 0  # of the sample among those of its operator
 
     @property
     def title(self) -> str:
@@ -179,6 +181,89 @@ def _assert_equal_products(
     )
 
 
+# Law 4
+
+
+def vmap_equals_loop(case: Case) -> None:
+    """`vmap` over perturbed copies equals one call for each, and does not run as a loop itself.
+
+    For the first sample of an operator also vmap of vmap, of grad and of jvp.
+    """
+    looped = batch.LOOPED.total()
+    tensors = jacobians.tensors_in(case.arguments)
+    values = Call(case.run, case.arguments, tuple(tensors))
+    in_memory = any(a.name == "stride" for a in case.row.schema.arguments)  # the layout matters
+    first = case.number == 0 and not in_memory
+
+    def keep(way: batches.Way) -> bool:
+        if case.row.schema.mutates and not way.chosen[0]:
+            return False  # what is outside of vmap cannot take a value for each sample
+        return not in_memory or (way.axis == 0 and all(way.chosen))
+
+    try:
+        batches.compare(
+            case.title, lambda *t: values(t), tensors, _assert_close,
+            keep=keep, twice=first and not case.row.schema.mutates, is_view=case.row.schema.is_view,
+        )  # fmt: skip
+        if first and case.dtype.name == "float64" and not case.sample.kink:
+            _vmap_of_derivatives(case, values, tensors, keep)
+    except DependsOnValues:
+        if not _depends_on_values(case):
+            raise
+    assert batch.LOOPED.total() == looped, f"{case.title} ran as a loop: its row needs a `batch:`"
+
+
+def _depends_on_values(case: Case) -> bool:
+    """Whether how many elements are read or written is in the values: without data, or of a mask."""
+    lists = [jacobians.tensors_in(a) for a in case.arguments if isinstance(a, list)]
+    if any(t.dtype.name == "bool" for tensors in lists for t in tensors):
+        return True
+    try:
+        case.run(*map(_without_data, case.arguments))
+    except DependsOnValues:
+        return True
+    return False
+
+
+def _vmap_of_derivatives(
+    case: Case, values: Call, tensors: list[ad.Tensor], keep: Callable[[batches.Way], bool]
+) -> None:
+    places = tuple(k for k, t in enumerate(tensors) if t.requires_grad)
+    outputs = values(tensors)
+    wanted = [k for k, t in enumerate(outputs) if t.requires_grad]
+    if not wanted:
+        return
+    generator = np.random.default_rng(0)
+    v = [tensor_of(random_like(array_of(outputs[k]), generator)) for k in wanted]
+    u = [tensor_of(random_like(array_of(tensors[k]), generator)) for k in places]
+
+    def chosen(inputs: Sequence[ad.Tensor]) -> tuple[ad.Tensor, ...]:
+        found = values(inputs)
+        return tuple(found[k] for k in wanted)
+
+    def reverse(*inputs: ad.Tensor) -> Sequence[ad.Tensor]:
+        _, pull = ad.vjp(lambda *x: chosen(_put(inputs, places, x)), *(inputs[k] for k in places))
+        return pull(tuple(v))
+
+    def forward(*inputs: ad.Tensor) -> Sequence[ad.Tensor]:
+        primals = tuple(inputs[k] for k in places)
+        return ad.jvp(lambda *x: chosen(_put(inputs, places, x)), primals, tuple(u))[1]
+
+    for mode in (reverse, forward):
+        title = f"{case.title}: {mode.__name__} mode"
+        batches.compare(
+            title, mode, tensors, _assert_close,
+            keep=lambda way: way.axis == 0 and keep(way), is_view=case.row.schema.is_view,
+        )  # fmt: skip
+
+
+def _put(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> list[Any]:
+    found = list(values)
+    for place, value in zip(places, new, strict=True):
+        found[place] = value
+    return found
+
+
 # Law 5
 
 
@@ -205,6 +290,35 @@ def _without_data(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_without_data(v) for v in value)
     return value
+
+
+# Law 6
+
+
+def traced_equals_eager(case: Case) -> None:
+    """The graph gives the same values and history, is legal, and its text reads back as itself."""
+    tensors = jacobians.tensors_in(case.arguments)
+    values = Call(case.run, case.arguments, tuple(tensors))
+    expected = values(tensors)
+    try:
+        graph = ad.trace(lambda *given: values(given), *(_spec(t) for t in tensors))
+    except ad.graph.TraceError as error:
+        assert _depends_on_values(case), f"{case.title}: {error}"
+        return
+    ad.graph.verify(graph)
+    ad.manual_seed(0)
+    got = graph(*tensors)
+    assert len(got) == len(expected), f"{case.title}: traced, {len(got)} results instead of {len(expected)}"
+    for number, (a, b) in enumerate(zip(got, expected, strict=True)):
+        _assert_close(f"{case.title}: traced, result {number} differs", array_of(a), array_of(b))
+        assert a.requires_grad == b.requires_grad, f"{case.title}: traced, result {number} has another history"
+    text = str(graph)
+    again = str(ad.graph.parse(text, graph.constants))
+    assert again == text, f"{case.title}: the graph's text changes when read back:\n{text}\n{again}"
+
+
+def _spec(tensor: ad.Tensor) -> ad.ShapeDtype:
+    return ad.ShapeDtype(tuple(tensor.shape), tensor.dtype, requires_grad=tensor.requires_grad)
 
 
 # Law 9
@@ -287,14 +401,18 @@ LAWS: dict[str, Callable[[Case], None]] = {
     law.__name__: law
     for law in (
         value_equals_reference, reverse_equals_differences, second_order_equals_differences,
-        jvp_is_adjoint_of_vjp, shape_rule_is_right, inputs_are_untouched, layout_does_not_matter,
+        jvp_is_adjoint_of_vjp, vmap_equals_loop, shape_rule_is_right,
+        traced_equals_eager, inputs_are_untouched, layout_does_not_matter,
     )
 }  # fmt: skip
 
 
 def cases(row: Row, dtype: DType) -> list[Case]:
     """Return the cases of a row in a dtype; none if the operator does not take that dtype."""
-    found = [Case(row, s, dtype, r) for s, r in samples.for_row(row, dtype)]
+    found = [
+        Case(row, s, dtype, r, number)
+        for number, (s, r) in enumerate(samples.for_row(row, dtype))
+    ]
     if found and not _takes(found[0]):
         return []
     return found
@@ -324,7 +442,11 @@ def laws_of(case: Case) -> Iterator[str]:
             yield "second_order_equals_differences"
     if derivatives:
         yield "jvp_is_adjoint_of_vjp"
-    yield from ("shape_rule_is_right", "inputs_are_untouched", "layout_does_not_matter")
+    if case.dtype.name in ("float64", "complex128"):
+        yield "vmap_equals_loop"
+    yield from (
+        "shape_rule_is_right", "traced_equals_eager", "inputs_are_untouched", "layout_does_not_matter",
+    )  # fmt: skip
 
 
 def _derivatives_of(case: Case) -> tuple[bool, bool]:
@@ -347,7 +469,7 @@ def check(operator: str, dtypes: Sequence[str] = ("float64", "complex128")) -> i
     overloads = [overload] if overload else TABLE.overloads(name)
     held, broken = 0, list[str]()
     for row in (TABLE.row(name, o) for o in overloads):
-        for dtype in (ad.core.dtypes.named(d) for d in dtypes):
+        for dtype in (named(d) for d in dtypes):
             for case in cases(row, dtype):
                 for law in laws_of(case):
                     try:

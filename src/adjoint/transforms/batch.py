@@ -14,7 +14,7 @@ from typing import Any
 
 from adjoint.batching import creation, pointwise, random, reduction
 from adjoint.batching.common import DIMS, Batch, shifted
-from adjoint.core.errors import AdjointError, GradError, ShapeError
+from adjoint.core.errors import AdjointError, DependsOnValues, GradError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
@@ -114,7 +114,7 @@ class BatchTensor(LevelTensor):
     def array(self) -> Any:
         if self.axis is None:
             return self.value.array
-        raise AdjointError(
+        raise DependsOnValues(
             "inside vmap a tensor stands for a whole batch, so its numbers cannot be looked at (item(), bool(), "
             "tolist(), an if or a while on it). Use ad.where to choose by value, or take the value out of vmap."
         )
@@ -140,6 +140,8 @@ class BatchLevel(Level):
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
+        if op.row.archetype.name == "inplace_view":  # what it does apart from writing
+            return operators.packet(op.name[:-1])(*values)
         has = tuple(self._has(v) for v in values)
         if not _any(has):
             return self._process_shared(op, values)
@@ -210,10 +212,11 @@ class BatchLevel(Level):
                 "make it inside, or pass it in with in_dims"
             )
         if op.row.archetype.name == "inplace_view":
-            return self._become(target, operators.operator(op.name[:-1], op.schema.overload).call(values))
+            return self._become(target, operators.packet(op.name[:-1])(*values))
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
-        result = functional(target, *values[1:count], **keywords)
+        # of a copy: a tape below must not have saved the memory that is written to
+        result = functional(self.lift(target.value.clone(), target.axis), *values[1:count], **keywords)
         if result.shape != target.shape:
             raise ShapeError(
                 f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}"

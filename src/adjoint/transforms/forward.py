@@ -110,9 +110,6 @@ class JvpLevel(Level):
         target.value, target.tangent = self.below(result), self.tangent(result)
         return target
 
-    def random(self, op: Operator, values: list[Any]) -> Any:
-        return self.created(super().random(op, values))
-
     def _write_tangent(self, target: JvpTensor, tangent: Any) -> None:
         view = None if target.extra is None else target.extra.view
         base = target if view is None else view.base

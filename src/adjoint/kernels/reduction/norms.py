@@ -22,10 +22,13 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     if math.prod(x.shape[a] for a in axes) == 0:
         return narrowed(np.full(reduced(x.shape, axes, keepdim), -np.inf, x.dtype), self)
     top = reduce(np.maximum, x.real, axes, True)
-    if not np.logical_and.reduce(np.isfinite(top), axis=None):
-        top = np.where(np.isfinite(top), top, top.dtype.type(0))
-    with np.errstate(all="ignore"):
+    finite = np.isfinite(top)
+    if np.logical_and.reduce(finite, axis=None):
         result = np.log(total(np.exp(x - top), axes, True)) + top
+    else:
+        top = np.where(finite, top, top.dtype.type(0))
+        with np.errstate(all="ignore"):
+            result = np.log(total(np.exp(x - top), axes, True)) + top
     return narrowed(result if keepdim else result.squeeze(axes), self)
 
 
@@ -114,10 +117,13 @@ def _variance(what: str, self: Array, dim: Dims, correction: float | None, keepd
     x = widened(self)
     count = math.prod(x.shape[a] for a in axes)
     degrees = max(count - (1 if correction is None else correction), 0)
+    centred = x - total(x, axes, True) / count if count else x
+    if x.dtype.kind == "c":
+        squares = centred.real**2 + centred.imag**2
+    else:
+        squares = centred * centred
+    sums = total(squares, axes, keepdim)
+    if degrees:
+        return sums / degrees
     with np.errstate(all="ignore"):
-        centred = x - total(x, axes, True) / count if count else x
-        if x.dtype.kind == "c":
-            squares = centred.real**2 + centred.imag**2
-        else:
-            squares = centred * centred
-        return np.divide(total(squares, axes, keepdim), degrees)
+        return np.divide(sums, 0)

@@ -163,6 +163,10 @@ def fill(self: Array, value: Any) -> Array:
 
 def copy(self: Array, src: Array, non_blocking: bool) -> Array:
     """`src` in the shape and dtype of `self`, in new memory."""
+    if src.ndim > self.ndim:  # NumPy would drop leading ones
+        raise ShapeError(
+            f"copy_: a source of shape {show(src.shape)} does not fit into {show(self.shape)}."
+        )
     result = np.empty(self.shape, self.dtype)
     if src.dtype.kind == "c" and self.dtype.kind != "c":
         src = src.real

@@ -134,8 +134,8 @@ def expand(self: Array, size: Shape, implicit: bool) -> Array:
         repeats = repeats or before != now
         strides.append(stride if before == now else 0)
     if not repeats:
-        return self.reshape(shape)  # so writing stays allowed
-    return strided(self, shape, tuple(strides), writeable=False)
+        return self.reshape(shape)
+    return strided(self, shape, tuple(strides))
 
 
 def _pieces(self: Array, sizes: Sequence[int], dim: int) -> list[Array]:

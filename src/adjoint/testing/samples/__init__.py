@@ -132,13 +132,13 @@ class Make:
         """These values, in the dtype under test."""
         array = np.array(values)
         if array.dtype.kind == "c" and not self.is_complex:
-            array = array.real
+            array = np.real(array)
         tensor = ad.from_numpy(np.array(array.astype(self.dtype.np)))
         return tensor.requires_grad_() if self.dtype.is_differentiable else tensor
 
     def real(self, tensor: ad.Tensor) -> ad.Tensor:
         """The real part of a tensor as a leaf of its own."""
-        array = np.array(tensor.detach().numpy()).real
+        array = np.real(tensor.detach().numpy())
         return ad.from_numpy(np.array(array)).requires_grad_()
 
     def hermitian(self, *shape: int) -> ad.Tensor:

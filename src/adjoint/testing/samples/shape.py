@@ -12,11 +12,11 @@ Samples = Iterator[Sample]
 
 
 @sampler(
-    "alias", "clone", "lift", "lift_fresh", "lift_fresh_copy", "alias_copy", "contiguous", "ravel",
+    "alias", "detach", "clone", "lift", "lift_fresh", "lift_fresh_copy", "alias_copy", "ravel",
     "numpy_T", "squeeze", "squeeze_copy", "real", "_conj", "conj", "_conj_physical", "_conj_copy",
     "conj_physical", "_neg_view", "_neg_view_copy", "resolve_conj", "resolve_neg", "zero",
     "atleast_1d", "atleast_2d", "atleast_3d", "flatten.using_ints", "double", "cdouble", "long",
-    "int", "short", "char", "byte", "bool", "squeeze_", "_to_copy",
+    "int", "short", "char", "byte", "bool", "squeeze_", "_to_copy", "contiguous",
 )  # fmt: skip
 def whole(make: Any) -> Samples:
     yield Sample(make(2, 3), name="plain")

@@ -1,0 +1,32 @@
+"""What passes ask of a node: is it random, pointwise, linear; what its arguments are by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.graph.ir import Constant, Node, Value
+from adjoint.ops.operator import Operator
+
+
+def is_random(node: Node) -> bool:
+    """Whether running the node twice gives two results; so does a region with such a node inside."""
+    if isinstance(node.op, Operator):
+        return node.op.row.family == "random"
+    return any(is_random(inner) for graph in node.graphs.values() for inner in graph.nodes)
+
+
+def is_call(value: Any, name: str) -> bool:
+    """Whether a value is the result of an operator of this name, any overload."""
+    return isinstance(value, Value) and value.node is not None and value.node.op.name == name
+
+
+def argument(node: Node, name: str) -> Any:
+    """An argument by its name in the schema."""
+    return node.args[node.op.schema.names.index(name)]
+
+
+def constant_of(value: Any) -> Any:
+    """The tensor of a constant; None for other values."""
+    if isinstance(value, Value) and value.node is not None and isinstance(value.node.op, Constant):
+        return value.node.op.tensor
+    return None

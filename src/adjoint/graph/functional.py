@@ -1,0 +1,188 @@
+"""Writes in place and views, made functional while tracing.
+
+A write gives the written tensor a new value. Where it is a view, the base gets a new value too, found by walking the
+path of views backwards: a view with all elements of its source is undone by the row's reverse formula, the others
+by `select_scatter` and its like; then the base's other views are taken again.
+
+Memory is imagined: a tensor that is not a view is contiguous, and a view has the strides that it would have there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import InplaceError, ShapeError
+from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.shapes import show
+from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.ops import operator as operators
+from adjoint.ops.operator import Operator
+from adjoint.tensor import derive, engine, views
+from adjoint.tensor.tensor import Tensor, make
+
+MASKED = frozenset(("index", "index_put", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
+
+
+def without_masks(values: list[Any]) -> list[Any]:
+    """Index lists with masks of known values as whole numbers, whose count is the shape of the result."""
+    return [_indices(v) if type(v) is list else v for v in values]
+
+
+def _indices(indices: list[Any]) -> list[Any]:
+    found: list[Any] = []
+    for index in indices:
+        if type(index) is Tensor and index.dtype.name in ("bool", "uint8"):
+            found.extend(make(a) for a in np.nonzero(index.value))
+        else:
+            found.append(index)
+    return found
+
+
+# --- imagined memory ----------------------------------------------------------------------------
+
+
+def _view(tensor: Any) -> Any:
+    return None if tensor.extra is None else tensor.extra.view
+
+
+def memory(tensor: Any) -> Any:
+    """An array, never read or written, with the strides that a tensor would have."""
+    view = _view(tensor)
+    if view is None:
+        return np.empty(tensor.shape, tensor.dtype.np)
+    return views.replay(view.path, make(np.empty(view.base.shape, view.base.dtype.np))).value
+
+
+def strides(tensor: Any) -> tuple[int, ...]:
+    return strides_in_elements(memory(tensor))
+
+
+def offset(tensor: Any) -> int:
+    return 0 if _view(tensor) is None else storage_of(memory(tensor))[1]
+
+
+def is_contiguous(tensor: Any) -> bool:
+    return _view(tensor) is None or bool(memory(tensor).flags.c_contiguous)
+
+
+def copies(op: Operator, source: Any, values: list[Any]) -> bool:
+    """Whether reshape would copy: the strides of a view do not allow the new shape."""
+    if _view(source) is None:
+        return False
+    array = memory(source)
+    return not np.may_share_memory(op.call([make(array), *values[1:]]).value, array)
+
+
+# --- writing ------------------------------------------------------------------------------------
+
+
+def write(level: Any, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
+    """Carry out `op`, which changes its first argument in place."""
+    target = values[0]
+    count = op.positional
+    keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+    if op.row.archetype.name == "inplace_view":
+        return _swap(level, op, target, values[1:count], keywords)
+    result = function(*values[:count], **keywords)
+    if tuple(result.shape) != target.shape:
+        raise ShapeError(f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}")
+    check_inplace_cast(op.name, result.dtype, target.dtype)
+    if result.dtype is not target.dtype:
+        result = result.to(target.dtype)
+    _rebind(level, op.name, target, level.value(result))
+    return target
+
+
+def _rebind(level: Any, what: str, target: Any, value: Any) -> None:
+    view = _view(target)
+    base = target if view is None else view.base
+    if view is None:
+        target.value = value
+    else:
+        base.value = _rebuilt(level, what, view, value).value
+        target.value = value
+    for reference in [] if base.extra is None else base.extra.views:
+        living = reference()
+        if living is not None and living is not target:
+            living.value = views.replay(living.extra.view.path, level.lift(base.value)).value
+
+
+def _rebuilt(level: Any, what: str, view: Any, value: Any) -> Any:
+    """The base after `value` was written to a view of it."""
+    sources = [level.lift(view.base.value)]
+    for step in view.path[:-1]:
+        sources.append(views.replay((step,), sources[-1]))
+    new = level.lift(value)
+    for step, source in zip(reversed(view.path), reversed(sources), strict=True):
+        new = level.lift(level.value(_undo(what, step, source, new)))
+    return new
+
+
+def _undo(what: str, step: views.Step, source: Any, new: Any) -> Any:
+    """`source` with the view that `step` takes of it replaced by `new`."""
+    op, rest, number = step
+    if op.name == "unbind":
+        return source.select_scatter(new, rest[0], number)
+    if number is not None:
+        return _undo_split(op, rest, number, source, new)
+    if op.name in ("real", "imag") and source.is_complex():
+        parts = (new, source.imag) if op.name == "real" else (source.real, new)
+        return operators.packet("complex")(*parts)
+    if operators.exists(f"{op.name}_scatter"):
+        return operators.packet(f"{op.name}_scatter")(source, new, *rest)
+    if op.name in ("view_as_real", "view_as_complex") or (new.numel() == source.numel() and new.dtype is source.dtype):
+        return _by_formula(op, rest, source, new)
+    if op.name == "expand":
+        raise InplaceError(f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first")
+    return _by_position(what, op, rest, source, new)
+
+
+def _undo_split(op: Operator, rest: tuple[Any, ...], number: int, source: Any, new: Any) -> Any:
+    sizes, dim = rest[0], rest[1]
+    start = number * sizes if isinstance(sizes, int) else sum(sizes[:number])
+    return source.slice_scatter(new, dim, start, start + new.shape[dim], 1)
+
+
+def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> Any:
+    """A view of all elements: its transpose is its inverse."""
+    row = op.row
+    entry = next((r for r in row.reverse if r.formula is not None), None)
+    if entry is None:  # detach
+        return new
+    scope = derive.with_facts(row, dict(zip(row.schema.names, (source, *rest), strict=True))) | {"grad": new}
+    found = derive.call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", scope)
+    return engine.fit(found, source)
+
+
+def _by_position(what: str, op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> Any:
+    """Any other view, unfold for instance: put the elements where they came from."""
+    places = make(np.arange(source.numel()).reshape(source.shape))
+    taken = views.replay(((op, rest, None),), places).value
+    if np.unique(taken).size != taken.size:
+        raise InplaceError(f"{what}: several elements of the view share one place in memory; clone() it first")
+    flat = source.reshape((-1,)).index_put([make(taken.reshape(-1))], new.reshape((-1,)))
+    return flat.reshape(source.shape)
+
+
+def _swap(level: Any, op: Operator, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+    """squeeze_, t_, …: the tensor becomes a view of what it was, which other views keep as their base."""
+    outer = level.lift(target.value)
+    outer.extra, target.extra = target.extra, None
+    if _view(outer) is None:
+        for reference in [] if outer.extra is None else outer.extra.views:
+            if (living := reference()) is not None:
+                living.extra.view.base = outer
+    else:
+        _view(outer).base.more().views.append(_weak(outer))
+    viewed = operators.packet(op.name.removesuffix("_"))(outer, *args, **keywords)
+    target.value, target.extra, target.counter = viewed.value, viewed.extra, viewed.counter
+    if viewed.extra is not None:
+        viewed.extra.view.base.more().views.append(_weak(target))
+    return target
+
+
+def _weak(tensor: Any) -> Any:
+    return views.weakref.ref(tensor)

@@ -1,0 +1,269 @@
+"""Cutting a joint graph in two: which values the forward half keeps for the backward half.
+
+`choose` finds them, `extract` takes a half out. By default a minimum cut chooses the fewest bytes, given that cheap
+operators (pointwise ones, views, constants) may be computed again in the backward half. Inputs and outputs are alive
+anyway and count almost nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
+
+_INFINITE = math.inf
+
+
+def choose(
+    joint: Graph,
+    inputs: Sequence[Value],
+    grads: Sequence[Value],
+    outputs: Sequence[Any],
+    results: Sequence[Value],
+    originals: set[Value],
+    recompute: Any,
+) -> list[Value]:
+    """The values that the backward half takes from the forward half, in the order of the joint graph.
+
+    `results` are what the backward half computes from `grads`; `originals` the values of the forward graph.
+    """
+    dependent = _depending_on(joint, grads)
+    required = _required(joint, dependent, results)
+    if recompute == "nothing":
+        kept = _down_to(required, set(inputs) | originals)
+    elif recompute == "everything":
+        kept = _down_to(required, set(inputs) | {v for v in originals if _is_fixed(v.node)})
+    elif recompute == "auto":
+        kept = _minimum_cut(joint, inputs, outputs, required, dependent)
+    elif isinstance(recompute, int) and not isinstance(recompute, bool):
+        return _within(recompute, joint, inputs, grads, outputs, results, originals)
+    else:
+        raise ArgumentError(f"recompute must be 'auto', 'nothing', 'everything' or a number of bytes, got {recompute!r}")
+    return _in_order(joint, kept)
+
+
+def size_of(value: Value) -> int:
+    """The bytes of a value."""
+    return math.prod(value.shape) * value.dtype.itemsize
+
+
+def _within(limit: int, *arguments: Any) -> list[Value]:
+    """The choice that computes least again and keeps at most `limit` bytes of temporaries."""
+    inputs = set(arguments[1])
+    smallest: list[Value] = []
+    for mode in ("nothing", "auto", "everything"):
+        kept = choose(*arguments, mode)
+        temporaries = sum(size_of(v) for v in kept if v not in inputs)
+        if temporaries <= limit:
+            return kept
+        smallest = kept
+    warnings.warn(f"differentiate: recompute={limit} bytes cannot be kept; {temporaries} bytes are needed", stacklevel=4)
+    return smallest
+
+
+def _depending_on(joint: Graph, grads: Sequence[Value]) -> set[Value]:
+    """All values that depend on the incoming gradients, these included."""
+    found = set(grads)
+    for node in joint.nodes:
+        if any(v in found for v in node.inputs()):
+            found.update(node.outputs)
+    return found
+
+
+def _required(joint: Graph, dependent: set[Value], results: Sequence[Value]) -> list[Value]:
+    """Values of the forward side that the backward side uses directly."""
+    found: dict[Value, None] = {}
+    for node in joint.nodes:
+        if any(v in dependent for v in node.outputs):
+            found.update((v, None) for v in node.inputs() if v not in dependent)
+    found.update((v, None) for v in results if v not in dependent)
+    return list(found)
+
+
+def _is_constant(node: Node | None) -> bool:
+    return node is not None and isinstance(node.op, Constant)
+
+
+def _is_fixed(node: Node | None) -> bool:
+    """Whether a node must not run twice: it draws random numbers."""
+    return node is not None and not isinstance(node.op, (Constant, Region)) and node.op.row.family == "random"
+
+
+def _is_cheap(node: Node) -> bool:
+    """Whether a node may be computed again."""
+    if isinstance(node.op, Constant):
+        return True
+    if isinstance(node.op, Region):
+        return False
+    row = node.op.row
+    if row.family == "random":
+        return False
+    return row.archetype.promotes or row.schema.is_view or row.archetype.name == "creation" or row.family == "shape"
+
+
+def _down_to(required: Iterable[Value], floor: set[Value]) -> set[Value]:
+    """Walk back from what is required until values of the floor; constants are copied, not kept."""
+    kept: set[Value] = set()
+    seen: set[Value] = set()
+    stack = list(required)
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if _is_constant(value.node):
+            continue
+        if value in floor or value.node is None or _is_fixed(value.node):
+            kept.add(value)
+        else:
+            stack.extend(value.node.inputs())
+    return kept
+
+
+def _in_order(joint: Graph, kept: set[Value]) -> list[Value]:
+    order = list(joint.inputs) + [v for node in joint.nodes for v in node.outputs]
+    return [v for v in order if v in kept]
+
+
+class _Flow:
+    """Maximum flow by shortest augmenting paths in layers (Dinic)."""
+
+    def __init__(self) -> None:
+        self.edges: list[list[int]] = []  # of each vertex: positions in the arrays below
+        self.head: list[int] = []
+        self.room: list[float] = []
+
+    def vertex(self) -> int:
+        self.edges.append([])
+        return len(self.edges) - 1
+
+    def edge(self, a: int, b: int, capacity: float) -> None:
+        self.edges[a].append(len(self.head))
+        self.head.append(b)
+        self.room.append(capacity)
+        self.edges[b].append(len(self.head))
+        self.head.append(a)
+        self.room.append(0.0)
+
+    def layers(self, source: int) -> list[int]:
+        depth = [-1] * len(self.edges)
+        depth[source] = 0
+        queue = deque([source])
+        while queue:
+            a = queue.popleft()
+            for e in self.edges[a]:
+                b = self.head[e]
+                if self.room[e] > 0 and depth[b] < 0:
+                    depth[b] = depth[a] + 1
+                    queue.append(b)
+        return depth
+
+    def saturate(self, source: int, sink: int) -> None:
+        while (depth := self.layers(source))[sink] >= 0:
+            position = [0] * len(self.edges)
+            while self._augment(source, sink, depth, position):
+                pass
+
+    def _augment(self, source: int, sink: int, depth: list[int], position: list[int]) -> bool:
+        """Push along one path of growing depth; iterative, since graphs are deep."""
+        path: list[int] = []
+        a = source
+        while a != sink:
+            edges = self.edges[a]
+            while position[a] < len(edges):
+                e = edges[position[a]]
+                if self.room[e] > 0 and depth[self.head[e]] == depth[a] + 1:
+                    break
+                position[a] += 1
+            if position[a] == len(edges):
+                if not path:
+                    return False
+                a = self.head[path.pop() ^ 1]
+                position[a] += 1
+                continue
+            path.append(edges[position[a]])
+            a = self.head[path[-1]]
+        pushed = min(self.room[e] for e in path)
+        for e in path:
+            self.room[e] -= pushed
+            self.room[e ^ 1] += pushed
+        return True
+
+
+def _minimum_cut(
+    joint: Graph, inputs: Sequence[Value], outputs: Sequence[Any], required: list[Value], dependent: set[Value]
+) -> set[Value]:
+    """The values with the fewest bytes from which all required ones can be computed cheaply.
+
+    Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs to the source.
+    """
+    alive = set(inputs) | {o for o in outputs if isinstance(o, Value)}
+    flow = _Flow()
+    source, sink = flow.vertex(), flow.vertex()
+    entry: dict[Value, int] = {}
+
+    def enter(value: Value) -> int:
+        found = entry.get(value)
+        if found is None:
+            found = entry[value] = flow.vertex()
+            flow.edge(found, flow.vertex(), 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0)
+        return found
+
+    stack, seen = list(required), set(required)
+    for value in required:
+        if not _is_constant(value.node):
+            flow.edge(enter(value) + 1, sink, _INFINITE)
+    while stack:
+        value = stack.pop()
+        node = value.node
+        if _is_constant(node):
+            continue
+        here = enter(value)
+        if node is None or not _is_cheap(node):
+            flow.edge(source, here, _INFINITE)
+            continue
+        for before in node.inputs():
+            if not _is_constant(before.node):
+                flow.edge(enter(before) + 1, here, _INFINITE)
+                if before not in seen:
+                    seen.add(before)
+                    stack.append(before)
+    flow.saturate(source, sink)
+    depth = flow.layers(source)
+    return {v for v, here in entry.items() if depth[here] >= 0 and depth[here + 1] < 0}
+
+
+def extract(joint: Graph, inputs: Sequence[Value], outputs: Sequence[Any], signature: Signature) -> Graph:
+    """The graph that computes `outputs` from `inputs`, both values of the joint graph."""
+    made = Graph(signature)
+    mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in inputs}
+    for node in _needed(joint, set(inputs), outputs):
+        graphs = {k: g.clone() for k, g in node.graphs.items()}
+        args = substitute(node.args, lambda v: mapping[v])
+        copied = made.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
+        copied.block, copied.place = node.block, node.place
+        for old, new in zip(node.outputs, copied.outputs, strict=True):
+            mapping.setdefault(old, new)
+    made.outputs = [mapping[o] if isinstance(o, Value) else o for o in outputs]
+    return made
+
+
+def _needed(joint: Graph, given: set[Value], outputs: Sequence[Any]) -> list[Node]:
+    """The nodes on the way from `given` to `outputs`, in order."""
+    wanted: set[Node] = set()
+    stack = [o for o in outputs if isinstance(o, Value)]
+    seen = set(given)
+    while stack:
+        value = stack.pop()
+        if value in seen or value.node is None:
+            continue
+        seen.add(value)
+        if value.node not in wanted:
+            wanted.add(value.node)
+            stack.extend(value.node.inputs())
+    return [n for n in joint.nodes if n in wanted]

@@ -1,0 +1,20 @@
+"""Dead code: nodes whose results nobody uses.
+
+A node that draws random numbers stays: taking it out would change what the later ones draw.
+"""
+
+from __future__ import annotations
+
+from adjoint.graph.facts import is_random
+from adjoint.graph.ir import Graph, Value
+
+
+def eliminate_dead(graph: Graph) -> Graph:
+    """y = f(x); return x  ->  return x.   One walk from the last node to the first."""
+    outputs = {o for o in graph.outputs if isinstance(o, Value)}
+    for node in graph.reversed_nodes():
+        for inner in node.graphs.values():
+            eliminate_dead(inner)
+        if not is_random(node) and not any(v.uses or v in outputs for v in node.outputs):
+            graph.discard(node)
+    return graph

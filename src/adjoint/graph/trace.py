@@ -1,0 +1,403 @@
+"""Tracing: run a Python function on tensors that have a type and no data, and write down what it does.
+
+A trace is a level like `grad` and `vmap`: an operator on its tensors becomes a node, and the types of the results come
+from the shape rule of the row. Transforms inside the function call operators on the level below, which is this
+one, so `trace(ad.grad(f), x)` is the graph of the gradient. Tensors from outside become constants.
+
+Writes in place and views are undone as they happen (see functional.py): the graph is pure.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+import math
+import re
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import pytrees
+from adjoint.core.dtypes import DType, to_dtype
+from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues
+from adjoint.core.shapes import Spec
+from adjoint.graph import functional, typing
+from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
+from adjoint.graph.passes.dead_code import eliminate_dead
+from adjoint.ops.operator import Operator, operator
+from adjoint.tensor import binding, views
+from adjoint.tensor.function import FunctionContext
+from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tensor import Tensor
+
+
+class TraceError(AdjointError, RuntimeError):
+    """Something in a traced function that a graph cannot hold."""
+
+
+class ShapeDtype:
+    """The shape and dtype of an argument, in place of a tensor.
+
+    >>> import adjoint as ad
+    >>> ad.trace(ad.exp, ad.ShapeDtype((3, 4), ad.float32)).inputs
+    [%self: f32[3,4]]
+    """
+
+    __slots__ = ("dtype", "requires_grad", "shape")
+
+    def __init__(self, shape: Any, dtype: Any = "float32", requires_grad: bool = False) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(int(s) for s in shape)
+        self.dtype: DType = to_dtype(dtype)
+        self.requires_grad = requires_grad
+
+    def __repr__(self) -> str:
+        return f"ShapeDtype({self.shape}, {self.dtype}{', requires_grad=True' if self.requires_grad else ''})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtype) and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.requires_grad))
+
+
+def place() -> str:
+    """The user's line, the nearest one outside this package: "model.py:12"."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not name.startswith("adjoint."):
+            key = (frame.f_code, frame.f_lasti)
+            found = _PLACES.get(key)
+            if found is None:
+                if len(_PLACES) > 100_000:
+                    _PLACES.clear()
+                found = _PLACES[key] = f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}"
+            return found
+        frame = frame.f_back
+    return ""
+
+
+_PLACES: dict[Any, str] = {}
+
+
+class TraceTensor(LevelTensor):
+    """A tensor of a trace; `value` is the graph's value, and another one after a write in place."""
+
+    __slots__ = ()
+
+    home: TraceLevel
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.value.type.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.type.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.value.type.shape)
+
+    def numel(self) -> int:
+        return math.prod(self.value.type.shape)
+
+    nelement = numel
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.value.type.requires_grad
+
+    @property
+    def is_leaf(self) -> bool:
+        return not self.requires_grad
+
+    @property
+    def data(self) -> Any:
+        return self.detach()
+
+    @property
+    def array(self) -> Any:
+        where = place()
+        raise TraceError(
+            f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), item(), float(), tolist(), "
+            "an if or a while on it). Choose by value with ad.where or ad.cond, loop with ad.scan or ad.while_loop, "
+            "or pass what decides as a Python number."
+        )
+
+    def stride(self, dim: int | None = None) -> Any:
+        strides = functional.strides(self)
+        return strides if dim is None else strides[dim]
+
+    def storage_offset(self) -> int:
+        return functional.offset(self)
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        return functional.is_contiguous(self)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Any:
+        if requires_grad and not self.requires_grad:
+            raise TraceError(f"{place()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp in the traced function")
+        return self
+
+    def backward(self, *_: Any, **__: Any) -> None:
+        raise TraceError(f"{place()}: backward() inside ad.trace; use ad.grad, or trace f and differentiate the graph")
+
+    def numpy(self, *, force: bool = False) -> Any:
+        raise TraceError(f"{place()}: numpy() inside ad.trace: the values are not known; use adjoint's operators")
+
+
+class TraceLevel(Level):
+    """One call of `trace`, writing to `graph`."""
+
+    name = "trace"
+    creates = True
+
+    def __init__(self, graph: Graph | None = None) -> None:
+        super().__init__()
+        self.graph = Graph() if graph is None else graph
+        self.constants: dict[int, tuple[Any, Value]] = {}  # by id; the tensor is kept so that its id stays
+        self.detached: dict[Value, Value] = {}
+        self.types: dict[Any, tuple[Any, Any]] = {}
+
+    def lift(self, value: Any, edge: Any = None) -> TraceTensor:
+        return wrap(TraceTensor, self, value)
+
+    def constant(self, tensor: Any) -> Value:
+        """The value of a tensor from outside."""
+        found = self.constants.get(id(tensor))
+        if found is None:
+            node = self.graph.add(Constant(_snapshot(tensor)), (), (Type.of(tensor, tensor.requires_grad),))
+            found = self.constants[id(tensor)] = (tensor, node.outputs[0])
+        return found[1]
+
+    def value(self, tensor: Any) -> Value:
+        """The graph's value of any tensor."""
+        if type(tensor) is TraceTensor and tensor.home is self:
+            return tensor.value
+        return self.constant(tensor)
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if not self.open:
+            self.check_open(op.name)
+        row = op.row
+        if row.decompose and not row.shape and not row.archetype.shape:
+            return binding.decomposition(row)(*values)
+        if row.name in functional.MASKED:
+            values = functional.without_masks(values)
+        args = self._arguments(values)
+        if not modes.recording and typing.needs_gradient(row, args):
+            args = typing.substitute_needing(args, self._detach)
+        kind, types = self._infer(op, args, values)
+        return self._node(op, args, kind, types, values)
+
+    def _arguments(self, values: list[Any]) -> tuple[Any, ...]:
+        args = []
+        for v in values:
+            if type(v) is TraceTensor and v.home is self:
+                args.append(v.value)
+            elif isinstance(v, Tensor):
+                args.append(self.constant(v))
+            elif type(v) is list:
+                args.append(tuple([self.value(t) if isinstance(t, Tensor) else t for t in v]))
+            else:
+                args.append(v)
+        return tuple(args)
+
+    def _infer(self, op: Operator, args: tuple[Any, ...], values: list[Any]) -> tuple[Any, tuple[Type, ...]]:
+        """Types of the results, remembered for calls alike: a loop asks the same again and again."""
+        key = (op, *[a.type if type(a) is Value else (type(a), a) for a in args])
+        try:
+            return self.types[key]
+        except KeyError:
+            pass
+        except TypeError:  # a list of numbers, a generator
+            return self._infer_anew(op, args, values)
+        found = self.types[key] = self._infer_anew(op, args, values)
+        return found
+
+    def _infer_anew(self, op: Operator, args: tuple[Any, ...], values: list[Any]) -> tuple[Any, tuple[Type, ...]]:
+        try:
+            return typing.result_types(op, args)
+        except DependsOnValues as error:
+            raise TraceError(
+                f"{place()}: {error}. A graph has fixed shapes: use ad.where, or compute the mask or the size outside"
+            ) from error
+
+    def _node(self, op: Operator, args: tuple[Any, ...], kind: Any, types: tuple[Type, ...], values: list[Any]) -> Any:
+        node = self.graph.add(op, args, types)
+        node.place = place()
+        if kind is None:
+            out: Any = self.lift(node.outputs[0])
+        else:
+            out = kind([self.lift(v) for v in node.outputs])
+        if op.schema.is_view:
+            self._attach(op, values, out)
+        return out
+
+    def _attach(self, op: Operator, values: list[Any], out: Any) -> None:
+        for source in values:
+            if type(source) is TraceTensor and source.home is self:
+                if op.name == "reshape" and functional.copies(op, source, values):
+                    return
+                views.link(op, source, out, tuple(v for v in values if v is not source))
+                return
+
+    def _detach(self, value: Value) -> Value:
+        """The value without a gradient: what no_grad() means in a graph."""
+        found = self.detached.get(value)
+        if found is None:
+            node = self.graph.add(_DETACH(), (value,), (Type(value.shape, value.dtype),))
+            node.place = place()
+            found = self.detached[value] = node.outputs[0]
+        return found
+
+    def process_detach(self, tensor: Any) -> Any:
+        return self.process(_DETACH(), [tensor])
+
+    def random(self, op: Operator, values: list[Any]) -> Any:
+        return self.process(op, values)
+
+    def process_inplace(self, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
+        target = values[0]
+        if not self.owns(target):
+            raise TraceError(
+                f"{place()}: {op.name} changes a tensor from outside the traced function in place; pass it as an argument "
+                "and return the new value"
+            )
+        return functional.write(self, op, function, values)
+
+    def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """A custom function: what it computes is traced; transforms inside the trace have used its own rule already."""
+        context = FunctionContext()
+        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
+        return function._forward(context, list(args), keywords)
+
+
+def _DETACH() -> Operator:  # noqa: N802 - a constant; made late, since operators need the wired package
+    return operator("detach")
+
+
+def _snapshot(tensor: Any) -> Any:
+    """A constant that later writes to the tensor do not reach; history is kept."""
+    if type(tensor) is Tensor and tensor.edge is None:
+        made = tensor.detach()
+        if tensor.value.flags.writeable:
+            made = as_tensor(tensor.value.copy())
+        return made
+    return tensor
+
+
+# --- from arguments to inputs -------------------------------------------------------------------
+
+
+def _is_example(leaf: Any) -> bool:
+    return isinstance(leaf, (Spec, ShapeDtype))
+
+
+def type_of(example: Any) -> Type | None:
+    """The type of an example; None for what stays as it is: whole numbers, flags, strings."""
+    if isinstance(example, (Tensor, ShapeDtype)):
+        return Type(tuple(example.shape), example.dtype, example.requires_grad)
+    if isinstance(example, Spec):
+        return Type.of(example)
+    if isinstance(example, (float, complex, np.ndarray, np.generic)) and not isinstance(example, np.bool_):
+        return Type.of(as_tensor(example))
+    return None
+
+
+def _paths(function: Callable[..., Any], structure: Any, args: tuple[Any, ...]) -> list[str]:
+    """The inputs as the user would write them: x, params['w']."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names: list[str] = []
+    for i in range(len(args)):
+        known = i < len(parameters) and parameters[i].kind in (
+            inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )  # fmt: skip
+        names.append(parameters[i].name if known else f"{_starred(parameters)}{i}")
+    positional, named = structure.children
+    found = [p for child, name in zip(positional.children, names, strict=True) for p in pytrees.paths(child, name)]
+    return found + [p for child, name in zip(named.children, named.data or (), strict=True) for p in pytrees.paths(child, name)]
+
+
+def _starred(parameters: list[Any]) -> str:
+    return next((p.name for p in parameters if p.kind is inspect.Parameter.VAR_POSITIONAL), "x")
+
+
+def identifier(text: str, otherwise: str = "x") -> str:
+    """A Python name made of any text: params['w'] becomes params_w."""
+    name = re.sub(r"\W+", "_", text).strip("_") or otherwise
+    if keyword.iskeyword(name):
+        return otherwise
+    return f"{otherwise}_{name}" if name[0].isdigit() else name
+
+
+def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> Graph:
+    """Return the graph of `function` for arguments like these.
+
+    Examples are tensors, arrays, floats, `ad.ShapeDtype(shape, dtype)`, or pytrees of them; their values are not
+    used. Whole numbers, flags, strings and None are kept as they are, and the graph is only good for them.
+    Tensors that the function finds outside its arguments become constants.
+
+    >>> import adjoint as ad
+    >>> graph = ad.trace(lambda x: (x * x).sum(), ad.ShapeDtype(3))
+    >>> print(graph.ssa())
+    graph f(%x: f32[3]) {
+      %mul: f32[3] = mul.Tensor(%x, %x)
+      %sum: f32[] = sum.default(%mul, None)
+      return %sum
+    }
+    >>> graph(ad.tensor([1.0, 2.0, 3.0]))
+    tensor(14.)
+    """
+    if not callable(function):
+        raise ArgumentError(f"trace: needs a function, got {type(function).__name__}")
+    leaves, structure = pytrees.flatten((examples, keywords), _is_example)
+    paths = _paths(function, structure, examples)
+    signature = Signature(structure, None, identifier(getattr(function, "__name__", "f"), "f"))
+    with TraceLevel(Graph(signature)) as level:
+        tensors, given, static = [], [], {}
+        for number, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
+            type = type_of(leaf)
+            if type is None:
+                static[number] = leaf
+                given.append(leaf)
+            else:
+                tensors.append(level.lift(level.graph.add_input(type, identifier(path))))
+                given.append(tensors[-1])
+        signature.static = static
+        signature.names = tuple(p for i, p in enumerate(paths) if i not in static)
+        args, named = pytrees.unflatten(structure, given)
+        result = function(*args, **named)
+        outputs, signature.outputs = pytrees.flatten(result)
+        level.graph.outputs = [_output(level, o, p) for o, p in zip(outputs, pytrees.paths(signature.outputs), strict=True)]
+        _warn_of_writes(level, tensors, signature)
+    return eliminate_dead(level.graph)
+
+
+def _output(level: TraceLevel, leaf: Any, path: str) -> Any:
+    if isinstance(leaf, Tensor):
+        return level.value(leaf)
+    if isinstance(leaf, (np.ndarray, np.generic)):
+        return level.constant(as_tensor(leaf))
+    if leaf is None or isinstance(leaf, (bool, int, float, complex, str)):
+        return leaf
+    raise TraceError(f"trace: output{path} must be a tensor or a number, got {type(leaf).__name__}")
+
+
+def _warn_of_writes(level: TraceLevel, tensors: list[Any], signature: Signature) -> None:
+    for tensor, value, path in zip(tensors, level.graph.inputs, signature.names, strict=True):
+        if tensor.value is not value:
+            warnings.warn(
+                f"trace: {signature.name} changes its argument {path} in place; the graph leaves its arguments alone. "
+                "Return the new value, or clone() the argument first.",
+                stacklevel=4,
+            )

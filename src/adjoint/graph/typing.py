@@ -1,0 +1,84 @@
+"""Types of the results of a node, from the shape rule of its row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.shapes import Spec
+from adjoint.graph.ir import GraphError, Type, Value, substitute
+from adjoint.ops.operator import Operator
+from adjoint.table.rows import Row
+from adjoint.tensor import meta
+from adjoint.tensor.meta import meta_tensor
+
+
+def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
+    """How the results are put together (None: one tensor; tuple; list), and the type of each."""
+    inferred = meta.infer(op, [_without_data(a) for a in args])
+    needs = needs_gradient(op.row, args)
+    if isinstance(inferred, Spec):
+        return None, (_type(inferred, needs and op.row.differentiable_outputs[0]),)
+    if not isinstance(inferred, (tuple, list)) or not all(isinstance(s, Spec) for s in inferred):
+        raise GraphError(f"{op.full_name} gives a number that depends on values, which a graph cannot hold")
+    returns = op.schema.returns
+    listed = len(returns) == 1 and returns[0].type.is_list
+    flags = op.row.differentiable_outputs * len(inferred) if listed else op.row.differentiable_outputs
+    types = tuple(_type(s, needs and flag) for s, flag in zip(inferred, flags, strict=listed is False))
+    if listed:
+        return list, types
+    return (tuple if len(returns) > 1 else None), types
+
+
+def _type(spec: Spec, needs: bool) -> Type:
+    return Type(tuple(spec.shape), spec.dtype, needs and spec.dtype.is_differentiable)
+
+
+def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
+    """Whether a gradient goes through a node to one of its arguments."""
+    names = differentiable_names(row)
+    for name, argument in zip(row.schema.names, args, strict=True):
+        if name in names:
+            if isinstance(argument, Value):
+                if argument.type.requires_grad:
+                    return True
+            elif isinstance(argument, tuple) and any(isinstance(v, Value) and v.type.requires_grad for v in argument):
+                return True
+    return False
+
+
+def differentiable_names(row: Row) -> frozenset[str]:
+    """The arguments that a gradient may go to, by a formula or through the decomposition; kept on the row."""
+    found = row.__dict__.get("_gradient_names")
+    if found is None:
+        if row.decompose and not row.reverse and not row.forward:
+            found = frozenset(a.name for a in row.schema.tensors)
+        else:
+            found = frozenset(a.name for a in row.differentiable) | frozenset(row.refused)
+        row.__dict__["_gradient_names"] = found
+    return found
+
+
+def _without_data(value: Any) -> Any:
+    if isinstance(value, Value):
+        return meta_tensor(value.type.shape, value.type.dtype)
+    if isinstance(value, tuple) and any(isinstance(v, Value) for v in value):
+        return [_without_data(v) for v in value]
+    return value
+
+
+def substitute_needing(args: tuple[Any, ...], change: Callable[[Value], Value]) -> tuple[Any, ...]:
+    """Arguments with every value that requires a gradient changed."""
+    if not any(v.type.requires_grad for v in _flat(args)):
+        return args
+    return substitute(args, lambda v: change(v) if v.type.requires_grad else v)
+
+
+def _flat(args: tuple[Any, ...]) -> list[Value]:
+    found: list[Value] = []
+    for a in args:
+        if isinstance(a, Value):
+            found.append(a)
+        elif isinstance(a, tuple):
+            found.extend(v for v in a if isinstance(v, Value))
+    return found

@@ -1,0 +1,36 @@
+"""Kernels of the family `sorting`: arrays in, arrays out.
+
+`order` sorts, `select` chooses by rank, `distinct` finds distinct values, `search` looks up and counts.
+"""
+
+from adjoint.kernels.sorting.distinct import distinct, unique2
+from adjoint.kernels.sorting.order import argsort, sort, sort_stable
+from adjoint.kernels.sorting.search import bincount, histc, isin, searchsorted
+from adjoint.kernels.sorting.select import (
+    kthvalue,
+    median,
+    median_over,
+    mode,
+    nanmedian,
+    probability,
+    topk,
+)
+
+__all__ = [
+    "argsort",
+    "bincount",
+    "distinct",
+    "histc",
+    "isin",
+    "kthvalue",
+    "median",
+    "median_over",
+    "mode",
+    "nanmedian",
+    "probability",
+    "searchsorted",
+    "sort",
+    "sort_stable",
+    "topk",
+    "unique2",
+]

@@ -1,0 +1,72 @@
+"""Distinct values: of all elements or of slices along a dimension, in order or as they follow each other.
+
+No NaN equals another, so each is a value of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.errors import DimensionError, ShapeError
+from adjoint.core.selection import check_ordered
+from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.sorting.order import Array, comparable, order
+
+_NONE = np.zeros(0, np.int64)  # in place of a result that was not asked for
+
+
+def distinct(self: Array, dim: int | None, consecutive: bool) -> tuple[Array, Array, Array]:
+    """The distinct values, which of them each element (or slice) is, and how often each occurs."""
+    check_ordered("unique", dtypes.of(self.dtype))
+    if dim is not None:
+        return _distinct_slices(self, dim, consecutive)
+    flat = self.reshape(-1)
+    keys = comparable(flat)
+    ranked = np.arange(flat.size) if consecutive else order(keys, 0, False)
+    keys = keys[ranked]
+    new = _news(keys[1:] != keys[:-1], flat.size)
+    inverse, counts = _places(new, ranked)
+    return flat[ranked[new]], inverse.reshape(self.shape), counts
+
+
+def _distinct_slices(self: Array, dim: int, consecutive: bool) -> tuple[Array, Array, Array]:
+    if self.ndim == 0:
+        raise DimensionError("unique: a scalar has no dimensions; leave dim out")
+    axis = wrap_dim("unique", dim, self.ndim)
+    if self.size == 0 and self.shape[axis] > 0:
+        raise ShapeError(f"unique: slices along dimension {axis} have no elements to compare")
+    slices = np.moveaxis(self, axis, 0)
+    keys = comparable(slices).reshape((len(slices), -1)) if self.size else np.zeros((0, 1))
+    ranked = np.arange(len(keys)) if consecutive else np.lexsort(keys.T[::-1])
+    keys = keys[ranked]
+    new = _news((keys[1:] != keys[:-1]).any(axis=1), len(keys))
+    inverse, counts = _places(new, ranked)
+    return np.ascontiguousarray(np.moveaxis(slices[ranked[new]], 0, axis)), inverse, counts
+
+
+def _news(differs: Array, size: int) -> Array:
+    """Where a value occurs first, in order."""
+    new = np.ones(size, np.bool_)
+    new[1:] = differs
+    return new
+
+
+def _places(new: Array, ranked: Array) -> tuple[Array, Array]:
+    """Which value each element is, and how often each occurs."""
+    inverse = np.empty(new.size, np.int64)
+    inverse[ranked] = np.cumsum(new) - 1
+    return inverse, np.diff(np.append(np.nonzero(new)[0], new.size))
+
+
+def unique2(
+    self: Array, sorted: bool, return_inverse: bool, return_counts: bool
+) -> tuple[Array, Array, Array]:
+    """The distinct values in order; where each element went and the counts only if asked for."""
+    if return_inverse or return_counts:
+        values, inverse, counts = distinct(self, None, False)
+        return values, inverse if return_inverse else _NONE, counts if return_counts else _NONE
+    check_ordered("unique", dtypes.of(self.dtype))
+    values = np.sort(comparable(self), axis=None)
+    values = values[_news(values[1:] != values[:-1], values.size)]
+    return values.astype(self.dtype, copy=False), _NONE, _NONE
