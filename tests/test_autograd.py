@@ -400,6 +400,48 @@ def test_graph_is_freed_without_the_garbage_collector(with_backward: bool) -> No
         gc.enable()
 
 
+def test_graph_of_a_gradient_is_freed_without_the_garbage_collector() -> None:
+    x = leaf(2.0)
+    payload = Payload()
+    watch = weakref.ref(payload)
+    gc.collect()
+    gc.disable()
+    try:
+        y = Holds.apply(x * x, payload).exp()
+        (g,) = ad.autograd.grad(y.sum(), x, create_graph=True)
+        (h,) = ad.autograd.grad((g * g).sum(), x)
+        del payload, y, g, h
+        assert watch() is None
+    finally:
+        gc.enable()
+
+
+def test_steps_of_training_leave_nothing_behind() -> None:
+    w = leaf(0.5, -0.5)
+    x = ad.tensor([1.0, 2.0], dtype=ad.float64)
+
+    def step() -> None:
+        view = (w * x).view(2, 1)
+        loss = (view.tanh()[0] * view.t()).sum()
+        loss.backward()
+        with ad.no_grad():
+            w.sub_(0.1 * w.grad)
+        w.grad = None
+
+    for _ in range(20):
+        step()
+    gc.collect()
+    gc.disable()
+    try:
+        before = len(gc.get_objects())
+        for _ in range(200):
+            step()
+        grown = len(gc.get_objects()) - before
+    finally:
+        gc.enable()
+    assert grown < 100
+
+
 # Higher order
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+EXAMPLES = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "docs" / "adjoint_in_200_lines.py"]
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.stem)

@@ -70,8 +70,10 @@ _methods.install()
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")
 
 from adjoint import autograd, signal  # noqa: E402 - need the operators
-from adjoint.functions import chain_matmul, einsum, tensordot  # noqa: E402
+from adjoint.functions import chain_matmul, einsum, tensordot, unique, unique_consecutive  # noqa: E402
 from adjoint.library import library  # noqa: E402
+
+Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64

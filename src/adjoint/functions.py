@@ -61,3 +61,48 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """Multiply a chain of matrices in the cheapest order; `linalg.multi_dot` takes a list."""
     return ops.chain_matmul(list(matrices))
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the distinct elements in order, or the distinct slices along `dim`.
+
+    With `return_inverse` also which of them each element is, with `return_counts` how often each
+    occurs. Elements that are equal share the gradient of their value evenly.
+
+    >>> import adjoint as ad
+    >>> ad.unique(ad.tensor([3, 1, 3]), return_counts=True)
+    (tensor([1, 3]), tensor([1, 2]))
+    """
+    if dim is None:
+        found = ops._unique2(input, sorted, return_inverse, return_counts)
+    else:
+        found = ops.unique_dim(input, dim, sorted, return_inverse, return_counts)
+    return _asked_for(found, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """Return the elements (slices along `dim`) that differ from the one before; see `unique`.
+
+    >>> import adjoint as ad
+    >>> ad.unique_consecutive(ad.tensor([3, 3, 1, 3]))
+    tensor([3, 1, 3])
+    """
+    found = ops.unique_consecutive(input, return_inverse, return_counts, dim)
+    return _asked_for(found, return_inverse, return_counts)
+
+
+def _asked_for(found: tuple[Tensor, ...], return_inverse: bool, return_counts: bool) -> Any:
+    values, inverse, counts = found
+    more = [part for part, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
+    return (values, *more) if more else values

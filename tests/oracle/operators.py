@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.testing._internal.opinfo.core import BinaryUfuncInfo, UnaryUfuncInfo
 
 import adjoint as ad
 from tests.oracle import bridge, resolve
@@ -42,6 +43,7 @@ EVERYTHING = bool(os.environ.get("ORACLE_ALL"))
 DERIVATIVE_SAMPLES = {"float64": 12, "complex128": 12, "float32": 3}  # samples, evenly spread
 VALUE_SAMPLES = {"float64": 40, "complex128": 40, "float32": 40}
 VALUE_SAMPLES_OTHER = 10
+REFERENCE = 1000  # the numbers of reference samples start here
 VARIANTS = 4  # samples for method, inplace, alias, out
 
 ERRORS = (ad.AdjointError, TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
@@ -99,6 +101,8 @@ class Comparison:
         values = VALUE_SAMPLES.get(self.name, VALUE_SAMPLES_OTHER)
         for index, sample in _spread(samples, values):
             self.sample(index, sample, self.value)
+        for index, sample in _spread(self.extreme_samples(), VALUE_SAMPLES_OTHER):
+            self.sample(REFERENCE + index, sample, self.value)
         for index, sample in _spread(samples, DERIVATIVE_SAMPLES.get(self.name, 0)):
             if self.with_grad:
                 self.sample(index, sample, self.derivatives)
@@ -112,9 +116,16 @@ class Comparison:
         seed(self.report.title, self.name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if EVERYTHING and not self.with_grad:
-                return list(self.info.reference_inputs("cpu", self.dtype))
             return list(self.info.sample_inputs("cpu", self.dtype, requires_grad=self.with_grad))
+
+    def extreme_samples(self) -> list[Any]:
+        """The reference inputs of elementwise operators: large and small values, inf, NaN."""
+        if not isinstance(self.info, UnaryUfuncInfo | BinaryUfuncInfo):
+            return []
+        seed(self.report.title, self.name, "reference")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return list(self.info.reference_inputs("cpu", self.dtype))
 
     def sample(self, index: int, sample: Any, check: Callable[..., None]) -> None:
         try:

@@ -23,7 +23,21 @@ from adjoint.ops.operator import Operator
 from adjoint.tensor import derive, engine, views
 from adjoint.tensor.tensor import Tensor, make
 
-MASKED = frozenset(("index", "index_put", "_index_put_impl_", "_unsafe_index", "_unsafe_index_put"))
+_MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
+SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
+IN_MEMORY = frozenset(("as_strided.default", "view.dtype", "view_as_complex.default"))  # depend on strides
+
+
+def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
+    """An operator that depends on values or on memory, as one that does so less."""
+    if op.name in _MASKED:
+        return op, without_masks(values)
+    if op.full_name in ("view.default", "_reshape_alias.default"):  # the arrays of a run may have other strides
+        return operators.operator("reshape"), values[:2]
+    if op.name == "as_strided" and _view(values[0]) is not None:
+        source, size, stride, start = values
+        return op, [_view(source).base, size, stride, offset(source) if start is None else start]
+    return op, values
 
 
 def without_masks(values: list[Any]) -> list[Any]:

@@ -20,7 +20,7 @@ from adjoint.core.errors import AdjointError
 from adjoint.graph import typing
 from adjoint.graph.ir import LONG, Block, Constant, Graph, GraphError, Node, Signature, Type, Value
 from adjoint.graph.printing import python_name
-from adjoint.graph.regions import REGIONS
+from adjoint.graph.regions import REGIONS, TYPES
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.methods import as_tensor
@@ -184,10 +184,9 @@ class _Parser:
         name = self.value(call.args[0], known)
         if name not in REGIONS:
             _refuse(call, f"there is no region {name!r}")
-        args = tuple(self.value(a, known) for a in call.args[1:])
+        args = tuple(_tuples(self.value(a, known)) for a in call.args[1:])
         graphs = {k.arg: functions[k.value.id] for k in call.keywords if k.arg and isinstance(k.value, ast.Name)}
-        region = REGIONS[name]
-        return _added(graph, region, args, region.types(args, graphs), graphs)
+        return _added(graph, REGIONS[name], args, TYPES[name](Node(REGIONS[name], args, graphs)), graphs)
 
     def arguments(self, op: Operator, call: ast.Call, known: dict[str, Value]) -> tuple[Any, ...]:
         given = dict(zip(op.schema.names, (self.value(a, known) for a in call.args), strict=False))
@@ -266,6 +265,10 @@ def _as_tuple(argument: Any, value: Any) -> Any:
     if isinstance(value, list) and (argument.type.is_tensor or argument.type.base == "int"):
         return tuple(value)
     return value
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(v) for v in value) if isinstance(value, (list, tuple)) else value
 
 
 def _dotted(node: ast.AST) -> list[str]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
-from adjoint.graph.ir import Node, Region
+from adjoint.graph.ir import Node, Region, Type
 
-REGIONS: dict[str, Any] = {}
+REGIONS: dict[str, Region] = {}
+TYPES: dict[str, Callable[[Node], Sequence[Type]]] = {}  # of the results; for reading and checking graphs
 
 
-def register(region: Region) -> Region:
-    """Make a region known to `parse` and to printed text."""
+def register(region: Region, types: Callable[[Node], Sequence[Type]]) -> Region:
+    """Make a region known to `parse`, `verify` and printed text."""
     if region.name in REGIONS:
         raise ArgumentError(f"there is a region {region.name!r} already")
-    REGIONS[region.name] = region
+    REGIONS[region.name], TYPES[region.name] = region, types
     return region
 
 
@@ -23,4 +25,4 @@ def region(name: str, /, *args: Any, **graphs: Any) -> Any:
     if name not in REGIONS:
         raise ArgumentError(f"there is no region {name!r}; there are {', '.join(REGIONS)}")
     found = REGIONS[name]
-    return found.run(Node(found, args, graphs), list(args))
+    return found.run(Node(found, (), graphs), list(args))

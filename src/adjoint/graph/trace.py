@@ -188,9 +188,11 @@ class TraceLevel(Level):
         row = op.row
         if row.decompose and not row.shape and not row.archetype.shape:
             return binding.decomposition(row)(*values)
-        if row.name in functional.MASKED:
-            values = functional.without_masks(values)
+        if op.name in functional.SPECIAL:
+            op, values = functional.prepared(op, values)
         args = self._arguments(values)
+        if op.full_name in functional.IN_MEMORY:
+            args = (self._contiguous(args[0]), *args[1:])
         if not modes.recording and typing.needs_gradient(row, args):
             args = typing.substitute_needing(args, self._detach)
         kind, types = self._infer(op, args, values)
@@ -256,6 +258,11 @@ class TraceLevel(Level):
             node.place = place()
             found = self.detached[value] = node.outputs[0]
         return found
+
+    def _contiguous(self, value: Value) -> Value:
+        """The value laid out in order, whatever the arrays of a run look like."""
+        clone = operator("clone")
+        return self.graph.add(clone, (value, 0), (value.type,)).outputs[0]
 
     def process_detach(self, tensor: Any) -> Any:
         return self.process(_DETACH(), [tensor])

@@ -30,8 +30,13 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
     return (tuple if len(returns) > 1 else None), types
 
 
+# A stack of a while_loop has a length that is known when the graph runs: -1 in its type, this in shape rules.
+_STAND_IN = 104_729
+
+
 def _type(spec: Spec, needs: bool) -> Type:
-    return Type(tuple(spec.shape), spec.dtype, needs and spec.dtype.is_differentiable)
+    shape = tuple([-1 if n == _STAND_IN else n for n in spec.shape])
+    return Type(shape, spec.dtype, needs and spec.dtype.is_differentiable)
 
 
 def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
@@ -61,7 +66,7 @@ def differentiable_names(row: Row) -> frozenset[str]:
 
 def _without_data(value: Any) -> Any:
     if isinstance(value, Value):
-        return meta_tensor(value.type.shape, value.type.dtype)
+        return meta_tensor(tuple([_STAND_IN if n < 0 else n for n in value.type.shape]), value.type.dtype)
     if isinstance(value, tuple) and any(isinstance(v, Value) for v in value):
         return [_without_data(v) for v in value]
     return value

@@ -14,6 +14,7 @@ from adjoint.core.errors import AdjointError
 from adjoint.core.generator import Generator
 from adjoint.graph import typing
 from adjoint.graph.ir import Constant, Graph, GraphError, Node, Region, Type, Value
+from adjoint.graph.regions import TYPES
 from adjoint.ops.operator import Operator
 from adjoint.table.schema import Argument
 
@@ -90,8 +91,18 @@ class _Checker:
             tensor = node.op.tensor
             if node.args or len(node.outputs) != 1 or Type.of(tensor).spec != node.output.type.spec:
                 self.fail(_title(node), f"holds a tensor of type {Type.of(tensor)} and says {node.outputs}")
-        elif not isinstance(node.op, Region):
+        elif isinstance(node.op, Region):
+            self.region(node)
+        else:
             self.fail(_title(node), f"has {node.op!r} for an operator; it must be an Operator, a Region or a Constant")
+
+    def region(self, node: Node) -> None:
+        if node.op.name not in TYPES:
+            return
+        types = TYPES[node.op.name](node)
+        got, expected = [v.type.spec for v in node.outputs], [t.spec for t in types]
+        if got != expected:
+            self.fail(_title(node), f"has results {[str(v.type) for v in node.outputs]}, its graphs give {[str(t) for t in types]}")
 
     def call(self, node: Node) -> None:
         schema = node.op.schema

@@ -354,9 +354,9 @@ class _Writer:
                 lines.append(f"_e_{name} = {name}.edge")
         for argument in self.refused:
             name = python_name(argument.name)
-            self.namespace[f"_refusal_{name}"] = _refusal(self.op, argument.name)
+            self.namespace |= {f"_refusal_{name}": _refusal(self.op, argument.name), "_Refusal": Refusal}
             absent = f"{name} is None or {name}.edge is None" if argument.type.is_optional else f"{name}.edge is None"
-            lines.append(f"_e_{name} = None if {absent} else _refusal_{name}")
+            lines.append(f"_e_{name} = None if {absent} else _Refusal(_refusal_{name}, {name}.edge)")
         return lines
 
     def _any_edge(self) -> str:
@@ -531,11 +531,11 @@ def rule_of(op: Operator) -> RowRule:
     return rule
 
 
-def _refusal(op: Operator, name: str) -> Refusal:
+def _refusal(op: Operator, name: str) -> str:
     entry = op.row.refused[name]
     if entry.word == "not_implemented":
-        return Refusal(f"the derivative of {op.full_name} in {name} is not written yet: {entry.reason}")
-    return Refusal(
+        return f"the derivative of {op.full_name} in {name} is not written yet: {entry.reason}"
+    return (
         f"{op.full_name} is not differentiable in {name}, and {name} requires a gradient; "
         f"pass {name}.detach() if you mean it as a constant"
     )

@@ -36,15 +36,18 @@ def gradients(
     retain_graph: bool,
     level: Any = None,
     linear: bool = False,
+    stops: Sequence[Any] = (),
 ) -> list[Any]:
     """Return the gradient of `outputs` in each of `inputs`, None where there is no path.
 
     `level` is the transform whose tape this is; its gradients are tensors of the level below.
     `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
+    `stops`: edges of `inputs` beyond which the pass does not go.
     """
     run = Run(create_graph, retain_graph or create_graph, [t.edge for t in inputs])
     run.level = level
     run.linear = linear
+    run.stops = {_key(e)[0] for e in stops}
     run.start(outputs, grads)
     run.loop()
     return [run.captured(t) for t in inputs]
@@ -83,6 +86,7 @@ class Run:
         self.captures: dict[tuple[Any, int], Any] = {}
         self.level: Any = None
         self.linear = False
+        self.stops: set[Any] = set()
         if wanted is not None:
             self.captures = {_key(e): None for e in wanted if e is not None}
 
@@ -164,6 +168,8 @@ class Run:
             grad = _pre_hooks(node, grad)
         if self.captures:
             self._capture(node, grad)
+            if node in self.stops:
+                return
         needs: Any = node.next
         if self.needed is not None:
             needs = tuple(e is not None and _key(e)[0] in self.needed for e in node.next)
@@ -275,7 +281,7 @@ def _leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
         if finished:
             if any(e is not None and _key(e)[0] in needed for e in node.next):
                 needed.add(node)
-        elif node not in done and type(node) is Node:
+        elif node not in done and type(node) in (Node, Refusal):
             done.add(node)
             stack.append((node, True))
             stack.extend((_key(e)[0], False) for e in node.next if e is not None)
@@ -294,7 +300,7 @@ def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
         known.add(node)
         if type(node) is Leaf and not node.closed:
             return True
-        if type(node) is Node:
+        if type(node) in (Node, Refusal):
             stack.extend(node.next)
     return False
 

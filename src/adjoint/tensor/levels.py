@@ -99,6 +99,13 @@ class Level:
         return self.created(drawn) if isinstance(drawn, Tensor) else drawn
 
 
+def created(tensor: Tensor) -> Tensor:
+    """A tensor made inside transforms, on the level of each, so that it may be written to there."""
+    for level in stack.levels:
+        tensor = level.created(tensor)
+    return tensor
+
+
 def _any_owned(level: Level, values: Sequence[Any]) -> bool:
     return any(_any_owned(level, v) if type(v) is list else level.owns(v) for v in values)
 

@@ -12,6 +12,7 @@ from adjoint.core.promotion import result_type as _result_type
 from adjoint.ops import operator as operators
 from adjoint.tensor import autograd
 from adjoint.tensor.construct import tensor_from_data
+from adjoint.tensor.levels import created
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tensor import Tensor, make, native
 
@@ -28,7 +29,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     """
     check_device("tensor", device)
     made = make(tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype)))
-    return made.requires_grad_() if requires_grad else made
+    return made.requires_grad_() if requires_grad else created(made)
 
 
 def _detached(data: Any) -> Any:

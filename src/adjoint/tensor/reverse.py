@@ -27,7 +27,7 @@ class RowRule(Rule):
 
     def __init__(self, row: Row) -> None:
         self.row = row
-        derived = not any(r.formula for r in row.reverse)
+        derived = not row.reverse
         self.saves = all_saves(row) if derived else saves_of(row)
         self.lists = [a.name for a in row.differentiable if a.type.is_list]
         name = "".join(w.capitalize() for w in row.schema.name.strip("_").split("_")) + "Backward0"

@@ -242,12 +242,13 @@ class Leaf:
 
 
 class Refusal:
-    """The edge of an input without a derivative: raises when a gradient arrives."""
+    """The edge of an input without a derivative: raises when a gradient arrives on its way to `edge`."""
 
-    __slots__ = ("message", "shape", "dtype", "sequence")
+    __slots__ = ("message", "next")
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, edge: Any = None) -> None:
         self.message = message
+        self.next = (edge,)
 
 
 class Handle:

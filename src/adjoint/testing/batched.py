@@ -24,7 +24,7 @@ def check_batched_grad(call: Call, wanted: list[int], options: Options) -> None:
         return ad.autograd.grad(outputs, leaves, cotangents, retain_graph=True, allow_unused=True, **options)
 
     got = _attempt("reverse", lambda: pull([tensor_of(b) for b in batches], is_grads_batched=True))
-    each = [pull([tensor_of(b[n]) for b in batches]) for n in range(_SIZE)]
+    each = [pull([tensor_of(np.asarray(b[n])) for b in batches]) for n in range(_SIZE)]
     _compare("reverse", got, each, options)
 
 
@@ -37,7 +37,7 @@ def check_batched_forward_grad(call: Call, wanted: list[int], options: Options) 
         return ad.jvp(lambda *x: tuple(call(x)[k] for k in wanted), primals, tangents)[1]
 
     got = _attempt("forward", lambda: ad.vmap(push)(*[tensor_of(b) for b in batches]))
-    each = [push(*[tensor_of(b[n]) for b in batches]) for n in range(_SIZE)]
+    each = [push(*[tensor_of(np.asarray(b[n])) for b in batches]) for n in range(_SIZE)]
     _compare("forward", got, each, options)
 
 

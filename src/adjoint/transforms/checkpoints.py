@@ -17,7 +17,7 @@ from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.tensor import dispatch, engine, levels
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad, modes
-from adjoint.tensor.tape import Leaf, Node, Output, Rule, next_sequence
+from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, next_sequence
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments, forward, reverse
 from adjoint.transforms.custom import Call, UsesOutsideTensor, pull_some
@@ -95,9 +95,10 @@ class _CheckpointRule(Rule):
             return (None,) * len(wanted)
         roots, given = [o for o, _ in pairs], [g for _, g in pairs]
         linear = modes.recording != 0 and not graph
-        return tuple(
-            engine.gradients(roots, given, wanted, create_graph=graph, retain_graph=graph, linear=linear)
+        found = engine.gradients(
+            roots, given, wanted, create_graph=graph, retain_graph=graph, linear=linear, stops=self.frontier
         )
+        return tuple(found)
 
 
 def _run(call: Call, function: Callable[..., Any], tensors: Sequence[Any]) -> Any:
@@ -140,7 +141,7 @@ def _frontier(edges: list[Any], own: list[Any], start: int) -> list[Any]:
             continue
         if type(node) is Leaf or (type(node) is Node and node.sequence < start):
             found.setdefault((node, number), edge)
-        elif type(node) is Node:
+        elif type(node) in (Node, Refusal):
             known.add(node)
             stack.extend(node.next)
     return list(found.values())

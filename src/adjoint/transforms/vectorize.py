@@ -9,6 +9,7 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.generator import get_rng_state, set_rng_state
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
@@ -142,7 +143,10 @@ def _in_chunks(
     progress: bool,
 ) -> Any:  # fmt: skip
     pieces = []
+    state = get_rng_state()
     for start in bar(range(0, size, chunk), "vmap", progress):
+        if randomness == "same":
+            set_rng_state(state)
         length = min(chunk, size - start)
         part = [v if a is None else v.narrow(a, start, length) for v, a in zip(leaves, axes, strict=True)]
         pieces.append(_run(f, part, axes, length, out_dims, randomness))

@@ -1,0 +1,159 @@
+"""Branches and loops on data: cond, scan, while_loop, fori_loop.
+
+On tensors with values they are Python's own branches and loops, and derivatives go through what was run. Inside `ad.trace`
+they become one node with graphs of its own (staged.py). Under `vmap` a condition that differs from sample to
+sample runs both branches, or loops until all samples are done, and chooses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.graph import staged
+from adjoint.graph.staged import Flat
+from adjoint.ops import operator as operators
+from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.tensor import Tensor
+
+
+def _flatten(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
+    """The leaves of a pytree as tensors, and its structure."""
+    leaves, structure = pytrees.flatten(tree)
+    for leaf, path in zip(leaves, pytrees.paths(structure, root), strict=True):
+        if not isinstance(leaf, (Tensor, np.ndarray, np.generic, bool, int, float, complex)):
+            raise ArgumentError(f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}")
+    return [v if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
+
+
+def _predicate(what: str, value: Any) -> Any:
+    """A condition as one bool."""
+    if isinstance(value, (bool, np.bool_, int, float)):
+        return as_tensor(bool(value))
+    tensor = value if isinstance(value, Tensor) else as_tensor(value)
+    if tensor.numel() != 1:
+        raise ShapeError(f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; use .all() or .any()")
+    tensor = tensor.reshape(()) if tensor.ndim else tensor
+    return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`; both must return the same structure and types.
+
+    >>> import adjoint as ad
+    >>> safe = lambda x: ad.cond(x > 0, ad.sqrt, ad.zeros_like, x)
+    >>> safe(ad.tensor(4.0)), ad.grad(safe)(0.0), ad.vmap(safe)(ad.tensor([-1.0, 9.0]))
+    (tensor(2.), tensor(0.), tensor([0., 3.]))
+    """
+    if isinstance(pred, (bool, np.bool_)):
+        return (true_fn if pred else false_fn)(*operands)
+    predicate = _predicate("cond", pred)
+    tensors, structure = _flatten("cond", operands, "operands")
+    returned: list[Any] = []
+
+    def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
+        def run(values: Flat) -> Flat:
+            leaves, got = _flatten("cond", function(*pytrees.unflatten(structure, values)), "result")
+            if returned:
+                pytrees.check_same("cond: the second function must return what the first does; its result", returned[0], got, "result")
+            returned.append(got)
+            return leaves
+
+        return run
+
+    found = staged.cond_flat(
+        predicate, branch(true_fn), branch(false_fn), tensors, lambda: pytrees.paths(returned[0], "result")
+    )
+    return pytrees.unflatten(returned[0], found)
+
+
+def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+    """Run `carry, y = f(carry, x)` for each x along the first dimension of `xs`; return the last carry and all y, stacked.
+
+    With `reverse` the last x comes first; each y stays at the place of its x. Without `xs`, `length` says how often.
+
+    >>> import adjoint as ad
+    >>> ad.scan(lambda total, x: (total + x, total * x), 0.0, ad.tensor([1.0, 2.0, 3.0]))
+    (tensor(6.), tensor([0., 2., 9.]))
+    """
+    start, structure = _flatten("scan", init, "carry")
+    scanned, x_structure = _flatten("scan", xs, "xs")
+    count = _length(scanned, pytrees.paths(x_structure, "xs"), length)
+    y_structure: Any = None
+
+    def step(_: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+        nonlocal y_structure
+        returned = f(pytrees.unflatten(structure, carry), pytrees.unflatten(x_structure, x))
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
+        new, got = _flatten("scan", returned[0], "carry")
+        pytrees.check_same("scan: the carry that the function returns", structure, got, "carry")
+        y, y_structure = _flatten("scan", returned[1], "y")
+        return new, y
+
+    found = staged.scan_flat(step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry"))
+    return pytrees.unflatten(structure, found[: len(start)]), pytrees.unflatten(y_structure, found[len(start) :])
+
+
+def _length(xs: Flat, paths: list[str], length: int | None) -> int:
+    sizes: dict[int, str] = {}
+    for x, path in zip(xs, paths, strict=True):
+        if not x.ndim:
+            raise ShapeError(f"scan: {path} is 0-d, and scan goes along the first dimension")
+        sizes.setdefault(int(x.shape[0]), path)
+    if length is not None:
+        sizes.setdefault(int(length), "length")
+    if not sizes:
+        raise ArgumentError("scan: give xs, or length= to say how often")
+    if len(sizes) > 1:
+        shown = ", ".join(f"{path} has {size}" if path != "length" else f"length is {size}" for size, path in sizes.items())
+        raise ShapeError(f"scan: all must have one length: {shown}")
+    return next(iter(sizes))
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: Any) -> Any:
+    """Run `carry = body_fn(carry)` as long as `cond_fn(carry)` holds; return the last carry.
+
+    Differentiable in both modes; reverse mode keeps the carry of each step.
+
+    >>> import adjoint as ad
+    >>> root = lambda a: ad.while_loop(lambda x: (x * x - a).abs() > 1e-6, lambda x: (x + a / x) / 2, ad.ones_like(a))
+    >>> root(ad.tensor(9.0)), ad.grad(root)(9.0)
+    (tensor(3.), tensor(0.1667))
+    """
+    start, structure = _flatten("while_loop", init, "carry")
+
+    def condition(_: Flat, carry: Flat) -> Any:
+        return _predicate("while_loop", cond_fn(pytrees.unflatten(structure, carry)))
+
+    def body(_: Flat, carry: Flat) -> Flat:
+        new, got = _flatten("while_loop", body_fn(pytrees.unflatten(structure, carry)), "carry")
+        pytrees.check_same("while_loop: the carry that body_fn returns", structure, got, "carry")
+        return new
+
+    paths = lambda: pytrees.paths(structure, "carry")  # noqa: E731 - only needed for an error
+    return pytrees.unflatten(structure, staged.while_flat(condition, body, [], [], start, False, paths))
+
+
+def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) -> Any:
+    """Run `carry = body_fn(i, carry)` for i from `lower` to `upper` - 1; return the last carry.
+
+    Bounds that are Python numbers give a `scan`, bounds that are tensors a `while_loop`.
+
+    >>> import adjoint as ad
+    >>> ad.fori_loop(1, 5, lambda i, x: x * i, 1.0)
+    tensor(24.)
+    """
+    if isinstance(lower, int) and isinstance(upper, int):
+        numbers = operators.packet("arange")(lower, max(lower, upper))
+        return scan(lambda carry, i: (body_fn(i, carry), None), init, numbers)[0]
+    low, high = (v if isinstance(v, Tensor) else as_tensor(v) for v in (lower, upper))
+    if low.dtype is not high.dtype:
+        low, high = (v.to(operators.packet("arange")(1).dtype) for v in (low, high))
+    return while_loop(
+        lambda state: state[0] < high, lambda state: (state[0] + 1, body_fn(state[0], state[1])), (low, init)
+    )[1]
