@@ -22,6 +22,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "tensor": ("core", "table", "ops"),
     "transforms": ("core", "table", "ops", "batching", "tensor"),
     "graph": ("core", "table", "ops", "tensor", "transforms"),
+    "compiler": ("core", "table", "ops", "tensor", "transforms", "graph", "_version"),
 }
 NO_NUMPY = ("formulas", "batching", "decompositions", "shapes")
 

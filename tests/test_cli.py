@@ -103,3 +103,24 @@ def test_command_is_installed_as_a_module() -> None:
     )
     assert run.returncode == 0, run.stderr
     assert re.fullmatch(r"adjoint \d+\.\d+\.\d+\n", run.stdout)
+
+
+def test_coverage_counts_every_row_and_finds_no_loop(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "coverage")
+    rows = list(TABLE.rows())
+    counts = {line.split("  ")[0].strip(): line.split() for line in text.splitlines() if line}
+    assert counts["rows"][-1] == str(len(rows))
+    for question in ("value", "reverse", "forward", "shape", "batching"):
+        lines = text.splitlines()
+        start = lines.index(question) + 1
+        block = lines[start : next(i for i in range(start, len(lines)) if lines[i][:1] != " ")]
+        assert sum(int(line.split()[-1]) for line in block) == len(rows), question
+    assert "loop:" not in text
+    assert "missing:" not in text
+
+
+def test_coverage_of_one_family(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "coverage", "--family", "matmul")
+    assert text.split("\n", 1)[0].split() == ["matmul"]
+    assert main(["coverage", "--family", "nothing"]) == 1
+    assert "matmul" in capsys.readouterr().err

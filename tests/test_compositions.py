@@ -99,7 +99,7 @@ def test_two_transforms_compose(f: Function, inner: str) -> None:
         check(outer, transform(h), h)
 
 
-@pytest.mark.parametrize("middle, inner", product(TRANSFORMS, TRANSFORMS))
+@pytest.mark.parametrize("middle, inner", list(product(TRANSFORMS, TRANSFORMS)))
 @pytest.mark.parametrize("f", COMPOSABLE, ids=lambda f: f.__name__)
 def test_three_transforms_compose(f: Function, middle: str, inner: str) -> None:
     h = TRANSFORMS[middle](TRANSFORMS[inner](f))

@@ -110,6 +110,11 @@ def test_traced_equals_eager(case: Case) -> None:
     uphold("traced_equals_eager", case)
 
 
+@over("decomposition_equals_kernel")
+def test_decomposition_equals_kernel(case: Case) -> None:
+    uphold("decomposition_equals_kernel", case)
+
+
 @over("inputs_are_untouched")
 def test_inputs_are_untouched(case: Case) -> None:
     uphold("inputs_are_untouched", case)

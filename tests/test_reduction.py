@@ -1,4 +1,4 @@
-"""Reductions and scans at the points where formulas usually break: kinks, zeros, ties, infinities."""
+"""Reductions and scans where formulas usually break: kinks, zeros, ties, infinities."""
 
 from __future__ import annotations
 
@@ -75,12 +75,10 @@ def test_hessian_of_squared_std_at_constant_input_is_that_of_var() -> None:
 
 
 def test_higher_derivatives_of_smooth_functions_of_the_norm_at_zero() -> None:
-    direction = [1.0, 0.5]
-    length = 1.25  # squared
-    zero = [0.0, 0.0]
-    assert directional(lambda x: x.norm() ** 4, zero, direction, 4) == pytest.approx(24 * length**2)
-    assert directional(lambda x: x.norm().cos(), zero, direction, 4) == pytest.approx(length**2)
-    assert directional(lambda x: x[0] * x.norm() ** 2, zero, direction, 3) == pytest.approx(6 * length)
+    zero, v, square = [0.0, 0.0], [1.0, 0.5], 1.25  # |v|² = 1.25
+    assert directional(lambda x: x.norm() ** 4, zero, v, 4) == pytest.approx(24 * square**2)
+    assert directional(lambda x: x.norm().cos(), zero, v, 4) == pytest.approx(square**2)
+    assert directional(lambda x: x[0] * x.norm() ** 2, zero, v, 3) == pytest.approx(6 * square)
 
 
 # products with zeros -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""vmap: in_dims and out_dims, nesting, randomness, writing in place, indexing, and what it refuses."""
+"""vmap: in_dims and out_dims, nesting, randomness, writing in place, and what it refuses."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ def loop(f: Function, *args: Any, in_dims: tuple[int | None, ...] | None = None)
     """What vmap must equal."""
     dims = in_dims or (0,) * len(args)
     size = next(a.shape[d] for a, d in zip(args, dims, strict=True) if d is not None)
-    samples = [[a if d is None else a.select(d, i) for a, d in zip(args, dims, strict=True)] for i in range(size)]
+    samples = [
+        [a if d is None else a.select(d, i) for a, d in zip(args, dims, strict=True)]
+        for i in range(size)
+    ]
     return ad.stack([f(*s) for s in samples])
 
 
@@ -111,7 +114,12 @@ def test_numpy_arrays_are_mapped() -> None:
 
 def test_an_empty_batch_gives_an_empty_result() -> None:
     w = numbers(4, 2)
-    for f in (lambda s: s @ w, lambda s: s.sum(), lambda s: s.reshape(2, -1), lambda s: s[ad.tensor([0, 2])]):
+    for f in (
+        lambda s: s @ w,
+        lambda s: s.sum(),
+        lambda s: s.reshape(2, -1),
+        lambda s: s[ad.tensor([0, 2])],
+    ):
         got = ad.vmap(f)(ad.zeros(0, 4, dtype=ad.float64))
         assert tuple(got.shape) == (0, *f(ad.zeros(4, dtype=ad.float64)).shape)
 
@@ -170,7 +178,9 @@ def test_all_orders_of_grad_and_vmap() -> None:
 @pytest.mark.parametrize("chunk_size", [1, 2, 3, 7])
 def test_chunks_give_the_same(chunk_size: int) -> None:
     x, w = numbers(7, 3), numbers(3)
-    got = ad.vmap(lambda s, w: (s * w, s.sum()), in_dims=(0, None), out_dims=(1, 0), chunk_size=chunk_size)(x, w)
+    got = ad.vmap(
+        lambda s, w: (s * w, s.sum()), in_dims=(0, None), out_dims=(1, 0), chunk_size=chunk_size
+    )(x, w)
     assert_same(got[0], (x * w).t())
     assert_same(got[1], x.sum(1))
 
@@ -200,21 +210,61 @@ def test_scalars_do_not_decide_the_dtype() -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: x.sum(), lambda x: x.sum(-1), lambda x: x.mean((0, -1), keepdim=True), lambda x: x.prod(0),
-        lambda x: x.max(), lambda x: x.max(1)[0], lambda x: x.argmax(), lambda x: x.argmax(0), lambda x: x.var(),
-        lambda x: x.std(0), lambda x: x.logsumexp(-1), lambda x: x.norm(), lambda x: x.any(), lambda x: x.all(1),
-        lambda x: x.cumsum(-1), lambda x: x.softmax(0) if hasattr(x, "softmax") else x, lambda x: x.t(), lambda x: x.mT,
-        lambda x: x.reshape(-1), lambda x: x.reshape(3, -1), lambda x: x.unsqueeze(-1), lambda x: x.unsqueeze(0),
-        lambda x: x.permute(1, 0), lambda x: x.expand(2, -1, -1), lambda x: x.repeat(2, 1, 1), lambda x: x.flip((0,)),
-        lambda x: x.roll(1), lambda x: x.roll((1,), (0,)), lambda x: x.tril(), lambda x: x.diagonal(), lambda x: x.diag(),
-        lambda x: x.unfold(0, 2, 1), lambda x: ad.cat([x, x], 1), lambda x: ad.stack([x, x], -1), lambda x: x.split(2)[0],
-        lambda x: x.unbind(1)[0], lambda x: x.squeeze(), lambda x: x.flatten(), lambda x: x.view(-1), lambda x: x[None],
-        lambda x: x @ x.t(), lambda x: ad.einsum("ij,kj->ik", x, x), lambda x: x.double(), lambda x: x.long(),
-        lambda x: ad.tensordot(x, x, 2), lambda x: ad.kron(x, x), lambda x: ad.outer(x[0], x[1]), lambda x: x.new_zeros(2),
-        lambda x: ad.zeros_like(x), lambda x: x.as_strided((2, 2), (4, 1)), lambda x: x.clone().squeeze_(),
-        lambda x: x.clone().t_(), lambda x: x.clone().unsqueeze_(0),
+        lambda x: x.sum(),
+        lambda x: x.sum(-1),
+        lambda x: x.mean((0, -1), keepdim=True),
+        lambda x: x.prod(0),
+        lambda x: x.max(),
+        lambda x: x.max(1)[0],
+        lambda x: x.argmax(),
+        lambda x: x.argmax(0),
+        lambda x: x.var(),
+        lambda x: x.std(0),
+        lambda x: x.logsumexp(-1),
+        lambda x: x.norm(),
+        lambda x: x.any(),
+        lambda x: x.all(1),
+        lambda x: x.cumsum(-1),
+        lambda x: x.softmax(0) if hasattr(x, "softmax") else x,
+        lambda x: x.t(),
+        lambda x: x.mT,
+        lambda x: x.reshape(-1),
+        lambda x: x.reshape(3, -1),
+        lambda x: x.unsqueeze(-1),
+        lambda x: x.unsqueeze(0),
+        lambda x: x.permute(1, 0),
+        lambda x: x.expand(2, -1, -1),
+        lambda x: x.repeat(2, 1, 1),
+        lambda x: x.flip((0,)),
+        lambda x: x.roll(1),
+        lambda x: x.roll((1,), (0,)),
+        lambda x: x.tril(),
+        lambda x: x.diagonal(),
+        lambda x: x.diag(),
+        lambda x: x.unfold(0, 2, 1),
+        lambda x: ad.cat([x, x], 1),
+        lambda x: ad.stack([x, x], -1),
+        lambda x: x.split(2)[0],
+        lambda x: x.unbind(1)[0],
+        lambda x: x.squeeze(),
+        lambda x: x.flatten(),
+        lambda x: x.view(-1),
+        lambda x: x[None],
+        lambda x: x @ x.t(),
+        lambda x: ad.einsum("ij,kj->ik", x, x),
+        lambda x: x.double(),
+        lambda x: x.long(),
+        lambda x: ad.tensordot(x, x, 2),
+        lambda x: ad.kron(x, x),
+        lambda x: ad.outer(x[0], x[1]),
+        lambda x: x.new_zeros(2),
+        lambda x: ad.zeros_like(x),
+        lambda x: x.as_strided((2, 2), (4, 1)),
+        lambda x: x.clone().squeeze_(),
+        lambda x: x.clone().t_(),
+        lambda x: x.clone().unsqueeze_(0),
     ],
-)  # fmt: skip
+)
 def test_functions_of_a_matrix_equal_the_loop(f: Function) -> None:
     agrees(f, numbers(5, 3, 4))
 
@@ -222,13 +272,30 @@ def test_functions_of_a_matrix_equal_the_loop(f: Function) -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: x.sum(), lambda x: x.sum(0), lambda x: x.max(), lambda x: x.argmax(), lambda x: x.cumsum(0), lambda x: x.reshape(1),
-        lambda x: x.expand(2, 3), lambda x: x.unsqueeze(0), lambda x: x.flip((0,)), lambda x: ad.stack([x, x]), lambda x: x * ad.ones(3),
-        lambda x: x.squeeze(), lambda x: x.norm(), lambda x: x.var(correction=0), lambda x: x.repeat(2), lambda x: x.view(1, 1),
-        lambda x: x.index_select(0, ad.tensor([0])), lambda x: x.gather(0, ad.tensor(0)), lambda x: x.t(), lambda x: x[None, None],
-        lambda x: x[...], lambda x: x.ravel(),
+        lambda x: x.sum(),
+        lambda x: x.sum(0),
+        lambda x: x.max(),
+        lambda x: x.argmax(),
+        lambda x: x.cumsum(0),
+        lambda x: x.reshape(1),
+        lambda x: x.expand(2, 3),
+        lambda x: x.unsqueeze(0),
+        lambda x: x.flip((0,)),
+        lambda x: ad.stack([x, x]),
+        lambda x: x * ad.ones(3),
+        lambda x: x.squeeze(),
+        lambda x: x.norm(),
+        lambda x: x.var(correction=0),
+        lambda x: x.repeat(2),
+        lambda x: x.view(1, 1),
+        lambda x: x.index_select(0, ad.tensor([0])),
+        lambda x: x.gather(0, ad.tensor(0)),
+        lambda x: x.t(),
+        lambda x: x[None, None],
+        lambda x: x[...],
+        lambda x: x.ravel(),
     ],
-)  # fmt: skip
+)
 def test_functions_of_a_scalar_equal_the_loop(f: Function) -> None:
     agrees(f, numbers(5))
 
@@ -250,9 +317,16 @@ def test_indexing_with_the_same_index_for_all_samples() -> None:
     x = numbers(5, 4, 3, 2)
     two = ad.tensor([1, 0])
     for f in (
-        lambda x: x[two], lambda x: x[:, two], lambda x: x[two, :, two], lambda x: x[..., two], lambda x: x[[0, 2]],
-        lambda x: x[ad.tensor([True, False, True, True])], lambda x: x[1:, 0, None, two], lambda x: x[-1], lambda x: x[::2, 1],
-    ):  # fmt: skip
+        lambda x: x[two],
+        lambda x: x[:, two],
+        lambda x: x[two, :, two],
+        lambda x: x[..., two],
+        lambda x: x[[0, 2]],
+        lambda x: x[ad.tensor([True, False, True, True])],
+        lambda x: x[1:, 0, None, two],
+        lambda x: x[-1],
+        lambda x: x[::2, 1],
+    ):
         agrees(f, x)
 
 
@@ -312,7 +386,9 @@ def test_tensor_made_inside_becomes_batched_through_a_view() -> None:
         return ad.cat([made, early, row.reshape(-1)])
 
     agrees(f, numbers(5, 3))
-    assert_same(ad.vmap(ad.vmap(f))(numbers(2, 5, 3)), ad.stack([loop(f, x) for x in numbers(2, 5, 3)]))
+    assert_same(
+        ad.vmap(ad.vmap(f))(numbers(2, 5, 3)), ad.stack([loop(f, x) for x in numbers(2, 5, 3)])
+    )
 
 
 def test_tensor_made_inside_may_be_of_an_outer_batch() -> None:
@@ -371,12 +447,20 @@ def test_writing_to_a_tensor_from_outside_raises() -> None:
 # ---- randomness ---------------------------------------------------------------------------------
 
 DRAWS: dict[str, Function] = {
-    "rand": lambda x: ad.rand(3), "randn": lambda x: ad.randn(3), "randint": lambda x: ad.randint(0, 1000000, (3,)),
-    "randperm": lambda x: ad.randperm(12), "rand_like": lambda x: ad.rand_like(x), "normal_": lambda x: ad.zeros(3).normal_(),
-    "bernoulli": lambda x: ad.bernoulli(ad.full((64,), 0.5)), "of a batched p": lambda x: ad.bernoulli(x.expand(64) * 0 + 0.5),
-    "uniform_": lambda x: x.clone().uniform_(), "normal": lambda x: ad.normal(x, 1.0), "poisson": lambda x: ad.poisson(x * 0 + 1e6),
-    "multinomial": lambda x: ad.multinomial(ad.ones(50) + 0 * x.sum(), 12), "outside": lambda x: ad.rand_like(OUTSIDE),
-}  # fmt: skip
+    "rand": lambda x: ad.rand(3),
+    "randn": lambda x: ad.randn(3),
+    "randint": lambda x: ad.randint(0, 1000000, (3,)),
+    "randperm": lambda x: ad.randperm(12),
+    "rand_like": lambda x: ad.rand_like(x),
+    "normal_": lambda x: ad.zeros(3).normal_(),
+    "bernoulli": lambda x: ad.bernoulli(ad.full((64,), 0.5)),
+    "of a batched p": lambda x: ad.bernoulli(x.expand(64) * 0 + 0.5),
+    "uniform_": lambda x: x.clone().uniform_(),
+    "normal": lambda x: ad.normal(x, 1.0),
+    "poisson": lambda x: ad.poisson(x * 0 + 1e6),
+    "multinomial": lambda x: ad.multinomial(ad.ones(50) + 0 * x.sum(), 12),
+    "outside": lambda x: ad.rand_like(OUTSIDE),
+}
 OUTSIDE = ad.zeros(3)
 
 
@@ -424,9 +508,13 @@ def test_random_numbers_inside_grad_inside_vmap() -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: x.item(), lambda x: x if x > 0 else -x, lambda x: float(x), lambda x: x.tolist(), lambda x: ad.zeros(int(x)),
+        lambda x: x.item(),
+        lambda x: x if x > 0 else -x,
+        lambda x: float(x),
+        lambda x: x.tolist(),
+        lambda x: ad.zeros(int(x)),
     ],
-)  # fmt: skip
+)
 def test_looking_at_values_raises(f: Function) -> None:
     with pytest.raises(RuntimeError, match=r"inside vmap.*where"):
         ad.vmap(f)(ad.ones(3))
@@ -435,10 +523,14 @@ def test_looking_at_values_raises(f: Function) -> None:
 @pytest.mark.parametrize(
     "f",
     [
-        lambda x: x.nonzero(), lambda x: x[x > 0], lambda x: x.masked_select(x > 0), lambda x: ad.where(x > 0),
-        lambda x: x.argwhere(), lambda x: ad.ones(4).repeat_interleave(x.long()),
+        lambda x: x.nonzero(),
+        lambda x: x[x > 0],
+        lambda x: x.masked_select(x > 0),
+        lambda x: ad.where(x > 0),
+        lambda x: x.argwhere(),
+        lambda x: ad.ones(4).repeat_interleave(x.long()),
     ],
-)  # fmt: skip
+)
 def test_sizes_that_depend_on_values_raise(f: Function) -> None:
     with pytest.raises(DependsOnValues, match="inside vmap"):
         ad.vmap(f)(numbers(3, 4))

@@ -94,7 +94,15 @@ from adjoint.transforms.vectorize import vmap  # noqa: E402
 autograd.functional = _functional  # type: ignore[attr-defined]
 _tensor_autograd.vmap = vmap
 from adjoint import graph  # noqa: E402
-from adjoint.graph import ShapeDtype, differentiate, trace  # noqa: E402
+from adjoint.graph import ShapeDtype, differentiate, simplify, trace  # noqa: E402
+from adjoint import decompositions  # noqa: E402
+from adjoint.graph.control import cond, fori_loop, scan, while_loop  # noqa: E402
+from adjoint.graph.passes.decompose import decompose  # noqa: E402
+from adjoint.graph.passes.decompose import table as _decomposition_table  # noqa: E402
+
+decompositions.table = _decomposition_table
+
+from adjoint.compiler.program import compile  # noqa: E402
 
 linalg = _Namespace("linalg")
 special = _Namespace("special")

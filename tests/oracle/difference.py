@@ -90,6 +90,29 @@ def compare_outputs(ours: Any, theirs: Any, *, elements: bool = True) -> None:
             _compare_leaf(a, b, elements)
 
 
+def compare_pointed(ours: Any, theirs: Any, source: Array, dim: int) -> None:
+    """As `compare_outputs`, but of indices into `source` only what they point at is compared."""
+    our_leaves, their_leaves = flatten(ours), flatten(theirs)
+    if len(our_leaves) != len(their_leaves):
+        raise Disagreement(f"{len(our_leaves)} results, PyTorch gives {len(their_leaves)}")
+    for position, (a, b) in enumerate(zip(our_leaves, their_leaves, strict=True)):
+        with named(f"result {position}"):
+            if b.dtype == torch.int64 and (position or len(their_leaves) == 1):
+                compare_arrays(*(_pointed(x, source, dim) for x in (a, b)))
+            else:
+                _compare_leaf(a, b, elements=True)
+
+
+def _pointed(tensor: Any, source: Array, dim: int) -> Array:
+    indices = (
+        bridge.torch_array(tensor) if isinstance(tensor, torch.Tensor) else bridge.ad_array(tensor)
+    )
+    source = source.reshape(source.shape or (1,))
+    if indices.ndim < source.ndim:
+        indices = np.expand_dims(indices, dim) if source.ndim > 1 else indices.reshape(1)
+    return np.take_along_axis(source, indices, dim)
+
+
 def _structseq_fields(value: Any) -> tuple[str, ...]:
     """torch.return_types are struct sequences: their names are members of the class."""
     if not type(value).__module__.startswith("torch.return_types"):

@@ -8,6 +8,7 @@ the values of the pool, the gradients of the leaves and their second derivatives
 from __future__ import annotations
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,6 +45,10 @@ def _slice(x: Any, numbers: tuple[int, ...]) -> Any:
     return x[start : start + 1 + numbers[1] % 3]
 
 
+def _library(x: Any) -> Any:
+    return sys.modules[type(x).__module__.split(".")[0]]
+
+
 def _reshape(x: Any, numbers: tuple[int, ...]) -> Any:
     shapes = [(-1,), (1, -1), (-1, 1)]
     return x.view(shapes[numbers[0] % 3])
@@ -66,6 +71,10 @@ VIEWS: dict[str, Callable[..., Any]] = {
     "view_as": lambda x, n: x.view_as(x),
     "reshape": lambda x, n: x.reshape(-1),
     "movedim": lambda x, n: x.movedim(0, -1),
+    "real": lambda x, n: x.real,
+    "imag": lambda x, n: x.imag,
+    "view_as_real": lambda x, n: _library(x).view_as_real(x),
+    "conj": lambda x, n: x.conj().clone(),
 }
 POINTWISE: dict[str, Callable[..., Any]] = {
     "add": lambda x, y, n: x + y,
@@ -111,7 +120,9 @@ def start(library: Any, seed: int, shift: Sequence[Any] = (0, 0)) -> tuple[Pool,
     """Return the pool a program starts with, and its leaves, moved by `shift`."""
     generator = np.random.default_rng(seed)
     arrays = [generator.uniform(-1, 1, (3, 3)) + shift[0], generator.uniform(-1, 1, 3) + shift[1]]
-    leaves = [library.tensor(a, dtype=library.float64, requires_grad=True) for a in arrays]
+    if seed % 3 == 0:  # every third program is complex
+        arrays = [a + 1j * generator.uniform(-1, 1, a.shape) for a in arrays]
+    leaves = [library.tensor(a, requires_grad=True) for a in arrays]
     constant = library.tensor(generator.uniform(-1, 1, (3, 3)), dtype=library.float64)
     return [leaves[0] * 1.0, leaves[1] * 2.0, constant, leaves[0]], leaves
 
@@ -126,6 +137,8 @@ def run_step(pool: Pool, step: Step) -> str:
         elif step.name in POINTWISE:
             pool.append(POINTWISE[step.name](x, y, step.numbers))
         else:
+            if y.is_complex() and not x.is_complex():
+                raise ValueError("PyTorch would give a real tensor a complex tangent")
             # PyTorch leaves open what happens when both lie in the same memory
             IN_PLACE[step.name](x, y.clone(), step.numbers)
     except (RuntimeError, IndexError, ValueError, TypeError, ZeroDivisionError) as error:
@@ -136,7 +149,11 @@ def run_step(pool: Pool, step: Step) -> str:
 def total(library: Any, pool: Pool) -> Any:
     """A number that depends on all of the pool that requires a gradient."""
     roots = [t for t in pool if t.requires_grad]
-    return sum(((1 + k) * (t * t).sum() for k, t in enumerate(roots)), library.zeros(()))
+    return sum(((1 + k) * _square(t) for k, t in enumerate(roots)), library.zeros(()))
+
+
+def _square(tensor: Any) -> Any:
+    return (tensor * tensor.conj()).real.sum()
 
 
 def gradients(library: Any, pool: Pool, leaves: list[Any]) -> list[Any] | str:
@@ -146,7 +163,7 @@ def gradients(library: Any, pool: Pool, leaves: list[Any]) -> list[Any] | str:
         if not value.requires_grad:
             return []
         first = library.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
-        inner = [(g * g).sum() for g in first if g is not None and g.requires_grad]
+        inner = [_square(g) for g in first if g is not None and g.requires_grad]
         if not inner:
             return list(first)
         return [*first, *library.autograd.grad(sum(inner), leaves, allow_unused=True)]
@@ -174,7 +191,7 @@ def tangents(library: Any, seed: int, steps: list[Step], direction: list[Any]) -
     results: list[Any] = []
     with library.no_grad(), forward_ad.dual_level():
         pool, leaves = start(library, seed)
-        moves = [library.tensor(d, dtype=library.float64) for d in direction]
+        moves = [library.tensor(d, dtype=x.dtype) for d, x in zip(direction, leaves, strict=True)]
         duals = [forward_ad.make_dual(x.detach(), v) for x, v in zip(leaves, moves, strict=True)]
         pool[0], pool[1], pool[3] = duals[0] * 1.0, duals[1] * 2.0, duals[0]
         for step in steps:

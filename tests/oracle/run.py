@@ -2,6 +2,7 @@
 
     python -m tests.oracle.run NAME [NAME ...] [--dtype float64] [--check reverse] [-v] [--all]
     python -m tests.oracle.run --list          which OpInfos map to an operator of ours, which don't
+    python -m tests.oracle.run --update        rewrite missing.txt, keeping the reasons it has
 
 NAME is an OpInfo's ("linalg.qr", "std.unbiased"), ours ("linalg_qr"), or a glob ("fft.*").
 """
@@ -26,6 +27,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     operators.torch.set_num_threads(1)
     if options.list:
         return _list()
+    if options.update:
+        return _update()
     infos = [info for name in options.names for info in resolve.find(name)]
     if not infos:
         print(f"no OpInfo is called {' or '.join(options.names)}", file=sys.stderr)
@@ -51,6 +54,7 @@ def _options(argv: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--all", action="store_true", help="all samples, not a selection")
     parser.add_argument("--list", action="store_true", help="list what maps and what is missing")
+    parser.add_argument("--update", action="store_true", help="rewrite missing.txt")
     return parser.parse_args(argv)
 
 
@@ -75,6 +79,19 @@ def _list() -> int:
     present = [resolve.title(i) for i in resolve.INFOS if resolve.title(i) not in missing]
     print(f"{len(present)} map:", *present)
     print(f"{len(missing)} missing:", *missing)
+    return 0
+
+
+def _update() -> int:
+    from tests.oracle import lists, resolve
+
+    old, now = lists.missing(), resolve.missing()
+    path = lists.HERE / "missing.txt"
+    head = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    lines = [f"{name} | {old.get(name, 'not yet')}" for name in sorted(now)]
+    path.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
+    new, gone = len(now.keys() - old.keys()), len(old.keys() - now.keys())
+    print(f"{len(lines)} missing, {new} new, {gone} gone")
     return 0
 
 

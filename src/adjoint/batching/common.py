@@ -1,4 +1,4 @@
-"""What all batching rules share: the facts of a call, and moving dimensions to make room for the batch."""
+"""What all batching rules share: the facts of a call, and making room for the batch in front."""
 
 from __future__ import annotations
 
@@ -11,8 +11,22 @@ from adjoint.core.shapes import wrap_dim
 
 Tensor = Any
 
-# Arguments of these names count dimensions of the tensor, so they move when the batch comes in front.
-DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "axis", "axis0", "axis1"))
+# Arguments of these names count dimensions, so they move when the batch comes in front.
+DIMS = frozenset(
+    (
+        "dim",
+        "dims",
+        "dim0",
+        "dim1",
+        "dim2",
+        "dimension",
+        "start_dim",
+        "end_dim",
+        "axis",
+        "axis0",
+        "axis1",
+    )
+)
 
 
 @dataclass(frozen=True)
@@ -69,13 +83,17 @@ def same(batch: Batch, *values: Any) -> Any:
 
 
 def shifted(batch: Batch, *values: Any) -> Any:
-    """One tensor and dimensions: each moves one to the right. A scalar counts as a vector of one."""
+    """One tensor and dimensions: each moves to the right. A scalar counts as a vector of one."""
     ndim = next(n for n in batch.ndims if n is not None)
     moved = []
     for argument, value, rank in zip(batch.op.schema.arguments, values, batch.ndims, strict=True):
         if argument.name in DIMS and value is not None:
             several = isinstance(value, (tuple, list))
-            value = shift_all(batch.op.name, value, ndim) if several else shift(batch.op.name, value, ndim)
+            value = (
+                shift_all(batch.op.name, value, ndim)
+                if several
+                else shift(batch.op.name, value, ndim)
+            )
         elif rank == 0:
             value = value.unsqueeze(1)
         moved.append(value)
@@ -99,4 +117,6 @@ def cut(batch: Batch, self: Tensor, *rest: Any) -> Any:
 
 def refuse(what: str, why: str, instead: str) -> NoReturn:
     """Raise: the size of the result would differ from sample to sample."""
-    raise DependsOnValues(f"{what} inside vmap: {why}, so the samples have results of different sizes; {instead}")
+    raise DependsOnValues(
+        f"{what} inside vmap: {why}, so the samples have results of different sizes; {instead}"
+    )

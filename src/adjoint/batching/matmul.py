@@ -88,7 +88,9 @@ def vdot(batch: Batch, self: Tensor, other: Tensor) -> Tensor:
 def _added(batch: Batch, self: Tensor, rank: int, result: Tensor, beta: Any, alpha: Any) -> Tensor:
     """β self + α result; with β = 0 the values of self do not count, not even NaN."""
     if batch.ndims[0] > rank:
-        raise ShapeError(f"{batch.op.name}: self has {batch.ndims[0]} dimensions, the product {rank}.")
+        raise ShapeError(
+            f"{batch.op.name}: self has {batch.ndims[0]} dimensions, the product {rank}."
+        )
     if alpha != 1:
         result = (result * alpha).to(result.dtype)
     if beta == 0:
@@ -107,7 +109,9 @@ def addmv(batch: Batch, self: Tensor, mat: Tensor, vec: Tensor, beta: Any, alpha
     return _full(batch, _added(batch, self, 1, _of_three(batch, mat, vec), beta, alpha), 1)
 
 
-def addbmm(batch: Batch, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
+def addbmm(
+    batch: Batch, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any
+) -> Tensor:
     """β C + α Σᵢ AᵢBᵢ."""
     _need(batch, 3, 3, first=1)
     batched = batch.has[1] or batch.has[2]
@@ -115,7 +119,9 @@ def addbmm(batch: Batch, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any
     return _full(batch, _added(batch, self, 2, result, beta, alpha), 2)
 
 
-def baddbmm(batch: Batch, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any) -> Tensor:
+def baddbmm(
+    batch: Batch, self: Tensor, batch1: Tensor, batch2: Tensor, beta: Any, alpha: Any
+) -> Tensor:
     _need(batch, 3, 3, first=1)
     return _full(batch, _added(batch, self, 3, _of_three(batch, batch1, batch2), beta, alpha), 3)
 
@@ -160,8 +166,10 @@ def linear(batch: Batch, input: Tensor, weight: Tensor, bias: Tensor | None) -> 
 # ---- groups -----------------------------------------------------------------------------------
 
 
-def grouped_mm(batch: Batch, self: Tensor, mat2: Tensor, offs: Any, bias: Any, out_dtype: Any) -> Tensor:
-    """The groups of all samples one after the other, and after those of each an empty product for what is left."""
+def grouped_mm(
+    batch: Batch, self: Tensor, mat2: Tensor, offs: Any, bias: Any, out_dtype: Any
+) -> Tensor:
+    """The groups of all samples in a row, after those of each an empty one for what is left."""
     kinds = batch.ndims[:2]
     a, b = whole(batch, self, batch.has[0]), whole(batch, mat2, batch.has[1])
     if offs is None:
@@ -170,7 +178,9 @@ def grouped_mm(batch: Batch, self: Tensor, mat2: Tensor, offs: Any, bias: Any, o
     size, groups = batch.size, offs.shape[-1]
     limit = {(2, 3): a.shape[1], (3, 2): b.shape[-1], (2, 2): a.shape[-1]}[kinds]
     ends = whole(batch, offs, batch.has[2])
-    ends = ops.cat([ends, ends.new_full((size, 1), limit)], 1) + (ops.arange(size) * limit).to(offs.dtype).unsqueeze(1)
+    ends = ops.cat([ends, ends.new_full((size, 1), limit)], 1) + (ops.arange(size) * limit).to(
+        offs.dtype
+    ).unsqueeze(1)
     a = _with_empty_group(a).flatten(0, 1) if kinds[0] == 3 else a
     b = _with_empty_group(b).flatten(0, 1) if kinds[1] == 3 else b
     if kinds[0] == 2:
@@ -191,9 +201,13 @@ def _with_empty_group(x: Tensor) -> Tensor:
 
 def einsum(batch: Batch, equation: str, tensors: list[Tensor], path: Any) -> Tensor:
     """One letter more, for the batch."""
-    letter = next(c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in equation)
+    letter = next(
+        c for c in "ZYXWVUTSRQPONMLKJIHGFEDCBAzyxwvutsrqponmlkjihgfedcba" if c not in equation
+    )
     inputs, arrow, output = equation.replace(" ", "").partition("->")
-    terms = [f"{letter}{t}" if h else t for t, h in zip(inputs.split(","), batch.has[1], strict=True)]
+    terms = [
+        f"{letter}{t}" if h else t for t, h in zip(inputs.split(","), batch.has[1], strict=True)
+    ]
     if not arrow:
         free = sorted({c for c in inputs if c.isalpha() and inputs.count(c) == 1})
         output = ("..." if "..." in inputs else "") + "".join(free)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.batching.common import Batch
-from adjoint.batching.common import padded
+from adjoint.batching.common import Batch, padded
 from adjoint.batching.common import same as same
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec
@@ -17,8 +16,11 @@ Tensor = Any
 def aligned(batch: Batch, *values: Any) -> Any:
     """The rule of pointwise archetypes.
 
-    The dtype is that of the user's view of the call: a scalar per sample is a vector here, and must not decide it.
+    The dtype is that of the call as the user sees it: a scalar of each sample is a vector here,
+    and must not decide it.
     """
+    if _alike(batch, values):
+        return batch.op.call(values)
     row = batch.op.row
     rank = max((n for n in batch.ndims if n is not None), default=0)
     promoted = {a.name for a in row.promoted}
@@ -37,6 +39,19 @@ def aligned(batch: Batch, *values: Any) -> Any:
             value = padded(value, has, ndim, rank)
         found.append(value)
     return batch.op.call(found)
+
+
+def _alike(batch: Batch, values: tuple[Any, ...]) -> bool:
+    """Whether all tensors have one dtype and one number of dimensions, so that they broadcast as they are."""
+    dtype = ndim = None
+    for value, n in zip(values, batch.ndims, strict=True):
+        if n is None:
+            continue
+        if ndim is None:
+            dtype, ndim = value.dtype, n
+        elif n != ndim or value.dtype is not dtype:
+            return False
+    return True
 
 
 def is_true_everywhere(batch: Batch, self: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
-"""Random numbers under vmap: 'different' draws one for every sample in one call, 'same' draws once for all.
+"""Random numbers under vmap: 'different' draws for all samples in one call, 'same' once for all.
 
-Where the distribution itself differs from sample to sample, 'same' means the same stream of random numbers: each
-sample is drawn from the state that the first one was drawn from.
+Where the distribution itself differs from sample to sample, 'same' means the same stream of random
+numbers: each sample is drawn from the state that the first one was drawn from.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def drawn(batch: Batch, *values: Any) -> Tensor:
     """The distribution is in the values of a tensor: bernoulli, poisson."""
     if batch.randomness == "same":
         return _from_one_state(batch, values)
-    return batch.op.call([whole(batch, v, h) if n is not None else v for v, h, n in _tensors(batch, values)])
+    return batch.op.call(
+        [whole(batch, v, h) if n is not None else v for v, h, n in _tensors(batch, values)]
+    )
 
 
 def bernoulli_of(batch: Batch, self: Tensor, p: Tensor, generator: Any) -> Tensor:
@@ -54,10 +56,14 @@ def bernoulli_of(batch: Batch, self: Tensor, p: Tensor, generator: Any) -> Tenso
     if batch.randomness == "same":
         return _from_one_state(batch, (self, p, generator))
     target = whole(batch, self, batch.has[0])
-    return batch.op.call([target, padded(p, batch.has[1], batch.ndims[1], batch.ndims[0]), generator])
+    return batch.op.call(
+        [target, padded(p, batch.has[1], batch.ndims[1], batch.ndims[0]), generator]
+    )
 
 
-def multinomial(batch: Batch, self: Tensor, num_samples: int, replacement: bool, generator: Any) -> Tensor:
+def multinomial(
+    batch: Batch, self: Tensor, num_samples: int, replacement: bool, generator: Any
+) -> Tensor:
     if batch.randomness == "same":
         return _from_one_state(batch, (self, num_samples, replacement, generator))
     weights = whole(batch, self, batch.has[0])
@@ -77,7 +83,9 @@ def below(batch: Batch, *values: Any) -> Tensor:
     if batch.randomness == "same":
         return _from_one_state(batch, values)
     target = whole(batch, arguments["self"], has["self"])
-    fractions = ops.rand(target.shape, generator=arguments.get("generator"), dtype=ops.rand((0,)).double().dtype)
+    fractions = ops.rand(
+        target.shape, generator=arguments.get("generator"), dtype=ops.rand((0,)).double().dtype
+    )
     high = padded(arguments["high"], True, 0, ndim)
     return (fractions * high).floor().to(arguments["dtype"] or target.dtype)
 
@@ -94,8 +102,12 @@ def _from_one_state(batch: Batch, values: Any) -> Tensor:
     results = []
     for i in range(batch.size):
         generator.set_state(state)
-        results.append(batch.op.call([v.select(0, i) if h else v for v, h, _ in _tensors(batch, values)]))
+        results.append(
+            batch.op.call([v.select(0, i) if h else v for v, h, _ in _tensors(batch, values)])
+        )
     if not results:
-        one = batch.op.call([v.new_ones(v.shape[1:]) if h else v for v, h, _ in _tensors(batch, values)])
+        one = batch.op.call(
+            [v.new_ones(v.shape[1:]) if h else v for v, h, _ in _tensors(batch, values)]
+        )
         return one.new_zeros((0, *one.shape))
     return ops.stack(results)

@@ -111,7 +111,7 @@ def segment_reduce(
     unsafe: bool,
     initial: Any,
 ) -> Tensor:
-    """The segments of each sample; lengths and offsets may have dimensions in front, the batch is one of them."""
+    """Lengths and offsets may have dimensions in front, and the batch is one of them."""
     has = dict(zip(batch.op.schema.names, batch.has, strict=True))
     given = [
         None if v is None else whole(batch, v, h)

@@ -1,6 +1,7 @@
-"""Views, joins, repeats and copies under vmap: the same operator, one dimension further to the right.
+"""Views, joins, repeats and copies under vmap: the same operator, one dimension further right.
 
-A view of a batched tensor is a view of the tensor below, so that writing through it reaches the base.
+A view of a batched tensor is a view of the tensor below, so that writing through it reaches the
+base.
 """
 
 from __future__ import annotations
@@ -58,14 +59,18 @@ def transpose(batch: Batch, self: Tensor, dim0: int, dim1: int) -> Tensor:
 
 def t(batch: Batch, self: Tensor) -> Tensor:
     if batch.ndims[0] > 2:
-        raise ShapeError(f"t: a matrix, a vector or a scalar is needed, got {show(self.shape[1:])}; use mT.")
+        raise ShapeError(
+            f"t: a matrix, a vector or a scalar is needed, got {show(self.shape[1:])}; use mT."
+        )
     return self.transpose(1, 2) if batch.ndims[0] == 2 else self.alias()
 
 
 def expand(batch: Batch, self: Tensor, size: Shape, implicit: bool) -> Tensor:
     """New dimensions come after the batch."""
     wanted = layout.expanded("expand", tuple(self.shape[1:]), size)
-    return padded(self, True, batch.ndims[0], len(wanted)).expand((batch.size, *wanted), implicit=implicit)
+    return padded(self, True, batch.ndims[0], len(wanted)).expand(
+        (batch.size, *wanted), implicit=implicit
+    )
 
 
 # ---- other ways to see the elements -----------------------------------------------------------
@@ -73,13 +78,17 @@ def expand(batch: Batch, self: Tensor, size: Shape, implicit: bool) -> Tensor:
 
 def view_dtype(batch: Batch, self: Tensor, dtype: Any) -> Tensor:
     if batch.ndims[0] == 0 and dtype.itemsize != self.dtype.itemsize:
-        raise DimensionError(f"view: a tensor without dimensions cannot be seen as {dtype.name}, of another size.")
+        raise DimensionError(
+            f"view: a tensor without dimensions cannot be seen as {dtype.name}, of another size."
+        )
     return batch.op.call([self.contiguous(), dtype])
 
 
 def view_as_complex(batch: Batch, self: Tensor) -> Tensor:
     if batch.ndims[0] == 0:
-        raise DimensionError("view_as_complex: the last dimension must have size 2, and there is none.")
+        raise DimensionError(
+            "view_as_complex: the last dimension must have size 2, and there is none."
+        )
     return batch.op.call([self.contiguous()])
 
 
@@ -101,10 +110,14 @@ def unbind(batch: Batch, self: Tensor, dim: int) -> list[Tensor]:
 def unfold(batch: Batch, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A scalar is one window."""
     _, dim = layout.unfold_shape("unfold", tuple(self.shape[1:]), dimension, size, step)
-    return self.unfold(dim + 1, size, step) if batch.ndims[0] else self.unsqueeze(1).narrow(1, 0, size)
+    return (
+        self.unfold(dim + 1, size, step) if batch.ndims[0] else self.unsqueeze(1).narrow(1, 0, size)
+    )
 
 
-def unfold_backward(batch: Batch, grad_in: Tensor, input_sizes: Shape, dim: int, size: int, step: int) -> Tensor:
+def unfold_backward(
+    batch: Batch, grad_in: Tensor, input_sizes: Shape, dim: int, size: int, step: int
+) -> Tensor:
     if not input_sizes:
         return grad_in.sum((1,))
     dim = shift("unfold_backward", dim, len(input_sizes))
@@ -116,8 +129,12 @@ def roll(batch: Batch, self: Tensor, shifts: Shape, dims: Shape) -> Tensor:
     if dims and batch.ndims[0]:
         return self.roll(shifts, shift_all("roll", dims, batch.ndims[0]))
     if dims or len(shifts) != 1:
-        return whole(batch, self.new_zeros(self.shape[1:]).roll(shifts, dims), False)  # raises, or there is nothing to roll
-    return self.reshape((batch.size, math.prod(self.shape[1:]))).roll(shifts, (1,)).reshape(self.shape)
+        return whole(
+            batch, self.new_zeros(self.shape[1:]).roll(shifts, dims), False
+        )  # raises, or there is nothing to roll
+    return (
+        self.reshape((batch.size, math.prod(self.shape[1:]))).roll(shifts, (1,)).reshape(self.shape)
+    )
 
 
 def matrices(batch: Batch, self: Tensor, *rest: Any) -> Tensor:
@@ -131,14 +148,16 @@ def diag_embed(batch: Batch, self: Tensor, offset: int, dim1: int, dim2: int) ->
     ndim = batch.ndims[0]
     if ndim == 0:
         return batch.op.call([self.new_zeros(()), offset, dim1, dim2])  # which raises
-    return self.diag_embed(offset, shift("diag_embed", dim1, ndim + 1), shift("diag_embed", dim2, ndim + 1))
+    return self.diag_embed(
+        offset, shift("diag_embed", dim1, ndim + 1), shift("diag_embed", dim2, ndim + 1)
+    )
 
 
 # ---- joins and repeats ------------------------------------------------------------------------
 
 
 def cat(batch: Batch, tensors: Sequence[Tensor], dim: int) -> Tensor:
-    """Tensors without a batch are repeated; vectors without elements, which `cat` skips, are left out."""
+    """Tensors without a batch are repeated; vectors of no elements, which `cat` skips, left out."""
     samples = [tuple(x.shape[has:]) for x, has in zip(tensors, batch.has[0], strict=True)]
     shape, dim = layout.cat_shape("cat", samples, dim)
     parts = [
@@ -152,7 +171,9 @@ def cat(batch: Batch, tensors: Sequence[Tensor], dim: int) -> Tensor:
 def stack(batch: Batch, tensors: Sequence[Tensor], dim: int) -> Tensor:
     samples = [tuple(x.shape[has:]) for x, has in zip(tensors, batch.has[0], strict=True)]
     _, dim = layout.stack_shape("stack", samples, dim)
-    return ops.stack([whole(batch, x, has) for x, has in zip(tensors, batch.has[0], strict=True)], dim + 1)
+    return ops.stack(
+        [whole(batch, x, has) for x, has in zip(tensors, batch.has[0], strict=True)], dim + 1
+    )
 
 
 def repeat(batch: Batch, self: Tensor, repeats: Shape) -> Tensor:
@@ -171,7 +192,11 @@ def combinations(batch: Batch, self: Tensor, r: int, with_replacement: bool) -> 
 def repeat_interleave(batch: Batch, repeats: Tensor, output_size: int | None) -> Tensor:
     """Place k belongs to as many elements as have ended before it."""
     if output_size is None:
-        refuse("repeat_interleave", "how long the result is depends on the repeats", "give output_size=.")
+        refuse(
+            "repeat_interleave",
+            "how long the result is depends on the repeats",
+            "give output_size=.",
+        )
     ends = repeats.cumsum(1).unsqueeze(1)
     return (ends <= ops.arange(output_size).unsqueeze(1)).sum((2,))
 
@@ -191,9 +216,13 @@ def copied(batch: Batch, self: Tensor, *rest: Any) -> Tensor:
 def copy(batch: Batch, self: Tensor, src: Tensor, non_blocking: bool) -> Tensor:
     """`src` broadcasts to `self`."""
     if batch.ndims[1] > batch.ndims[0]:
-        raise ShapeError(f"copy_: {batch.ndims[1]} dimensions do not fit a tensor of {batch.ndims[0]}.")
+        raise ShapeError(
+            f"copy_: {batch.ndims[1]} dimensions do not fit a tensor of {batch.ndims[0]}."
+        )
     target = whole(batch, self, batch.has[0])
-    return batch.op.call([target, padded(src, batch.has[1], batch.ndims[1], batch.ndims[0]), non_blocking])
+    return batch.op.call(
+        [target, padded(src, batch.has[1], batch.ndims[1], batch.ndims[0]), non_blocking]
+    )
 
 
 def fill(batch: Batch, self: Tensor, value: Tensor) -> Tensor:
@@ -208,7 +237,9 @@ def fill(batch: Batch, self: Tensor, value: Tensor) -> Tensor:
     return column.expand(self.shape if batch.has[0] else (batch.size, *self.shape)).clone()
 
 
-def zeros_of_features(batch: Batch, self: Tensor, other: Tensor, self_num_batch_dims: int) -> Tensor:
+def zeros_of_features(
+    batch: Batch, self: Tensor, other: Tensor, self_num_batch_dims: int
+) -> Tensor:
     """Zeros like `other`, with the first dimensions of `self` in front."""
     own = tuple(self.shape[batch.has[0] :])[:self_num_batch_dims]
     return other.new_zeros((batch.size, *own, *other.shape[batch.has[1] :]))

@@ -4,6 +4,8 @@
     adjoint ops [PATTERN]      the operators of the table, or those whose name matches
     adjoint show NAME          the rows of an operator, with its formulas
     adjoint where NAME         every place an operator lives, as file:line
+    adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python
+    adjoint coverage           what the rows have, written down or derived, by family
 
 A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.
 """
@@ -16,7 +18,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import demo, operators
+from adjoint.cli import coverage, demo, graphs, operators
 from adjoint.core.errors import AdjointError
 
 
@@ -47,6 +49,12 @@ def parser() -> argparse.ArgumentParser:
     four = commands.add_parser("where", help="print every place an operator lives")
     four.add_argument("name")
     four.set_defaults(run=lambda args: operators.where(args.name))
+
+    five = commands.add_parser("coverage", help="count what the rows have, by family")
+    five.add_argument("--family", help="only this family, for instance linalg")
+    five.set_defaults(run=lambda args: coverage.report(args.family))
+
+    graphs.add_trace(commands)
     return top
 
 

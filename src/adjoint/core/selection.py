@@ -7,6 +7,8 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim
 
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
 
 def check_ordered(what: str, dtype: DType) -> None:
     """Raise for a dtype whose elements cannot be compared."""
@@ -80,3 +82,20 @@ def check_bincount(
         raise ShapeError(f"bincount: weights have shape {show(weights)}, the input {show(shape)}.")
     if minlength < 0:
         raise ValueRangeError(f"bincount: minlength must not be negative, got {minlength}")
+
+
+def check_quantile(
+    what: str, shape: Shape, dtype: DType, q_ndim: int, q_dtype: DType, interpolation: str
+) -> None:
+    """Raise unless there are quantiles."""
+    if dtype not in (dtypes.float32, dtypes.float64):
+        raise DtypeError(f"{what}: needs float32 or float64, got {dtype}")
+    if q_dtype is not dtype:
+        raise DtypeError(f"{what}: q must have the dtype of the input, {dtype}, got {q_dtype}")
+    if 0 in shape:
+        raise ShapeError(f"{what}: an empty tensor has no quantiles")
+    if q_ndim > 1:
+        raise ShapeError(f"{what}: q must be a scalar or have one dimension, got {q_ndim}")
+    if interpolation not in INTERPOLATIONS:
+        known = ", ".join(INTERPOLATIONS)
+        raise ValueRangeError(f"{what}: interpolation is one of {known}, got {interpolation!r}")

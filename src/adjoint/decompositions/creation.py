@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint import ops
@@ -51,3 +52,33 @@ def _result_dtype(start: Any, end: Any, dtype: Any) -> Any:
 
 def _is_complex(value: Any) -> bool:
     return value.dtype.is_complex if hasattr(value, "dtype") else isinstance(value, complex)
+
+
+def full_like(self: Any, fill_value: Any, dtype: Any, *_: Any) -> Any:
+    """A new tensor of the same shape."""
+    return ops.full(self.shape, fill_value, dtype=self.dtype if dtype is None else dtype)
+
+
+def eye(n: int, dtype: Any, *_: Any) -> Any:
+    """The square identity."""
+    return eye_m(n, n, dtype)
+
+
+def eye_m(n: int, m: int, dtype: Any, *_: Any) -> Any:
+    """1 where the number of the row is that of the column."""
+    same = ops.arange(n).unsqueeze(1) == ops.arange(m)
+    return same.to(dtypes.DEFAULT.dtype if dtype is None else dtype)
+
+
+def hann_window(length: int, dtype: Any, *_: Any) -> Any:
+    """A periodic window."""
+    return hann_window_periodic(length, True, dtype)
+
+
+def hann_window_periodic(length: int, periodic: bool, dtype: Any, *_: Any) -> Any:
+    """½ - ½ cos(2πk / n), n being one less where the last is to equal the first."""
+    if length < 2:
+        return ops.ones((length,), dtype=dtype)
+    turn = 2 * math.pi / (length if periodic else length - 1)
+    wave = 0.5 - 0.5 * (ops.arange(length, dtype=dtypes.float64) * turn).cos()
+    return wave.to(dtypes.DEFAULT.dtype if dtype is None else dtype)

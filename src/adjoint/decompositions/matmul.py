@@ -219,3 +219,37 @@ def trace(self: Tensor) -> Tensor:
     if self.ndim != 2:
         raise ShapeError(f"trace: needs a matrix, got {self.ndim} dimensions ({show(self.shape)}).")
     return self.diagonal().sum()
+
+
+def added(self: Tensor, product: Tensor, beta: Number, alpha: Number) -> Tensor:
+    """beta·self + alpha·product; nothing of `self` if beta is 0, not even NaN."""
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product
+    return (self if beta == 1 else self * beta) + product
+
+
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Number, alpha: Number) -> Tensor:
+    return added(self, mat1.mm(mat2), beta, alpha)
+
+
+def addmv(self: Tensor, mat: Tensor, vec: Tensor, beta: Number, alpha: Number) -> Tensor:
+    return added(self, mat.mv(vec), beta, alpha)
+
+
+def addr(self: Tensor, vec1: Tensor, vec2: Tensor, beta: Number, alpha: Number) -> Tensor:
+    return added(self, vec1.unsqueeze(-1) * vec2, beta, alpha)
+
+
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Number, alpha: Number) -> Tensor:
+    return added(self, batch1.bmm(batch2).sum((0,)), beta, alpha)
+
+
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, beta: Number, alpha: Number) -> Tensor:
+    return added(self, batch1.bmm(batch2), beta, alpha)
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """x Wᵀ + b."""
+    product = input.matmul(weight.t() if weight.ndim == 2 else weight)
+    return product if bias is None else product + bias

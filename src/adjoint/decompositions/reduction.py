@@ -11,7 +11,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 
 Tensor = Any
@@ -52,7 +52,8 @@ def unselect(grad: Tensor, dim: int, indices: Tensor, sizes: Shape, keepdim: boo
 
 def tie_weights(self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     """1/k at the k elements that attain the extremum; NaN elements share one that is NaN."""
-    mask = (self == ops._unreduce(result, dim, self.shape, keepdim)) | (self != self)
+    whole = ops._unreduce(result, dim, self.shape, keepdim)
+    mask = (self == whole) | ((self != self) & (whole != whole))  # nanmedian passes NaN over
     return mask.to(self.dtype) / mask.sum(dim, True).to(self.dtype)
 
 
@@ -73,9 +74,22 @@ def logsumexp(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     if math.prod(self.shape[a] for a in axes) == 0:
         return ops.full(reduced(self.shape, axes, keepdim), -math.inf, dtype=self.dtype)
     top = size.amax(axes, True)
+    nothing = top == -math.inf  # log 0, whose derivative is 0 here and not 0/0
     top = top.masked_fill(top.isinf(), 0)
-    result = (self - top).exp().sum(axes, True).log() + top
+    total = (self - top).exp().sum(axes, True)
+    result = ops.where(nothing, -math.inf, ops.where(nothing, 1, total).log() + top)
     return result if keepdim else result.reshape(reduced(self.shape, axes, keepdim=False))
+
+
+def root(self: Tensor) -> Tensor:
+    """√x, with the derivative 0 at 0."""
+    zero = self == 0
+    return ops.where(zero, 0, ops.where(zero, 1, self).sqrt())
+
+
+def std(self: Tensor, dim: Dims, correction: Any, keepdim: bool) -> Tensor:
+    """The root of the variance; where all elements are equal the derivative is 0."""
+    return root(self.var(dim, correction=correction, keepdim=keepdim))
 
 
 def vector_norm(
@@ -86,7 +100,7 @@ def vector_norm(
         self = self.to(dtype)
     if ord == 2:
         size = self.real.square() + self.imag.square() if self.is_complex() else self * self
-        return size.sum(dim, keepdim).sqrt()
+        return root(size.sum(dim, keepdim))
     size = self.abs()
     if ord == math.inf:
         return size.amax(dim or (), keepdim)
@@ -96,7 +110,13 @@ def vector_norm(
         return (size != 0).to(size.dtype).sum(dim, keepdim)
     if ord == 1:
         return size.sum(dim, keepdim)
-    return size.pow(ord).sum(dim, keepdim).pow(1.0 / ord)
+    if ord > 0:
+        total = size.pow(ord).sum(dim, keepdim)
+        zero = total == 0
+    else:
+        zero = (size == 0).any(dim, keepdim)
+        total = ops.where(size == 0, 1, size).pow(ord).sum(dim, keepdim)
+    return ops.where(zero, 0, ops.where(zero, 1, total).pow(1.0 / ord))  # derivative 0 at 0
 
 
 def named_norm(
@@ -141,3 +161,12 @@ def var(self: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> Ten
     else:
         squares = centred * centred
     return squares.sum(dim, keepdim) / degrees
+
+
+def mean(self: Tensor, dim: Dims, keepdim: bool, dtype: dtypes.DType | None) -> Tensor:
+    """Σ x / n."""
+    count = math.prod(self.shape[d] for d in wrap_dims("mean", dim, self.ndim))
+    given = self.dtype if dtype is None else dtype
+    if not given.is_differentiable:
+        raise DtypeError(f"mean: {given.name} has no mean; give dtype=, or convert first")
+    return self.sum(dim, keepdim, dtype=dtype) / count

@@ -7,15 +7,12 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
-from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
-from adjoint.core.selection import axis_of, check_count
+from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.selection import axis_of, check_count, check_quantile
 from adjoint.core.shapes import wrap_dim
 
 Tensor = Any
 Three = tuple[Tensor, Tensor, Tensor]
-
-INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
-
 
 def topk(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Tensor, Tensor]:
     """The first k in order."""
@@ -59,7 +56,7 @@ def nanquantile(
 def _quantile(
     what: str, self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
-    _check_quantile(what, self, q, interpolation)
+    check_quantile(what, self.shape, self.dtype, q.ndim, q.dtype, interpolation)
     rows = self.reshape((-1,)) if dim is None or self.ndim == 0 else self.movedim(dim, -1)
     ordered = rows.sort(-1)[0]
     ranks = _ranks(ordered, ops._probability(q.reshape((-1,))), what == "nanquantile")
@@ -70,20 +67,6 @@ def _quantile(
         kept = (1,) * self.ndim + (-1,)
         result = result.reshape(kept) if dim is None else result.unsqueeze(-2).movedim(-2, dim - (dim < 0))
     return result.movedim(-1, 0) if q.ndim else result.squeeze(-1)
-
-
-def _check_quantile(what: str, self: Tensor, q: Tensor, interpolation: str) -> None:
-    if not self.dtype.is_floating_point:
-        raise DtypeError(f"{what}: needs a floating point dtype, got {self.dtype}")
-    if q.dtype is not self.dtype:
-        raise DtypeError(f"{what}: q must have the dtype of the input, {self.dtype}, got {q.dtype}")
-    if self.numel() == 0:
-        raise ShapeError(f"{what}: an empty tensor has no quantiles")
-    if q.ndim > 1:
-        raise ShapeError(f"{what}: q must be a scalar or have one dimension, got {q.ndim}")
-    if interpolation not in INTERPOLATIONS:
-        known = ", ".join(INTERPOLATIONS)
-        raise ValueRangeError(f"{what}: interpolation is one of {known}, got {interpolation!r}")
 
 
 def _ranks(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
@@ -121,14 +104,16 @@ def quantile_scalar(
     self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
     """With a number for q."""
-    return quantile(self, ops.full((), q, dtype=self.dtype), dim, keepdim, interpolation)
+    wanted = ops.full((), q, dtype=self.dtype)
+    return ops.quantile(self, wanted, dim, keepdim, interpolation=interpolation)
 
 
 def nanquantile_scalar(
     self: Tensor, q: float, dim: int | None, keepdim: bool, interpolation: str
 ) -> Tensor:
     """With a number for q."""
-    return nanquantile(self, ops.full((), q, dtype=self.dtype), dim, keepdim, interpolation)
+    wanted = ops.full((), q, dtype=self.dtype)
+    return ops.nanquantile(self, wanted, dim, keepdim, interpolation=interpolation)
 
 
 # distinct values ---------------------------------------------------------------------------------

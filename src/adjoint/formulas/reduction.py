@@ -36,8 +36,8 @@ def select_at(self: Tensor, dim: int, indices: Tensor, keepdim: bool) -> Tensor:
 def quotient(grad: Tensor, result: Tensor) -> Tensor:
     """ȳ / y, and 0 where y = 0: the subgradient of norms and standard deviations at their kink.
 
-    If this backward pass is to be differentiated again, the limit dȳ/dy takes the place of the 0, so
-    that the Hessian of ‖x‖² at 0 is 2I. See Note [Norms at zero] in tensor/limits.py.
+    If this backward pass is to be differentiated again, the limit dȳ/dy takes the place of the 0,
+    so that the Hessian of ‖x‖² at 0 is 2I. See Note [Norms at zero] in tensor/limits.py.
     """
     ratio = ops._quotient(grad, result)
     if not (grad.requires_grad and result.requires_grad):

@@ -3,14 +3,17 @@
 from adjoint.graph import interpret as _interpret
 from adjoint.graph import ir as _ir
 from adjoint.graph import printing as _printing
+from adjoint.graph import show as _show
+from adjoint.graph import statistics as _statistics
 from adjoint.graph.differentiate import Gradient, differentiate, jvp, transpose
 from adjoint.graph.ir import Graph, GraphError, Node, Type, Value
 from adjoint.graph.parsing import parse
+from adjoint.graph.passes import run as simplify
 from adjoint.graph.regions import region
 from adjoint.graph.trace import ShapeDtype, TraceError, trace
 from adjoint.graph.verify import verify
 
-__all__ = ["Gradient", "Graph", "GraphError", "Node", "ShapeDtype", "TraceError", "Type", "Value", "parse", "region", "trace", "verify"]
+__all__ = ["Gradient", "Graph", "GraphError", "Node", "ShapeDtype", "TraceError", "Type", "Value", "parse", "region", "simplify", "trace", "verify"]
 
 # The record (ir) knows nothing of what is done with it; here it gets its methods.
 _ir.Graph.__call__ = _interpret.run  # type: ignore[method-assign]
@@ -18,3 +21,5 @@ _ir.Graph.__str__ = _ir.Graph.python = _printing.python  # type: ignore[method-a
 _ir.Graph.__repr__ = _printing.summary  # type: ignore[method-assign]
 _ir.Graph.ssa = _printing.ssa  # type: ignore[attr-defined]
 _ir.Graph.constants = property(_printing.constants)  # type: ignore[attr-defined]
+_ir.Graph.statistics = _statistics.statistics  # type: ignore[attr-defined]
+_ir.Graph.show, _ir.Graph._repr_svg_ = _show.show, _show.svg  # type: ignore[attr-defined]

@@ -1,7 +1,7 @@
 """Branches and loops on data: cond, scan, while_loop, fori_loop.
 
 On tensors with values they are Python's own branches and loops, and derivatives go through what was run. Inside `ad.trace`
-they become one node with graphs of its own (staged.py). Under `vmap` a condition that differs from sample to
+they become one node with graphs of its own (staging.py). Under `vmap` a condition that differs from sample to
 sample runs both branches, or loops until all samples are done, and chooses.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
-from adjoint.graph import staged
-from adjoint.graph.staged import Flat
+from adjoint.graph import branches, loops, while_loops
+from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
@@ -65,7 +65,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
         return run
 
-    found = staged.cond_flat(
+    found = branches.cond_flat(
         predicate, branch(true_fn), branch(false_fn), tensors, lambda: pytrees.paths(returned[0], "result")
     )
     return pytrees.unflatten(returned[0], found)
@@ -95,7 +95,7 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
         y, y_structure = _flatten("scan", returned[1], "y")
         return new, y
 
-    found = staged.scan_flat(step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry"))
+    found = loops.scan_flat(step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry"))
     return pytrees.unflatten(structure, found[: len(start)]), pytrees.unflatten(y_structure, found[len(start) :])
 
 
@@ -135,8 +135,8 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
         pytrees.check_same("while_loop: the carry that body_fn returns", structure, got, "carry")
         return new
 
-    paths = lambda: pytrees.paths(structure, "carry")  # noqa: E731 - only needed for an error
-    return pytrees.unflatten(structure, staged.while_flat(condition, body, [], [], start, False, paths))
+    paths = lambda: pytrees.paths(structure, "carry")
+    return pytrees.unflatten(structure, while_loops.while_flat(condition, body, [], [], start, False, paths))
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) -> Any:

@@ -42,6 +42,13 @@ class Gradient:
     captured_outputs: tuple[int, ...]
     input_grads: tuple[int, ...]
 
+    def specialised(self, absent: tuple[int, ...]) -> Graph:
+        """`df` without the gradients at these positions, which are zero; kept for the next time."""
+        cache = self.__dict__.setdefault("_specialised", {})
+        if absent not in cache:
+            cache[absent] = without_absent(self.df, len(self.output_grads), absent) if absent else self.df
+        return cache[absent]
+
     def run(self, *inputs: Any) -> tuple[list[Any], list[Any]]:
         """Run `f`: the real outputs, and what `pull` needs."""
         outputs = interpret.run_flat(self.f, list(inputs))
@@ -53,34 +60,41 @@ class Gradient:
         if len(grads) != self.real_outputs:
             raise ArgumentError(f"pull: {len(grads)} gradients for {self.real_outputs} outputs")
         given = [grads[i] if i < self.real_outputs else None for i in self.output_grads]
-        found = _run_with_absent(self.df, [*given, *captured], len(given))
+        absent = tuple(i for i, g in enumerate(given) if g is None)
+        found = interpret.run_flat(self.specialised(absent), [g for g in given if g is not None] + list(captured))
         spread: list[Any] = [None] * len(self.f.inputs)
         for position, value in zip(self.input_grads, found, strict=True):
             spread[position] = value
         return spread
 
 
-def _run_with_absent(df: Graph, values: list[Any], count: int) -> list[Any]:
-    """Run `df`, whose first `count` inputs are gradients, some of which may be None, for zero.
+def without_absent(df: Graph, count: int, absent: Sequence[int]) -> Graph:
+    """`df` for the case that some of the gradients, its first `count` inputs, are zero: they are no inputs any more.
 
     Every value that depends on gradients is linear in them. So a node all of whose gradients are absent gives nothing,
-    and its whole block is skipped; where only some are absent, they become zeros.
+    and its whole block goes; where only some are absent, they become zeros. An output that is zero becomes None.
     """
-    if all(v is not None for v in values[:count]):
-        return interpret.run_flat(df, values)
-    known: dict[Value, Any] = dict(zip(df.inputs, values, strict=True))
+    made = Graph(Signature(name=df.signature.name))
+    gone = {df.inputs[i] for i in absent}
+    mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in df.inputs if v not in gone}
     dependent = set(df.inputs[:count])
     for node in df.nodes:
+        missing = [v for v in node.inputs() if v in gone]
         gradients = [v for v in node.inputs() if v in dependent]
         dependent.update(node.outputs if gradients else ())
-        if gradients and all(known[v] is None for v in gradients):
-            known.update(dict.fromkeys(node.outputs))
+        if missing and len(missing) == len(gradients):
+            gone.update(node.outputs)
             continue
-        for value in gradients:
-            if known[value] is None:
-                known[value] = operator("zeros").call([value.shape, value.dtype, None, None, None])
-        known.update(zip(node.outputs, interpret.evaluate(node, known), strict=True))
-    return [known[o] if isinstance(o, Value) else o for o in df.outputs]
+        for value in missing:
+            if value not in mapping:
+                args = (value.shape, value.dtype, None, None, None)
+                mapping[value] = made.add(operator("zeros"), args, (value.type,)).output
+        graphs = {k: g.clone() for k, g in node.graphs.items()}
+        copied = made.add(node.op, substitute(node.args, lambda v: mapping[v]), [v.type for v in node.outputs], graphs=graphs)
+        copied.block, copied.place = node.block, node.place
+        mapping.update(zip(node.outputs, copied.outputs, strict=True))
+    made.outputs = [(None if o in gone else mapping[o]) if isinstance(o, Value) else o for o in df.outputs]
+    return simplified(made)
 
 
 class _JointLevel(TraceLevel):
@@ -105,6 +119,23 @@ class _Walk:
         self.here: dict[Value, Any] = {}  # a value of the original -> its traced tensor in the joint graph
         self.needs: set[Value] = {graph.inputs[i] for i in wanted}
         self.grads: dict[Value, Any] = {}
+        self.incoming: list[Value] = []  # gradient inputs of the joint graph
+
+    def choose(self, wanted: Sequence[int], recompute: Any) -> list[Value]:
+        """The values of the original graph that the backward half gets from the forward half."""
+        joint = self.level.graph
+        count = len(self.graph.inputs)
+        received = [i for i in wanted if self.graph.inputs[i] in self.grads]
+        outputs = [self.here[o].value for o in self.graph.outputs if isinstance(o, Value)]
+        back = {t.value: v for v, t in self.here.items()}
+        kept = partition.choose(
+            joint, joint.inputs[:count], joint.inputs[count:], outputs, self.results(received), set(back), recompute
+        )
+        return [back[v] for v in kept]
+
+    def results(self, received: Sequence[int]) -> list[Value]:
+        """The gradients of the inputs at these positions."""
+        return [_value_of(self.level, self.grads[self.graph.inputs[i]]) for i in received]
 
     def copy_forward(self) -> None:
         """Put the original into the joint graph, and note which values need a gradient."""
@@ -267,50 +298,70 @@ def differentiate(graph: Graph, *, wrt: Sequence[int] | None = None, recompute: 
     [tensor([0.0000, 1.3818], dtype=ad.float64)]
     """
     wanted = _wanted_inputs(graph, wrt)
+    outputs = [o for o in graph.outputs if isinstance(o, Value)]
+    first = _walked(graph, wanted, outputs)
+    kept = first.choose(wanted, recompute)
+    known = set(graph.inputs) | set(outputs)
+    temporaries = [v for v in kept if v not in known]
+    # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be differentiated itself.
+    rooted = [v for v in temporaries if v in first.needs]
+    walk = _walked(graph, wanted, [*outputs, *rooted]) if rooted else first
+    return _cut(walk, graph, wanted, kept, rooted)
+
+
+def _walked(graph: Graph, wanted: Sequence[int], roots: Sequence[Value]) -> _Walk:
+    """The joint graph, with a gradient coming in at each root that needs one."""
     walk = _Walk(graph, wanted)
     with walk.level as level:
         walk.copy_forward()
-        output_grads = [i for i, o in enumerate(graph.outputs) if isinstance(o, Value) and o in walk.needs]
-        for i in output_grads:
-            output = graph.outputs[i]
-            walk.accumulate(output, level.lift(level.graph.add_input(_gradient_type(output), f"grad_{output.name}")))
+        for root in roots:
+            if root in walk.needs:
+                given = level.graph.add_input(_gradient_type(root), f"grad_{root.name}")
+                walk.incoming.append(given)
+                walk.accumulate(root, level.lift(given))
         walk.walk_back()
-    received = [i for i in wanted if graph.inputs[i] in walk.grads]
-    return _cut(walk, graph, output_grads, received, recompute)
+    return walk
 
 
 def _gradient_type(value: Value) -> Type:
     return Type(value.shape, value.dtype)
 
 
-def _cut(walk: _Walk, graph: Graph, output_grads: list[int], received: list[int], recompute: Any) -> Gradient:
+def _cut(walk: _Walk, graph: Graph, wanted: Sequence[int], kept: Sequence[Value], rooted: Sequence[Value]) -> Gradient:
     joint = walk.level.graph
     count = len(graph.inputs)
-    outputs = [walk.here[o].value if isinstance(o, Value) else o for o in graph.outputs]
-    grads = [_value_of(walk.level, walk.grads[graph.inputs[i]]) for i in received]
-    originals = {walk.here[v].value for node in graph.nodes for v in node.outputs}
-    kept = partition.choose(joint, joint.inputs[:count], joint.inputs[count:], outputs, grads, originals, recompute)
-    inputs_at = {v: i for i, v in enumerate(joint.inputs[:count])}
+    received = [i for i in wanted if graph.inputs[i] in walk.grads]
+    grads = walk.results(received)
+    here = {v: walk.here[v].value for v in kept}
+    chosen = partition.floor(joint, joint.inputs[count:], grads, set(joint.inputs[:count]) | set(here.values()))
+    back = {new: old for old, new in here.items()}
+    kept = [back.get(v, v) for v in chosen]
+    inputs_at = {v: i for i, v in enumerate(graph.inputs)}
+    outputs = list(graph.outputs)
     outputs_at: dict[Value, int] = {}
     for i, output in enumerate(outputs):
         if isinstance(output, Value):
             outputs_at.setdefault(output, i)
-    temporaries = [v for v in kept if v not in inputs_at and v not in outputs_at]
-    for value in temporaries:
-        outputs_at[value] = len(outputs)
-        outputs.append(value)
+    inputs_back = dict(zip(joint.inputs[:count], graph.inputs, strict=True))
+    kept = [inputs_back.get(v, v) for v in kept]
+    for value in (*kept, *rooted):
+        if value not in inputs_at and value not in outputs_at:
+            outputs_at[value] = len(outputs)
+            outputs.append(value)
     captured_inputs = [v for v in kept if v in inputs_at]
     captured_outputs = [v for v in kept if v not in inputs_at]
-    extra = _gradients_of_temporaries(walk, joint, temporaries, grads)
-    grad_inputs = [*joint.inputs[count : count + len(output_grads)], *(v for _, v in extra)]
+    positions = [i for i, o in enumerate(graph.outputs) if isinstance(o, Value) and o in walk.needs]
+    positions += [outputs_at[v] for v in rooted]
+    values = [walk.here[o].value if isinstance(o, Value) else o for o in outputs]
+    captures = [walk.here[v].value for v in (*captured_inputs, *captured_outputs)]
     name = graph.signature.name
-    f = partition.extract(joint, joint.inputs[:count], outputs, Signature(name=name, names=graph.signature.names))
-    df = partition.extract(joint, [*grad_inputs, *captured_inputs, *captured_outputs], grads, Signature(name=f"d{name}"))
+    f = partition.extract(joint, joint.inputs[:count], values, Signature(name=name, names=graph.signature.names))
+    df = partition.extract(joint, [*joint.inputs[count:], *captures], grads, Signature(name=f"d{name}"))
     return Gradient(
         f=simplified(f),
         df=simplified(df),
         real_outputs=len(graph.outputs),
-        output_grads=(*output_grads, *(outputs_at[v] for v, _ in extra)),
+        output_grads=tuple(positions),
         captured_inputs=tuple(inputs_at[v] for v in captured_inputs),
         captured_outputs=tuple(outputs_at[v] for v in captured_outputs),
         input_grads=tuple(received),
@@ -319,30 +370,6 @@ def _cut(walk: _Walk, graph: Graph, output_grads: list[int], received: list[int]
 
 def _value_of(level: TraceLevel, tensor: Any) -> Value:
     return tensor.value if isinstance(tensor, TraceTensor) else level.constant(tensor)
-
-
-def _gradients_of_temporaries(walk: _Walk, joint: Graph, temporaries: list[Value], grads: list[Value]) -> list[tuple[Value, Value]]:
-    """A gradient input for each kept temporary that has a gradient, added to it: `df` may itself be differentiated."""
-    totals = {walk.here[v].value: g.value for v, g in walk.grads.items() if isinstance(g, TraceTensor)}
-    made: list[tuple[Value, Value]] = []
-    for value in temporaries:
-        total = totals.get(value)
-        if total is None:
-            continue
-        given = joint.add_input(_gradient_type(value), f"grad_{value.name}")
-        after = joint.first if total.node is None else total.node.following
-        users = list(total.uses)
-        with joint.inserting_before(after):
-            summed = joint.add(_ADD(), (total, given, 1), (total.type,)).output
-        for user in users:
-            user.replace_input(total, summed)
-        grads[:] = [summed if g is total else g for g in grads]
-        made.append((value, given))
-    return made
-
-
-def _ADD() -> Operator:  # noqa: N802 - a constant, made late
-    return operator("add", "Tensor")
 
 
 def jvp(graph: Graph) -> Graph:

@@ -9,9 +9,7 @@ from __future__ import annotations
 import ast
 import math
 import re
-import tokenize
 from collections.abc import Iterator
-from io import StringIO
 from typing import Any, NoReturn
 
 from adjoint.core import pytrees
@@ -19,6 +17,7 @@ from adjoint.core.dtypes import named
 from adjoint.core.errors import AdjointError
 from adjoint.graph import typing
 from adjoint.graph.ir import LONG, Block, Constant, Graph, GraphError, Node, Signature, Type, Value
+from adjoint.graph.passes.inline import CALL
 from adjoint.graph.printing import python_name
 from adjoint.graph.regions import REGIONS, TYPES
 from adjoint.ops import arguments
@@ -26,7 +25,7 @@ from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
-_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,]*)\](?P<grad> grad)?")
+_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,-]*)\](?P<grad> grad)?")
 _COMMENT = re.compile(r"#\s*(?P<types>.*?)(?:  of (?P<block>[\w.]+)/(?P<number>\d+))?(?:  at (?P<place>.+))?\s*$")
 
 
@@ -56,11 +55,13 @@ def parse(text: str, constants: dict[str, Any] | None = None) -> Graph:
 
 
 def _comments(text: str) -> dict[int, str]:
-    """The comments by line."""
-    if "#" not in text:
-        return {}
-    tokens = tokenize.generate_tokens(StringIO(text).readline)
-    return {t.start[0]: t.string for t in tokens if t.type == tokenize.COMMENT}
+    """The comments by line. Ours hold no quotes, which tells them from text in a string."""
+    found: dict[int, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        _, mark, comment = line.rpartition("  # ")
+        if mark and '"' not in comment and "'" not in comment:
+            found[number] = f"# {comment}"
+    return found
 
 
 def _refuse(node: ast.AST, why: str) -> NoReturn:
@@ -82,6 +83,7 @@ class _Parser:
     def __init__(self, comments: dict[int, str], constants: dict[str, Any]) -> None:
         self.comments = comments
         self.constants = constants
+        self.types = typing.Types()
 
     def graph(self, function: ast.FunctionDef) -> Graph:
         graph = Graph(Signature(name=function.name))
@@ -168,6 +170,9 @@ class _Parser:
         path = _dotted(call.func)
         if path in (["ad", "tensor"], ["ad", "zeros"]):
             return self._add_constant(graph, self.tensor(path[1], call))
+        if len(path) == 1 and path[0] in functions:
+            body = functions[path[0]]
+            return _added(graph, CALL, tuple(self.value(a, known) for a in call.args), [o.type for o in body.outputs], {"body": body})
         if path == ["ad", "graph", "region"]:
             return self.region(graph, known, functions, call)
         if len(path) != 4 or path[:2] != ["ad", "ops"]:
@@ -175,7 +180,7 @@ class _Parser:
         op = operator(path[2], "" if path[3] == "default" else path[3])
         args = self.arguments(op, call, known)
         try:
-            _, types = typing.result_types(op, args)
+            _, types = self.types.of(op, args)
         except AdjointError as error:
             raise ParseError(f"parse: line {call.lineno}: {error}") from error
         return _added(graph, op, args, types)

@@ -39,12 +39,18 @@ def choose(
     elif recompute == "everything":
         kept = _down_to(required, set(inputs) | {v for v in originals if _is_fixed(v.node)})
     elif recompute == "auto":
-        kept = _minimum_cut(joint, inputs, outputs, required, dependent)
+        kept = _minimum_cut(inputs, outputs, required, originals)
     elif isinstance(recompute, int) and not isinstance(recompute, bool):
         return _within(recompute, joint, inputs, grads, outputs, results, originals)
     else:
         raise ArgumentError(f"recompute must be 'auto', 'nothing', 'everything' or a number of bytes, got {recompute!r}")
     return _in_order(joint, kept)
+
+
+def floor(joint: Graph, grads: Sequence[Value], results: Sequence[Value], allowed: set[Value]) -> list[Value]:
+    """What the backward half needs of `allowed`, computing everything else again."""
+    dependent = _depending_on(joint, grads)
+    return _in_order(joint, _down_to(_required(joint, dependent, results), allowed))
 
 
 def size_of(value: Value) -> int:
@@ -196,11 +202,12 @@ class _Flow:
 
 
 def _minimum_cut(
-    joint: Graph, inputs: Sequence[Value], outputs: Sequence[Any], required: list[Value], dependent: set[Value]
+    inputs: Sequence[Value], outputs: Sequence[Any], required: list[Value], originals: set[Value]
 ) -> set[Value]:
     """The values with the fewest bytes from which all required ones can be computed cheaply.
 
-    Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs to the source.
+    Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs to the source. What
+    a formula computes is not cut: it stays in the backward half, where it can be differentiated.
     """
     alive = set(inputs) | {o for o in outputs if isinstance(o, Value)}
     flow = _Flow()
@@ -211,7 +218,8 @@ def _minimum_cut(
         found = entry.get(value)
         if found is None:
             found = entry[value] = flow.vertex()
-            flow.edge(found, flow.vertex(), 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0)
+            size = 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0
+            flow.edge(found, flow.vertex(), size if value in originals or value in alive else _INFINITE)
         return found
 
     stack, seen = list(required), set(required)
@@ -224,7 +232,7 @@ def _minimum_cut(
         if _is_constant(node):
             continue
         here = enter(value)
-        if node is None or not _is_cheap(node):
+        if node is None or (value in originals and not _is_cheap(node)):
             flow.edge(source, here, _INFINITE)
             continue
         for before in node.inputs():

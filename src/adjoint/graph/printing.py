@@ -17,6 +17,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.pytrees import TreeDef
+from adjoint.graph.custom import is_custom
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
@@ -95,11 +96,18 @@ def _is_listed(node: Node) -> bool:
     if isinstance(node.op, Operator):
         returns = node.op.schema.returns
         return len(returns) == 1 and returns[0].type.is_list
-    return isinstance(node.op, Region)
+    return isinstance(node.op, Region) and not _is_call(node)
+
+
+def _is_call(node: Node) -> bool:
+    """Whether a region is just a call of its one graph; text that calls a function has no rules of its own."""
+    return node.op.name == "call" or is_custom(node)
 
 
 def _region_text(node: Node, stem: str) -> str:
     values = [_literal(a) for a in node.args]
+    if _is_call(node):
+        return f"{stem}_{next(iter(node.graphs))}({', '.join(values)})"
     graphs = [f"{key}={stem}_{key}" for key in node.graphs]
     return f"ad.graph.region({', '.join([repr(node.op.name), *values, *graphs])})"
 

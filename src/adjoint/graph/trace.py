@@ -24,12 +24,11 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues
 from adjoint.core.shapes import Spec
-from adjoint.graph import functional, typing
+from adjoint.graph import custom, functional, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
-from adjoint.tensor.function import FunctionContext
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.modes import modes
@@ -71,6 +70,8 @@ def place() -> str:
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if not name.startswith("adjoint."):
+            if name == "__main__" and frame.f_globals.get("__package__") == "adjoint":
+                return ""  # the command line
             key = (frame.f_code, frame.f_lasti)
             found = _PLACES.get(key)
             if found is None:
@@ -163,7 +164,7 @@ class TraceLevel(Level):
         self.graph = Graph() if graph is None else graph
         self.constants: dict[int, tuple[Any, Value]] = {}  # by id; the tensor is kept so that its id stays
         self.detached: dict[Value, Value] = {}
-        self.types: dict[Any, tuple[Any, Any]] = {}
+        self.types = typing.Types()
 
     def lift(self, value: Any, edge: Any = None) -> TraceTensor:
         return wrap(TraceTensor, self, value)
@@ -195,7 +196,7 @@ class TraceLevel(Level):
             args = (self._contiguous(args[0]), *args[1:])
         if not modes.recording and typing.needs_gradient(row, args):
             args = typing.substitute_needing(args, self._detach)
-        kind, types = self._infer(op, args, values)
+        kind, types = self._infer(op, args)
         return self._node(op, args, kind, types, values)
 
     def _arguments(self, values: list[Any]) -> tuple[Any, ...]:
@@ -211,21 +212,9 @@ class TraceLevel(Level):
                 args.append(v)
         return tuple(args)
 
-    def _infer(self, op: Operator, args: tuple[Any, ...], values: list[Any]) -> tuple[Any, tuple[Type, ...]]:
-        """Types of the results, remembered for calls alike: a loop asks the same again and again."""
-        key = (op, *[a.type if type(a) is Value else (type(a), a) for a in args])
+    def _infer(self, op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
         try:
-            return self.types[key]
-        except KeyError:
-            pass
-        except TypeError:  # a list of numbers, a generator
-            return self._infer_anew(op, args, values)
-        found = self.types[key] = self._infer_anew(op, args, values)
-        return found
-
-    def _infer_anew(self, op: Operator, args: tuple[Any, ...], values: list[Any]) -> tuple[Any, tuple[Type, ...]]:
-        try:
-            return typing.result_types(op, args)
+            return self.types.of(op, args)
         except DependsOnValues as error:
             raise TraceError(
                 f"{place()}: {error}. A graph has fixed shapes: use ad.where, or compute the mask or the size outside"
@@ -280,10 +269,8 @@ class TraceLevel(Level):
         return functional.write(self, op, function, values)
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """A custom function: what it computes is traced; transforms inside the trace have used its own rule already."""
-        context = FunctionContext()
-        context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        return function._forward(context, list(args), keywords)
+        """A function with a derivative of its own becomes one node that keeps it."""
+        return custom.traced(self, function, args, keywords)
 
 
 def _DETACH() -> Operator:  # noqa: N802 - a constant; made late, since operators need the wired package

@@ -34,6 +34,33 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
 _STAND_IN = 104_729
 
 
+class Types:
+    """Result types with a memory: graphs ask the same again and again."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, tuple[Any, tuple[Type, ...]]] = {}
+
+    def of(self, op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
+        """As `result_types`."""
+        try:
+            key = (op, *[_key(a) for a in args])
+            found = self.known.get(key)
+        except TypeError:  # a list of floats, a generator
+            return result_types(op, args)
+        if found is None:
+            found = self.known[key] = result_types(op, args)
+        return found
+
+
+def _key(argument: Any) -> Any:
+    """What matters of an argument; 1, 1.0 and True make different types."""
+    if type(argument) is Value:
+        return argument.type
+    if type(argument) is tuple:
+        return tuple([_key(a) for a in argument])
+    return (type(argument), argument)
+
+
 def _type(spec: Spec, needs: bool) -> Type:
     shape = tuple([-1 if n == _STAND_IN else n for n in spec.shape])
     return Type(shape, spec.dtype, needs and spec.dtype.is_differentiable)

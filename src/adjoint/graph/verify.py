@@ -36,7 +36,7 @@ class _Checker:
         self.defined: set[Value] = set()
         self.names: set[str] = set()
         self.uses: dict[Value, dict[Node, int]] = {}
-        self.types: dict[Any, tuple[Type, ...]] = {}  # inferred before, for nodes alike
+        self.types = typing.Types()
 
     def fail(self, value: Any, rule: str) -> None:
         subject = f"%{value.name}" if isinstance(value, Value) else str(value)
@@ -124,19 +124,10 @@ class _Checker:
 
     def inferred(self, node: Node) -> tuple[Type, ...]:
         try:
-            key = (node.op, *[a.type if type(a) is Value else (type(a), a) for a in node.args])
-            found = self.types.get(key)
-        except TypeError:
-            key = found = None
-        if found is None:
-            try:
-                found = typing.result_types(node.op, node.args)[1]
-            except AdjointError as error:
-                self.fail(_title(node), f"the shape rule refuses its arguments: {error}")
-                raise
-            if key is not None:
-                self.types[key] = found
-        return found
+            return self.types.of(node.op, node.args)[1]
+        except AdjointError as error:
+            self.fail(_title(node), f"the shape rule refuses its arguments: {error}")
+            raise
 
     def outputs(self) -> None:
         for output in self.graph.outputs:

@@ -111,11 +111,13 @@ def describe(value: Any) -> str:
 
 def converter(kind: Type) -> Callable[[str, str, Any], Any] | None:
     """Return the converter of one value of a type, or None where anything goes (enumerations)."""
-    simple: dict[str, Callable[[str, str, Any], Any]] = {
-        "Tensor": to_tensor, "int": to_int, "Scalar": to_scalar, "float": to_float, "bool": to_bool, "str": to_str,
-        "ScalarType": lambda what, name, value: to_dtype(value),
-    }  # fmt: skip
-    return simple.get(kind.base)
+    return _CONVERTERS.get(kind.base)
+
+
+_CONVERTERS: dict[str, Callable[[str, str, Any], Any]] = {
+    "Tensor": to_tensor, "int": to_int, "Scalar": to_scalar, "float": to_float, "bool": to_bool, "str": to_str,
+    "ScalarType": lambda what, name, value: to_dtype(value),
+}  # fmt: skip
 
 
 def convert(what: str, argument: Argument, value: Any) -> Any:

@@ -12,10 +12,11 @@ from adjoint.core.selection import (
     check_bins,
     check_count,
     check_ordered,
+    check_quantile,
     check_search,
     from_right,
 )
-from adjoint.core.shapes import Spec, reduced, wrap_dim
+from adjoint.core.shapes import Spec, reduced, wrap_dim, wrap_dims
 
 
 def argsort(self: Spec, dim: int, descending: bool) -> Spec:
@@ -111,3 +112,10 @@ def histc(self: Spec, bins: int, min: float, max: float) -> Spec:
     """`bins` counts for each row."""
     check_bins(self.dtype, bins, min, max)
     return Spec((*self.shape[:-1], bins), self.dtype)
+
+
+def quantile(self: Spec, q: Spec, dim: int | None, keepdim: bool, interpolation: str) -> Spec:
+    """The shape of q, then what is left of the input."""
+    check_quantile("quantile", self.shape, self.dtype, q.ndim, q.dtype, interpolation)
+    left = reduced(self.shape, wrap_dims("quantile", dim, self.ndim), keepdim)
+    return Spec((*q.shape, *left), self.dtype)

@@ -65,6 +65,25 @@ class Formula:
         """The same formula for real numbers: x.conj() is x."""
         return replace(self, tree=_WithoutConj().visit(copy.deepcopy(self.tree)))
 
+    def without_terms(self, zeros: frozenset[str], others: frozenset[str]) -> Formula | None:
+        """The sum without its terms in names of `zeros` alone; None if nothing is left.
+
+        A term that also has a name of `others` stays, since it may be a function of both.
+        """
+        body: ast.expr | None = None
+        for sign, term in _terms(self.tree.body, 1):
+            used = {n.id for n in ast.walk(term) if isinstance(n, ast.Name)}
+            if used & zeros and not used & others:
+                continue
+            if body is None:
+                body = term if sign > 0 else ast.UnaryOp(ast.USub(), term)
+            else:
+                body = ast.BinOp(body, ast.Add() if sign > 0 else ast.Sub(), term)
+        if body is None:
+            return None
+        tree = ast.Expression(body)
+        return replace(self, tree=tree, names=_free_names(tree))
+
     def compile(self, symbol: str, parameters: Iterable[str], scope: dict[str, Any], *, raw: bool) -> Callable[..., Any]:
         """Return the function `symbol(*parameters)` of this formula, names resolved in `scope`."""
         tree = copy.deepcopy(self.tree)
@@ -99,6 +118,15 @@ def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[st
     tree = conditions.visit(tree)
     tree = _Facts(frozenset(tensors), frozenset(lists)).visit(tree)
     return Formula(str(text), where, tree, _free_names(tree), conditions.found)
+
+
+def _terms(node: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
+    """The terms of a sum, with their signs."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
+        return _terms(node.left, sign) + _terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return _terms(node.operand, -sign)
+    return [(sign, node)]
 
 
 def _free_names(tree: ast.AST) -> frozenset[str]:

@@ -218,7 +218,14 @@ def reference(text: str, layer: str, row: Row, column: str) -> Any:
 
 
 def decomposition(row: Row) -> Callable[..., Any]:
-    """Return the decomposition of a row as a function of all its arguments."""
+    """Return the decomposition of a row as a function of all its arguments; it is kept on the row."""
+    known = row.__dict__.get("_decomposition")
+    if known is None:
+        known = row.__dict__["_decomposition"] = _decomposition(row)
+    return known
+
+
+def _decomposition(row: Row) -> Callable[..., Any]:
     text = row.decompose
     if is_reference(text, tuple(a.name for a in row.schema.tensors)):
         return reference(text, "decompositions", row, "decompose")

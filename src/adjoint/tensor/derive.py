@@ -8,6 +8,7 @@ variable of which only the shape matters, and pull a cotangent back through what
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from adjoint.core.errors import GradError
@@ -155,13 +156,34 @@ def _forward(row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str
         return _linear(row, scope, tangents)
     if entry.automatic == "auto_element_wise":
         return _element_wise(row, scope, tangents, results)
+    absent = frozenset(a.name for a in row.differentiable if tangents.get(a.name) is None)
+    entry = _without(row, entry, absent)
+    if entry.formula is None:
+        return None
+    used = entry.formula.names
     local = dict(scope) | {n: results[i] for n, i in result_names(row).items()}
-    for argument in row.schema.tensors:
-        local[f"{argument.name}_p"] = scope.get(argument.name)
-        if argument.name in {a.name for a in row.differentiable}:
-            local[f"{argument.name}_t"] = materialised(scope.get(argument.name), tangents.get(argument.name))
     local["retain_variables"] = True
-    return call_formula(row, entry, f"{row.schema.symbol}_{entry.output}_tangent", local)
+    for argument in row.schema.tensors:
+        name = argument.name
+        local[f"{name}_p"] = scope.get(name)
+        if f"{name}_t" in used:
+            local[f"{name}_t"] = materialised(scope.get(name), tangents.get(name))
+    symbol = "_".join((row.schema.symbol, entry.output, "tangent", *(f"without_{n}" for n in sorted(absent))))
+    return call_formula(row, entry, symbol, local)
+
+
+def _without(row: Row, entry: Forward, absent: frozenset[str]) -> Forward:
+    """A forward formula without the terms that are zero because a tangent is absent; kept on the row."""
+    if not absent:
+        return entry
+    cache = row.__dict__.setdefault("_without", {})
+    key = (entry.output, absent)
+    if key not in cache:
+        others = frozenset(f"{a.name}_t" for a in row.differentiable if a.name not in absent)
+        assert entry.formula is not None
+        pruned = entry.formula.without_terms(frozenset(f"{n}_t" for n in absent), others)
+        cache[key] = replace(entry, formula=pruned)
+    return cache[key]
 
 
 def materialised(primal: Any, tangent: Any) -> Any:
@@ -192,7 +214,8 @@ def _element_wise(row: Row, scope: dict[str, Any], tangents: dict[str, Any], res
         tangent = tangents.get(entry.inputs[0])
         if tangent is None or entry.formula is None:
             continue
-        local |= {n: tangent.conj() for n in names}
-        term = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local).conj()
+        local |= dict.fromkeys(names, tangent.conj() if tangent.is_complex() else tangent)
+        term = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local)
+        term = term.conj() if term.is_complex() else term
         total = term if total is None else total + term
     return total

@@ -41,18 +41,34 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     if extra:
         return _with_extras(op, args, extra)
     what = op.schema.name
-    values = [arguments.convert(what, a, v) for a, v in zip(op.schema.arguments, args, strict=True)]
+    values = [
+        v if p and isinstance(v, Tensor) else arguments.convert(what, a, v)
+        for p, a, v in zip(_takes_tensor(op), op.schema.arguments, args, strict=True)
+    ]
     if _place(op, values) == "meta":
         return meta.run(op, values)
     return run(op, values)
 
 
+def _takes_tensor(op: Operator) -> tuple[bool, ...]:
+    """Which arguments are single tensors, so that a tensor needs no conversion."""
+    known = op.__dict__.get("takes_tensor")
+    if known is None:
+        known = op.__dict__["takes_tensor"] = tuple(a.type.is_tensor and not a.type.is_list for a in op.schema.arguments)
+    return known
+
+
 def _place(op: Operator, values: list[Any]) -> str | None:
     """Check device and layout, take them out of `values`, and return the device."""
     device = None
-    for i, argument in enumerate(op.schema.arguments):
-        allowed = _PLACES.get(argument.name)
-        if allowed is None or argument.type.is_tensor or values[i] is None:
+    known_places = op.__dict__.get("places")
+    if known_places is None:
+        known_places = op.__dict__["places"] = tuple(
+            (i, a) for i, a in enumerate(op.schema.arguments) if a.name in _PLACES and not a.type.is_tensor
+        )
+    for i, argument in known_places:
+        allowed = _PLACES[argument.name]
+        if values[i] is None:
             continue
         given = str(values[i]).removeprefix("ad.").removeprefix("torch.")
         if given not in allowed:

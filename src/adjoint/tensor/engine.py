@@ -37,14 +37,18 @@ def gradients(
     level: Any = None,
     linear: bool = False,
     stops: Sequence[Any] = (),
+    whole: bool = False,
 ) -> list[Any]:
     """Return the gradient of `outputs` in each of `inputs`, None where there is no path.
 
     `level` is the transform whose tape this is; its gradients are tensors of the level below.
     `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
     `stops`: edges of `inputs` beyond which the pass does not go.
+    `whole`: the tape is known to end in `inputs`, which are leaves, so there is no need to look which paths lead there.
     """
-    run = Run(create_graph, retain_graph or create_graph, [t.edge for t in inputs])
+    run = Run(create_graph, retain_graph or create_graph, None if whole else [t.edge for t in inputs])
+    if whole:
+        run.captures = {(t.edge, 0): None for t in inputs}
     run.level = level
     run.linear = linear
     run.stops = {_key(e)[0] for e in stops}

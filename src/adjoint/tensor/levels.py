@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import contextmanager
 from typing import Any
 
 from adjoint.core import pytrees
@@ -34,6 +33,24 @@ class _Stack(threading.local):
 
 
 stack = _Stack()
+
+
+class _Outside:
+    """The block of code that runs below a level."""
+
+    __slots__ = ("before", "level", "recording")
+
+    def __init__(self, level: Level, recording: int) -> None:
+        self.level = level
+        self.recording = recording
+
+    def __enter__(self) -> None:
+        self.before = stack.levels, modes.recording
+        stack.levels = stack.levels[: self.level.level - 1]
+        modes.recording = self.recording
+
+    def __exit__(self, *_: Any) -> None:
+        stack.levels, modes.recording = self.before
 
 
 class Level:
@@ -64,14 +81,9 @@ class Level:
     name = "a transform"
     creates = False  # whether `process` also makes tensors out of nothing (a trace)
 
-    @contextmanager
-    def outside(self) -> Any:
+    def outside(self) -> _Outside:
         """Run below this level: what is created there belongs to the levels outside."""
-        inside, stack.levels = stack.levels, stack.levels[: self.level - 1]
-        try:
-            yield
-        finally:
-            stack.levels = inside
+        return _Outside(self, modes.recording)
 
     def below(self, value: Any) -> Any:
         """What the tensors of this level hold; lists entry by entry, everything else as it is."""
@@ -213,15 +225,9 @@ class GradLevel(Level):
                 views.attach_level(op, source, outs, rest)
                 return
 
-    @contextmanager
-    def outside(self) -> Any:
+    def outside(self) -> _Outside:
         """Also without recording if there was none when the level was opened."""
-        inside, modes.recording = modes.recording, modes.recording and self.outer_recording
-        try:
-            with super().outside():
-                yield
-        finally:
-            modes.recording = inside
+        return _Outside(self, modes.recording and self.outer_recording)
 
     def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
         """Write the result to the tensor below, and move the history here."""
@@ -314,10 +320,14 @@ class Pullback:
             return [None] * len(self.inputs)
         roots, grads = [o for o, _ in pairs], [c for _, c in pairs]
         if self.level is not None:
-            return engine.gradients(roots, grads, self.inputs, create_graph=False, retain_graph=retain, level=self.level)
+            return engine.gradients(
+                roots, grads, self.inputs, create_graph=False, retain_graph=retain, level=self.level, whole=True
+            )
         keep = self.keep and modes.recording != 0
         linear = modes.recording != 0 and any(c.edge is not None or c.interpreter is not None for c in grads)
-        return engine.gradients(roots, grads, self.inputs, create_graph=keep, retain_graph=retain, linear=linear)
+        return engine.gradients(
+            roots, grads, self.inputs, create_graph=keep, retain_graph=retain, linear=linear, whole=not self.keep
+        )
 
     def outside(self, value: Any) -> Any:
         """What a tensor made by the function is outside it: the same, without the history of this call."""

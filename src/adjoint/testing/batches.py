@@ -1,8 +1,8 @@
 """Batches of samples, and the law that `vmap` equals a loop over them.
 
-Each tensor of a sample is perturbed into a few copies: floating point ones are scaled, which keeps ties, zeros and
-domains; indices and masks change places. `compare` maps a function over the stacked copies in several ways, and holds
-the results against those of one call for each copy.
+Each tensor of a sample is perturbed into a few copies: floating point ones are scaled, which keeps
+ties, zeros and domains; indices and masks change places. `compare` maps a function over the stacked
+copies in several ways, and holds the results against those of one call for each copy.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -93,7 +92,9 @@ def nested(function: Function, batches: list[list[Array]]) -> list[Array]:
     """vmap inside vmap, the first tensor mapped by the inner one alone."""
     count = len(batches)
     inputs = [tensor_of(np.stack(b)) for b in batches]
-    inner = ad.vmap(lambda *t: tuple(function(*t)), in_dims=(0, *(None,) * (count - 1)), randomness="same")
+    inner = ad.vmap(
+        lambda *t: tuple(function(*t)), in_dims=(0, *(None,) * (count - 1)), randomness="same"
+    )
     dims = (None, *(0,) * (count - 1)) if count > 1 else (None,)
     if count == 1:
         return [array_of(t)[None] for t in inner(*inputs)]
@@ -129,7 +130,12 @@ def compare(
             _equal(f"{title}: vmap over {way.name}", got, loop(function, batches, way), close)
     if twice:
         with _refusals(is_view):
-            _equal(f"{title}: vmap of vmap", nested(function, batches), nested_loop(function, batches), close)
+            _equal(
+                f"{title}: vmap of vmap",
+                nested(function, batches),
+                nested_loop(function, batches),
+                close,
+            )
 
 
 @contextmanager

@@ -17,9 +17,11 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.dtypes import DType, named
 from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError
+from adjoint.ops import arguments as converting
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
+from adjoint.tensor import binding
 from adjoint.tensor.meta import meta_tensor
 from adjoint.testing import batches, jacobians, samples
 from adjoint.testing.explain import GradcheckError
@@ -69,6 +71,17 @@ class Case:
         ad.manual_seed(0)
         op = operators.operator(self.row.schema.name, self.row.schema.overload)
         return op(*args, **kwargs)
+
+    def run_decomposed(self, *arguments: Any) -> Any:
+        """Call the decomposition of the operator on the same arguments."""
+        schema, count = self.row.schema, len(self.sample.args)
+        kwargs = dict(zip(self.sample.kwargs, arguments[count:], strict=True))
+        given = dict(zip(schema.names, arguments[:count], strict=False)) | kwargs
+        values = [
+            converting.convert(schema.name, a, given.get(a.name, a.default if a.has_default else None))
+            for a in schema.arguments
+        ]
+        return binding.decomposition(self.row)(*values)
 
     def outputs(self) -> list[ad.Tensor]:
         """The tensors that the operator returns at this sample."""
@@ -214,7 +227,7 @@ def vmap_equals_loop(case: Case) -> None:
 
 
 def _depends_on_values(case: Case) -> bool:
-    """Whether how many elements are read or written is in the values: without data, or of a mask."""
+    """Whether values say how many elements are read or written: of a mask, or by the shape rule."""
     lists = [jacobians.tensors_in(a) for a in case.arguments if isinstance(a, list)]
     if any(t.dtype.name == "bool" for tensors in lists for t in tensors):
         return True
@@ -308,10 +321,14 @@ def traced_equals_eager(case: Case) -> None:
     ad.graph.verify(graph)
     ad.manual_seed(0)
     got = graph(*tensors)
-    assert len(got) == len(expected), f"{case.title}: traced, {len(got)} results instead of {len(expected)}"
+    assert len(got) == len(expected), (
+        f"{case.title}: traced, {len(got)} results instead of {len(expected)}"
+    )
     for number, (a, b) in enumerate(zip(got, expected, strict=True)):
         _assert_close(f"{case.title}: traced, result {number} differs", array_of(a), array_of(b))
-        assert a.requires_grad == b.requires_grad, f"{case.title}: traced, result {number} has another history"
+        assert a.requires_grad == b.requires_grad, (
+            f"{case.title}: traced, result {number} has another history"
+        )
     text = str(graph)
     again = str(ad.graph.parse(text, graph.constants))
     assert again == text, f"{case.title}: the graph's text changes when read back:\n{text}\n{again}"
@@ -319,6 +336,52 @@ def traced_equals_eager(case: Case) -> None:
 
 def _spec(tensor: ad.Tensor) -> ad.ShapeDtype:
     return ad.ShapeDtype(tuple(tensor.shape), tensor.dtype, requires_grad=tensor.requires_grad)
+
+
+# Law 7
+
+
+def decomposition_equals_kernel(case: Case) -> None:
+    """Where a row has a kernel and a decomposition, both give the same values, dtypes and gradients.
+
+    No gradient is a zero gradient here. At inputs that are not finite only the values are compared.
+    """
+    if not has_both(case.row):
+        return
+    finite = all(np.isfinite(array_of(t)).all() for t in jacobians.tensors_in(case.arguments))
+    expected, wanted = _with_gradients(case, case.run)
+    got, found = _with_gradients(case, case.run_decomposed)
+    assert len(got) == len(expected), (
+        f"{case.title}: decomposed, {len(got)} results instead of {len(expected)}"
+    )
+    for number, (a, b) in enumerate(zip(got, expected, strict=True)):
+        _assert_close(f"{case.title}: decomposed, result {number} differs", a, b)
+    for number, (a, b) in enumerate(zip(found, wanted, strict=True)):
+        if finite:
+            pole = ~(np.isfinite(a) | np.isfinite(b))  # of a quotient: inf one way, NaN the other
+            a, b = np.where(pole, 0, a), np.where(pole, 0, b)
+            _assert_close(f"{case.title}: decomposed, gradient {number} differs", a, b)
+
+
+def _with_gradients(case: Case, run: Callable[..., Any]) -> tuple[list[Array], list[Array]]:
+    """The results, and the gradient of a random combination of them in each input."""
+    call = Call.of(run, case.arguments)
+    outputs = jacobians.tensors_in(run(*case.arguments))
+    generator = np.random.default_rng(0)
+    seeds = [tensor_of(random_like(array_of(t), generator)) for t in outputs]
+    recorded = [(t, s) for t, s in zip(outputs, seeds, strict=True) if t.requires_grad]
+    grads: Sequence[Any] = [None] * len(call.inputs)
+    if recorded:
+        roots, cotangents = zip(*recorded, strict=True)
+        grads = ad.autograd.grad(list(roots), call.inputs, list(cotangents), allow_unused=True)
+    pairs = zip(grads, call.inputs, strict=True)
+    filled = [np.zeros_like(array_of(t)) if g is None else array_of(g) for g, t in pairs]
+    return [array_of(t) for t in outputs], filled
+
+
+def has_both(row: Row) -> bool:
+    """Whether law 7 says something of a row; random numbers are drawn in another order when decomposed."""
+    return bool(row.kernel and row.decompose) and row.family != "random" and not row.schema.mutates
 
 
 # Law 9
@@ -402,7 +465,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
     for law in (
         value_equals_reference, reverse_equals_differences, second_order_equals_differences,
         jvp_is_adjoint_of_vjp, vmap_equals_loop, shape_rule_is_right,
-        traced_equals_eager, inputs_are_untouched, layout_does_not_matter,
+        traced_equals_eager, decomposition_equals_kernel, inputs_are_untouched, layout_does_not_matter,
     )
 }  # fmt: skip
 
@@ -410,8 +473,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
 def cases(row: Row, dtype: DType) -> list[Case]:
     """Return the cases of a row in a dtype; none if the operator does not take that dtype."""
     found = [
-        Case(row, s, dtype, r, number)
-        for number, (s, r) in enumerate(samples.for_row(row, dtype))
+        Case(row, s, dtype, r, number) for number, (s, r) in enumerate(samples.for_row(row, dtype))
     ]
     if found and not _takes(found[0]):
         return []
@@ -447,6 +509,8 @@ def laws_of(case: Case) -> Iterator[str]:
     yield from (
         "shape_rule_is_right", "traced_equals_eager", "inputs_are_untouched", "layout_does_not_matter",
     )  # fmt: skip
+    if has_both(case.row):
+        yield "decomposition_equals_kernel"
 
 
 def _derivatives_of(case: Case) -> tuple[bool, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError
-from adjoint.core.pytrees import TreeDef
+from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
@@ -47,6 +46,8 @@ def to_tensor(what: str, value: Any, path: str) -> Tensor:
 
 def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
     """The leaves of a pytree as differentiable tensors, and its structure."""
+    if isinstance(tree, Tensor) and tree.is_differentiable_dtype():
+        return [tree], LEAF
     leaves, structure = pytrees.flatten(tree)
     if any(not isinstance(v, Tensor) or not v.is_differentiable_dtype() for v in leaves):
         paths = pytrees.paths(structure, name)
@@ -56,9 +57,12 @@ def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
 
 def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of what a function returned; each must be a tensor or a number."""
+    if isinstance(output, Tensor):
+        return [output], LEAF
     leaves, structure = pytrees.flatten(output)
-    for leaf, path in zip(leaves, pytrees.paths(structure, "output"), strict=True):
+    for number, leaf in enumerate(leaves):
         if not isinstance(leaf, (Tensor, np.ndarray, np.generic, int, float, complex)):
+            path = pytrees.paths(structure, "output")[number]
             raise ArgumentError(f"{what}: {path} must be a tensor, got {type(leaf).__name__}")
     return [v if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
 
@@ -73,11 +77,7 @@ def replaced(args: tuple[Any, ...], positions: list[int], values: Sequence[Any])
 
 def keeps_signature(function: Callable[..., Any], made: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Give a transformed function the name and signature of the original."""
-    try:
-        functools.update_wrapper(made, function)
-        made.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
-    except (TypeError, ValueError, AttributeError):
-        made.__doc__ = getattr(function, "__doc__", None)
+    functools.update_wrapper(made, function, updated=())  # `inspect.signature` follows `__wrapped__`
     made.__name__ = f"{name}({getattr(function, '__name__', 'f')})"
     return made
 

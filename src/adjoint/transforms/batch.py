@@ -1,8 +1,8 @@
 """vmap as a level: every tensor has one more dimension than its code sees.
 
-An operator on batched tensors runs once, on the tensors below, by a batching rule: one of `batching/` named in its
-row (`batch:`), that of its archetype, that of its decomposition, or, counted and named, a loop.
-A rule sees tensors with the batch in front; see `batching/__init__.py`.
+An operator on batched tensors runs once, on the tensors below, by a batching rule: one of
+`batching/` named in its row (`batch:`), that of its archetype, that of its decomposition, or,
+counted and named, a loop. A rule sees tensors with the batch in front; see `batching/__init__.py`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ _RULES: dict[int, tuple[Row, str, Rule | None]] = {}  # by identity; holding the
 
 
 def rule_of(row: Row) -> tuple[str, Rule | None]:
-    """The batching rule of a row and its kind: own, archetype, decomposition (no function), none needed, or loop."""
+    """The kind of batching rule that a row has, and the rule.
+
+    The kind is own, archetype, decomposition (then there is no function), none needed, or loop.
+    """
     found = _RULES.get(id(row))
     if found is None:
         found = _RULES[id(row)] = (row, *_find_rule(row))
@@ -115,8 +118,9 @@ class BatchTensor(LevelTensor):
         if self.axis is None:
             return self.value.array
         raise DependsOnValues(
-            "inside vmap a tensor stands for a whole batch, so its numbers cannot be looked at (item(), bool(), "
-            "tolist(), an if or a while on it). Use ad.where to choose by value, or take the value out of vmap."
+            "inside vmap a tensor stands for a whole batch, so its numbers cannot be looked at "
+            "(item(), bool(), tolist(), an if or a while on it). Use ad.where to choose by value, "
+            "or take the value out of vmap."
         )
 
 
@@ -140,6 +144,8 @@ class BatchLevel(Level):
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
+        if op.name == "detach":  # cuts the history below too, as the method does
+            return self.process_detach(values[0])
         if op.row.archetype.name == "inplace_view":  # what it does apart from writing
             return operators.packet(op.name[:-1])(*values)
         has = tuple(self._has(v) for v in values)
@@ -157,13 +163,18 @@ class BatchLevel(Level):
             return self._wrap(rule(Batch(op, self.size, has, ndims, self.randomness), *fronts), 0)
 
     def _process_shared(self, op: Operator, values: list[Any]) -> Any:
-        """Nothing is batched: one result for all samples; its views know their base, which may yet become batched."""
+        """Nothing is batched: one result for all samples.
+
+        A view knows its base, which may become batched later.
+        """
         with self.outside():
             results = self._wrap(op.call([self.below(v) for v in values]), None)
         if op.schema.is_view:
             for source in values:
                 if self.owns(source):
-                    views.attach_level(op, source, results, tuple(v for v in values if v is not source))
+                    views.attach_level(
+                        op, source, results, tuple(v for v in values if v is not source)
+                    )
                     break
         return results
 
@@ -181,10 +192,14 @@ class BatchLevel(Level):
             return [self.front(v) for v in value]
         return value.front() if self.is_batched(value) else self.below(value)
 
-    def again(self, function: Callable[..., Any], axes: Sequence[Any], values: Sequence[Any]) -> Any:
-        """Map another function over a batch of this level's size; results have the batch in front."""
+    def again(
+        self, function: Callable[..., Any], axes: Sequence[Any], values: Sequence[Any]
+    ) -> Any:
+        """Map another function over a batch of this size; results have the batch in front."""
         with BatchLevel(self.size, self.randomness) as level:
-            result = function(*[v if a is None else level.lift(v, a) for v, a in zip(values, axes, strict=True)])
+            result = function(
+                *[v if a is None else level.lift(v, a) for v, a in zip(values, axes, strict=True)]
+            )
         if isinstance(result, (tuple, list)):
             return tuple(level.result(r) for r in result)
         return level.result(result)
@@ -203,23 +218,28 @@ class BatchLevel(Level):
             return type(results)(self._wrap(r, axis) for r in results)
         return results
 
-    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
         """Compute out of place, and write the result to the tensor below."""
         target = values[0]
         if not self.owns(target):
             raise GradError(
-                f"{op.name}: a tensor from outside vmap is changed in place with one value per sample; "
-                "make it inside, or pass it in with in_dims"
+                f"{op.name}: a tensor from outside vmap is changed in place with one value per "
+                "sample; make it inside, or pass it in with in_dims"
             )
         if op.row.archetype.name == "inplace_view":
-            return self._become(target, operators.packet(op.name[:-1])(*values))
+            return self._write_view(op, target, values)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         # of a copy: a tape below must not have saved the memory that is written to
-        result = functional(self.lift(target.value.clone(), target.axis), *values[1:count], **keywords)
+        result = functional(
+            self.lift(target.value.clone(), target.axis), *values[1:count], **keywords
+        )
         if result.shape != target.shape:
             raise ShapeError(
-                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}"
+                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to "
+                f"has {show(target.shape)}"
             )
         check_inplace_cast(op.name, result.dtype, target.dtype)
         if self.is_batched(result) and target.axis is None:
@@ -228,25 +248,42 @@ class BatchLevel(Level):
             self.front(target).copy_(self.front(result))
         return target
 
-    def _become(self, target: BatchTensor, view: BatchTensor) -> BatchTensor:
+    def _write_view(self, op: Operator, target: Any, values: list[Any]) -> Any:
         """Change the shape of a tensor itself: squeeze_, t_, …"""
+        if target.axis is None and _living_views(target):
+            self._give_batch(target)  # the way from a base to its views must stay as it is
+        view = operators.packet(op.name[:-1])(*values)
+        if target.axis is None and target.extra is not None and target.extra.view is not None:
+            target.extra.view = view.extra.view
+        return self._become(target, view)
+
+    def _become(self, target: BatchTensor, view: BatchTensor) -> BatchTensor:
         target.value, target.axis = view.value, view.axis
         return target
 
     def _give_batch(self, tensor: BatchTensor) -> None:
-        """Let a tensor that was the same for all samples have a value for each; so must its base and the base's views."""
+        """Let a tensor that was the same for all samples have a value for each.
+
+        So must its base, and the base's other views.
+        """
         view = None if tensor.extra is None else tensor.extra.view
         base: Any = tensor if view is None else view.base
         with self.outside():
             base.value = base.value.expand((self.size, *base.value.shape)).clone()
         base.axis = 0
-        for reference in [] if base.extra is None else list(base.extra.views):
-            living: Any = reference()
-            if living is not None:
-                self._become(living, views.replay(living.extra.view.path, self.lift(base.value)))
+        known: dict[int, Any] = {}  # views by their last step, since a view of a view shares its steps
+        for living in _living_views(base):
+            path = living.extra.view.path
+            done = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in known), 0)
+            start = known[id(path[done - 1])] if done else base
+            self._become(living, views.replay(path[done:], self.lift(start.value, start.axis)))
+            known[id(path[-1])] = living
 
     def process_detach(self, tensor: Any) -> Any:
-        return self.lift(tensor.value.detach(), tensor.axis)
+        detached = self.lift(tensor.value.detach(), tensor.axis)
+        if tensor.axis is None:
+            views.attach_level(operators.operator("detach"), tensor, detached, ())
+        return detached
 
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor, None)
@@ -255,8 +292,8 @@ class BatchLevel(Level):
         """An operator that draws random numbers: one draw for all, or one for each sample."""
         if self.randomness == "error":
             raise AdjointError(
-                f"{op.name} draws random numbers inside vmap; say vmap(…, randomness='different') for new ones in each "
-                "sample, or randomness='same'"
+                f"{op.name} draws random numbers inside vmap; say vmap(…, randomness='different') "
+                "for new ones in each sample, or randomness='same'"
             )
         has = tuple(self._has(v) for v in values)
         if self.randomness == "same" and not _any(has):
@@ -269,6 +306,12 @@ class BatchLevel(Level):
         return function.apply_on_batch(self, args, keywords)
 
 
+def _living_views(base: Any) -> list[Any]:
+    """The views of a tensor that are still there, views of views after what they view."""
+    found = [] if base.extra is None else [r() for r in base.extra.views]
+    return sorted((t for t in found if t is not None), key=lambda t: len(t.extra.view.path))
+
+
 def _any(has: Any) -> bool:
     return any(_any(h) if isinstance(h, (list, tuple)) else h for h in has)
 
@@ -277,9 +320,16 @@ def looped(batch: Batch, *values: Any) -> Any:
     """The last resort: one sample after the other, with a warning that names the operator."""
     op = batch.op
     if not LOOPED[op.full_name]:
-        warnings.warn(f"vmap: {op.full_name} has no batching rule and runs as a loop over {batch.size} samples", stacklevel=2)
+        warnings.warn(
+            f"vmap: {op.full_name} has no batching rule and runs as a loop over {batch.size} "
+            "samples",
+            stacklevel=2,
+        )
     LOOPED[op.full_name] += 1
-    results = [op.call([_sample(v, h, i) for v, h in zip(values, batch.has, strict=True)]) for i in range(batch.size)]
+    results = [
+        op.call([_sample(v, h, i) for v, h in zip(values, batch.has, strict=True)])
+        for i in range(batch.size)
+    ]
     if not results:
         raise ShapeError(f"vmap: {op.full_name} cannot run over an empty batch")
     gather = operators.packet("stack")

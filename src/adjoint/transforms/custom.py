@@ -102,7 +102,7 @@ def _comes_from_elsewhere(tensor: Any, height: float) -> bool:
         return True
     while isinstance(tensor, levels.LevelTensor):
         tensor = tensor.value
-    return tensor.edge is not None
+    return getattr(tensor, "edge", None) is not None  # at the bottom of a trace there is none
 
 
 def _name(function: Any) -> str:

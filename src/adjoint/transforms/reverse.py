@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
+from adjoint.core.pytrees import LEAF
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
 from adjoint.tensor import levels
 from adjoint.tensor.levels import Pullback
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
 from adjoint.transforms.arguments import Argnums
 
@@ -67,14 +70,7 @@ def value_and_grad(
 
 def _value_and_grad(f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, what: str) -> Callable[..., Any]:
     def compute(*args: Any, **keywords: Any) -> Any:
-        positions, several = arguments.chosen(what, argnums, args)
-        trees = tuple(args[p] for p in positions)
-        inputs, structure = arguments.flatten(what, trees if several else trees[0], "argument")
-
-        def flat(*variables: Any) -> Any:
-            tree = pytrees.unflatten(structure, variables)
-            return f(*arguments.replaced(args, positions, tree if several else (tree,)), **keywords)
-
+        inputs, structure, flat = _flat_function(what, f, argnums, args, keywords)
         if holomorphic and not all(t.is_complex() for t in inputs):
             raise GradError(f"{what}(f): holomorphic=True needs complex arguments")
         outputs, _, aux, pull = run(what, flat, inputs, has_aux)
@@ -83,12 +79,31 @@ def _value_and_grad(f: Callable[..., Any], argnums: Argnums, has_aux: bool, holo
         if holomorphic:
             grads = [g.conj() for g in grads]
         value = (outputs[0], aux) if has_aux else outputs[0]
-        return value, pytrees.unflatten(structure, grads)
+        return value, grads[0] if structure is LEAF else pytrees.unflatten(structure, grads)
 
     return compute
 
 
+def _flat_function(
+    what: str, f: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[list[Any], Any, Callable[..., Any]]:
+    """The chosen arguments as flat tensors, their structure, and `f` as a function of them."""
+    if argnums == 0 and len(args) == 1 and isinstance(args[0], Tensor) and args[0].is_differentiable_dtype():
+        return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords)  # most calls
+    positions, several = arguments.chosen(what, argnums, args)
+    trees = tuple(args[p] for p in positions)
+    inputs, structure = arguments.flatten(what, trees if several else trees[0], "argument")
+
+    def flat(*variables: Any) -> Any:
+        tree = pytrees.unflatten(structure, variables)
+        return f(*arguments.replaced(args, positions, tree if several else (tree,)), **keywords)
+
+    return inputs, structure, flat
+
+
 def _one(output: Any) -> Any:
+    if type(output) is Tensor:
+        return make(np.ones(output.value.shape, output.value.dtype))
     return operators.packet("ones_like")(output.detach())
 
 

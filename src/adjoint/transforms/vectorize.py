@@ -31,16 +31,19 @@ def vmap(
 ) -> Callable[..., Any]:
     """Return a function that maps `f` over a dimension of its arguments, in one vectorised call.
 
-    `in_dims` says which dimension of each argument is mapped: an integer, None for none, or a pytree of these that
-    matches the arguments or is a prefix of them; `out_dims` where the results have it. `chunk_size` limits how many
-    samples are computed at once. `randomness` says what random operators do inside: 'error', 'same', 'different'.
+    `in_dims` says which dimension of each argument is mapped: an integer, None for none, or a
+    pytree of these that matches the arguments or is a prefix of them; `out_dims` where the results
+    have it. `chunk_size` limits how many samples are computed at once. `randomness` says what
+    random operators do inside: 'error', 'same', 'different'.
 
     >>> import adjoint as ad
     >>> ad.vmap(lambda x, y: (x * y).sum())(ad.ones(3, 2), ad.ones(3, 2))
     tensor([2., 2., 2.])
     """
     if randomness not in _RANDOMNESS:
-        raise ArgumentError(f"vmap: randomness must be one of {', '.join(_RANDOMNESS)}, got {randomness!r}")
+        raise ArgumentError(
+            f"vmap: randomness must be one of {', '.join(_RANDOMNESS)}, got {randomness!r}"
+        )
     if chunk_size is not None and chunk_size < 1:
         raise ArgumentError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
 
@@ -58,9 +61,13 @@ def vmap(
     return arguments.keeps_signature(f, mapped, "vmap")
 
 
-def _mapped_leaves(args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any) -> tuple[list[Any], list[Any], Any, int]:
+def _mapped_leaves(
+    args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any
+) -> tuple[list[Any], list[Any], Any, int]:
     if not args and not keywords:
-        raise ArgumentError("vmap: the function was called without arguments; there is nothing to map over")
+        raise ArgumentError(
+            "vmap: the function was called without arguments; there is nothing to map over"
+        )
     leaves, structure = pytrees.flatten((args, keywords))
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
@@ -69,7 +76,9 @@ def _mapped_leaves(args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any
         if not any(d is not None for d in dims):
             raise ArgumentError("vmap: none of the arguments is a tensor or array")
     else:
-        dims = pytrees.broadcast_prefix(in_dims, pytrees.structure(args), what="vmap: in_dims", root="in_dims", is_leaf=_is_dim)
+        dims = pytrees.broadcast_prefix(
+            in_dims, pytrees.structure(args), what="vmap: in_dims", root="in_dims", is_leaf=_is_dim
+        )
         dims += [0 if _can_be_mapped(v) else None for v in pytrees.leaves(keywords)]
     paths = pytrees.paths(structure)
     found: list[Any] = []
@@ -94,7 +103,9 @@ def _can_be_mapped(value: Any) -> bool:
 
 def _axis(leaf: Any, dim: Any, path: str) -> int:
     if not isinstance(leaf, Tensor):
-        raise ArgumentError(f"vmap: {path} is mapped (in_dims={dim}) but is {type(leaf).__name__}, not a tensor")
+        raise ArgumentError(
+            f"vmap: {path} is mapped (in_dims={dim}) but is {type(leaf).__name__}, not a tensor"
+        )
     if not isinstance(dim, int):
         raise ArgumentError(f"vmap: in_dims must hold integers or None, got {dim!r}")
     if not -leaf.ndim <= dim < leaf.ndim:
@@ -102,7 +113,14 @@ def _axis(leaf: Any, dim: Any, path: str) -> int:
     return dim % leaf.ndim
 
 
-def _run(f: Callable[..., Any], leaves: list[Any], axes: list[Any], size: int, out_dims: Any, randomness: str) -> Any:
+def _run(
+    f: Callable[..., Any],
+    leaves: list[Any],
+    axes: list[Any],
+    size: int,
+    out_dims: Any,
+    randomness: str,
+) -> Any:
     with BatchLevel(size, randomness) as level:
         inputs = [v if a is None else level.lift(v, a) for v, a in zip(leaves, axes, strict=True)]
         output = f(*inputs)
@@ -115,7 +133,9 @@ def _run(f: Callable[..., Any], leaves: list[Any], axes: list[Any], size: int, o
 def _out_dims(out_dims: Any, output: Any, results: list[Any]) -> list[Any]:
     if isinstance(out_dims, int) or out_dims is None:
         return [out_dims] * len(results)
-    prefix = tuple(out_dims) if isinstance(out_dims, list) and isinstance(output, tuple) else out_dims
+    prefix = (
+        tuple(out_dims) if isinstance(out_dims, list) and isinstance(output, tuple) else out_dims
+    )
     return pytrees.broadcast_prefix(
         prefix, pytrees.structure(output), what="vmap: out_dims", root="out_dims", is_leaf=_is_dim
     )
@@ -127,10 +147,14 @@ def _result(level: BatchLevel, result: Any, dim: int | None) -> Any:
         if isinstance(result, (int, float, complex, np.ndarray, np.generic)):
             result = as_tensor(result)
         else:
-            raise ArgumentError(f"vmap: the function must return tensors, got {type(result).__name__}")
+            raise ArgumentError(
+                f"vmap: the function must return tensors, got {type(result).__name__}"
+            )
     if dim is None:
         if level.is_batched(result):
-            raise ShapeError("vmap: out_dims is None for a result that differs from sample to sample")
+            raise ShapeError(
+                "vmap: out_dims is None for a result that differs from sample to sample"
+            )
         return level.below(result)
     value = level.result(result)
     if not -value.ndim <= dim < value.ndim:
@@ -139,18 +163,30 @@ def _result(level: BatchLevel, result: Any, dim: int | None) -> Any:
 
 
 def _in_chunks(
-    f: Callable[..., Any], leaves: list[Any], axes: list[Any], size: int, out_dims: Any, randomness: str, chunk: int,
+    f: Callable[..., Any],
+    leaves: list[Any],
+    axes: list[Any],
+    size: int,
+    out_dims: Any,
+    randomness: str,
+    chunk: int,
     progress: bool,
-) -> Any:  # fmt: skip
+) -> Any:
     pieces = []
     state = get_rng_state()
     for start in bar(range(0, size, chunk), "vmap", progress):
         if randomness == "same":
             set_rng_state(state)
         length = min(chunk, size - start)
-        part = [v if a is None else v.narrow(a, start, length) for v, a in zip(leaves, axes, strict=True)]
+        part = [
+            v if a is None else v.narrow(a, start, length)
+            for v, a in zip(leaves, axes, strict=True)
+        ]
         pieces.append(_run(f, part, axes, length, out_dims, randomness))
     dims = _out_dims(out_dims, pieces[0], pytrees.leaves(pieces[0]))
     columns = zip(*(pytrees.leaves(p) for p in pieces), strict=True)
-    joined = [c[0] if d is None else operators.packet("cat")(list(c), d) for c, d in zip(columns, dims, strict=True)]
+    joined = [
+        c[0] if d is None else operators.packet("cat")(list(c), d)
+        for c, d in zip(columns, dims, strict=True)
+    ]
     return pytrees.unflatten(pytrees.structure(pieces[0]), joined)

@@ -50,6 +50,8 @@ def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> A
         strides = tuple(
             0 if have == 1 else step for have, step in zip(grad.shape, grad.strides, strict=True)
         )
-    if grad.flags.c_contiguous and grad.size:
-        return np.ndarray(shape, grad.dtype, grad, 0, strides)
-    return np.lib.stride_tricks.as_strided(grad, shape, strides)
+    if not grad.flags.c_contiguous or not grad.size:
+        return np.lib.stride_tricks.as_strided(grad, shape, strides, writeable=False)
+    view: Array = np.ndarray(shape, grad.dtype, grad, 0, strides)
+    view.flags.writeable = False  # several elements share one place
+    return view

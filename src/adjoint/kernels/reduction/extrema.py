@@ -103,7 +103,7 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     axes = wrap_dims("amax", dim, self.ndim)
     count = np.add.reduce(mask, axis=axes, keepdims=True)
     if not np.logical_and.reduce(count, axis=None):
-        mask = mask | np.isnan(self)
+        mask |= np.isnan(self) & np.isnan(whole)
         count = np.add.reduce(mask, axis=axes, keepdims=True)
     wide = np.float32 if self.dtype in REDUCED else self.dtype
     return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)

@@ -1,10 +1,11 @@
 """Kernels of the family `sorting`: arrays in, arrays out.
 
-`order` sorts, `select` chooses by rank, `distinct` finds distinct values, `search` looks up and counts.
+`order` sorts, `select` and `quantiles` choose by rank, `distinct` finds distinct values, `search` looks up and counts.
 """
 
 from adjoint.kernels.sorting.distinct import distinct, unique2
 from adjoint.kernels.sorting.order import argsort, sort, sort_stable
+from adjoint.kernels.sorting.quantiles import nanquantile, probability, quantile
 from adjoint.kernels.sorting.search import bincount, histc, isin, searchsorted
 from adjoint.kernels.sorting.select import (
     kthvalue,
@@ -12,7 +13,6 @@ from adjoint.kernels.sorting.select import (
     median_over,
     mode,
     nanmedian,
-    probability,
     topk,
 )
 
@@ -27,7 +27,9 @@ __all__ = [
     "median_over",
     "mode",
     "nanmedian",
+    "nanquantile",
     "probability",
+    "quantile",
     "searchsorted",
     "sort",
     "sort_stable",

@@ -67,6 +67,17 @@ def unique2(
         values, inverse, counts = distinct(self, None, False)
         return values, inverse if return_inverse else _NONE, counts if return_counts else _NONE
     check_ordered("unique", dtypes.of(self.dtype))
+    return _values(self), _NONE, _NONE
+
+
+def _values(self: Array) -> Array:
+    """The distinct values alone."""
+    if self.dtype.kind in "iu" and self.size:
+        low, high = int(self.min()), int(self.max())
+        if high - low <= self.size:  # a table of those that occur is short
+            occurs = np.zeros(high - low + 1, np.bool_)
+            occurs[self.astype(np.int64, copy=False) - low] = True
+            return (np.flatnonzero(occurs) + low).astype(self.dtype)
     values = np.sort(comparable(self), axis=None)
     values = values[_news(values[1:] != values[:-1], values.size)]
-    return values.astype(self.dtype, copy=False), _NONE, _NONE
+    return values.astype(self.dtype, copy=False)

@@ -17,7 +17,9 @@ from adjoint.core.shapes import wrap_dim
 
 Array = np.ndarray[Any, Any]
 
-_RADIX = 2  # bytes: up to this size NumPy's stable sort is a radix sort, and the fastest
+_DIGIT = 2  # bytes: elements of up to this size NumPy sorts by digits, in linear time
+_SHORT = 16  # along rows of up to so many elements any sort does
+_LONG = 4096  # from here on sorting digit by digit is fastest
 
 
 def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
@@ -27,7 +29,7 @@ def sort(self: Array, dim: int, descending: bool) -> tuple[Array, Array]:
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
     indices = order(self, axis, descending)
-    return np.take_along_axis(self, indices, axis), indices
+    return take(self, indices, axis), indices
 
 
 def sort_stable(
@@ -51,36 +53,67 @@ def comparable(self: Array) -> Array:
     return self.astype(np.float32) if self.dtype in REDUCED else self
 
 
-def is_nan(self: Array) -> Array:
-    """Where elements are not numbers; nowhere for integers."""
-    return np.isnan(self) if self.dtype.kind not in "biu" else np.zeros(self.shape, np.bool_)
+def take(self: Array, indices: Array, axis: int) -> Array:
+    """The elements at `indices` along `axis`."""
+    if self.ndim == 1:
+        return self[indices]
+    if axis in (-1, self.ndim - 1) and indices.size and self.flags.c_contiguous:
+        starts = np.arange(0, self.size, self.shape[-1]).reshape((*self.shape[:-1], 1))
+        return self.reshape(-1).take(indices + starts)
+    return np.take_along_axis(self, indices, axis)
+
+
+def last_axis(self: Array, axis: int) -> Array:
+    """The array with `axis` as the last one; a view."""
+    return self if axis == self.ndim - 1 else np.moveaxis(self, axis, -1)
 
 
 def order(self: Array, axis: int, descending: bool) -> Array:
     """The stable order of the elements along `axis` of an array that has dimensions."""
-    rows = np.ascontiguousarray(np.moveaxis(comparable(self), axis, -1))
-    if descending:  # the ascending order of the reverse, reversed: equal elements keep their order
-        found = rows.shape[-1] - 1 - _ascending(np.ascontiguousarray(rows[..., ::-1]))[..., ::-1]
-    else:
-        found = _ascending(rows)
+    rows = comparable(self)
+    if axis == rows.ndim - 1:
+        return _order(rows, descending)
+    found = _order(np.ascontiguousarray(np.moveaxis(rows, axis, -1)), descending)
     return np.ascontiguousarray(np.moveaxis(found, -1, axis))
 
 
-def _ascending(rows: Array) -> Array:
-    """The stable order along the last axis.
+def _order(rows: Array, descending: bool) -> Array:
+    """The stable order along the last axis."""
+    length = rows.shape[-1]
+    if length >= _LONG and rows.dtype.itemsize > _DIGIT:
+        return _by_digits(rows, descending)
+    if not descending:
+        return _by_comparison(rows)
+    # the ascending order of the reverse, reversed: equal elements keep their order
+    return length - 1 - _by_comparison(rows[..., ::-1])[..., ::-1]
+
+
+def _by_comparison(rows: Array) -> Array:
+    """The ascending stable order.
 
     NumPy's other sort is several times faster, and differs in the order of equal elements alone.
     """
-    if rows.dtype.itemsize <= _RADIX or rows.size == 0:
-        return np.argsort(rows, axis=-1, kind="stable")
-    found = np.argsort(rows, axis=-1)
-    values = np.take_along_axis(rows, found, -1)
+    if rows.dtype.kind in "iu" and rows.dtype.itemsize > _DIGIT and rows.size > _LONG:
+        rows = _narrowed(rows)
+    if rows.shape[-1] <= _SHORT or rows.dtype.itemsize <= _DIGIT or rows.size == 0:
+        return rows.argsort(axis=-1, kind="stable")
+    rows = np.ascontiguousarray(rows)
+    found = rows.argsort(axis=-1)
+    values = take(rows, found, -1)
     equal = values[..., 1:] == values[..., :-1]
     if rows.dtype.kind == "f":
         equal |= np.isnan(values[..., :-1])  # what follows a NaN is one too
-    if np.any(equal):
+    if equal.any():
         _settle_ties(found, equal)
     return found
+
+
+def _narrowed(rows: Array) -> Array:
+    """Integers as one digit each if their range allows: equal ones abound there."""
+    low = rows.min()
+    if int(rows.max()) - int(low) >= 1 << 8 * _DIGIT:
+        return rows
+    return (rows - low).astype(np.uint16)
 
 
 def _settle_ties(found: Array, equal: Array) -> None:
@@ -92,3 +125,42 @@ def _settle_ties(found: Array, equal: Array) -> None:
     tied[..., :-1] |= equal
     run = np.cumsum(new.reshape(-1)).reshape(found.shape)[tied]  # one number for each run of equals
     found[tied] = np.sort(run * length + found[tied]) % length
+
+
+def _by_digits(rows: Array, descending: bool) -> Array:
+    """The stable order of long rows: by their last 16 bits, then by those before, and so on."""
+    keys = _keys(rows)
+    if descending:
+        keys = ~keys
+    found = np.empty(rows.shape, np.int64)
+    for place in np.ndindex(rows.shape[:-1]):
+        found[place] = _order_of_keys(keys[place])
+    return found
+
+
+def _order_of_keys(keys: Array) -> Array:
+    found = None
+    for shift in range(0, 8 * keys.dtype.itemsize, 16):
+        digits = (keys >> shift).astype(np.uint16)
+        if digits.min() == digits.max():  # as the upper digits of small integers
+            continue
+        if found is None:
+            found = digits.argsort(kind="stable")
+        else:
+            found = found[digits[found].argsort(kind="stable")]
+    return np.arange(keys.size) if found is None else found
+
+
+def _keys(rows: Array) -> Array:
+    """Unsigned integers in the order of the elements: -0.0 as 0.0, NaN last."""
+    bits = 8 * rows.dtype.itemsize
+    unsigned, top = np.dtype(f"u{bits // 8}"), 1 << (bits - 1)
+    if rows.dtype.kind in "iu":  # from the least on, so that a small range has few digits
+        return np.ascontiguousarray(rows).view(unsigned) - rows.min().astype(unsigned)
+    pattern = (rows + rows.dtype.type(0)).view(f"i{bits // 8}")
+    sign = (pattern >> (bits - 1)).view(unsigned)  # all ones for negative numbers: their order turns
+    keys = pattern.view(unsigned) ^ (sign | unsigned.type(top))
+    nan = np.isnan(rows)
+    if nan.any():
+        keys[nan] = np.iinfo(unsigned).max
+    return keys

@@ -6,16 +6,19 @@ as PyTorch does. Without NaN a partition takes the place of a sort.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import ShapeError
 from adjoint.core.selection import axis_of, check_count, check_ordered
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
-from adjoint.kernels.sorting.order import Array, comparable, order
+from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
 
 _SHORT = 32  # along rows of up to so many elements a sort is as fast as a partition
+_LONG = 1024  # times k: from here on it pays to look at blocks first
 
 
 def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Array, Array]:
@@ -25,17 +28,44 @@ def topk(self: Array, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Ar
     check_count("topk", self.shape, axis, k, 0)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
-    rows = np.moveaxis(comparable(self), axis, -1)
-    length = rows.shape[-1]
-    if length <= _SHORT or 4 * k > length or k == 0 or rows.size == 0 or _any_nan(rows):
-        indices = order(rows, rows.ndim - 1, largest)[..., :k]
-    else:
-        indices = _top(rows, k, largest)
-    indices = np.ascontiguousarray(np.moveaxis(indices, -1, axis))
-    return np.take_along_axis(self, indices, axis), indices
+    rows = last_axis(comparable(self), axis)
+    indices = _top(rows, k, largest)
+    if axis != self.ndim - 1:
+        indices = np.moveaxis(indices, -1, axis)
+    indices = np.ascontiguousarray(indices)
+    return take(self, indices, axis), indices
 
 
 def _top(rows: Array, k: int, largest: bool) -> Array:
+    """Where the k largest (smallest) of each row are."""
+    length = rows.shape[-1]
+    if length <= _SHORT or 4 * k > length or k == 0 or rows.size == 0:
+        return order(rows, rows.ndim - 1, largest)[..., :k]
+    if length >= _LONG * k and rows.size == length:
+        found = _top_of_long(rows.reshape(-1), k, largest)
+        if found is not None:
+            return found.reshape((*rows.shape[:-1], k))
+    if _any_nan(rows):
+        return order(rows, rows.ndim - 1, largest)[..., :k]
+    return _top_by_partition(rows, k, largest)
+
+
+def _top_of_long(row: Array, k: int, largest: bool) -> Array | None:
+    """As `_top`, for one long row: the k-th best of the best of its blocks leaves few to look at."""
+    size = row.size // (8 * k)
+    blocks = row[: row.size // size * size].reshape((-1, size))
+    best = blocks.max(axis=1) if largest else blocks.min(axis=1)
+    if _any_nan(best):
+        return None
+    last = best.size - k if largest else k - 1
+    threshold = np.partition(best, last)[last]
+    near = np.flatnonzero(row >= threshold if largest else row <= threshold)
+    if _any_nan(row[blocks.size :]) or near.size > row.size // 4:
+        return None
+    return near[order(row[near], 0, largest)[:k]]
+
+
+def _top_by_partition(rows: Array, k: int, largest: bool) -> Array:
     """Where the k largest (smallest) of each row are: all beyond the k-th, and the first that equal it."""
     last = rows.shape[-1] - k if largest else k - 1
     threshold = np.partition(rows, last, axis=-1)[..., last : last + 1]
@@ -46,8 +76,8 @@ def _top(rows: Array, k: int, largest: bool) -> Array:
         equal &= np.cumsum(equal, axis=-1) <= wanted
     chosen |= equal
     indices = np.nonzero(chosen)[-1].reshape((*rows.shape[:-1], k))
-    ranked = order(np.take_along_axis(rows, indices, -1), rows.ndim - 1, largest)
-    return np.take_along_axis(indices, ranked, -1)
+    ranked = order(take(rows, indices, -1), rows.ndim - 1, largest)
+    return take(indices, ranked, -1)
 
 
 def kthvalue(self: Array, k: int, dim: int, keepdim: bool) -> tuple[Array, Array]:
@@ -101,15 +131,17 @@ def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return _chosen(self, axis_of("mode", self.shape, dim), keepdim, _most_frequent)
 
 
-def _chosen(self: Array, axis: int, keepdim: bool, choose: object) -> tuple[Array, Array]:
+def _chosen(self: Array, axis: int, keepdim: bool, choose: Callable[[Array], Array]) -> tuple[Array, Array]:
     """What `choose` picks from each row along `axis`, and where it is."""
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
-    rows = np.moveaxis(comparable(self), axis, -1)
-    found = choose(rows) if rows.size else np.zeros(rows.shape[:-1], np.int64)  # type: ignore[operator]
+    rows = last_axis(comparable(self), axis)
+    found = choose(rows) if rows.size else np.zeros(rows.shape[:-1], np.int64)
+    if self.ndim == 1 and not keepdim:
+        return self[found], found
     indices = np.expand_dims(found, axis)
-    values = np.take_along_axis(self, indices, axis)
-    return (values, indices) if keepdim else (values.squeeze(axis), indices.squeeze(axis))
+    values = take(self, indices, axis)
+    return (values, indices) if keepdim else (values.squeeze(axis), found)
 
 
 def _any_nan(rows: Array) -> bool:
@@ -149,7 +181,7 @@ def _middle_of_numbers(rows: Array) -> Array:
 def _most_frequent(rows: Array) -> Array:
     """Where the mode of each row is."""
     ranked = order(rows, rows.ndim - 1, False)
-    values = np.take_along_axis(rows, ranked, -1)
+    values = take(rows, ranked, -1)
     places = np.arange(rows.shape[-1])
     first = np.zeros(rows.shape, np.int64)  # where the run of equals begins that a place belongs to
     first[..., 1:] = np.where(values[..., 1:] != values[..., :-1], places[1:], 0)
@@ -161,14 +193,3 @@ def _most_frequent(rows: Array) -> Array:
     nan = np.isnan(rows)
     alone = np.take_along_axis(so_far, best, -1)[..., 0] == 0
     return np.where(alone & nan.any(axis=-1), nan.argmax(axis=-1), found)
-
-
-def probability(self: Array) -> Array:
-    """The argument, which must lie in [0, 1]."""
-    if self.size and not (self.min() >= 0 and self.max() <= 1):
-        raise ValueRangeError(f"quantile: q must be in the range [0, 1], got {_outside(self)}")
-    return self.copy()
-
-
-def _outside(self: Array) -> float:
-    return float(self[~((self >= 0) & (self <= 1))].flat[0])

@@ -1,0 +1,1 @@
+"""The compiler: traced programs to fused native code. See `program.compile`."""

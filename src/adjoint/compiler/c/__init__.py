@@ -1,0 +1,1 @@
+"""C as the target language: expressions, functions, building and loading."""

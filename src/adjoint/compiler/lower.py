@@ -1,0 +1,159 @@
+"""Lowering: a graph in terms of what the compiler knows, and what each value is in memory.
+
+Nodes that have no native form are decomposed while they have a decomposition; what is left over calls back to its
+eager kernel. A view becomes an `Access`: the buffer it looks into, an offset and strides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS
+from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
+from adjoint.graph.trace import TraceLevel
+from adjoint.tensor import binding
+from adjoint.tensor.tensor import make
+
+REDUCTIONS = frozenset(f"{name}.{overload}" for name, overload in (
+    ("sum", "default"), ("sum", "dim_IntList"), ("mean", "default"), ("mean", "dim"), ("amax", "default"), ("amin", "default"),
+))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the elements of a value are."""
+
+    root: Value  # the value whose buffer it is
+    offset: int  # in elements
+    strides: tuple[int, ...]  # in elements, one for each dimension of the value
+
+
+def is_native_type(value: Value) -> bool:
+    """Whether the compiler has a C type for a value."""
+    return value.dtype.name in C_TYPES
+
+
+def is_pointwise(node: Node) -> bool:
+    """Whether a node is an expression of its elements."""
+    if isinstance(node.op, (Constant, Region)) or node.name not in EXPRESSIONS or len(node.outputs) != 1:
+        return False
+    if not all(is_native_type(v) for v in (*node.inputs(), *node.outputs)):
+        return False
+    integers = any(not v.dtype.is_differentiable and v.dtype.name != "bool" for v in node.outputs)
+    return not (integers and node.op.row.archetype.to_float)
+
+
+def is_reduction(node: Node) -> bool:
+    """Whether a node sums or compares elements over dimensions."""
+    if isinstance(node.op, (Constant, Region)) or node.name not in REDUCTIONS:
+        return False
+    source = next(node.inputs())
+    return source.dtype.is_floating_point and is_native_type(source) and node.output.dtype is source.dtype and source.shape != ()
+
+
+def reduction_kind(node: Node) -> str:
+    """'sum', 'mean', 'amax', 'amin'."""
+    name = node.name.split(".")[0]
+    assert name in COMBINE
+    return name
+
+
+def is_fill(node: Node) -> bool:
+    """Whether a node makes a tensor of one number."""
+    return fill_value(node) is not None
+
+
+def fill_value(node: Node) -> Any:
+    """The number of ones, zeros, full and their kin; None for anything else."""
+    if isinstance(node.op, (Constant, Region)) or not is_native_type(node.outputs[0]):
+        return None
+    name = node.op.name
+    if name in ("zeros", "zeros_like", "new_zeros", "_efficientzerotensor"):
+        return 0.0
+    if name in ("ones", "ones_like", "new_ones"):
+        return 1.0
+    if name in ("full", "full_like", "new_full", "scalar_tensor"):
+        named = dict(zip(node.op.schema.names, node.args, strict=True))
+        value = named.get("fill_value", named.get("s"))
+        return value if isinstance(value, (int, float)) else None
+    return None
+
+
+def expand_decompositions(graph: Graph) -> Graph:
+    """Replace nodes without a native form by their decompositions, until nothing changes."""
+    level = TraceLevel(Graph(Signature(name=graph.signature.name)))
+    with level:
+        here: dict[Value, Any] = {v: level.lift(level.graph.add_input(v.type, v.name)) for v in graph.inputs}
+        for node in graph.nodes:
+            _lower_node(level, node, here)
+        level.graph.outputs = [here[o].value if isinstance(o, Value) else o for o in graph.outputs]
+    return level.graph
+
+
+def _lower_node(level: TraceLevel, node: Node, here: dict[Value, Any]) -> None:
+    keep = isinstance(node.op, (Constant, Region)) or is_pointwise(node) or is_reduction(node) or is_fill(node)
+    if keep or not node.op.row.decompose or node.op.row.schema.is_view:
+        args = substitute(node.args, lambda v: level.value(here[v]))
+        graphs = {k: g.clone() for k, g in node.graphs.items()}
+        made = level.graph.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
+        made.place = node.place
+        here.update(zip(node.outputs, map(level.lift, made.outputs), strict=True))
+        return
+    inner = TraceLevel(Graph())
+    with inner:
+        given: dict[Value, Any] = {}
+        for value in dict.fromkeys(node.inputs()):
+            given[value] = inner.lift(inner.graph.add_input(value.type, value.name))
+        result = binding.decomposition(node.op.row)(*[_traced(a, given) for a in node.args])
+        results = list(result) if isinstance(result, (tuple, list)) else [result]
+        inner.graph.outputs = [inner.value(r) for r in results]
+    mapping = {new.value: here[old] for old, new in given.items()}
+    for part in inner.graph.nodes:
+        _lower_node(level, part, mapping)
+    here.update(zip(node.outputs, (mapping[o] for o in inner.graph.outputs), strict=True))
+
+
+def _traced(argument: Any, here: dict[Value, Any]) -> Any:
+    if isinstance(argument, Value):
+        return here[argument]
+    if isinstance(argument, tuple) and any(isinstance(a, Value) for a in argument):
+        return [_traced(a, here) for a in argument]
+    return argument
+
+
+def contiguous(value: Value) -> Access:
+    """The access of a value in a buffer of its own."""
+    strides, step = [], 1
+    for size in reversed(value.shape):
+        strides.append(step)
+        step *= size
+    return Access(value, 0, tuple(reversed(strides)))
+
+
+def may_be_view(node: Node) -> bool:
+    """Whether a node may give another look at the elements of its one input."""
+    if isinstance(node.op, (Constant, Region)) or not (node.op.row.schema.is_view or node.op.name == "_unreduce"):
+        return False
+    inputs = list(node.inputs())
+    return len(inputs) == 1 and len(node.outputs) == 1 and inputs[0].dtype is node.output.dtype
+
+
+def view_access(node: Node, access: Access) -> Access | None:
+    """The access of a view, found by running its kernel on an array of the source's geometry; None: not a view."""
+    inputs = list(node.inputs())
+    if not may_be_view(node):
+        return None
+    root = np.empty(access.root.shape, access.root.dtype.np)
+    if root.size == 0:
+        return None
+    itemsize = root.itemsize
+    strides = tuple(s * itemsize for s in access.strides)
+    source = np.ndarray(inputs[0].shape, root.dtype, root, access.offset * itemsize, strides)
+    result = node.op.parts.compute(*[make(source) if isinstance(a, Value) else a for a in node.args])
+    if not isinstance(result, np.ndarray) or not np.may_share_memory(result, root) or result.shape != node.output.shape:
+        return None
+    return Access(access.root, storage_of(result)[1], strides_in_elements(result))

@@ -1,0 +1,65 @@
+"""What operators of linear algebra ask of their arguments, with the errors users see.
+
+Shared by kernels and shape rules, so that both refuse the same things in the same words. Matrices
+are the last two dimensions; those in front are a batch.
+"""
+
+from __future__ import annotations
+
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import DtypeError, ShapeError
+from adjoint.core.shapes import Shape, broadcast, show
+
+LAPACK = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
+
+
+def check_dtype(what: str, dtype: DType) -> None:
+    """Raise unless LAPACK computes in this dtype."""
+    if dtype not in LAPACK:
+        raise DtypeError(
+            f"{what}: needs float32, float64, complex64 or complex128, got {dtype}; convert it first."
+        )
+
+
+def check_same_dtype(what: str, a: DType, b: DType) -> None:
+    """Raise unless two operands have one dtype."""
+    check_dtype(what, a)
+    if a is not b:
+        raise DtypeError(f"{what}: the operands must have one dtype, got {a} and {b}.")
+
+
+def check_matrix(what: str, shape: Shape) -> None:
+    """Raise unless a tensor holds matrices."""
+    if len(shape) < 2:
+        raise ShapeError(f"{what}: needs a matrix or a batch of them, got the shape {show(shape)}.")
+
+
+def check_square(what: str, shape: Shape) -> None:
+    """Raise unless a tensor holds square matrices."""
+    check_matrix(what, shape)
+    if shape[-1] != shape[-2]:
+        raise ShapeError(f"{what}: the matrices must be square, got {shape[-2]}×{shape[-1]}.")
+
+
+def is_vector(a: Shape, b: Shape) -> bool:
+    """Whether the right-hand side `b` of a system with matrices `a` is a batch of vectors."""
+    return len(b) == 1 or (len(a) - 1 == len(b) and a[:-1] == b)
+
+
+def batch_shape(what: str, a: Shape, b: Shape) -> Shape:
+    """The common batch of two tensors of matrices."""
+    return broadcast(f"{what}: batches", a[:-2], b[:-2])
+
+
+def system_shape(what: str, a: Shape, b: Shape, left: bool = True) -> Shape:
+    """The shape of X in A X = B (or X A = B), batches broadcast."""
+    check_square(what, a)
+    check_matrix(what, b)
+    side = b[-2] if left else b[-1]
+    if a[-1] != side:
+        raise ShapeError(
+            f"{what}: A is {a[-2]}×{a[-1]}, and B has {side} {'rows' if left else 'columns'} "
+            f"(A: {show(a)}, B: {show(b)})."
+        )
+    return (*batch_shape(what, a, b), *b[-2:])

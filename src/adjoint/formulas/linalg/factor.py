@@ -1,0 +1,107 @@
+"""Derivatives of QR and LU factorisations of matrices of any shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint import ops
+from adjoint.formulas.linalg.solve import lower_half
+
+Tensor = Any
+
+
+def _solve_right(upper: Tensor, x: Tensor) -> Tensor:
+    """X R⁻ᴴ for upper triangular R."""
+    return ops.linalg_solve_triangular(upper.mH, x, upper=False, left=False)
+
+
+def _thin_qr_vjp(grad_q: Any, grad_r: Any, Q: Tensor, R: Tensor) -> Tensor:
+    """Ā = (Q̄ + Q C) R⁻ᴴ,  C = Φ(M)+Φ(M)ᴴ of M = R R̄ᴴ - Q̄ᴴ Q: its lower triangle mirrored."""
+    inner = None if grad_r is None else R.matmul(grad_r.mH)
+    if grad_q is not None:
+        inner = -grad_q.mH.matmul(Q) if inner is None else inner - grad_q.mH.matmul(Q)
+    half = lower_half(inner)
+    total = Q.matmul(half + half.mH)
+    return _solve_right(R, total if grad_q is None else total + grad_q)
+
+
+def _fold_complement(grad_q: Tensor, Q: Tensor, count: int) -> Tensor:
+    """The part of Q̄ that reaches A through the columns of Q beyond `count`, and the rest.
+
+    Those columns Q₂ complete Q₁ to a basis: dQ₂ = -Q₁ dQ₁ᴴ Q₂ up to a rotation of Q₂ among themselves, which
+    a function of A must not depend on; `_require_gauge` raises if it does.
+    """
+    Q1, Q2 = Q.narrow(-1, 0, count), Q.narrow(-1, count, Q.shape[-1] - count)
+    rest = grad_q.narrow(-1, count, Q.shape[-1] - count)
+    turn = Q2.mH.matmul(rest)
+    rest = ops._require_gauge(rest, turn - turn.mH, "linalg_qr: the columns of Q beyond those of A")
+    return grad_q.narrow(-1, 0, count) - Q2.matmul(rest.mH.matmul(Q1))
+
+
+def qr_vjp(grad_q: Any, grad_r: Any, A: Tensor, Q: Tensor, R: Tensor, mode: str) -> Any:
+    """The gradient of A = Q R for every shape and mode; see `_thin_qr_vjp`.
+
+    Wide matrices A = [X Y] with X = Q U, R = [U V]:  V = Qᴴ Y gives Ȳ = Q V̄ and adds Y V̄ᴴ to Q̄.
+    """
+    if grad_q is None and grad_r is None:
+        return None
+    m, n = A.shape[-2:]
+    if mode == "r":
+        Q, R = ops.linalg_qr(A, "reduced")
+        grad_q = None
+    if mode == "complete" and m > n:
+        grad_q = None if grad_q is None else _fold_complement(grad_q, Q, n)
+        grad_r = None if grad_r is None else grad_r.narrow(-2, 0, n)
+        Q, R = Q.narrow(-1, 0, n), R.narrow(-2, 0, n)
+    if m >= n:
+        return _thin_qr_vjp(grad_q, grad_r, Q, R)
+    return _wide_qr_vjp(grad_q, grad_r, A, Q, R)
+
+
+def _wide_qr_vjp(grad_q: Any, grad_r: Any, A: Tensor, Q: Tensor, R: Tensor) -> Tensor:
+    m, n = A.shape[-2:]
+    Y, U = A.narrow(-1, m, n - m), R.narrow(-1, 0, m)
+    if grad_r is None:
+        return ops.cat([_thin_qr_vjp(grad_q, None, Q, U), ops.zeros_like(Y)], -1)
+    grad_u, grad_v = grad_r.narrow(-1, 0, m), grad_r.narrow(-1, m, n - m)
+    through = Y.matmul(grad_v.mH)
+    grad_q = through if grad_q is None else grad_q + through
+    return ops.cat([_thin_qr_vjp(grad_q, grad_u, Q, U), Q.matmul(grad_v)], -1)
+
+
+def lu_factor_vjp(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
+    """The gradient through the packed factors."""
+    k = min(LU.shape[-2:])
+    grad_l, grad_u = grad.narrow(-1, 0, k).tril(-1), grad.narrow(-2, 0, k).triu()
+    P, L, U = ops.lu_unpack(LU, pivots)
+    return lu_vjp(grad_l, grad_u, P, L, U)
+
+
+def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
+    """A = P L U:  Ā = P L⁻ᴴ (tril(Lᴴ L̄, -1) + triu(Ū Uᴴ)) U⁻ᴴ for square A.
+
+    Tall, L = [L₁; L₂]:  Ā₂ = L̄₂ U⁻ᴴ and Ū Uᴴ loses L₂ᴴ L̄₂.  Wide, U = [U₁ U₂]:  Ā₂ = L⁻ᴴ Ū₂ and Lᴴ L̄
+    loses Ū₂ U₂ᴴ.
+    """
+    if grad_l is None and grad_u is None:
+        return None
+    m, n, k = L.shape[-2], U.shape[-1], L.shape[-1]
+    grad_l = ops.zeros_like(L) if grad_l is None else grad_l
+    grad_u = ops.zeros_like(U) if grad_u is None else grad_u
+    L1, U1 = L.narrow(-2, 0, k), U.narrow(-1, 0, k)
+    below = L1.mH.matmul(grad_l.narrow(-2, 0, k))
+    above = grad_u.narrow(-1, 0, k).matmul(U1.mH)
+    if m > k:
+        rest = grad_l.narrow(-2, k, m - k)
+        above = above - L.narrow(-2, k, m - k).mH.matmul(rest)
+    if n > k:
+        rest = grad_u.narrow(-1, k, n - k)
+        below = below - rest.matmul(U.narrow(-1, k, n - k).mH)
+    inner = _solve_right(U1, below.tril(-1) + above.triu())
+    result = ops.linalg_solve_triangular(L1.mH, inner, upper=True, unitriangular=True)
+    if m > k:
+        result = ops.cat([result, _solve_right(U1, rest)], -2)
+    if n > k:
+        other = ops.linalg_solve_triangular(L1.mH, rest, upper=True, unitriangular=True)
+        result = ops.cat([result, other], -1)
+    return P.matmul(result)

@@ -1,0 +1,275 @@
+"""`scan` in a graph: a node with the graph of one step.
+
+Forward mode carries tangents along; reverse mode is a scan the other way round, over the carries that were kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjoint.graph.interpret import run_flat
+from adjoint.graph.ir import Graph, Node, Region, Type
+from adjoint.graph.regions import register
+from adjoint.graph.staging import (
+    UNKNOWN,
+    Call,
+    Flat,
+    batched_results,
+    bind,
+    captured_first,
+    check_alike,
+    cut,
+    filled,
+    floats,
+    fronts_of,
+    is_tracing,
+    mapped_over,
+    needs_gradient,
+    pulled_back,
+    pushed_forward,
+    put,
+    spread,
+    stage,
+    type_of,
+    type_of_output,
+    zeros,
+)
+from adjoint.ops import operator as operators
+from adjoint.transforms.batch import BatchLevel
+
+Step = Callable[[Flat, Flat, Flat], tuple[Flat, Flat]]  # constants, carry, x -> carry, y
+
+
+@dataclass(frozen=True)
+class Scan(Call):
+    """operands: constants, the carry at the start, and what is scanned."""
+
+    graphs: dict[str, Graph]  # "body": constants, carry, x -> carry, y
+    sizes: tuple[int, int, int]  # how many constants, carries, xs
+    length: int  # or UNKNOWN
+    backwards: bool
+    name = "scan"
+
+    def groups(self, operands: Flat) -> tuple[Flat, Flat, Flat]:
+        a, b, _ = self.sizes
+        return operands[:a], operands[a : a + b], operands[a + b :]
+
+    def args(self, operands: Flat) -> tuple[Any, ...]:
+        return (*map(tuple, self.groups(operands)), self.length, self.backwards)
+
+    def types(self, operands: Flat, needs: bool) -> list[Type]:
+        types = [type_of_output(o, needs) for o in self.graphs["body"].outputs]
+        count = self.sizes[1]
+        return types[:count] + [Type((self.length, *t.shape), t.dtype, t.requires_grad) for t in types[count:]]
+
+    def step(self, constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+        results = run_flat(self.graphs["body"], [*constants, *carry, *x])
+        return results[: self.sizes[1]], results[self.sizes[1] :]
+
+    def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
+        groups = self.groups(primals)
+        first, last = self.groups(tangents)[0], self.groups(tangents)[2]
+        p, q, r = ([i for i, t in enumerate(first) if t is not None], floats(groups[1]), [i for i, t in enumerate(last) if t is not None])
+        a, b, c = self.sizes
+        ys = floats(self.graphs["body"].outputs[b:])
+        places = [*p, *(a + i for i in q), *(a + b + i for i in r)]
+
+        def pushed(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+            def both(values: Flat) -> Flat:
+                new, y = self.step(values[:a], values[a : a + b], values[a + b :])
+                return [*new, *y]
+
+            count = b + len(self.graphs["body"].outputs[b:])
+            given = [*constants[a:], *carry[b:], *x[c:]]
+            results = pushed_forward(both, [*constants[:a], *carry[:b], *x[:c]], places, given, [*q, *(b + i for i in ys)])
+            values, found = results[:count], results[count:]
+            return [*values[:b], *found[: len(q)]], [*values[b:], *found[len(q) :]]
+
+        results = scan_flat(
+            pushed,
+            [*groups[0], *(first[i] for i in p)],
+            [*groups[1], *filled(self.groups(tangents)[1], groups[1], q)],
+            [*groups[2], *(last[i] for i in r)],
+            self.length,
+            self.backwards,
+        )
+        count = len(self.graphs["body"].outputs) - b
+        carry, carry_t, y, y_t = cut(results, b, len(q), count, len(ys))
+        return [*carry, *y], [*put([None] * b, q, carry_t), *put([None] * count, ys, y_t)]
+
+    def forward(self, primals: Flat) -> tuple[Flat, Flat]:
+        def keeping(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+            new, y = self.step(constants, carry, x)
+            return new, [*y, *carry]
+
+        results = scan_flat(keeping, *self.groups(primals), self.length, self.backwards)
+        count = len(self.graphs["body"].outputs)
+        return results[:count], results[count:]
+
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+        return pull_loop(self.step, self.groups(primals), kept, grads, wanted, self.length, not self.backwards)
+
+    def batch(self, level: BatchLevel, operands: Flat) -> Flat:
+        a, b, _ = self.sizes
+        fronts, has = fronts_of(level, operands[: a + b])
+        last = [level.is_batched(x) for x in operands[a + b :]]
+        first, carries, body = has[:a], has[a:], self.graphs["body"]
+        carries, flags = settle(lambda h: batched_results(body, level, [*first, *h, *last]), carries)
+
+        def mapped(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+            out = [*carries, *flags[b:]]
+            results = mapped_over(body, level, [*first, *carries, *last], [*constants, *carry, *x], out)
+            return results[:b], results[b:]
+
+        with level.outside():
+            start = spread(level, fronts[a:], has[a:], carries)
+            xs = [_second(level, x) for x in operands[a + b :]]
+            results = scan_flat(mapped, fronts[:a], start, xs, self.length, self.backwards)
+        return lifted_stacks(level, results, carries, flags[b:])
+
+
+def _second(level: BatchLevel, tensor: Any) -> Any:
+    """What is below, with the batch behind the dimension that is scanned; a stack of a loop has it there already."""
+    if not level.is_batched(tensor) or tensor.axis == 1:
+        return level.below(tensor)
+    return level.front(tensor).movedim(0, 1)
+
+
+def lifted_stacks(level: BatchLevel, results: Flat, carries: list[bool], stacks: list[bool]) -> Flat:
+    carried = [level.lift(r, 0 if h else None) for r, h in zip(results, carries, strict=False)]
+    rest = results[len(carries) :]
+    return carried + [level.lift(r, 1 if h else None) for r, h in zip(rest, stacks, strict=True)]
+
+
+def settle(flags_of: Callable[[list[bool]], list[bool]], carries: list[bool]) -> tuple[list[bool], list[bool]]:
+    """Which parts of a carry are batched in the end: those that ever become so."""
+    while True:
+        flags = flags_of(carries)
+        grown = [a or b for a, b in zip(carries, flags, strict=False)]
+        if grown == carries:
+            return carries, flags
+        carries = grown
+
+
+def pull_loop(
+    step: Step, groups: tuple[Flat, Flat, Flat], kept: Flat, grads: Flat, wanted: list[bool], length: int, backwards: bool
+) -> Flat:
+    """Reverse mode of a loop: another one the other way round, over the carries that it kept.
+
+    c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ); the gradients of the constants add up, those of xᵢ come out.
+    """
+    constants, start, xs = groups
+    a, b = len(constants), len(start)
+    q = floats(start)
+    p = [i for i in range(a) if wanted[i]]
+    r = [i for i in range(len(xs)) if wanted[a + b + i]]
+    present = [j for j, g in enumerate(grads[b:]) if g is not None]
+    places = [*p, *(a + i for i in q), *(a + b + i for i in r)]
+
+    def back(fixed: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+        bars, sums = carry[: len(q)], carry[len(q) :]
+        x_in, c_in, y_bars = cut(x, len(xs), b, len(present))
+
+        def run(values: Flat) -> Flat:
+            new, y = step(values[:a], values[a : a + b], values[a + b :])
+            return [*(new[i] for i in q), *(y[j] for j in present)]
+
+        found = pulled_back(run, [*fixed, *c_in, *x_in], places, [*bars, *y_bars])
+        more, new, x_bars = cut(found, len(p), len(q), len(r))
+        return [*new, *(s + m for s, m in zip(sums, more, strict=True))], x_bars
+
+    bars = [zeros(start[i]) if grads[i] is None else grads[i] for i in q]
+    scanned = [*xs, *kept, *(grads[b + j] for j in present)]
+    results = scan_flat(back, constants, [*bars, *(zeros(constants[i]) for i in p)], scanned, length, backwards)
+    new, sums, x_bars = cut(results, len(q), len(p), len(r))
+    return put([None] * (a + b + len(xs)), [*p, *(a + i for i in q), *(a + b + i for i in r)], [*sums, *new, *x_bars])
+
+
+def scan_flat(step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Any = None) -> Flat:
+    """`scan` of a flat step, eager or traced: the last carry, then the stacked results."""
+    if not is_tracing():
+        return _scan_eagerly(step, constants, start, xs, length, backwards, paths)
+    operands = [*constants, *start, *xs]
+    body, captured = stage_step(step, constants, start, xs, needs_gradient(operands))
+    check_alike("scan", start, body.outputs[: len(start)], paths_of(paths, len(start)))
+    sizes = len(constants) + len(captured), len(start), len(xs)
+    call = Scan({"body": body}, sizes, length, backwards)
+    return bind(call, [*constants, *captured, *start, *xs])
+
+
+def paths_of(paths: Any, count: int) -> list[str]:
+    return paths() if callable(paths) else [f"carry {i}" for i in range(count)]
+
+
+def stage_step(step: Step, constants: Flat, start: Flat, xs: Flat, needs: bool) -> tuple[Graph, Flat]:
+    a, b = len(constants), len(start)
+
+    def flat(*values: Any) -> Flat:
+        v = list(values)
+        new, y = step(v[:a], v[a : a + b], v[a + b :])
+        return [*new, *y]
+
+    slices = [Type(t.shape[1:], t.dtype, t.requires_grad) for t in (type_of(x, needs) for x in xs)]
+    types = [type_of(t, needs) for t in (*constants, *start)] + slices
+    names = ["w"] * a + ["c"] * b + ["x"] * len(xs)
+    body, captured = stage(flat, types, names)
+    return captured_first(body, a, b, len(xs)), captured
+
+
+def _scan_eagerly(step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Any) -> Flat:
+    count = int(xs[0].shape[0]) if length == UNKNOWN else length
+    if not count:
+        body, _ = stage_step(step, constants, start, xs, False)
+        check_alike("scan", start, body.outputs[: len(start)], paths_of(paths, len(start)))
+        return [*start, *(zeros(Type((0, *o.shape), o.dtype)) for o in body.outputs[len(start) :])]
+    columns = [operators.packet("unbind")(x, 0) for x in xs]
+    carry, rows = list(start), []
+    for i in reversed(range(count)) if backwards else range(count):
+        carry, y = step(constants, carry, [column[i] for column in columns])
+        check_alike("scan", start, carry, paths_of(paths, len(start)) if paths is None else LazyPaths(paths))
+        rows.append(y)
+    if backwards:
+        rows.reverse()
+    return [*carry, *(operators.packet("stack")([row[j] for row in rows]) for j in range(len(rows[0])))]
+
+
+class LazyPaths(Sequence[str]):
+    """Names that are made when one is asked for."""
+
+    def __init__(self, make: Callable[[], list[str]]) -> None:
+        self.make = make
+
+    def __getitem__(self, i: Any) -> Any:
+        return self.make()[i]
+
+    def __len__(self) -> int:
+        return len(self.make())
+
+
+def scan(constants: Sequence[Any], start: Sequence[Any], xs: Sequence[Any], length: int, reverse: bool, *, body: Any) -> tuple[Any, ...]:
+    """Run the region `scan`. What a printed graph calls."""
+    count = len(start)
+
+    def step(fixed: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+        results = run_flat(body, [*fixed, *carry, *x])
+        return results[:count], results[count:]
+
+    return tuple(scan_flat(step, list(constants), list(start), list(xs), length, reverse))
+
+
+
+
+def _types(node: Node) -> list[Type]:
+    call = Scan(node.graphs, sizes_of(node), node.args[3], node.args[4])
+    return call.types([], any(v.type.requires_grad for v in node.inputs()))
+
+
+def sizes_of(node: Node) -> tuple[int, int, int]:
+    """How many operands of each of the three groups a loop has."""
+    first, second, third = node.args[:3]
+    return len(first), len(second), len(third)
+
+
+register(Region("scan", lambda node, args: scan(*args, **node.graphs)), _types)

@@ -1,0 +1,62 @@
+"""Common subexpressions: the same operator on the same values is computed once. Random operators are left alone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from adjoint.graph.facts import is_random
+from adjoint.graph.ir import Constant, Graph, Node, Value
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.ops.operator import Operator
+from adjoint.tensor.tensor import Tensor
+
+_SMALL = 64  # elements of constants that are compared
+
+
+def merge_common(graph: Graph) -> Graph:
+    """a = f(x); b = f(x); g(a, b)  ->  a = f(x); g(a, a)"""
+    inner_graphs(graph, merge_common)
+    seen: dict[Any, list[Value]] = {}
+
+    def rule(_: Rewriter, node: Node) -> Any:
+        key = _key(node)
+        if key is None:
+            return None
+        found = seen.setdefault(key, node.outputs)
+        return None if found is node.outputs else found
+
+    return Rewriter(graph).run(rule)
+
+
+def _key(node: Node) -> Any:
+    """What two nodes have in common if they compute the same; None: nothing does."""
+    if isinstance(node.op, Constant):
+        return _constant_key(node.op.tensor)
+    if not isinstance(node.op, Operator) or is_random(node):
+        return None
+    key = (node.op, tuple(_part(a) for a in node.args), tuple(v.type.requires_grad for v in node.outputs))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _part(argument: Any) -> Any:
+    """1, 1.0 and True are different arguments, and so are 0.0 and -0.0."""
+    if isinstance(argument, Value):
+        return argument
+    if isinstance(argument, tuple):
+        return tuple(_part(a) for a in argument)
+    if isinstance(argument, float):
+        return (float, argument, math.copysign(1, argument))
+    if isinstance(argument, complex):
+        return (complex, repr(argument))
+    return (type(argument), argument)
+
+
+def _constant_key(tensor: Any) -> Any:
+    if type(tensor) is Tensor and tensor.edge is None and tensor.numel() <= _SMALL:
+        return (Constant, tensor.dtype, tuple(tensor.shape), tensor.value.tobytes())
+    return (Constant, id(tensor))

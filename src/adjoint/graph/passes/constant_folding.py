@@ -1,0 +1,51 @@
+"""Constant folding: operators on constants alone are run once, here, unless the result is much larger than what it comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.core.errors import AdjointError
+from adjoint.graph.facts import constant_of, is_random
+from adjoint.graph.interpret import evaluate
+from adjoint.graph.ir import Constant, Graph, Node
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.ops.operator import Operator
+from adjoint.tensor.modes import no_grad
+from adjoint.tensor.tensor import Tensor
+
+_MOST = 4096  # elements that a result may have if the constants it comes from have fewer
+
+
+def fold_constants(graph: Graph) -> Graph:
+    """y = sin(constant)  ->  y = constant"""
+    inner_graphs(graph, fold_constants)
+
+    def rule(rewriter: Rewriter, node: Node) -> Any:
+        if not _foldable(node):
+            return None
+        known = {v: constant_of(v) for v in node.inputs()}
+        try:
+            with no_grad():
+                results = evaluate(node, known)
+        except (AdjointError, ArithmeticError):
+            return None  # it will say so when it runs
+        return [rewriter.constant(r) for r in results]
+
+    return Rewriter(graph).run(rule)
+
+
+def _foldable(node: Node) -> bool:
+    if isinstance(node.op, Constant) or not isinstance(node.op, Operator) or is_random(node):
+        return False
+    sources = [constant_of(v) for v in node.inputs()]
+    if not sources or not all(type(t) is Tensor and t.edge is None for t in sources):
+        return False
+    limit = max(_MOST, sum(t.numel() for t in sources))
+    return sum(_numel(v.shape) for v in node.outputs) <= limit
+
+
+def _numel(shape: tuple[int, ...]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count

@@ -1,0 +1,134 @@
+"""Decomposition: operators in terms of smaller ones, until only primitives, or what the caller keeps, remain.
+
+`table` maps 'name.overload' to the decomposition of every row that has one: a function of all arguments of the schema, in
+order. It reads the table of rows, so users' rows are in it as soon as they are loaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.passes.dead_code import eliminate_dead
+from adjoint.graph.trace import TraceLevel
+from adjoint.ops.operator import Operator
+from adjoint.table import TABLE
+from adjoint.table.rows import Row
+from adjoint.tensor import binding
+from adjoint.tensor.modes import enable_grad
+
+Keep = Iterable[str] | Callable[[Operator], bool]
+
+
+class Decompositions(Mapping[str, Callable[..., Any]]):
+    """The decompositions of all rows, by 'name.overload' ('name' alone means 'name.default')."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, tuple[Row, Callable[..., Any]]] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        row = _row(name)
+        if row is None or not row.decompose:
+            raise KeyError(name)
+        known = self._functions.get(row.full_name)
+        if known is None or known[0] is not row:
+            known = self._functions[row.full_name] = (row, binding.decomposition(row))
+        return known[1]
+
+    def __contains__(self, name: object) -> bool:
+        row = _row(name) if isinstance(name, str) else None
+        return row is not None and bool(row.decompose)
+
+    def __iter__(self) -> Iterator[str]:
+        return (row.full_name for row in TABLE.rows() if row.decompose)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} decompositions>"
+
+
+def _row(name: str) -> Row | None:
+    base, _, overload = name.partition(".")
+    overload = "" if overload == "default" else overload
+    if base not in TABLE or overload not in TABLE.overloads(base):
+        return None
+    return TABLE.row(base, overload)
+
+
+table = Decompositions()
+
+
+def primitives() -> list[Row]:
+    """The rows without a decomposition: what everything else is made of."""
+    return [row for row in TABLE.rows() if row.primitive]
+
+
+def decompose(graph: Graph, keep: Keep = ()) -> Graph:
+    """silu(x)  ->  x * sigmoid(x): return a graph of primitives and of operators in `keep`.
+
+    `keep` holds names, 'silu' for all overloads or 'silu.default' for one, or is a function of an operator.
+
+    >>> import adjoint as ad
+    >>> graph = ad.trace(lambda x: x.var(), ad.ShapeDtype(3))
+    >>> [node.name for node in ad.decompose(graph, keep=["mean"]).nodes]  # doctest: +SKIP
+    ['mean.dim', 'sub.Tensor', 'abs.default', 'mul.Tensor', 'sum.dim_IntList', 'div.Scalar']
+    """
+    kept = keep if callable(keep) else _named(keep)
+    made = graph.clone()
+    _decompose(made, kept)
+    return eliminate_dead(made)
+
+
+def _named(names: Iterable[str]) -> Callable[[Operator], bool]:
+    wanted = frozenset([names] if isinstance(names, str) else names)
+    for name in wanted:
+        if name.partition(".")[0] not in TABLE:
+            raise ArgumentError(f"decompose: keep={name!r}: there is no such operator")
+    return lambda op: op.name in wanted or op.full_name in wanted
+
+
+def _decompose(graph: Graph, kept: Callable[[Operator], bool]) -> None:
+    """Expand what can be expanded, then what came out of that, and so on: as many rounds as decompositions are deep."""
+    waiting = list(graph.nodes)
+    for node in waiting:
+        for inner in node.graphs.values():
+            _decompose(inner, kept)
+    with TraceLevel(graph) as level, enable_grad():
+        while waiting:
+            new: list[Node] = []
+            for node in waiting:
+                if isinstance(node.op, Operator) and node.op.row.decompose and not kept(node.op):
+                    new.extend(_expand(level, graph, node))
+            waiting = new
+
+
+def _expand(level: TraceLevel, graph: Graph, node: Node) -> list[Node]:
+    """Put the decomposition of a node in its place; return the nodes that it consists of."""
+    start = node.preceding
+    with graph.inserting_before(node):
+        result = table[node.name](*[_lifted(level, a) for a in node.args])
+        results = result if isinstance(result, (tuple, list)) else (result,)
+        values = [level.value(r) for r in results]
+    first = graph.first if start is None else start.following
+    new = []
+    while first is not None and first is not node:
+        first.place, first.block = node.place, node.block
+        new.append(first)
+        first = first.following
+    for old, value in zip(node.outputs, values, strict=True):
+        graph.replace_uses(old, value)
+    graph.remove(node)
+    return new
+
+
+def _lifted(level: TraceLevel, argument: Any) -> Any:
+    if isinstance(argument, Value):
+        return level.lift(argument)
+    if isinstance(argument, tuple) and any(isinstance(a, Value) for a in argument):
+        return [_lifted(level, a) for a in argument]
+    return argument
+

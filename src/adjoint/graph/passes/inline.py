@@ -1,0 +1,49 @@
+"""Inlining: the graph of a `call` node takes the place of the node.
+
+A function with a derivative of its own stays one node, so that the rule is found; `inline_functions` takes these
+apart too, for graphs that are not going to be differentiated any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint.graph.custom import is_custom
+from adjoint.graph.interpret import run_flat
+from adjoint.graph.ir import Graph, Node, Region, Type, Value
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.graph.regions import register
+
+
+def _run(node: Node, values: Sequence[Any]) -> Any:
+    return tuple(run_flat(node.graphs["body"], values))
+
+
+def _types(node: Node) -> list[Type]:
+    return [o.type for o in node.graphs["body"].outputs]
+
+
+CALL = register(Region("call", _run), _types)
+
+
+def call(graph: Graph, body: Graph, args: Sequence[Value]) -> Node:
+    """Add a node that calls `body`, all of whose outputs are values."""
+    return graph.add(CALL, tuple(args), [o.type for o in body.outputs], graphs={"body": body})
+
+
+def inline_calls(graph: Graph) -> Graph:
+    """y = call(x, body=g)  ->  the nodes of g, with x for its input"""
+    inner_graphs(graph, inline_calls)
+    return Rewriter(graph).run(lambda rewriter, node: _inlined(rewriter, node) if node.op is CALL else None)
+
+
+def inline_functions(graph: Graph) -> Graph:
+    """y = custom(x)  ->  what it computes"""
+    inner_graphs(graph, inline_functions)
+    return Rewriter(graph).run(lambda rewriter, node: _inlined(rewriter, node) if is_custom(node) else None)
+
+
+def _inlined(rewriter: Rewriter, node: Node) -> Any:
+    (body,) = node.graphs.values()
+    return rewriter.graph.inline(body, dict(zip(body.inputs, node.args, strict=True)))

@@ -1,0 +1,76 @@
+"""One walk over a graph from the first node to the last, replacing values by others.
+
+A rule looks at a node whose inputs have been rewritten already, and returns its outputs' replacements, or None.
+It puts new nodes before the one it looks at. The walk costs time in proportion to the graph, whatever is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.graph import typing
+from adjoint.graph.ir import Constant, Graph, Node, Type, Value, substitute
+from adjoint.ops.operator import Operator, operator
+
+Rule = Callable[["Rewriter", Node], Any]
+
+
+class Rewriter:
+    """What a rule may do: make nodes in front of the current one."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.replaced: dict[Value, Any] = {}
+        self.node: Node | None = None
+        self.changes = 0
+        self.types = typing.Types()
+
+    def run(self, rule: Rule) -> Graph:
+        """Walk, and put the replacements everywhere; what is then unused is left to `eliminate_dead`."""
+        graph, replaced = self.graph, self.replaced
+        for node in graph.nodes:
+            if replaced and any(v in replaced for v in node.inputs()):
+                node.set_args(substitute(node.args, lambda v: replaced.get(v, v)))
+                _forget_gradients(node)
+            self.node = node
+            with graph.inserting_before(node):
+                new = rule(self, node)
+            if new is not None:
+                self.changes += 1
+                replaced.update(zip(node.outputs, new if isinstance(new, (tuple, list)) else (new,), strict=True))
+        graph.outputs = [replaced.get(o, o) if isinstance(o, Value) else o for o in graph.outputs]
+        return graph
+
+    def call(self, name: str, *args: Any) -> Value:
+        """The result of an operator, 'mul.Tensor', given all its arguments."""
+        stem, _, overload = name.partition(".")
+        op = operator(stem, "" if overload == "default" else overload)
+        full = args + tuple(a.default for a in op.schema.arguments[len(args) :])
+        _, types = self.types.of(op, full)
+        return self.put(op, full, types).outputs[0]
+
+    def constant(self, tensor: Any) -> Value:
+        """A tensor as a value."""
+        return self.put(Constant(tensor), (), (Type.of(tensor),)).outputs[0]
+
+    def put(self, op: Any, args: tuple[Any, ...], types: Any) -> Node:
+        made = self.graph.add(op, args, types)
+        if self.node is not None:
+            made.place, made.block = self.node.place, self.node.block
+        return made
+
+
+def _forget_gradients(node: Node) -> None:
+    """Results require no gradient any more if no input does."""
+    if isinstance(node.op, Operator) and any(v.type.requires_grad for v in node.outputs):
+        if not typing.needs_gradient(node.op.row, node.args):
+            for value in node.outputs:
+                value.type = Type(value.shape, value.dtype)
+
+
+def inner_graphs(graph: Graph, run: Callable[[Graph], Graph]) -> None:
+    """Run a pass on the graphs inside nodes, which keep their inputs and outputs."""
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            run(inner)

@@ -1,0 +1,285 @@
+"""Algebraic simplification, one rule per function: its docstring says `before -> after`.
+
+Rules must not change values beyond rounding, infinities and NaN included: x * 0 is not 0 for a float. `RULES` is the list
+by operator; `uniform.py` says which values are one number everywhere, such as the ones that start a backward.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.shapes import wrap_dims
+from adjoint.graph.facts import argument, is_call
+from adjoint.graph.functional import IN_MEMORY
+from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.graph.passes.uniform import Uniform
+from adjoint.ops.operator import Operator
+
+_ROUNDS = 4  # what a rule makes, the next round may simplify further
+
+
+def simplify_algebra(graph: Graph) -> Graph:
+    """Apply the rules until nothing changes."""
+    inner_graphs(graph, simplify_algebra)
+    for _ in range(_ROUNDS):
+        rewriter = _Simplifier(graph)
+        rewriter.run(_simplified)
+        if not rewriter.changes:
+            break
+    return graph
+
+
+class _Simplifier(Rewriter):
+    """A rewriter that knows which values are one number everywhere."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.uniform = Uniform()
+        self.outputs = {o for o in graph.outputs if isinstance(o, Value)}
+
+    def filled(self, number: Any, like: Value) -> Value:
+        """A value that is `number` everywhere."""
+        options = (like.dtype, None, None, None)
+        if number == 0:
+            return self.call("zeros.default", like.shape, *options)
+        if number == 1:
+            return self.call("ones.default", like.shape, *options)
+        return self.call("full.default", like.shape, number, *options)
+
+
+def _simplified(rewriter: Any, node: Node) -> Any:
+    if not isinstance(node.op, Operator):
+        rewriter.uniform.note(node)
+        return None
+    number = rewriter.uniform.note(node)
+    if number is not None and len(node.outputs) == 1 and node.op.name not in ("zeros", "ones", "full"):
+        return rewriter.filled(number, node.outputs[0])
+    for rule in RULES.get(node.op.name, ()):
+        new = rule(rewriter, node)
+        if new is not None and new.type == node.outputs[0].type:
+            return new
+    return None
+
+
+# --- arithmetic ------------------------------------------------------------------------------------
+
+
+def _is(rewriter: Any, value: Any, number: int) -> bool:
+    return not isinstance(value, bool) and rewriter.uniform.of(value) == number
+
+
+def drop_zero(rewriter: Any, node: Node) -> Any:
+    """x + 0 -> x,  0 + x -> x,  x - 0 -> x"""
+    left, right = node.args[:2]
+    if _is(rewriter, right, 0):
+        return left if isinstance(left, Value) else None
+    alpha = argument(node, "alpha") if "alpha" in node.op.schema.names else 1
+    if node.op.name == "add" and _is(rewriter, left, 0) and alpha == 1 and isinstance(right, Value):
+        return right
+    return None
+
+
+def drop_one(rewriter: Any, node: Node) -> Any:
+    """x * 1 -> x,  1 * x -> x,  x / 1 -> x"""
+    left, right = node.args[:2]
+    if _is(rewriter, right, 1) and "rounding_mode" not in node.op.schema.names:
+        return left if isinstance(left, Value) else None
+    if node.op.name == "mul" and _is(rewriter, left, 1) and isinstance(right, Value):
+        return right
+    return None
+
+
+def multiply_by_zero(rewriter: Any, node: Node) -> Any:
+    """n * 0 -> 0 for whole numbers; a float may be infinite or NaN"""
+    out = node.outputs[0]
+    if out.dtype.is_differentiable or not any(_is(rewriter, a, 0) for a in node.args[:2]):
+        return None
+    return rewriter.filled(0, out)
+
+
+def drop_power(rewriter: Any, node: Node) -> Any:
+    """x ** 1 -> x"""
+    return node.args[0] if node.name == "pow.Tensor_Scalar" and node.args[1] == 1 else None
+
+
+def undo_twice(rewriter: Any, node: Node) -> Any:
+    """-(-x) -> x,  conj(conj(x)) -> x,  x.t().t() -> x"""
+    inner = node.args[0]
+    return inner.node.args[0] if is_call(inner, node.op.name) else None
+
+
+def same_choice(rewriter: Any, node: Node) -> Any:
+    """where(c, x, x) -> x"""
+    if node.name != "where.self":
+        return None
+    _, chosen, other = node.args
+    return chosen if chosen is other else None
+
+
+# --- shapes ------------------------------------------------------------------------------------------
+
+
+def undo_transpose(rewriter: Any, node: Node) -> Any:
+    """x.transpose(a, b).transpose(b, a) -> x"""
+    inner, first, second = node.args
+    if not is_call(inner, "transpose"):
+        return None
+    ndim = len(inner.shape)
+    source, a, b = inner.node.args
+    return source if {first % ndim, second % ndim} == {a % ndim, b % ndim} else None
+
+
+def join_permutes(rewriter: Any, node: Node) -> Any:
+    """x.permute(p).permute(q) -> x.permute(p[q]),  x.permute(0, 1, …) -> x"""
+    inner, dims = node.args
+    ndim = len(node.outputs[0].shape)
+    dims = tuple(d % ndim for d in dims)
+    if dims == tuple(range(ndim)):
+        return inner
+    if not is_call(inner, "permute"):
+        return None
+    source, before = inner.node.args
+    return rewriter.call("permute.default", source, tuple(before[d] % ndim for d in dims))
+
+
+_RESHAPES = ("reshape", "view", "_reshape_alias", "squeeze", "unsqueeze")
+
+
+def join_reshapes(rewriter: Any, node: Node) -> Any:
+    """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x"""
+    source, out = node.args[0], node.outputs[0]
+    count = 1
+    while any(is_call(source, name) for name in _RESHAPES) and source.node.name != "view.dtype":
+        source = source.node.args[0]
+        count += 1
+    if source.shape == out.shape:
+        return source
+    return rewriter.call("reshape.default", source, out.shape) if count > 1 else None
+
+
+def join_expands(rewriter: Any, node: Node) -> Any:
+    """x.expand(same shape) -> x,  x.expand(s).expand(r) -> x.expand(r)"""
+    inner, out = node.args[0], node.outputs[0]
+    if inner.shape == out.shape:
+        return inner
+    return rewriter.call("expand.default", inner.node.args[0], out.shape) if is_call(inner, "expand") else None
+
+
+def drop_copy(rewriter: Any, node: Node) -> Any:
+    """x.clone() -> x,  x.alias() -> x; a result that is returned stays a tensor of its own"""
+    if node.op.name == "clone" and any(user.name in IN_MEMORY for user in node.outputs[0].uses):
+        return None
+    return None if node.outputs[0] in rewriter.outputs else node.args[0]
+
+
+def drop_cast(rewriter: Any, node: Node) -> Any:
+    """x.to(its dtype) -> x,  x.to(wider).to(its dtype) -> x"""
+    inner, out = node.args[0], node.outputs[0]
+    if out in rewriter.outputs:
+        return None
+    if inner.dtype is out.dtype:
+        return inner
+    if is_call(inner, "_to_copy"):
+        source = inner.node.args[0]
+        if source.dtype is out.dtype and _holds(inner.dtype, source.dtype):
+            return source
+    return None
+
+
+def _holds(wide: Any, narrow: Any) -> bool:
+    """Whether every number of one dtype is one of the other."""
+    floats = wide.category == narrow.category and wide.is_floating_point
+    return floats and wide.itemsize > narrow.itemsize
+
+
+def drop_detach(rewriter: Any, node: Node) -> Any:
+    """x.detach().detach() -> x.detach()"""
+    return node.args[0] if is_call(node.args[0], "detach") else None
+
+
+# --- sums --------------------------------------------------------------------------------------------
+
+
+def _summed(node: Node) -> tuple[int, ...] | None:
+    """The dimensions that a sum is over; None where it also converts."""
+    if argument(node, "dtype") is not None or node.args[0].dtype is not node.outputs[0].dtype:
+        return None
+    dims = argument(node, "dim") if "dim" in node.op.schema.names else None
+    return tuple(sorted(wrap_dims("sum", dims, len(node.args[0].shape))))
+
+
+def sum_of_nothing(rewriter: Any, node: Node) -> Any:
+    """x.sum(d) -> x.reshape(…) where the dimension has one element"""
+    source, dims = node.args[0], _summed(node)
+    if dims is None or any(source.shape[d] != 1 for d in dims):
+        return None
+    out = node.outputs[0]
+    return source if source.shape == out.shape else rewriter.call("reshape.default", source, out.shape)
+
+
+def join_sums(rewriter: Any, node: Node) -> Any:
+    """x.sum(a).sum(b) -> x.sum(a and b): the chains that undo broadcasting twice"""
+    inner, dims = node.args[0], _summed(node)
+    if dims is None or not is_call(inner, "sum") or len(inner.uses) > 1:
+        return None
+    first = _summed(inner.node)
+    if first is None:
+        return None
+    source = inner.node.args[0]
+    keeps = len(inner.shape) == len(source.shape)
+    places = tuple(range(len(source.shape))) if keeps else tuple(d for d in range(len(source.shape)) if d not in first)
+    both = tuple(sorted({*first, *(places[d] for d in dims)}))
+    total = rewriter.call("sum.dim_IntList", source, both, False, None) if both else source
+    out = node.outputs[0]
+    return total if total.shape == out.shape else rewriter.call("reshape.default", total, out.shape)
+
+
+def sum_of_expand(rewriter: Any, node: Node) -> Any:
+    """x.expand(n, …).sum(0) -> x * n"""
+    inner, dims, out = node.args[0], _summed(node), node.outputs[0]
+    if dims is None or not is_call(inner, "expand") or not out.dtype.is_differentiable:
+        return None
+    source = inner.node.args[0]
+    lead = len(inner.shape) - len(source.shape)
+    small = (1,) * lead + source.shape
+    repeated = [d for d in dims if small[d] == 1 and inner.shape[d] != 1]
+    count = math.prod(inner.shape[d] for d in repeated)
+    if not repeated or not count:
+        return None
+    rest = tuple(d - lead for d in dims if d not in repeated and d >= lead)
+    total = rewriter.call("sum.dim_IntList", source, rest, True, None) if rest else source
+    remaining = [d for d in range(len(small)) if d not in dims]
+    if any(small[d] != inner.shape[d] for d in remaining):
+        return None  # it is still repeated elsewhere
+    total = total if total.shape == out.shape else rewriter.call("reshape.default", total, out.shape)
+    return rewriter.call("mul.Scalar", total, count)
+
+
+RULES: dict[str, tuple[Callable[[Any, Node], Any], ...]] = {
+    "add": (drop_zero,),
+    "sub": (drop_zero,),
+    "mul": (drop_one, multiply_by_zero),
+    "div": (drop_one,),
+    "pow": (drop_power,),
+    "neg": (undo_twice,),
+    "_conj": (undo_twice,),
+    "_conj_physical": (undo_twice,),
+    "t": (undo_twice,),
+    "where": (same_choice,),
+    "transpose": (undo_transpose,),
+    "permute": (join_permutes,),
+    "reshape": (join_reshapes,),
+    "squeeze": (join_reshapes,),
+    "unsqueeze": (join_reshapes,),
+    "expand": (join_expands,),
+    "clone": (drop_copy,),
+    "alias": (drop_copy,),
+    "positive": (drop_copy,),
+    "lift_fresh": (drop_copy,),
+    "_to_copy": (drop_cast,),
+    "detach": (drop_detach,),
+    "sum": (sum_of_nothing, sum_of_expand, join_sums),
+}

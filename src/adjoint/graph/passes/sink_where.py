@@ -1,0 +1,76 @@
+"""Masks: what a mask has set to 0 stays 0, whatever it is multiplied by.
+
+The gradient of `where(c, f(x), y)` in x is `where(c, g, 0) * f'(x)`. Where c does not hold the value of f'(x) has no
+meaning and may be infinite or NaN, and 0 times that is NaN. A node that is linear in the masked value goes inside
+the mask:  where(c, g, 0) * h  ->  where(c, g * h, 0).
+
+That is a different number than the operators by themselves give, so it is done in the linear blocks of a backward only,
+where 0 means "no gradient", unless the caller says `everywhere=True`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.graph.facts import argument, is_call
+from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.ops.operator import Operator
+
+# Operators that are linear in an argument and elementwise, with that argument's position.
+_LINEAR = {
+    "mul.Tensor": (0, 1), "mul.Scalar": (0,), "div.Tensor": (0,), "div.Scalar": (0,), "neg.default": (0,),
+    "_conj.default": (0,), "_conj_physical.default": (0,),
+}  # fmt: skip
+
+
+def sink_where(graph: Graph, *, everywhere: bool = False) -> Graph:
+    """where(c, g, 0) * h  ->  where(c, g * h, 0)"""
+    inner_graphs(graph, lambda inner: sink_where(inner, everywhere=everywhere))
+
+    def rule(rewriter: Rewriter, node: Node) -> Any:
+        if not isinstance(node.op, Operator) or not (everywhere or node.block is not None):
+            return None
+        for place in _LINEAR.get(node.name, ()):
+            mask = masked(node.args[place])
+            if mask is not None:
+                return _inside(rewriter, node, place, *mask)
+        return None
+
+    return Rewriter(graph).run(rule)
+
+
+def _inside(rewriter: Rewriter, node: Node, place: int, condition: Value, kept: Value, keep_true: bool) -> Any:
+    args = list(node.args)
+    args[place] = kept
+    inner = rewriter.call(node.name, *args)
+    out = node.outputs[0]
+    if inner.dtype is not out.dtype:
+        return None
+    if keep_true:
+        new = rewriter.call("where.ScalarOther", condition, inner, 0)
+    else:
+        new = rewriter.call("where.ScalarSelf", condition, 0, inner)
+    return new if new.type == out.type else None
+
+
+def masked(value: Any) -> tuple[Value, Value, bool] | None:
+    """The condition, what is kept, and whether it is kept where the condition holds; None if nothing is masked."""
+    if not is_call(value, "where"):
+        return None
+    node = value.node
+    if "condition" not in node.op.schema.names or "self" not in node.op.schema.names:
+        return None
+    chosen, other = argument(node, "self"), argument(node, "other")
+    condition = argument(node, "condition")
+    if isinstance(chosen, Value) and _is_zero(other):
+        return condition, chosen, True
+    if isinstance(other, Value) and _is_zero(chosen):
+        return condition, other, False
+    return None
+
+
+def _is_zero(value: Any) -> bool:
+    if isinstance(value, Value):
+        return any(is_call(value, name) for name in ("zeros", "zeros_like", "new_zeros"))
+    return value == 0

@@ -1,0 +1,90 @@
+"""Values that are one number everywhere, such as the ones that start a backward and the zeros of unused branches.
+
+Found in one walk: creation operators say their number, moving elements about keeps it, and an operator that is
+linear in all its tensors (the table says so) makes zeros of zeros.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.graph.facts import argument
+from adjoint.graph.ir import Constant, Node, Value
+from adjoint.ops.operator import Operator
+from adjoint.table.rows import Row
+from adjoint.tensor.tensor import Tensor
+
+_FILLS = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
+_FILLED = {"full": "fill_value", "full_like": "fill_value", "new_full": "fill_value", "scalar_tensor": "s"}
+# These move, repeat or leave out elements, and change none.
+_MOVES = frozenset((
+    "expand", "reshape", "view", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "alias",
+    "clone", "_unreduce", "diagonal", "unfold", "detach", "flip", "repeat",
+))  # fmt: skip
+_ODD = frozenset(("neg", "_conj", "_conj_physical"))  # f(0) = 0
+_SMALL = 64
+
+
+class Uniform:
+    """The numbers found so far."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[Value, Any] = {}
+
+    def of(self, value: Any) -> Any:
+        """The number that a value is everywhere, or None; a plain number is itself."""
+        if isinstance(value, Value):
+            return self.numbers.get(value)
+        return value if isinstance(value, (int, float, complex)) else None
+
+    def note(self, node: Node) -> Any:
+        """Look at a node whose inputs were seen; return its number, if it has one."""
+        if len(node.outputs) != 1:
+            return None
+        number = self._number(node)
+        if number is not None:
+            self.numbers[node.outputs[0]] = number
+        return number
+
+    def _number(self, node: Node) -> Any:
+        if isinstance(node.op, Constant):
+            return _of_constant(node.op.tensor)
+        if not isinstance(node.op, Operator):
+            return None
+        name = node.op.name
+        if name in _FILLS:
+            return _FILLS[name]
+        if name in _FILLED:
+            return _fitting(argument(node, _FILLED[name]))
+        if name in _MOVES and node.args[0].dtype is node.outputs[0].dtype:
+            return self.numbers.get(node.args[0])
+        if (name in _ODD or _is_linear(node.op.row)) and self._all_zero(node):
+            return 0
+        return None
+
+    def _all_zero(self, node: Node) -> bool:
+        values = list(node.inputs())
+        return bool(values) and all(self.numbers.get(v) == 0 for v in values)
+
+
+def _is_linear(row: Row) -> bool:
+    """Whether an operator is linear in all its tensors together."""
+    return (
+        bool(row.forward)
+        and all(f.automatic == "auto_linear" for f in row.forward)
+        and len(row.differentiable) == len(row.schema.tensors)
+    )
+
+
+def _of_constant(tensor: Any) -> Any:
+    if type(tensor) is not Tensor or tensor.edge is not None or not 0 < tensor.numel() <= _SMALL:
+        return None
+    first = tensor.value.reshape(-1)[0]
+    if not (tensor.value == first).all():  # NaN is not even itself
+        return None
+    return _fitting(first.item() if tensor.value.dtype.kind != "V" else float(first))
+
+
+def _fitting(number: Any) -> Any:
+    """0 and 1 are what rules ask for; other numbers are rounded by their dtype, and are left as they are."""
+    return number if isinstance(number, (bool, int, float, complex)) and number in (0, 1) else None

@@ -1,0 +1,293 @@
+"""Control flow in a graph: nodes that run graphs of their own (`cond`, `scan`, `while_loop`).
+
+While a trace is open, a branch or a body is traced once (`stage`) into a graph that is closed: tensors that it uses from
+outside become further inputs. `bind` then hands the call to the topmost transform among its operands. A trace adds
+a node; every other transform runs another call below it, whose bodies are the derivative (`pullback`, `pushforward`) or
+the batched version of the first ones. So a region needs no rules of its own beyond these few, and all orders follow.
+
+Reverse mode of a loop keeps the carries, stacked, and computes each step again on the way back. How often a
+`while_loop` runs is not known beforehand: what it stacks has the leading dimension `UNKNOWN`, and is used by regions only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjoint.core.errors import DtypeError, GradError, ShapeError
+from adjoint.graph.interpret import run_flat
+from adjoint.graph.ir import Graph, Type
+from adjoint.graph.passes.dead_code import eliminate_dead
+from adjoint.graph.regions import REGIONS
+from adjoint.graph.trace import TraceLevel, place
+from adjoint.ops import operator as operators
+from adjoint.tensor import dispatch, levels
+from adjoint.tensor.levels import GradLevel, stack
+from adjoint.tensor.modes import modes
+from adjoint.tensor.tape import Node as TapeNode
+from adjoint.tensor.tape import Output, Rule
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.batch import BatchLevel
+from adjoint.transforms.forward import JvpLevel, pushforward
+
+UNKNOWN = -1  # a leading dimension that is known when the graph runs
+
+Flat = list[Any]  # of tensors
+
+
+def is_tracing() -> bool:
+    """Whether a trace is open."""
+    return any(level.creates for level in stack.levels)
+
+
+
+
+def stage(function: Callable[..., Flat], types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Graph, Flat]:
+    """Trace a flat function; return its closed graph and the tensors for its further inputs."""
+    named = names or ["x"] * len(types)
+    with TraceLevel(Graph()) as level:
+        inputs = [level.lift(level.graph.add_input(t, n)) for t, n in zip(types, named, strict=True)]
+        outputs = function(*inputs)
+        level.graph.outputs = [level.value(o) for o in outputs]
+    graph = eliminate_dead(level.graph)
+    captured: Flat = []
+    for tensor, value in level.constants.values():
+        if value.node is None or value.node.graph is None or _is_plain(tensor):
+            continue
+        captured.append(tensor)
+        graph.replace_uses(value, graph.add_input(value.type, "w"))
+        graph.remove(value.node)
+    return graph, captured
+
+
+def _is_plain(tensor: Any) -> bool:
+    """Whether a tensor is the same for all transforms, so that the body may hold it as a constant."""
+    return type(tensor) is Tensor and tensor.edge is None
+
+
+def captured_first(graph: Graph, *groups: int) -> Graph:
+    """Move what was captured behind the first group of inputs: a body has (constants, carry, x)."""
+    first, rest = groups[0], sum(groups)
+    graph.inputs = graph.inputs[:first] + graph.inputs[rest:] + graph.inputs[first:rest]
+    return graph
+
+
+def type_of(tensor: Any, needs: bool = False) -> Type:
+    """The type of an operand; those with a derivative require one if any of them does."""
+    return Type(tuple(tensor.shape), tensor.dtype, needs and tensor.is_differentiable_dtype())
+
+
+def needs_gradient(operands: Flat) -> bool:
+    return bool(modes.recording) and any(t.requires_grad for t in operands)
+
+
+def floats(tensors: Sequence[Any]) -> list[int]:
+    """The positions of tensors (or types) that have a derivative."""
+    return [i for i, t in enumerate(tensors) if t.dtype.is_differentiable]
+
+
+def zeros(like: Any) -> Any:
+    """Zeros of the shape and dtype of a tensor or type."""
+    return operators.packet("zeros")(tuple(like.shape), dtype=like.dtype)
+
+
+def check_alike(what: str, before: Sequence[Any], after: Sequence[Any], paths: Sequence[str]) -> None:
+    """Raise unless a step leaves every part of the carry with the shape and dtype that it had."""
+    for a, b, path in zip(before, after, paths, strict=True):
+        if tuple(a.shape) == tuple(b.shape) and a.dtype is b.dtype:
+            continue
+        was, now = str(type_of(a)), str(type_of(b))
+        shapes = tuple(a.shape) != tuple(b.shape)
+        raise (ShapeError if shapes else DtypeError)(
+            f"{what}: {path} is {was} before a step and {now} after it. A loop needs the same type in every step: "
+            f"{'give the start the shape of the result' if shapes else f'convert the start, or the result, to {b.dtype.name}'}"
+        )
+
+
+
+# --- calls ------------------------------------------------------------
+
+
+class Call(ABC):
+    """One use of a region: its graphs and numbers; its operands come with every rule."""
+
+    name: str
+    graphs: dict[str, Graph]
+
+    @abstractmethod
+    def args(self, operands: Flat) -> tuple[Any, ...]:
+        """The arguments of the node, the operands in groups."""
+
+    @abstractmethod
+    def types(self, operands: Flat, needs: bool) -> list[Type]:
+        """The types of the results."""
+
+    @abstractmethod
+    def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
+        """Results and their tangents (None where zero)."""
+
+    @abstractmethod
+    def forward(self, primals: Flat) -> tuple[Flat, Flat]:
+        """Results, and what `pull` needs of this run."""
+
+    @abstractmethod
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+        """The gradient of each operand, None where not wanted."""
+
+    @abstractmethod
+    def batch(self, level: BatchLevel, operands: Flat) -> Flat:
+        """Results on a level of vmap."""
+
+
+def bind(call: Call, operands: Flat) -> Flat:
+    """Let the topmost transform among the operands carry out the call."""
+    level = dispatch.topmost(operands)
+    if isinstance(level, GradLevel):
+        return _reverse(level, call, operands)
+    if isinstance(level, JvpLevel):
+        return _forward(level, call, operands)
+    if isinstance(level, BatchLevel):
+        return call.batch(level, operands)
+    trace = level if isinstance(level, TraceLevel) else next(t for t in reversed(stack.levels) if t.creates)
+    return _node(trace, call, operands)
+
+
+def _node(level: Any, call: Call, operands: Flat) -> Flat:
+    needs = needs_gradient(operands)
+    values = [level.value(t) for t in operands]
+    node = level.graph.add(
+        REGIONS[call.name], call.args(values), call.types(operands, needs), graphs=dict(call.graphs)
+    )
+    node.place = place()
+    return [level.lift(v) for v in node.outputs]
+
+
+def _forward(level: JvpLevel, call: Call, operands: Flat) -> Flat:
+    primals, tangents = [level.below(t) for t in operands], [level.tangent(t) for t in operands]
+    with level.outside():
+        if all(t is None for t in tangents):
+            outputs = bind(call, primals)
+            return [level.lift(o) for o in outputs]
+        outputs, found = call.push(primals, tangents)
+    return [level.lift(o, t) for o, t in zip(outputs, found, strict=True)]
+
+
+def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
+    primals = [level.below(t) for t in operands]
+    edges = tuple(t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands)
+    with level.outside():
+        if not modes.recording or not any(e is not None for e in edges):
+            return [level.lift(o) for o in bind(call, primals)]
+        outputs, kept = call.forward(primals)
+
+    def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
+        if node.saved is None:
+            raise GradError(f"backward a second time through {call.name}; use retain_graph=True the first time")
+        wanted = [bool(n) and e is not None for n, e in zip(needs, edges, strict=True)]
+        given = grads if isinstance(grads, list) else [grads]
+        return tuple(call.pull(node.saved[0], node.saved[1], given, wanted))
+
+    node = TapeNode(Rule(f"{call.name.title().replace('_', '')}Backward", general), edges, (primals, kept), None, None)
+    node.home = level
+    lifted = [level.lift(o) for o in outputs]
+    node.outputs = tuple((o.value.shape, o.value.dtype) for o in lifted)
+    for number, out in enumerate(lifted):
+        if out.is_differentiable_dtype():
+            out.edge = Output(node, number)
+    return lifted
+
+
+def filled(tangents: Flat, primals: Flat, wanted: list[int]) -> Flat:
+    """The tangents at some places, zeros where there is none."""
+    return [zeros(primals[i]) if tangents[i] is None else tangents[i] for i in wanted]
+
+
+def put(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> Flat:
+    found = list(values)
+    for i, v in zip(places, new, strict=True):
+        found[i] = v
+    return found
+
+
+def pulled_back(function: Callable[[Flat], Flat], inputs: Flat, places: list[int], cotangents: Flat) -> Flat:
+    """Pull cotangents (one per result) back to some inputs of a flat function; zeros where nothing comes."""
+    _, pull = levels.pullback(lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places])
+    found = pull(cotangents, retain=False)
+    return [zeros(inputs[i]) if g is None else g for g, i in zip(found, places, strict=True)]
+
+
+def type_of_output(output: Any, needs: bool) -> Type:
+    return Type(output.shape, output.dtype, needs and output.dtype.is_differentiable)
+
+
+def runner(graph: Any) -> Callable[[Flat], Flat]:
+    return lambda values: run_flat(graph, values)
+
+
+def pushed_forward(function: Callable[[Flat], Flat], primals: Flat, places: list[int], tangents: Flat, outputs: list[int]) -> Flat:
+    """Results, then the tangents of some of them."""
+    given = put([None] * len(primals), places, tangents)
+    results, found, _ = pushforward(lambda *v: (function(list(v)), None), primals, given)
+    return [*results, *filled(found, results, outputs)]
+
+
+def cut(values: Flat, *counts: int) -> list[Flat]:
+    found, start = [], 0
+    for count in counts:
+        found.append(values[start : start + count])
+        start += count
+    return found
+
+
+
+# --- vmap of graphs ------------------------------------------------------------
+
+
+def mapped_over(graph: Graph, level: BatchLevel, has: Sequence[bool], values: Sequence[Any], out: Sequence[bool] | None) -> Any:
+    """Run a graph over a batch in front of some inputs; results as `out` says, or which of them are batched."""
+    with BatchLevel(level.size, level.randomness) as inner:
+        results = run_flat(graph, [inner.lift(v, 0) if h else v for v, h in zip(values, has, strict=True)])
+        if out is None:
+            return [inner.is_batched(r) for r in results]
+    return [inner.result(r) if wanted else inner.below(r) for r, wanted in zip(results, out, strict=True)]
+
+
+def batched_results(graph: Graph, level: BatchLevel, has: Sequence[bool]) -> list[bool]:
+    """Which results of a graph differ from sample to sample, when these inputs do."""
+    flags: list[bool] = []
+
+    def look(*values: Any) -> Flat:
+        flags[:] = mapped_over(graph, level, has, values, None)
+        return []
+
+    sizes = [(level.size, *v.shape) if h else v.shape for v, h in zip(graph.inputs, has, strict=True)]
+    stage(look, [Type(tuple(s), v.dtype) for s, v in zip(sizes, graph.inputs, strict=True)])
+    return flags
+
+
+def fronts_of(level: BatchLevel, operands: Flat) -> tuple[Flat, list[bool]]:
+    with level.outside():
+        return [level.front(t) for t in operands], [level.is_batched(t) for t in operands]
+
+
+def spread(level: BatchLevel, values: Flat, has: Sequence[bool], wanted: Sequence[bool]) -> Flat:
+    """Give a batch in front to those values that need one and have none."""
+    return [
+        v.expand((level.size, *v.shape)) if w and not h else v
+        for v, h, w in zip(values, has, wanted, strict=True)
+    ]
+
+
+def choose(predicate: Any, chosen: Sequence[Any], others: Sequence[Any]) -> Flat:
+    """One by one, `chosen` where the predicate holds."""
+    where = operators.packet("where")
+    return [a if a is b else where(predicate, a, b) for a, b in zip(chosen, others, strict=True)]
+
+
+def shielded(predicate: Any, values: Sequence[Any]) -> Flat:
+    """The same values; where the predicate does not hold no derivative passes, not even 0·∞."""
+    where = operators.packet("where")
+    return [where(predicate, v, v.detach()) if v.is_differentiable_dtype() else v for v in values]
+
+

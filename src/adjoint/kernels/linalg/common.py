@@ -1,0 +1,77 @@
+"""What the kernels of linear algebra share: errors, batches, and LAPACK one matrix at a time.
+
+Matrices are the last two dimensions. NumPy's batched routines are used where they exist; the others
+run through SciPy's LAPACK, one matrix after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.errors import ValueRangeError
+from adjoint.core.matrices import check_dtype, check_matrix, check_square
+
+Array = np.ndarray[Any, Any]
+
+
+class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
+    """A matrix without the property that was asked for: singular, not positive definite, …"""
+
+
+def matrices(what: str, a: Array) -> None:
+    """Raise unless `a` holds matrices of a dtype that LAPACK takes."""
+    check_dtype(what, dtypes.of(a.dtype))
+    check_matrix(what, a.shape)
+
+
+def square(what: str, a: Array) -> None:
+    """Raise unless `a` holds square matrices of a dtype that LAPACK takes."""
+    check_dtype(what, dtypes.of(a.dtype))
+    check_square(what, a.shape)
+
+
+def mT(a: Array) -> Array:
+    """Transpose the matrices."""
+    return np.swapaxes(a, -1, -2)
+
+
+def mH(a: Array) -> Array:
+    """The conjugate transpose of the matrices."""
+    return np.conj(np.swapaxes(a, -1, -2)) if a.dtype.kind == "c" else np.swapaxes(a, -1, -2)
+
+
+def each(*arrays: Array) -> Iterator[tuple[Array, ...]]:
+    """The matrices of several batches of one shape, together."""
+    flat = [a.reshape((-1, *a.shape[-2:])) for a in arrays]
+    return zip(*flat, strict=True)
+
+
+def lapack(name: str, *arrays: Array) -> Callable[..., Any]:
+    """The routine of SciPy's LAPACK for the dtype of the arrays."""
+    from scipy.linalg import get_lapack_funcs
+
+    function: Callable[..., Any] = get_lapack_funcs(name, arrays)
+    return function
+
+
+def describe(info: Array) -> str:
+    """Say which matrix of a batch failed first: ' in the batch element 3', or nothing."""
+    if info.ndim == 0:
+        return ""
+    position = np.unravel_index(int(np.argmax(info != 0)), info.shape)
+    return f" in batch element {', '.join(str(int(p)) for p in position)}"
+
+
+def first(info: Array) -> int:
+    """The first `info` that is not 0."""
+    flat = info.reshape(-1)
+    return int(flat[np.argmax(flat != 0)])
+
+
+def real_dtype(a: Array) -> np.dtype[Any]:
+    """The dtype of the moduli of `a`."""
+    return dtypes.of(a.dtype).to_real().np

@@ -1,0 +1,216 @@
+"""Factorisations and systems of equations: Cholesky, LU, LDLᴴ, triangular and square systems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.errors import ShapeError
+from adjoint.core.matrices import batch_shape, check_same_dtype, system_shape
+from adjoint.kernels.linalg.common import (
+    Array,
+    LinAlgError,
+    describe,
+    each,
+    first,
+    lapack,
+    matrices,
+    mH,
+    mT,
+    square,
+)
+
+
+def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, Array]:
+    """L Lᴴ = A from the lower triangle, or Uᴴ U = A from the upper; and LAPACK's info."""
+    square("linalg_cholesky(A)", self)
+    lower = mH(self) if upper else self
+    info = np.zeros(self.shape[:-2], np.int32)
+    try:
+        factor = np.linalg.cholesky(lower)
+    except np.linalg.LinAlgError:
+        factor, info = _cholesky_one_by_one(lower)
+        if check_errors:
+            raise LinAlgError(
+                f"linalg_cholesky(A): A is not positive definite{describe(info)}: its leading minor "
+                f"of order {first(info)} is not positive. Use linalg.cholesky_ex to go on."
+            ) from None
+    return (np.ascontiguousarray(mH(factor)) if upper else factor), info
+
+
+def _cholesky_one_by_one(a: Array) -> tuple[Array, Array]:
+    potrf = lapack("potrf", a)
+    found = [potrf(one, lower=1, clean=1) for (one,) in each(a)]
+    factor = np.stack([f for f, _ in found]).reshape(a.shape).astype(a.dtype)
+    return factor, np.array([i for _, i in found], np.int32).reshape(a.shape[:-2])
+
+
+def solve(A: Array, B: Array, check_errors: bool) -> tuple[Array, Array]:
+    """X with A X = B for matrices B; and LAPACK's info."""
+    what = "linalg_solve(A, B)"
+    check_same_dtype(what, dtypes.of(A.dtype), dtypes.of(B.dtype))
+    shape = system_shape(what, A.shape, B.shape)
+    info = np.zeros(A.shape[:-2], np.int32)
+    try:
+        result = np.linalg.solve(*_aligned(A, B, shape[:-2]))
+    except np.linalg.LinAlgError:
+        _, _, info = lu_factor_ex(A, True, False)
+        if check_errors:
+            raise LinAlgError(
+                f"{what}: A is singular{describe(info)}. Use linalg.lstsq or linalg.pinv."
+            ) from None
+        result = _solve_where(A, B, shape, info == 0)
+    return result.reshape(shape), info
+
+
+def _aligned(A: Array, B: Array, batch: tuple[int, ...]) -> tuple[Array, Array]:
+    """Operands as NumPy's solve takes them; one matrix A for a whole batch stays one."""
+    if B.ndim < 2 or A.ndim == 2:
+        return A, B
+    return A, np.broadcast_to(B, (*batch, *B.shape[-2:]))
+
+
+def _solve_where(A: Array, B: Array, shape: tuple[int, ...], good: Array) -> Array:
+    """Solve the regular systems; NaN for the others."""
+    A = np.where(good[..., None, None], A, np.eye(A.shape[-1], dtype=A.dtype))
+    result = np.linalg.solve(*_aligned(A, B, shape[:-2])).reshape(shape)
+    return np.where(good[..., None, None], result, np.asarray(np.nan, result.dtype))
+
+
+def inv_ex(A: Array, check_errors: bool) -> tuple[Array, Array]:
+    """A⁻¹ and LAPACK's info; NaN where A is singular."""
+    square("linalg_inv(A)", A)
+    info = np.zeros(A.shape[:-2], np.int32)
+    try:
+        return np.linalg.inv(A), info
+    except np.linalg.LinAlgError:
+        _, _, info = lu_factor_ex(A, True, False)
+    if check_errors:
+        raise LinAlgError(f"linalg_inv(A): A is singular{describe(info)}. Use linalg.pinv.") from None
+    good = (info == 0)[..., None, None]
+    result = np.linalg.inv(np.where(good, A, np.eye(A.shape[-1], dtype=A.dtype)))
+    return np.where(good, result, np.asarray(np.nan, A.dtype)), info
+
+
+def solve_triangular(
+    self: Array, B: Array, upper: bool, left: bool, unitriangular: bool
+) -> Array:
+    """X with A X = B (or X A = B) for triangular A; a zero on the diagonal gives inf or NaN."""
+    what = "linalg_solve_triangular(A, B)"
+    check_same_dtype(what, dtypes.of(self.dtype), dtypes.of(B.dtype))
+    shape = system_shape(what, self.shape, B.shape, left)
+    result = np.empty(shape, B.dtype)
+    if not result.size:
+        return result
+    if not left:  # X A = B is Aᵀ Xᵀ = Bᵀ
+        return mT(solve_triangular(mT(self), mT(B), not upper, True, unitriangular))
+    if self.ndim == 2 and B.ndim > 2:  # one matrix for all right-hand sides
+        wide = np.moveaxis(B, -2, 0).reshape(B.shape[-2], -1)
+        solved = solve_triangular(self, wide, upper, True, unitriangular)
+        return np.moveaxis(solved.reshape((B.shape[-2], *B.shape[:-2], B.shape[-1])), 0, -2)
+    A = np.broadcast_to(self, (*shape[:-2], *self.shape[-2:]))
+    for out, a, b in each(result, A, np.broadcast_to(B, shape)):
+        out[...] = _trsm(a, b, upper, unitriangular)
+    return result
+
+
+def _trsm(a: Array, b: Array, upper: bool, unit: bool) -> Array:
+    from scipy.linalg import get_blas_funcs
+
+    trsm = get_blas_funcs("trsm", (a, b))
+    if a.flags.c_contiguous and not a.flags.f_contiguous:  # Fortran reads it transposed
+        return trsm(1.0, a.T, b, lower=upper, trans_a=1, diag=unit)  # type: ignore[no-any-return]
+    return trsm(1.0, a, b, lower=not upper, diag=unit)  # type: ignore[no-any-return]
+
+
+# ---- LU ---------------------------------------------------------------------------------------
+
+
+def lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Array, Array]:
+    """L below and U on and above the diagonal of one matrix; pivots counted from 1; info."""
+    matrices("linalg_lu_factor(A)", A)
+    *batch, m, n = A.shape
+    packed = np.empty(A.shape, A.dtype)
+    pivots = np.tile(np.arange(1, min(m, n) + 1, dtype=np.int32), (*batch, 1))
+    info = np.zeros(batch, np.int32)
+    flat = (packed.reshape((-1, m, n)), pivots.reshape((-1, min(m, n))), info.reshape(-1))
+    if A.size:
+        getrf = lapack("getrf", A)
+        for number, (a,) in enumerate(each(A)):
+            if pivot:
+                flat[0][number], swaps, flat[2][number] = getrf(a)
+                flat[1][number] = swaps + 1
+            else:
+                flat[0][number], flat[2][number] = _lu_without_pivots(a)
+    if check_errors and info.any():
+        raise LinAlgError(
+            f"linalg_lu_factor(A): U[{first(info) - 1}, {first(info) - 1}] is zero{describe(info)}, "
+            "so A is singular. Use linalg.lu_factor_ex to go on."
+        )
+    return packed, flat[1].reshape((*batch, min(m, n))), flat[2].reshape(batch)
+
+
+def _lu_without_pivots(a: Array) -> tuple[Array, int]:
+    a, info = a.copy(), 0
+    for k in range(min(a.shape)):
+        if a[k, k] == 0 and not info:
+            info = k + 1
+        with np.errstate(all="ignore"):
+            a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+    return a, info
+
+
+def permutation_of_pivots(pivots: Array, size: int) -> Array:
+    """The rows of A in the order of L U: A[p] = L U, from LAPACK's swaps."""
+    *batch, count = pivots.shape
+    if pivots.dtype.kind not in "iu":
+        raise ShapeError(f"lu: pivots must be integers, got {pivots.dtype}.")
+    order = np.tile(np.arange(size), (*batch, 1))
+    rows = order.reshape((-1, size))
+    swaps = pivots.reshape((-1, count))
+    every = np.arange(len(rows))
+    for k in range(count):
+        other = swaps[:, k].astype(np.int64) - 1
+        rows[every, k], rows[every, other] = rows[every, other], rows[every, k].copy()
+    return rows.reshape((*batch, size))
+
+
+# ---- LDLᴴ -------------------------------------------------------------------------------------
+
+
+def ldl_factor_ex(
+    self: Array, hermitian: bool, check_errors: bool
+) -> tuple[Array, Array, Array]:
+    """LAPACK's packed L D Lᵀ (or L D Lᴴ) of the lower triangle, its pivots, info."""
+    square("linalg_ldl_factor(A)", self)
+    n = self.shape[-1]
+    packed = np.zeros(self.shape, self.dtype)
+    pivots = np.zeros(self.shape[:-1], np.int32)
+    info = np.zeros(self.shape[:-2], np.int32)
+    if self.size:
+        routine = lapack("hetrf" if hermitian and self.dtype.kind == "c" else "sytrf", self)
+        found = [routine(one, lower=1) for (one,) in each(self)]
+        packed = np.stack([np.tril(f[0]) for f in found]).reshape(self.shape)
+        pivots = np.stack([f[1] for f in found]).astype(np.int32).reshape(self.shape[:-1])
+        info = np.array([f[2] for f in found], np.int32).reshape(self.shape[:-2])
+    if check_errors and info.any():
+        raise LinAlgError(f"linalg_ldl_factor(A): D is singular{describe(info)} (n = {n}).")
+    return packed, pivots, info
+
+
+def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
+    """X with L D Lᵀ X = B (or L D Lᴴ X = B)."""
+    what = "linalg_ldl_solve(LD, pivots, B)"
+    check_same_dtype(what, dtypes.of(LD.dtype), dtypes.of(B.dtype))
+    shape = system_shape(what, LD.shape, B.shape)
+    batch = batch_shape(what, LD.shape, B.shape)
+    result = np.empty(shape, B.dtype)
+    if not result.size:
+        return result
+    routine = lapack("hetrs" if hermitian and LD.dtype.kind == "c" else "sytrs", LD, B)
+    swaps = np.broadcast_to(pivots[..., None, :], (*batch, 1, LD.shape[-1]))
+    factors = np.broadcast_to(LD, (*batch, *LD.shape[-2:]))
+    for out, a, p, b in each(result, factors, swaps, np.broadcast_to(B, shape)):
+        out[...] = routine(a, p[0], b, lower=1)[0]
+    return result

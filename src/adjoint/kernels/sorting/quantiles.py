@@ -1,0 +1,87 @@
+"""Quantiles without gradients: a partition at the ranks that are wanted in place of a sort."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.errors import ValueRangeError
+from adjoint.core.selection import check_quantile
+from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.sorting.order import Array, last_axis, take
+
+_MANY = 8  # ranks from which on a sort is as fast as a partition
+
+
+def quantile(
+    self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
+) -> Array:
+    """The elements at rank q (n - 1), or between two of them; NaN if there is one."""
+    return _quantile("quantile", self, q, dim, keepdim, interpolation)
+
+
+def nanquantile(
+    self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
+) -> Array:
+    """The quantiles of the elements that are numbers."""
+    return _quantile("nanquantile", self, q, dim, keepdim, interpolation)
+
+
+def _quantile(
+    what: str, self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
+) -> Array:
+    check_quantile(what, self.shape, dtypes.of(self.dtype), q.ndim, dtypes.of(q.dtype), interpolation)
+    every = dim is None or self.ndim == 0
+    axis = wrap_dim(what, 0 if dim is None else dim, self.ndim)
+    rows = self.reshape(-1) if every else last_axis(self, axis)
+    result = _rows(rows, probability(q.reshape(-1)), what == "nanquantile", interpolation)
+    if keepdim and self.ndim:
+        result = result.reshape((1,) * self.ndim + (-1,)) if every else np.expand_dims(result, axis)
+    result = np.moveaxis(result, -1, 0) if q.ndim else result[..., 0]
+    return np.ascontiguousarray(result) if result.ndim else result
+
+
+def _rows(rows: Array, q: Array, ignore_nan: bool, interpolation: str) -> Array:
+    """The quantiles of each row, along the last axis."""
+    last = rows.shape[-1] - 1
+    nan = np.isnan(rows)
+    count = last - np.count_nonzero(nan, axis=-1, keepdims=True) if ignore_nan else last
+    ranks = q * np.maximum(count, 0).astype(rows.dtype) if ignore_nan else q * rows.dtype.type(last)
+    any_nan = bool(nan.any())
+    if any_nan and not ignore_nan:
+        ranks = np.where(nan.any(axis=-1, keepdims=True), last, ranks)
+    ranks = np.broadcast_to(ranks, (*rows.shape[:-1], q.size))
+    if interpolation == "nearest":
+        ranks = np.rint(ranks)
+    low, high = np.floor(ranks).astype(np.int64), np.ceil(ranks).astype(np.int64)
+    if any_nan or q.size > _MANY:
+        ordered = np.sort(rows, axis=-1)
+    else:  # without NaN the ranks of all rows are the same
+        first = low.reshape((-1, q.size))[:1], high.reshape((-1, q.size))[:1]
+        ordered = np.partition(rows, np.unique(first), axis=-1)
+    if interpolation in ("lower", "nearest"):
+        return take(ordered, low, -1)
+    above = take(ordered, high, -1)
+    if interpolation == "higher":
+        return above
+    weight = ranks - low if interpolation == "linear" else rows.dtype.type(0.5)
+    return _between(take(ordered, low, -1), above, weight.astype(rows.dtype), low == high)
+
+
+def _between(below: Array, above: Array, weight: Array, same: Array) -> Array:
+    """below + weight (above - below) from the nearer end, without NaN where one is infinite."""
+    with np.errstate(invalid="ignore"):
+        step = above - below
+        value = np.where(weight < 0.5, below + weight * step, above - step * (1 - weight))
+        infinite = np.isinf(below) | np.isinf(above)
+        if infinite.any():
+            value = np.where(infinite, np.where(same, below, below + above), value)
+    return value
+
+
+def probability(self: Array) -> Array:
+    """The argument, which must lie in [0, 1]."""
+    if self.size and not (self.min() >= 0 and self.max() <= 1):
+        outside = self[~((self >= 0) & (self <= 1))].flat[0]
+        raise ValueRangeError(f"quantile: q must be in the range [0, 1], got {outside}")
+    return self.copy()

@@ -1,0 +1,205 @@
+"""`ad.compile`: native code equals eager, in one call, with gradients, under transforms, and in bad circumstances."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.compiler.c import build
+from adjoint.core import pytrees
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+
+
+def make(*shape: int, seed: int = 0, dtype: Any = None) -> ad.Tensor:
+    values = np.random.default_rng(seed).uniform(0.5, 1.5, shape)
+    return ad.tensor(values, dtype=ad.float64 if dtype is None else dtype)
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
+    "pointwise": (lambda x: (x.sin() * x).sum(), ((7,),)),
+    "large": (lambda x: (x.exp() - 1).log1p().mean(), ((200, 300),)),
+    "matmul": (lambda x, y: (x @ y).tanh().sum(), ((3, 4), (4, 2))),
+    "broadcast": (lambda x, y: (x * y).exp().mean(0), ((3, 4), (4,))),
+    "outer": (lambda x, y: (x[:, None] - y[None, :]).square().sum(1), ((5,), (6,))),
+    "statistics": (lambda x: x.var() + x.std(0).sum(), ((3, 4),)),
+    "transposed": (lambda x: x.t() * 2 + x.t().sum(0), ((3, 4),)),
+    "logsumexp": (lambda x: x.logsumexp(1).sum(), ((3, 4),)),
+    "slices": (lambda x: x[1:, ::2].exp().sum(1), ((3, 4),)),
+    "where": (lambda x: ad.where(x > 1, x, x * x).norm(), ((3, 4),)),
+    "extremum": (lambda x: x.amax(1) - x.amin(0).sum(), ((3, 4),)),
+    "calls back": (lambda x: x.max(1).values * 2 + ad.cat([x[0], x[1]]).cumsum(0).sum(), ((3, 4),)),
+    "scalar": (lambda x: x.exp() * x, ((),)),
+    "empty": (lambda x: x.exp().sum() + 1, ((0, 3),)),
+    "middle dimension": (lambda x: (x * 2).sum(1).exp(), ((2, 5, 3),)),
+    "several outputs": (lambda x: {"a": x * 2, "b": (x.sum(), x.t())}, ((3, 4),)),
+    "powers": (lambda x: x**2 + x**3 + x**-1 + x**0.5 + 2**x, ((6,),)),
+}
+
+
+def same(got: Any, expected: Any, rtol: float = 1e-12) -> None:
+    assert pytrees.structure(got) == pytrees.structure(expected)
+    for a, b in zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype is b.dtype
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=rtol, atol=rtol)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_equals_eager(name: str) -> None:
+    function, shapes = FUNCTIONS[name]
+    inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
+    compiled = ad.compile(function)
+    same(compiled(*inputs), function(*inputs))
+    again = [make(*s, seed=i + 5) for i, s in enumerate(shapes)]
+    same(compiled(*again), function(*again))
+    assert len(compiled.programs) == 1
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_compiled_float32_equals_eager(name: str) -> None:
+    function, shapes = FUNCTIONS[name]
+    inputs = [make(*s, seed=i, dtype=ad.float32) for i, s in enumerate(shapes)]
+    same(ad.compile(function)(*inputs), function(*inputs), rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "several outputs"])
+def test_compiled_gradient_equals_eager(name: str) -> None:
+    function, shapes = FUNCTIONS[name]
+    inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
+
+    def gradients(*xs: Any) -> Any:
+        return ad.grad(lambda *v: (function(*v) * 0.5).sum(), argnums=tuple(range(len(xs))))(*xs)
+
+    same(ad.compile(gradients)(*inputs), gradients(*inputs), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "several outputs"])
+def test_backward_through_a_compiled_function(name: str) -> None:
+    function, shapes = FUNCTIONS[name]
+    inputs = [make(*s, seed=i).requires_grad_() for i, s in enumerate(shapes)]
+    output = ad.compile(function)(*inputs)
+    found = ad.autograd.grad((output * output).sum(), inputs, create_graph=True)
+    expected = ad.autograd.grad((function(*inputs) ** 2).sum(), inputs, create_graph=True)
+    same(list(found), list(expected), rtol=1e-10)
+    if all(g.requires_grad for g in expected):
+        second = ad.autograd.grad(sum((g * g).sum() for g in found), inputs)
+        same(list(second), list(ad.autograd.grad(sum((g * g).sum() for g in expected), inputs)), rtol=1e-9)
+
+
+def test_transforms_of_a_compiled_function() -> None:
+    compiled = ad.compile(lambda x: (x.sin() * x).sum())
+    x = make(4)
+    same(ad.grad(compiled)(x), ad.grad(lambda x: (x.sin() * x).sum())(x))
+    same(ad.vmap(compiled)(make(3, 4)), ad.vmap(lambda x: (x.sin() * x).sum())(make(3, 4)))
+    same(ad.compile(ad.vmap(ad.hessian(compiled)))(make(2, 3)), ad.vmap(ad.hessian(compiled))(make(2, 3)), rtol=1e-10)
+
+
+def test_forward_and_backward_share_a_loop() -> None:
+    stages = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x.exp()).sum())).lower(make(1000))
+    assert len([s for s in stages.plan.steps if s.shape == (1000,)]) == 1
+    assert stages.callbacks() == []
+    assert "sin(" in stages.source
+    assert set(stages.seconds) >= {"trace", "compile C"}
+    assert "loops" in str(stages)
+
+
+def test_special_values_are_kept() -> None:
+    x = ad.tensor([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e308, 1e-320], dtype=ad.float64)
+    for function in (
+        lambda x: x * 2, lambda x: 1 / x, lambda x: x.exp(), lambda x: x.log(), lambda x: ad.maximum(x, x * 0),
+        lambda x: x.relu(), lambda x: ad.where(x > 0, x, -x), lambda x: x.tanh(), lambda x: x.abs().sqrt(), lambda x: x == x,
+        lambda x: x.sign(), lambda x: -x, lambda x: x.clamp(-1.0, 1.0),
+    ):  # fmt: skip
+        np.testing.assert_array_equal(ad.compile(function)(x).numpy(), function(x).numpy())
+
+
+def test_signature_decides_about_compiling_again() -> None:
+    compiled = ad.compile(lambda x, power: x**power)
+    compiled(make(3), 2)
+    compiled(make(3, seed=1), 2)
+    assert len(compiled.programs) == 1
+    compiled(make(4), 2)
+    compiled(make(3), 3)
+    compiled(make(3, dtype=ad.float32), 2)
+    assert len(compiled.programs) == 4
+    same(compiled(make(3), 3), make(3) ** 3)
+
+
+def test_inputs_are_left_alone_and_outputs_are_new() -> None:
+    x = make(5)
+    before = x.clone()
+    compiled = ad.compile(lambda x: (x * 2, x.t()))
+    first, view = compiled(x)
+    second, _ = compiled(x)
+    first.zero_()
+    assert second.sum().item() > 0
+    np.testing.assert_array_equal(x.numpy(), before.numpy())
+    assert view.shape == (5,)
+
+
+def test_non_contiguous_arguments_and_numpy_arrays() -> None:
+    compiled = ad.compile(lambda x: x.exp().sum(0))
+    x = make(4, 3).t()
+    same(compiled(x), x.exp().sum(0))
+    same(compiled(np.ones((3, 4))), ad.ones(3, 4, dtype=ad.float64).exp().sum(0))
+
+
+def test_python_branch_on_data_is_an_error_that_helps() -> None:
+    with pytest.raises(ad.AdjointError, match=r"ad\.where"):
+        ad.compile(lambda x: x if x.sum() > 0 else -x)(make(3))
+
+
+def test_threads_share_a_compiled_function() -> None:
+    import threading
+
+    compiled = ad.compile(lambda x: (x @ x).exp().cumsum(0).sin())
+    results: dict[int, Any] = {}
+
+    def work(number: int) -> None:
+        for _ in range(20):
+            results[number] = compiled(make(8, 8, seed=number))
+
+    workers = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    for number, result in results.items():
+        x = make(8, 8, seed=number)
+        same(result, (x @ x).exp().cumsum(0).sin(), rtol=1e-8)
+
+
+PROGRAM = "import adjoint as ad; print(ad.compile(lambda x: (x.sin() * 3).sum())(ad.ones(4)).item())"
+
+
+def test_processes_build_at_once_into_an_empty_cache(tmp_path: Path) -> None:
+    env = {**os.environ, "ADJOINT_CACHE": str(tmp_path / "cache")}
+    workers = [subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE) for _ in range(4)]
+    outputs = {worker.communicate(timeout=120)[0] for worker in workers}
+    assert len(outputs) == 1
+    assert all(worker.returncode == 0 for worker in workers)
+    assert [p.suffix for p in (tmp_path / "cache").iterdir()] == [".so"]
+
+
+def test_cache_that_cannot_be_written_warns_and_works(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    env = {**os.environ, "ADJOINT_CACHE": str(tmp_path / "file" / "cache")}
+    run = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=120, check=True)
+    assert "cache of compiled code cannot be written" in run.stderr
+    assert float(run.stdout) == pytest.approx(12 * np.sin(1.0), rel=1e-5)
+
+
+def test_without_a_compiler_it_runs_in_eager_mode_and_says_so(tmp_path: Path) -> None:
+    env = {**os.environ, "PATH": str(tmp_path), "CC": ""}
+    run = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=120, check=True)
+    assert "no C compiler" in run.stderr
+    assert float(run.stdout) == pytest.approx(12 * np.sin(1.0), rel=1e-5)
