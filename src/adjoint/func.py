@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.transforms import arguments
 from adjoint.transforms.jacobians import hessian, jacfwd, jacrev, jvp, linearize
 from adjoint.transforms.reverse import value_and_grad, vjp
 from adjoint.transforms.reverse import grad as grad
@@ -22,11 +23,13 @@ def grad_and_value(f: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fals
         value, gradient = both(*args, **keywords)
         return gradient, value
 
-    return compute
+    return arguments.keeps_signature(f, compute, "grad_and_value")
 
 
-def functional_call(module: Any, parameters: dict[str, Any], args: Any = (), keywords: dict[str, Any] | None = None) -> Any:
-    """Call `module` with other values for its named parameters, and put the old ones back afterwards.
+def functional_call(
+    module: Any, parameter_and_buffer_dicts: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """Call `module` with other values for its named parameters (a dict, or several), and put the old ones back afterwards.
 
     A parameter is named by its path of attributes, items of lists and keys of dicts: 'layers.0.weight'. The module is
     anything callable that holds tensors.
@@ -40,13 +43,15 @@ def functional_call(module: Any, parameters: dict[str, Any], args: Any = (), key
     {'factor': tensor(3.)}
     """
     args = args if isinstance(args, tuple) else (args,)
+    several = isinstance(parameter_and_buffer_dicts, (tuple, list))
+    dicts = parameter_and_buffer_dicts if several else (parameter_and_buffer_dicts,)
     before: list[tuple[Any, Any, Any]] = []
     try:
-        for path, value in parameters.items():
+        for path, value in (item for parameters in dicts for item in parameters.items()):
             owner, key = _find(module, path)
             before.append((owner, key, _get(owner, key)))
             _set(owner, key, value)
-        return module(*args, **(keywords or {}))
+        return module(*args, **(kwargs or {}))
     finally:
         for owner, key, value in reversed(before):
             _set(owner, key, value)
@@ -74,6 +79,8 @@ def _get(owner: Any, key: Any) -> Any:
 
 
 def _set(owner: Any, key: Any, value: Any) -> None:
+    if isinstance(owner, tuple):
+        raise ArgumentError(f"functional_call: item {key} of a tuple cannot be replaced; hold parameters in a list")
     if isinstance(owner, (list, dict)):
         owner[key] = value
     else:

@@ -49,3 +49,15 @@ def together(batch: Batch, *values: Any) -> Any:
         for value, has, n in zip(values, batch.has, batch.ndims, strict=True)
     ]
     return batch.op.call(aligned)
+
+
+def solve(batch: Batch, A: Tensor, B: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
+    """As `broadcast`; LAPACK's info belongs to A alone."""
+    result, info = broadcast(batch, A, B, check_errors)
+    return result, whole(batch, info, batch.has[0])
+
+
+def qr(batch: Batch, A: Tensor, mode: str) -> Any:
+    """As `leading`; mode r has no Q, an empty tensor for every sample."""
+    Q, R = leading(batch, A, mode)
+    return (whole(batch, Q, False) if mode == "r" else Q), R

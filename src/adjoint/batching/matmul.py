@@ -8,6 +8,7 @@ from adjoint import ops
 from adjoint.batching.common import Batch, padded, whole
 from adjoint.core import products
 from adjoint.core.errors import ShapeError
+from adjoint.core.promotion import result_type
 
 Tensor = Any
 
@@ -146,7 +147,7 @@ def addr(batch: Batch, self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alph
     if beta != 0:
         term = padded(self, batch.has[0], batch.ndims[0], 2)
         result = result + (term if beta == 1 else term * beta)
-    return _full(batch, result, 2)
+    return _full(batch, result.to(result_type(self, vec1, vec2)), 2)
 
 
 def linear(batch: Batch, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from adjoint import ops
@@ -43,12 +44,16 @@ def reduced(batch: Batch, self: Tensor, *rest: Any) -> Any:
     return result if ndim else scalars(batch, result)
 
 
+@cache
+def _with_dim(name: str) -> Any:
+    """The overload of an operator that has a dimension and one result."""
+    found = getattr(ops, name).operators
+    return next(o for o in found if "dim" in o.schema.names and len(o.schema.returns) == 1)
+
+
 def _all_of_it(batch: Batch, self: Tensor, arguments: dict[str, Any]) -> Tensor:
     """Without `dim`: the overload that has one."""
-    packet = getattr(ops, batch.op.schema.name)
-    with_dim = next(
-        o for o in packet.operators if "dim" in o.schema.names and len(o.schema.returns) == 1
-    )
+    with_dim = _with_dim(batch.op.schema.name)
     several = with_dim.schema.argument("dim").type.is_list
     keywords = {
         name: value for name, value in arguments.items() if name != batch.op.schema.names[0]

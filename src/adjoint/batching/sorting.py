@@ -19,14 +19,23 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """One sequence for all samples takes values of any shape; else each sample has its own rows."""
     options = {"out_int32": out_int32, "right": right, "side": side}
-    if batch.has[1] and not batch.has[0] and batch.ndims[0] == 1 and (sorter is None or not batch.has[5]):
+    if (
+        batch.has[1]
+        and not batch.has[0]
+        and batch.ndims[0] == 1
+        and (sorter is None or not batch.has[5])
+    ):
         return ops.searchsorted(sorted_sequence, self, sorter=sorter, **options)
     sequence, values = whole(batch, sorted_sequence, batch.has[0]), whole(batch, self, batch.has[1])
     if sorter is not None:
         sorter = whole(batch, sorter, batch.has[5]).contiguous()
     shape = values.shape
     if batch.ndims[0] == 1:  # values of any shape are one row per sample
-        values = values.reshape((batch.size, -1)) if values.numel() else values.new_zeros((batch.size, 0))
+        values = (
+            values.reshape((batch.size, -1))
+            if values.numel()
+            else values.new_zeros((batch.size, 0))
+        )
     return ops.searchsorted(sequence, values, sorter=sorter, **options).reshape(shape)
 
 

@@ -86,19 +86,24 @@ class Program:
                 run = []
             if step is not None:
                 names.append(None)
-        return (expressions.prelude() + "\n".join(text), names) if text else ("", names)
+        return (expressions.prelude(build.data_offset()) + "\n".join(text), names) if text else ("", names)
 
     def _allocate(self) -> None:
         """Buffers of temporaries, kept from call to call; outputs are made anew each time."""
         outputs = {self.plan.access[o].root for o in self.graph.outputs if isinstance(o, Value)}
         made = {v for s in self.plan.steps for v in (s.stored if isinstance(s, Loop) else ())}
-        self.temporaries = {v: np.empty(v.shape, v.dtype.np) for v in made if v not in outputs}
-        self.results = [v for v in made if v in outputs]
-        self.constants = {v: np.ascontiguousarray(t.array) for v, t in self.plan.constants.items()}  # type: ignore[attr-defined]
+        self.kept = {v: np.empty(v.shape, v.dtype.np) for v in made if v not in outputs}
+        self.kept |= {v: np.ascontiguousarray(t.array) for v, t in self.plan.constants.items()}  # type: ignore[attr-defined]
         self.block = (ctypes.c_void_p * max(len(self.slots), 1))()
-        for value, array in (self.temporaries | self.constants).items():
-            self.block[self.slots[value]] = array.ctypes.data
+        for value, array in self.kept.items():
+            self.block[self.slots[value]] = id(array)
+        slots = self.slots
         self.callbacks = [s.node for s in self.plan.steps if isinstance(s, Callback)]
+        self.inputs = [(slots.get(v), v) for v in self.graph.inputs]
+        self.results = [(slots[v], v, v.shape, v.dtype.np) for v in made if v in outputs]
+        numbers = {v: i for i, (_, v, _, _) in enumerate(self.results)}
+        direct = [numbers.get(o) if isinstance(o, Value) else None for o in self.graph.outputs]
+        self.direct = direct if not self.callbacks and all(d is not None for d in direct) else None
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on one contiguous array per input; one array per output."""
@@ -106,15 +111,21 @@ class Program:
             return self._run(arrays)
 
     def _run(self, arrays: Sequence[Any]) -> list[Any]:
-        block, slots = self.block, self.slots
-        known: dict[Value, Any] = dict(self.temporaries) | self.constants
-        for value, array in zip(self.graph.inputs, arrays, strict=True):
-            known[value] = array
-            if value in slots:
-                block[slots[value]] = array.__array_interface__["data"][0]
-        for value in self.results:
-            known[value] = array = np.empty(value.shape, value.dtype.np)
-            block[slots[value]] = array.__array_interface__["data"][0]
+        block = self.block
+        for (slot, _), array in zip(self.inputs, arrays, strict=True):
+            if slot is not None:
+                block[slot] = id(array)
+        results = []
+        for slot, _, shape, dtype in self.results:
+            array = np.empty(shape, dtype)
+            block[slot] = id(array)
+            results.append(array)
+        if self.direct is not None:
+            for function in self.functions:
+                function(block)
+            return [results[i] for i in self.direct]
+        known = dict(self.kept) | dict(zip(self.graph.inputs, arrays, strict=True))
+        known |= {v: array for (_, v, _, _), array in zip(self.results, results, strict=True)}
         callbacks = iter(self.callbacks)
         for function in self.functions or [None] * len(self.callbacks):
             if function is not None:
@@ -128,10 +139,9 @@ class Program:
         with np.errstate(all="ignore"):
             results = interpret.evaluate(node, tensors)
         for value, result in zip(node.outputs, results, strict=True):
-            array = np.ascontiguousarray(result.array)
-            known[value] = array.reshape(value.shape)
+            known[value] = np.ascontiguousarray(result.array).reshape(value.shape)
             if value in self.slots:
-                self.block[self.slots[value]] = known[value].__array_interface__["data"][0]
+                self.block[self.slots[value]] = id(known[value])
 
     def _array(self, value: Value, known: dict[Value, Any]) -> Any:
         """The array of a value, a view of its buffer where it is one."""
@@ -155,11 +165,26 @@ class Compiled:
     def __init__(self, function: Callable[..., Any], verbose: bool) -> None:
         self.function = function
         self.verbose = verbose
-        self.programs: dict[Any, Any] = {}
+        self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
+        self.plain: dict[Any, Any] = {}  # the same programs, found quicker for tensors alone
         self.pairs: dict[Any, Any] = {}
         keeps_signature(function, self, "compile")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if not keywords:
+            key = []
+            for argument in args:
+                if type(argument) is not Tensor or argument.edge is not None:
+                    break
+                key += (argument.value.shape, argument.value.dtype)
+            else:
+                found = self.plain.get(tuple(key))
+                if found is not None:
+                    outputs = found[0].run([_contiguous(t) for t in args])
+                    return pytrees.unflatten(found[1], [make(o) if type(o) is np.ndarray else o for o in outputs])
+        return self._general(args, keywords)
+
+    def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         leaves, structure = pytrees.flatten((args, keywords))
         tensors = [as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v for v in leaves]
         given = [t for t in tensors if isinstance(t, Tensor)]
@@ -170,9 +195,11 @@ class Compiled:
         key = (structure, *[(t.shape, t.dtype) if isinstance(t, Tensor) else t for t in tensors])
         if modes.recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
-        program, out_structure = self.programs.get(key) or self._compile(key, tensors, structure)
-        outputs = program.run([_contiguous(t) for t in given])
-        return pytrees.unflatten(out_structure, [make(o) if isinstance(o, np.ndarray) else o for o in outputs])
+        found = self.programs.get(key) or self._compile(key, tensors, structure)
+        if not keywords and all(type(a) is Tensor for a in args):
+            self.plain[tuple(p for a in args for p in (a.value.shape, a.value.dtype))] = found
+        outputs = found[0].run([_contiguous(t) for t in given])
+        return pytrees.unflatten(found[1], [make(o) if isinstance(o, np.ndarray) else o for o in outputs])
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [ShapeDtype(t.shape, t.dtype, marked and t.requires_grad) if isinstance(t, Tensor) else t for t in tensors]

@@ -70,9 +70,7 @@ def check_bins(dtype: DType, bins: int, low: float, high: float) -> None:
         raise ValueRangeError(f"histc: max must not be less than min, got {low} and {high}")
 
 
-def check_bincount(
-    shape: Shape, dtype: DType, weights: Shape | None, minlength: int
-) -> None:
+def check_bincount(shape: Shape, dtype: DType, weights: Shape | None, minlength: int) -> None:
     """Raise unless small integers are to be counted."""
     if dtype.category != dtypes.INTEGER:
         raise DtypeError(f"bincount: needs integers, got {dtype}")

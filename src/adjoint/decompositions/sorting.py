@@ -14,6 +14,7 @@ from adjoint.core.shapes import wrap_dim
 Tensor = Any
 Three = tuple[Tensor, Tensor, Tensor]
 
+
 def topk(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Tensor, Tensor]:
     """The first k in order."""
     axis = wrap_dim("topk", dim, self.ndim)
@@ -39,9 +40,7 @@ def kthvalue(self: Tensor, k: int, dim: int, keepdim: bool) -> tuple[Tensor, Ten
 # quantiles ---------------------------------------------------------------------------------------
 
 
-def quantile(
-    self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str
-) -> Tensor:
+def quantile(self: Tensor, q: Tensor, dim: int | None, keepdim: bool, interpolation: str) -> Tensor:
     """The elements at rank q (n - 1), or between two of them; NaN if there is one."""
     return _quantile("quantile", self, q, dim, keepdim, interpolation)
 
@@ -65,7 +64,11 @@ def _quantile(
         return result.reshape(q.shape)
     if keepdim:
         kept = (1,) * self.ndim + (-1,)
-        result = result.reshape(kept) if dim is None else result.unsqueeze(-2).movedim(-2, dim - (dim < 0))
+        result = (
+            result.reshape(kept)
+            if dim is None
+            else result.unsqueeze(-2).movedim(-2, dim - (dim < 0))
+        )
     return result.movedim(-1, 0) if q.ndim else result.squeeze(-1)
 
 

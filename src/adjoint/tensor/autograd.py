@@ -7,6 +7,7 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.tensor import engine
+from adjoint.tensor.levels import LevelTensor
 from adjoint.tensor.tensor import Tensor
 
 
@@ -51,6 +52,8 @@ def grad(
     for tensor in wanted:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"grad: inputs must be tensors, got {type(tensor).__name__}")
+        if isinstance(tensor, LevelTensor):
+            raise GradError(f"autograd.grad inside {tensor.home.name}: use ad.grad or ad.vjp there in place of the tape")
         if tensor.edge is None:
             raise GradError("grad: one of the inputs does not require a gradient; call requires_grad_() before use")
     grads = _paired("grad", roots, grad_outputs)

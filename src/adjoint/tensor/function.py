@@ -84,8 +84,10 @@ def _unsave(node: Node, saved: Any, graph: bool) -> Any:
                 f"{saved.tensor.counter.by or 'an operator'}; clone() it before"
             )
         return saved.tensor if graph or saved.tensor.edge is None else saved.tensor.detach()
-    edge = Output(node, saved.number) if modes.recording and graph else None
-    return make(saved.value, edge=edge)
+    made = make(saved.value)
+    if modes.recording and graph and made.is_differentiable_dtype():
+        made.edge = Output(node, saved.number)
+    return made
 
 
 class _FunctionRule(Rule):

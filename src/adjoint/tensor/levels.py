@@ -158,6 +158,15 @@ class LevelTensor(Tensor):
     def detach(self) -> Tensor:
         return self.home.process_detach(self)
 
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        raise GradError(
+            f"requires_grad_() inside {self.home.name}: use ad.grad, ad.vjp or ad.jacrev there in place of the tape, or call "
+            "requires_grad_() outside"
+        )
+
+    def backward(self, *_: Any, **__: Any) -> None:
+        raise GradError(f"backward() inside {self.home.name}: use ad.grad or ad.vjp there in place of the tape")
+
     def numpy(self, *, force: bool = False) -> Any:
         raise AdjointError(
             f"numpy() inside {self.home.name}: the array would leave the derivative; use adjoint's operators there"

@@ -56,13 +56,14 @@ class _Expansion(Function):
     """φ = c(0) g, to whose derivative c(0) g′ is added ψ with ψ⁽ᵐ⁾ = (c(m + 1) - c(0)) g⁽ᵐ⁺¹⁾."""
 
     @staticmethod
-    def forward(context: Any, value: Tensor, result: Tensor, history: Any) -> Tensor:
-        context.history = history
+    def forward(ctx: Any, value: Tensor, result: Tensor, history: Any) -> Tensor:
+        ctx.history = history
         return value * history[3](0)
 
     @staticmethod
-    def backward(context: Any, grad: Any) -> tuple[Any, Any, None]:
-        value, result, chosen, c = context.history
+    def backward(ctx: Any, *grads: Any) -> tuple[Any, Any, None]:
+        (grad,) = grads
+        value, result, chosen, c = ctx.history
         first = c(0)
         last = not modes.recording and type(grad) is Tensor and not grad.value.any()
         slope = None if last else _slope(value, result, chosen)

@@ -28,6 +28,21 @@ class Save:
     condition: str = ""  # of wrap_opt_if
 
 
+def _kept_on_row(function: Callable[[Row], Any]) -> Callable[[Row], Any]:
+    """Compute something once for a row."""
+    name = f"_{function.__name__}"
+
+    @functools.wraps(function)
+    def kept(row: Row) -> Any:
+        known = row.__dict__.get(name)
+        if known is None:
+            known = row.__dict__[name] = function(row)
+        return known
+
+    return kept
+
+
+@_kept_on_row
 def grad_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for output gradients; -1 stands for all, `grads`."""
     first = next((i for i, d in enumerate(row.differentiable_outputs) if d), 0)
@@ -36,6 +51,7 @@ def grad_names(row: Row) -> dict[str, int]:
     return {n: i for n, i in names.items() if n not in row.schema.names}
 
 
+@_kept_on_row
 def result_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for outputs."""
     returns = row.schema.returns

@@ -29,18 +29,15 @@ LOOPED: Counter[str] = Counter()  # operators that ran as a loop
 Rule = Callable[..., Any]
 
 
-_RULES: dict[int, tuple[Row, str, Rule | None]] = {}  # by identity; holding the row keeps it unique
-
-
 def rule_of(row: Row) -> tuple[str, Rule | None]:
     """The kind of batching rule that a row has, and the rule.
 
     The kind is own, archetype, decomposition (then there is no function), none needed, or loop.
     """
-    found = _RULES.get(id(row))
-    if found is None:
-        found = _RULES[id(row)] = (row, *_find_rule(row))
-    return found[1:]
+    known = row.__dict__.get("_batching")  # kept on the row
+    if known is None:
+        known = row.__dict__["_batching"] = _find_rule(row)
+    return known
 
 
 def _find_rule(row: Row) -> tuple[str, Rule | None]:

@@ -30,8 +30,12 @@ def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> l
     return found
 
 
-def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, has_aux: bool = False) -> Any:
+def jvp(
+    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, strict: bool = False, has_aux: bool = False
+) -> Any:
     """Return `f(*primals)` and its derivative in the direction `tangents`, in forward mode.
+
+    An output that depends on no primal has the derivative zero, or with `strict` raises.
 
     >>> import adjoint as ad
     >>> ad.jvp(ad.sin, (ad.tensor(0.0),), (ad.tensor(2.0),))
@@ -48,6 +52,8 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         return leaves, (out_structure, aux)
 
     outputs, found, (out_structure, aux) = pushforward(flat, inputs, directions)
+    if strict and any(t is None for t in found):
+        raise GradError("jvp: an output depends on none of the primals, and strict=True")
     derivative = pytrees.unflatten(out_structure, reverse.filled(found, outputs))
     output = pytrees.unflatten(out_structure, outputs)
     return (output, derivative, aux) if has_aux else (output, derivative)

@@ -18,6 +18,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from adjoint._version import __version__
 from adjoint.core.errors import AdjointError
 
@@ -62,6 +64,17 @@ def cache_directory() -> Path:
         path = Path(tempfile.mkdtemp(prefix="adjoint-"))
         warnings.warn(f"the cache of compiled code cannot be written ({error}); using {path} for this process", stacklevel=2)
     return path
+
+
+@lru_cache(maxsize=1)
+def data_offset() -> int:
+    """Where in an array object the address of its data stands; found by looking, not assumed."""
+    array = np.empty(3)
+    wanted = array.ctypes.data
+    for offset in range(8, 64, 8):
+        if ctypes.c_void_p.from_address(id(array) + offset).value == wanted:
+            return offset
+    raise BuildError("the layout of NumPy's arrays is not the one that compiled code knows; call without ad.compile")
 
 
 def build(source: str) -> Path:

@@ -92,10 +92,15 @@ def literal(value: Any, c_type: str) -> str:
     return f"({int(value)}LL)"
 
 
-def prelude() -> str:
-    """Declarations that every source starts with: no header is needed."""
+def prelude(data_offset: int) -> str:
+    """Declarations that every source starts with: no header is needed.
+
+    Arguments are NumPy's array objects, whose first field after the header is the address of the data: reading it here
+    is much quicker than asking for it in Python.
+    """
     lines = [
-        "/* written by adjoint: one function, all memory given by the caller */",
+        "/* written by adjoint: all memory is given by the caller */",
+        f"#define DATA(objects, slot) (*(void **)((char *)(objects)[slot] + {data_offset}))",
         "#define INF_double __builtin_inf()",
         "#define INF_float __builtin_inff()",
         '#define NAN_double __builtin_nan("")',

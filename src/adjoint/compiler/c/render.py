@@ -134,7 +134,7 @@ class LoopWriter:
         lines = []
         for slot, root in sorted(self.pointers.items()):
             c_type = C_TYPES[root.dtype.name]
-            lines.append(f"  {c_type} *restrict p{slot} = ({c_type} *)p[{slot}];")
+            lines.append(f"  {c_type} *restrict p{slot} = DATA(p, {slot});")
         return "\n".join(lines)
 
     def _indexed(self, line: str, strides: list[list[int]]) -> str:
@@ -169,7 +169,7 @@ class LoopWriter:
             step *= sizes[d]
         slot = self.slots[node.output]
         self.pointers[slot] = node.output
-        return f"(({C_TYPES[node.output.dtype.name]} *)p[{slot}])[{' + '.join(terms) or '0'}] = {value};"
+        return f"(({C_TYPES[node.output.dtype.name]} *)DATA(p, {slot}))[{' + '.join(terms) or '0'}] = {value};"
 
 
 def _power(exponent: Any) -> str:

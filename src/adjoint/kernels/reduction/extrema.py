@@ -43,7 +43,7 @@ def _ordered_axes(what: str, self: Array, dim: Dims) -> tuple[int, ...]:
     return axes
 
 
-def _only_axis(what: str, self: Array, dim: int | None) -> int | None:
+def _only_axis(what: str, self: Array, dim: int | None) -> Any:
     """The axis to search along; None for the flattened array, and for a scalar."""
     axes = _ordered_axes(what, self, None if dim is None else (dim,))
     return None if dim is None or not axes else axes[0]
@@ -69,14 +69,14 @@ def min_all(self: Array) -> Array:
     return _extremum("min", np.minimum, self, None, False)
 
 
-def max_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+def max_dim(self: Any, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The largest elements along `dim` and where they first occur."""
     axis = _only_axis("max", self, dim)
     values = reduce(np.maximum, self, None if axis is None else (axis,), keepdim)
     return values, self.argmax(axis=axis, keepdims=keepdim)
 
 
-def min_dim(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
+def min_dim(self: Any, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The smallest elements along `dim` and where they first occur."""
     axis = _only_axis("min", self, dim)
     values = reduce(np.minimum, self, None if axis is None else (axis,), keepdim)

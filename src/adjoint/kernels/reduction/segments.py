@@ -20,8 +20,8 @@ _IDENTITY = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math
 
 def _bounds(
     lengths: Array | None, offsets: Array | None, axis: int, shape: tuple[int, ...], *, unsafe: bool
-) -> tuple[Array, Array]:
-    """Where each segment starts and ends, counted in rows of the data flattened up to `axis`."""
+) -> tuple[Array, Array, int]:
+    """Where segments start and end, in rows of the data flattened to `axis`; how many."""
     given = offsets if lengths is None else lengths
     if given is None:
         raise ValueRangeError("segment_reduce: give either lengths or offsets")
@@ -44,7 +44,7 @@ def _bounds(
     if (starts < 0).any() or (ends > size).any() or (starts > ends).any():
         raise ValueRangeError(f"segment_reduce: segments must be increasing and within 0 to {size}")
     rows = np.arange(math.prod(shape[:axis])).reshape((*shape[:axis], 1)) * size
-    return (starts + rows).ravel(), (ends + rows).ravel()
+    return (starts + rows).ravel(), (ends + rows).ravel(), starts.shape[-1]
 
 
 def segment_ids(
@@ -52,7 +52,7 @@ def segment_ids(
 ) -> Array:
     """The number of the segment of each row of the data flattened up to `axis`; -1 for none."""
     axis = wrap_dim("segment_reduce", axis, len(shape))
-    starts, ends = _bounds(lengths, offsets, axis, shape, unsafe=True)
+    starts, ends, _ = _bounds(lengths, offsets, axis, shape, unsafe=True)
     ids = np.full(math.prod(shape[: axis + 1]), -1, np.int64)
     counts = ends - starts
     first = np.repeat(starts - (np.cumsum(counts) - counts), counts)
@@ -73,7 +73,7 @@ def segment_reduce(
     if data.dtype.kind in "biuc":
         raise DtypeError(f"segment_reduce: needs floating point data, got {dtypes.of(data.dtype)}")
     axis = wrap_dim("segment_reduce", axis, data.ndim)
-    starts, ends = _bounds(lengths, offsets, axis, data.shape, unsafe=unsafe)
+    starts, ends, segments = _bounds(lengths, offsets, axis, data.shape, unsafe=unsafe)
     x = widened(data)
     rows, inner = math.prod(x.shape[: axis + 1]), x.shape[axis + 1 :]
     flat = x.reshape((rows, *inner))
@@ -92,8 +92,6 @@ def segment_reduce(
         counts = (ends - starts).reshape((-1,) + (1,) * len(inner))
         missing = x.dtype.type(np.nan if initial is None else initial)
         result = np.where(counts > 0, result / np.maximum(counts, 1).astype(x.dtype), missing)
-    given = offsets if lengths is None else lengths
-    segments = given.shape[-1] - (lengths is None)
     result = result.reshape((*data.shape[:axis], segments, *inner))
     return cast(result, dtypes.of(data.dtype)) if result.dtype != data.dtype else result
 

@@ -46,8 +46,6 @@ def argsort(self: Array, dim: int, descending: bool) -> Array:
     return order(self, axis, descending) if self.ndim else np.zeros((), np.int64)
 
 
-
-
 def comparable(self: Array) -> Array:
     """The same numbers in a dtype that NumPy compares fast, and with NaN last."""
     return self.astype(np.float32) if self.dtype in REDUCED else self
@@ -158,7 +156,9 @@ def _keys(rows: Array) -> Array:
     if rows.dtype.kind in "iu":  # from the least on, so that a small range has few digits
         return np.ascontiguousarray(rows).view(unsigned) - rows.min().astype(unsigned)
     pattern = (rows + rows.dtype.type(0)).view(f"i{bits // 8}")
-    sign = (pattern >> (bits - 1)).view(unsigned)  # all ones for negative numbers: their order turns
+    sign = (pattern >> (bits - 1)).view(
+        unsigned
+    )  # all ones for negative numbers: their order turns
     keys = pattern.view(unsigned) ^ (sign | unsigned.type(top))
     nan = np.isnan(rows)
     if nan.any():

@@ -13,16 +13,12 @@ from adjoint.kernels.sorting.order import Array, last_axis, take
 _MANY = 8  # ranks from which on a sort is as fast as a partition
 
 
-def quantile(
-    self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
-) -> Array:
+def quantile(self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str) -> Array:
     """The elements at rank q (n - 1), or between two of them; NaN if there is one."""
     return _quantile("quantile", self, q, dim, keepdim, interpolation)
 
 
-def nanquantile(
-    self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
-) -> Array:
+def nanquantile(self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str) -> Array:
     """The quantiles of the elements that are numbers."""
     return _quantile("nanquantile", self, q, dim, keepdim, interpolation)
 
@@ -30,7 +26,9 @@ def nanquantile(
 def _quantile(
     what: str, self: Array, q: Array, dim: int | None, keepdim: bool, interpolation: str
 ) -> Array:
-    check_quantile(what, self.shape, dtypes.of(self.dtype), q.ndim, dtypes.of(q.dtype), interpolation)
+    check_quantile(
+        what, self.shape, dtypes.of(self.dtype), q.ndim, dtypes.of(q.dtype), interpolation
+    )
     every = dim is None or self.ndim == 0
     axis = wrap_dim(what, 0 if dim is None else dim, self.ndim)
     rows = self.reshape(-1) if every else last_axis(self, axis)

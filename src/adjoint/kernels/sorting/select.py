@@ -131,7 +131,9 @@ def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     return _chosen(self, axis_of("mode", self.shape, dim), keepdim, _most_frequent)
 
 
-def _chosen(self: Array, axis: int, keepdim: bool, choose: Callable[[Array], Array]) -> tuple[Array, Array]:
+def _chosen(
+    self: Array, axis: int, keepdim: bool, choose: Callable[[Array], Array]
+) -> tuple[Array, Array]:
     """What `choose` picks from each row along `axis`, and where it is."""
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)

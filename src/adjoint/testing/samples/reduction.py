@@ -402,12 +402,11 @@ def segments(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
     for reduce in ("sum", "mean", "max", "min", "prod"):
-        lengths = {"lengths": _ints(2, 0, 4), "initial": 0.5}
-        yield Sample(make.distinct(6, 2), reduce, **lengths, name=f"{reduce} lengths")
-        offsets = {"offsets": _ints(0, 1, 5)}
-        yield Sample(make.distinct(6), reduce, **offsets, name=f"{reduce} offsets")
-        rows = {"lengths": _ints([1, 3], [2, 2]), "axis": 1}
-        yield Sample(make.distinct(2, 4), reduce, **rows, name=f"{reduce} rows")
+        data = make.distinct(6, 2)
+        yield Sample(data, reduce, lengths=_ints(2, 0, 4), initial=0.5, name=f"{reduce} lengths")
+        yield Sample(make.distinct(6), reduce, offsets=_ints(0, 1, 5), name=f"{reduce} offsets")
+        data, lengths = make.distinct(2, 4), _ints([1, 3], [2, 2])
+        yield Sample(data, reduce, lengths=lengths, axis=1, name=f"{reduce} rows")
     zeros = make.like([2.0, 0.0, 3.0, 0.0, 0.0, 2.0])
     yield Sample(zeros, "prod", lengths=_ints(3, 3), name="prod with zeros")
     ties = make.like([2.0, 2.0, 1.0, 3.0])

@@ -52,7 +52,10 @@ def orders_with_nan(make: Make) -> Iterator[Sample]:
         yield Sample(make.like([1.0, NAN, INFINITY, NAN]), 0, True, kink=True, name="nan first")
 
 
-@sampler("sort.stable", reference=lambda self, stable, dim=-1, descending=False: _sorted(self, dim, descending))
+@sampler(
+    "sort.stable",
+    reference=lambda self, stable, dim=-1, descending=False: _sorted(self, dim, descending),
+)
 @sampler("argsort.stable")
 def stable_orders(make: Make) -> Iterator[Sample]:
     if make.is_complex:
@@ -121,7 +124,9 @@ def middles(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(4, 3).t(), 0, name="transposed")
     yield Sample(make(0, 3), 1, name="of no rows")
     yield Sample(make.like([[2.0, 1.0, 2.0, 1.0], [3.0, 3.0, 1.0, 1.0]]), 1, kink=True, name="ties")
-    yield Sample(make.like([[2.0, NAN, 1.0], [3.0, 1.0, 2.0], [NAN, NAN, NAN]]), 1, kink=True, name="nan")
+    yield Sample(
+        make.like([[2.0, NAN, 1.0], [3.0, 1.0, 2.0], [NAN, NAN, NAN]]), 1, kink=True, name="nan"
+    )
 
 
 @sampler("median", reference=lambda self: np.sort(self, axis=None)[(self.size - 1) // 2])
@@ -152,8 +157,12 @@ def medians_over(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(), None, False, False, name="scalar")
 
 
-def _quantiles(self: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear") -> Any:
-    return np.quantile(self, q, axis=dim if np.ndim(self) else None, keepdims=keepdim, method=interpolation)
+def _quantiles(
+    self: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear"
+) -> Any:
+    return np.quantile(
+        self, q, axis=dim if np.ndim(self) else None, keepdims=keepdim, method=interpolation
+    )
 
 
 @sampler("quantile", "nanquantile", reference=_quantiles)
@@ -166,7 +175,13 @@ def quantiles(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(2, 3, 4), make.probability(3), -2, name="middle")
     yield Sample(make.distinct(5), make.probability(), 0, name="one")
     for interpolation in ("lower", "higher", "midpoint", "nearest"):
-        yield Sample(make.distinct(3, 4), make.uniform(0.1, 0.2, 2), 0, interpolation=interpolation, name=interpolation)
+        yield Sample(
+            make.distinct(3, 4),
+            make.uniform(0.1, 0.2, 2),
+            0,
+            interpolation=interpolation,
+            name=interpolation,
+        )
 
 
 @sampler("quantile", "nanquantile")
@@ -206,7 +221,9 @@ def distinct_values(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(3, 2), 0, False, name="slices")
     yield Sample(make.distinct(2, 3, 2), -2, True, name="consecutive slices")
     yield Sample(make.like([2.0, 1.0, 2.0, 3.0]), None, False, kink=True, name="ties")
-    yield Sample(make.like([[2.0, 1.0], [1.0, 3.0], [2.0, 1.0]]), 0, False, kink=True, name="equal slices")
+    yield Sample(
+        make.like([[2.0, 1.0], [1.0, 3.0], [2.0, 1.0]]), 0, False, kink=True, name="equal slices"
+    )
 
 
 @sampler("_unique", reference=lambda self, sorted=True, return_inverse=False: (np.unique(self),))
@@ -280,7 +297,10 @@ def buckets_of_a_number(make: Make) -> Iterator[Sample]:
         yield Sample(0.3, _ladder(make, 5), name="number")
 
 
-@sampler("isin.Tensor_Tensor", reference=lambda elements, test, **options: np.isin(elements, test, **options))
+@sampler(
+    "isin.Tensor_Tensor",
+    reference=lambda elements, test, **options: np.isin(elements, test, **options),
+)
 def members(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([[1.0, 2.0], [3.0, 4.0]]), make.like([2.0, 3.0]), name="matrix")
     yield Sample(make.like([1.0, 2.0, NAN]), make.like([2.0, NAN]), invert=True, name="inverted")
@@ -327,7 +347,9 @@ def weighed_histograms(make: Make) -> Iterator[Sample]:
     if not make.is_complex:
         edges = _ladder(make, 4).detach()
         yield Sample(make.distinct(5), edges, weight=make(5), name="weights")
-        yield Sample(make.distinct(5).detach(), edges, weight=make.positive(5), density=True, name="density")
+        yield Sample(
+            make.distinct(5).detach(), edges, weight=make.positive(5), density=True, name="density"
+        )
 
 
 @sampler("histogram.bin_ct")

@@ -1,0 +1,14 @@
+"""Kernels of the family `linalg`: arrays in, arrays out, on LAPACK through NumPy and SciPy."""
+
+from adjoint.kernels.linalg.determinants import adjugate, adjugate_tangent, det, slogdet
+from adjoint.kernels.linalg.factor import geqrf, qr, require_gauge
+from adjoint.kernels.linalg.solve import (
+    cholesky_ex,
+    inv_ex,
+    ldl_factor_ex,
+    ldl_solve,
+    lu_factor_ex,
+    permutation_of_pivots,
+    solve,
+    solve_triangular,
+)

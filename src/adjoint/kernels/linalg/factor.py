@@ -1,0 +1,44 @@
+"""QR factorisations, Householder reflections, and the check that a gradient is independent of a gauge."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from adjoint.core.errors import GradError, ValueRangeError
+from adjoint.kernels.linalg.common import Array, each, lapack, matrices
+
+
+def qr(A: Array, mode: str) -> tuple[Array, Array]:
+    """Q with orthonormal columns and upper triangular R."""
+    matrices("linalg_qr(A)", A)
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueRangeError(f"linalg_qr(A): mode is reduced, complete or r, got {mode!r}")
+    if mode == "r":
+        return np.empty((0,), A.dtype), np.linalg.qr(A, mode="r")
+    Q, R = np.linalg.qr(A, mode=mode)  # type: ignore[call-overload]
+    return Q, R
+
+
+def require_gauge(self: Array, turn: Array, what: str) -> Array:
+    """`self`, after checking that `turn` vanishes up to rounding."""
+    size = np.max(np.abs(self), initial=0.0)
+    limit = np.sqrt(np.finfo(self.dtype).eps) * size
+    if np.max(np.abs(turn), initial=0.0) > limit:
+        raise GradError(
+            f"{what} are only determined up to a rotation among themselves, and the function depends "
+            "on that rotation, so it has no derivative. Use a function of the space they span."
+        )
+    return self.copy()
+
+
+def geqrf(self: Array) -> tuple[Array, Array]:
+    """R on and above the diagonal, the reflections' vectors below it, and their factors."""
+    matrices("geqrf(A)", self)
+    *batch, m, n = self.shape
+    packed = np.empty(self.shape, self.dtype)
+    factors = np.empty((*batch, 1, min(m, n)), self.dtype)
+    if self.size:
+        routine = lapack("geqrf", self)
+        for a, out, tau in each(self, packed, factors):
+            out[...], tau[0], _, _ = routine(a)
+    return packed, factors[..., 0, :]
