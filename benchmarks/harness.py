@@ -1,8 +1,8 @@
 """What benchmarks have in common: a worker process for each tool, and interleaved rounds.
 
-Only one worker works at a time, on one thread. Every tool has its turn, then every tool again, so that a
-slow minute of the machine hits all of them; medians are reported. The workers return what they
-computed, and the run fails if they disagree.
+Only one worker works at a time, on one thread. Every tool has its turn, then every tool again, so
+that a slow minute of the machine hits all of them; medians are reported. The workers return what
+they computed, and the run fails if they disagree.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise SystemExit(f"a worker failed: {' '.join(map(str, self.process.args))}")
+            raise SystemExit(f"a worker failed: {self.process.args}")
         return json.loads(line)
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ def run(benchmark: Benchmark, tools: tuple[str, ...], rounds: int) -> Times:
 
 
 def table(benchmark: Benchmark, results: Times, tools: tuple[str, ...]) -> str:
-    """Return the results as Markdown; a ratio above 1 says how many times the first tool is faster."""
+    """Return the results as Markdown; a ratio above 1: the first tool is so much faster."""
     first, *others = tools
     head = ["task", "unit", *tools, *(f"{t} / {first}" for t in others)]
     lines = ["| " + " | ".join(head) + " |", "|" + " --- |" * len(head)]
@@ -165,7 +165,8 @@ def main(benchmark: Benchmark) -> None:
     text = table(benchmark, results, tools)
     print(text)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    note = f"Medians of {options.rounds} interleaved rounds, one thread, {benchmark.note}. {machine}.\n"
+    rounds = f"Medians of {options.rounds} interleaved rounds, one thread"
+    note = f"{rounds}, {benchmark.note}. {machine}.\n"
     record = {"machine": machine, "rounds": options.rounds, "microseconds": results}
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / f"{benchmark.name}.md").write_text(f"{note}\n{text}\n", encoding="utf-8")

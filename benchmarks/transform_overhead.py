@@ -1,4 +1,4 @@
-"""What a transform costs beyond the operators in it: adjoint, torch.func and JAX without jit in one run.
+"""What a transform costs: adjoint, torch.func and JAX without jit in one run.
 
 The function is small (four operators on vectors of 10), so nearly all of the time is overhead. Each
 tool lives in a worker process of its own; see `harness` for how the rounds run.
@@ -17,9 +17,8 @@ import numpy as np
 from harness import Benchmark, Task, main
 
 SIZE, BATCH = 10, 4
-TASKS = {
-    name: (1, "µs per call")
-    for name in (
+TASKS: dict[str, tuple[int, str]] = dict.fromkeys(
+    (
         "f(x)",
         "grad(f)(x)",
         "value_and_grad(f)(x)",
@@ -32,8 +31,9 @@ TASKS = {
         "jvp(grad(f), (x,), (v,))",
         "jacrev(g)(x)",
         "hessian(f)(x)",
-    )
-}
+    ),
+    (1, "µs per call"),
+)
 
 
 def numbers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

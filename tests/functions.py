@@ -1,4 +1,4 @@
-"""Twenty functions of six numbers, one for each way of writing code: what transforms are tested on."""
+"""Twenty functions of six numbers that transforms are tested on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ def reductions(x: Any) -> Any:
 
 
 def indexing(x: Any) -> Any:
-    return x[1] * x[::2].prod() + x[ad.tensor([0, 0, 3])].pow(3).sum() + x[ad.tensor([True, False] * 3)].exp().sum()
+    return (
+        x[1] * x[::2].prod()
+        + x[ad.tensor([0, 0, 3])].pow(3).sum()
+        + x[ad.tensor([True, False] * 3)].exp().sum()
+    )
 
 
 def matmul(x: Any) -> Any:
@@ -32,7 +36,9 @@ def matmul(x: Any) -> Any:
 
 
 def views(x: Any) -> Any:
-    return (x.view(2, 3).t().reshape(-1)[1:5].flip(0) * x.unsqueeze(0).expand(2, 6)[1, :4]).sum() ** 2
+    return (
+        x.view(2, 3).t().reshape(-1)[1:5].flip(0) * x.unsqueeze(0).expand(2, 6)[1, :4]
+    ).sum() ** 2
 
 
 def in_place(x: Any) -> Any:
@@ -74,7 +80,10 @@ def einsum(x: Any) -> Any:
 
 def gather_and_scatter(x: Any) -> Any:
     index = ad.tensor([0, 2, 2, 5])
-    return x.gather(0, index).prod() + ad.zeros(6, dtype=ad.float64).scatter_add(0, index, x[:4] ** 2).sin().sum()
+    return (
+        x.gather(0, index).prod()
+        + ad.zeros(6, dtype=ad.float64).scatter_add(0, index, x[:4] ** 2).sin().sum()
+    )
 
 
 def product_with_zero(x: Any) -> Any:
@@ -115,6 +124,24 @@ def attention(x: Any) -> Any:
 
 
 FUNCTIONS: list[Callable[[Any], Any]] = [
-    pointwise, reductions, indexing, matmul, views, in_place, in_place_on_new_memory, where, scans, norms, moments,
-    einsum, gather_and_scatter, product_with_zero, logsumexp, clamp, complex_numbers, joins, extremes, attention,
-]  # fmt: skip
+    pointwise,
+    reductions,
+    indexing,
+    matmul,
+    views,
+    in_place,
+    in_place_on_new_memory,
+    where,
+    scans,
+    norms,
+    moments,
+    einsum,
+    gather_and_scatter,
+    product_with_zero,
+    logsumexp,
+    clamp,
+    complex_numbers,
+    joins,
+    extremes,
+    attention,
+]

@@ -83,6 +83,8 @@ def test_our_own_modules_are_not_imported_inside_functions() -> None:
         for function in ast.walk(ast.parse(path.read_text())):
             if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)):
                 for node in ast.walk(function):
-                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("adjoint"):
+                    if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+                        "adjoint"
+                    ):
                         inside.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
     assert inside == []

@@ -92,7 +92,11 @@ def test_backward_through_a_compiled_function(name: str) -> None:
     same(list(found), list(expected), rtol=1e-10)
     if all(g.requires_grad for g in expected):
         second = ad.autograd.grad(sum((g * g).sum() for g in found), inputs)
-        same(list(second), list(ad.autograd.grad(sum((g * g).sum() for g in expected), inputs)), rtol=1e-9)
+        same(
+            list(second),
+            list(ad.autograd.grad(sum((g * g).sum() for g in expected), inputs)),
+            rtol=1e-9,
+        )
 
 
 def test_transforms_of_a_compiled_function() -> None:
@@ -100,7 +104,11 @@ def test_transforms_of_a_compiled_function() -> None:
     x = make(4)
     same(ad.grad(compiled)(x), ad.grad(lambda x: (x.sin() * x).sum())(x))
     same(ad.vmap(compiled)(make(3, 4)), ad.vmap(lambda x: (x.sin() * x).sum())(make(3, 4)))
-    same(ad.compile(ad.vmap(ad.hessian(compiled)))(make(2, 3)), ad.vmap(ad.hessian(compiled))(make(2, 3)), rtol=1e-10)
+    same(
+        ad.compile(ad.vmap(ad.hessian(compiled)))(make(2, 3)),
+        ad.vmap(ad.hessian(compiled))(make(2, 3)),
+        rtol=1e-10,
+    )
 
 
 def test_forward_and_backward_share_a_loop() -> None:
@@ -113,7 +121,9 @@ def test_forward_and_backward_share_a_loop() -> None:
 
 
 def test_special_values_are_kept() -> None:
-    x = ad.tensor([0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e308, 1e-320], dtype=ad.float64)
+    x = ad.tensor(
+        [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e308, 1e-320], dtype=ad.float64
+    )
     for function in (
         lambda x: x * 2, lambda x: 1 / x, lambda x: x.exp(), lambda x: x.log(), lambda x: ad.maximum(x, x * 0),
         lambda x: x.relu(), lambda x: ad.where(x > 0, x, -x), lambda x: x.tanh(), lambda x: x.abs().sqrt(), lambda x: x == x,
@@ -178,12 +188,17 @@ def test_threads_share_a_compiled_function() -> None:
         same(result, (x @ x).exp().cumsum(0).sin(), rtol=1e-8)
 
 
-PROGRAM = "import adjoint as ad; print(ad.compile(lambda x: (x.sin() * 3).sum())(ad.ones(4)).item())"
+PROGRAM = (
+    "import adjoint as ad; print(ad.compile(lambda x: (x.sin() * 3).sum())(ad.ones(4)).item())"
+)
 
 
 def test_processes_build_at_once_into_an_empty_cache(tmp_path: Path) -> None:
     env = {**os.environ, "ADJOINT_CACHE": str(tmp_path / "cache")}
-    workers = [subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE) for _ in range(4)]
+    workers = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], env=env, stdout=subprocess.PIPE)
+        for _ in range(4)
+    ]
     outputs = {worker.communicate(timeout=120)[0] for worker in workers}
     assert len(outputs) == 1
     assert all(worker.returncode == 0 for worker in workers)
@@ -193,13 +208,78 @@ def test_processes_build_at_once_into_an_empty_cache(tmp_path: Path) -> None:
 def test_cache_that_cannot_be_written_warns_and_works(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     env = {**os.environ, "ADJOINT_CACHE": str(tmp_path / "file" / "cache")}
-    run = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=120, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert "cache of compiled code cannot be written" in run.stderr
     assert float(run.stdout) == pytest.approx(12 * np.sin(1.0), rel=1e-5)
 
 
 def test_without_a_compiler_it_runs_in_eager_mode_and_says_so(tmp_path: Path) -> None:
     env = {**os.environ, "PATH": str(tmp_path), "CC": ""}
-    run = subprocess.run([sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, timeout=120, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert "no C compiler" in run.stderr
     assert float(run.stdout) == pytest.approx(12 * np.sin(1.0), rel=1e-5)
+
+
+# -- loops over time -------------------------------------------------------------------------------------------
+
+
+def rotating(x: Any, w: Any) -> Any:
+    """The carry changes places, a part of it stays, and results are stacked."""
+    carry, ys = ad.scan(lambda c, t: ((c[1], c[0] * t + w, c[2]), (c[0], c[1].sum())), (x, w, x * w), ad.arange(4.0))
+    return (carry[0] * carry[1] + carry[2]).sum() + (ys[0] * ys[0]).sum() + ys[1].prod()
+
+
+def nested(x: Any, w: Any) -> Any:
+    def outer(c: Any, t: Any) -> Any:
+        inner, _ = ad.scan(lambda d, s: (d * w + s * t, None), c, ad.arange(3.0))
+        return inner.sin(), inner.flip(0)[:2]
+
+    carry, ys = ad.scan(outer, x, ad.arange(5.0))
+    return carry.sum() + ys.sum()
+
+
+def integrated(x: Any, w: Any) -> Any:
+    """Runge–Kutta steps of a small system, written with stack and indices."""
+
+    def rhs(u: Any) -> Any:
+        return ad.stack([w[0] * u[0] - u[0] * u[1], u[0] * u[1] - w[1] * u[1], u[2] * w[2]])
+
+    def step(u: Any, _: Any) -> Any:
+        k1 = rhs(u)
+        k2 = rhs(u + 0.05 * k1)
+        return u + 0.1 * k2, None
+
+    carry, _ = ad.scan(step, x, None, length=20)
+    return carry.sum()
+
+
+def backwards(x: Any, w: Any) -> Any:
+    carry, ys = ad.scan(lambda c, t: (c * t + w, c.exp() * 0.1), x, ad.arange(4.0) * 0.3, reverse=True)
+    return carry.sum() + (ys * ys).sum()
+
+
+@pytest.mark.parametrize("function", [rotating, nested, integrated, backwards])
+def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
+    ad.set_default_dtype(ad.float64)
+    try:
+        inputs = make(3), make(3, seed=1)
+        both = ad.value_and_grad(function, argnums=(0, 1))
+        compiled = ad.compile(both)
+        same(compiled(*inputs), both(*inputs), rtol=1e-10)
+        assert compiled.lower(*inputs).callbacks() == []
+    finally:
+        ad.set_default_dtype(ad.float32)

@@ -1,7 +1,7 @@
-"""Transforms nest in any order: every composition of two and three of them equals finite differences or a loop.
+"""Every composition of two and three transforms equals finite differences or a loop.
 
-A composition is checked from the inside out. If h is right, then so are: grad(h) and jvp(h), which equal finite
-differences of h; vmap(h), which equals a loop over h; checkpoint(h), which equals h.
+A composition is checked from the inside out. If h is right, then so are: grad(h) and jvp(h), which
+equal finite differences of h; vmap(h), which equals a loop over h; checkpoint(h), which equals h.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def test_two_transforms_compose(f: Function, inner: str) -> None:
         check(outer, transform(h), h)
 
 
-@pytest.mark.parametrize("middle, inner", list(product(TRANSFORMS, TRANSFORMS)))
+@pytest.mark.parametrize(("middle", "inner"), list(product(TRANSFORMS, TRANSFORMS)))
 @pytest.mark.parametrize("f", COMPOSABLE, ids=lambda f: f.__name__)
 def test_three_transforms_compose(f: Function, middle: str, inner: str) -> None:
     h = TRANSFORMS[middle](TRANSFORMS[inner](f))

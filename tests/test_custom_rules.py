@@ -1,4 +1,4 @@
-"""custom_vjp, custom_jvp, custom_rule and checkpoint, under every transform; `ad.autograd.functional`."""
+"""custom rules and checkpoint under every transform; `ad.autograd.functional`."""
 
 from __future__ import annotations
 
@@ -99,7 +99,9 @@ def test_rule_is_used_under_every_transform(make: Function) -> None:
         assert close(transform(f)(ad.tensor(2.0)), 80.0)
     for outer in (ad.grad, forward, by_vmap):
         for inner in (ad.grad, forward, by_vmap, linearized):
-            assert close(outer(inner(f))(ad.tensor(2.0)), 120.0)  # 30·x², the rule differentiated as written
+            assert close(
+                outer(inner(f))(ad.tensor(2.0)), 120.0
+            )  # 30·x², the rule differentiated as written
     assert close(ad.vmap(f)(x), [1.0, 8.0])
     assert close(ad.vmap(ad.grad(f))(x), [10.0, 80.0])
     assert close(ad.grad(lambda x: ad.vmap(f)(x).sum())(x), [10.0, 80.0])
@@ -143,7 +145,10 @@ def test_rule_with_pytrees_and_several_outputs() -> None:
     assert close(found["y"], 3.0)
     assert close(ad.grad(lambda p: f(p, 2)["b"])(p)["x"], 6.0)
     assert close(ad.jvp(lambda p: f(p, n=2), (p,), (p,))[1]["b"], 18.0)
-    assert close(ad.vmap(ad.grad(lambda x: f({"x": x, "y": p["y"]}, 2)["b"]))(ad.tensor([1.0, 2.0])), [2.0, 4.0])
+    assert close(
+        ad.vmap(ad.grad(lambda x: f({"x": x, "y": p["y"]}, 2)["b"]))(ad.tensor([1.0, 2.0])),
+        [2.0, 4.0],
+    )
 
 
 def test_jvp_rule_of_several_arguments() -> None:
@@ -155,8 +160,34 @@ def test_jvp_rule_of_several_arguments() -> None:
     gx, gy = ad.grad(f, argnums=(0, 1))(3.0, 5.0)
     assert close(gx, 10.0)
     assert close(gy, 6.0)
-    assert close(ad.jvp(lambda x: f(x, ad.tensor(5.0)), (ad.tensor(3.0),), (ad.tensor(1.0),))[1], 10.0)
-    assert close(ad.vmap(ad.grad(f), in_dims=(0, None))(ad.tensor([1.0, 2.0]), ad.tensor(4.0)), [8.0, 8.0])
+    assert close(
+        ad.jvp(lambda x: f(x, ad.tensor(5.0)), (ad.tensor(3.0),), (ad.tensor(1.0),))[1], 10.0
+    )
+    assert close(
+        ad.vmap(ad.grad(f), in_dims=(0, None))(ad.tensor([1.0, 2.0]), ad.tensor(4.0)), [8.0, 8.0]
+    )
+
+
+def test_rule_may_use_the_output() -> None:
+    """exp, whose derivative is itself, to third order."""
+    runs: list[int] = []
+
+    def run(x: Any) -> Any:
+        runs.append(1)
+        return x.exp()
+
+    for f in (
+        ad.custom_rule(run, vjp=lambda p, y, g: (y * g,)),
+        ad.custom_rule(run, jvp=lambda p, y, t: y * t[0]),
+    ):
+        for first in (ad.grad, forward, by_vmap):
+            runs.clear()
+            assert close(first(f)(ad.tensor(0.5)), np.exp(0.5))
+            assert len(runs) == 1
+            for second in (ad.grad, forward, by_vmap):
+                assert close(second(first(f))(ad.tensor(0.5)), np.exp(0.5))
+                for third in (ad.grad, forward, by_vmap):
+                    assert close(third(second(first(f)))(ad.tensor(0.5)), np.exp(0.5))
 
 
 def test_custom_rule_as_decorator() -> None:
@@ -217,7 +248,9 @@ def test_checkpoint_changes_no_derivative(nested: bool) -> None:
                 assert close(outer(transform(f))(x), outer(transform(g))(x).numpy())
     xs = ad.tensor([0.1, 0.2])
     assert close(ad.vmap(ad.hessian(f))(xs), ad.vmap(ad.hessian(g))(xs).numpy())
-    assert close(ad.grad(lambda x: ad.vmap(f)(x).sum())(xs), ad.grad(lambda x: g(x).sum())(xs).numpy())
+    assert close(
+        ad.grad(lambda x: ad.vmap(f)(x).sum())(xs), ad.grad(lambda x: g(x).sum())(xs).numpy()
+    )
     y = x.detach().requires_grad_()
     (first,) = ad.autograd.grad(f(y), y, create_graph=True)
     (second,) = ad.autograd.grad(first, y)
@@ -256,6 +289,26 @@ def test_checkpoint_keeps_no_intermediate_values() -> None:
     assert close(x.grad, np.exp(np.sin(np.ones(3))) * np.cos(np.ones(3)))
 
 
+def test_checkpoint_is_freed_without_the_garbage_collector() -> None:
+    class Block:
+        def __call__(self, x: Any) -> Any:
+            return x.sin()
+
+    f = Block()
+    x = ad.ones(3, requires_grad=True)
+    y = ad.checkpoint(f)(x)
+    known = weakref.ref(f)
+    gc.collect()
+    gc.disable()
+    try:
+        del f
+        assert known() is not None
+        del y
+        assert known() is None
+    finally:
+        gc.enable()
+
+
 def test_checkpoint_of_a_function_that_closes_over_parameters() -> None:
     """As a model does: the gradients of what it closes over are right in every mode."""
     w = ad.tensor(2.0, requires_grad=True)
@@ -267,10 +320,11 @@ def test_checkpoint_of_a_function_that_closes_over_parameters() -> None:
     assert close(gw, expected[0].numpy())
     assert close(gx, expected[1].numpy())
     assert close(ad.autograd.grad(f(ad.tensor(3.0)), w)[0], expected[0].numpy())
+    c = ad.tensor(1.5)
     for transform in (ad.grad, forward, by_vmap):
         for outer in (ad.grad, forward, by_vmap):
-            inner = transform(lambda a, b=ad.tensor(1.5): ad.checkpoint(lambda y: (a * y).sin() * a)(b))
-            plain = transform(lambda a, b=ad.tensor(1.5): (a * b).sin() * a)
+            inner = transform(lambda a: ad.checkpoint(lambda y: (a * y).sin() * a)(c))
+            plain = transform(lambda a: (a * c).sin() * a)
             assert close(inner(ad.tensor(0.3)), plain(ad.tensor(0.3)).numpy())
             assert close(outer(inner)(ad.tensor(0.3)), outer(plain)(ad.tensor(0.3)).numpy())
 
@@ -298,7 +352,9 @@ def test_checkpoint_repeats_random_numbers() -> None:
     ad.manual_seed(0)
     assert close(noisy(ad.ones(4)), y.detach().numpy())
     assert close(ad.rand(2), after.numpy())  # the stream goes on as without checkpoint
-    value, gradient = ad.vmap(ad.value_and_grad(lambda x: ad.checkpoint(noisy)(x).sum()), randomness="different")(ad.ones(3, 4))
+    value, gradient = ad.vmap(
+        ad.value_and_grad(lambda x: ad.checkpoint(noisy)(x).sum()), randomness="different"
+    )(ad.ones(3, 4))
     assert close(gradient.sum(1), value.numpy())
     value, tangent = ad.jvp(ad.checkpoint(noisy), (ad.ones(4),), (ad.ones(4),))
     assert close(tangent, value.numpy())
@@ -314,7 +370,9 @@ def test_checkpoint_with_pytrees_keywords_and_integers() -> None:
     assert out["n"].tolist() == [1, 3]
     out["y"].sum().backward()
     assert close(p["w"].grad, [2.0, 0.0, 2.0])
-    found = ad.vmap(lambda i: ad.grad(lambda p: ad.checkpoint(f)(p, i, scale=2.0)["y"].sum())(p))(index)
+    found = ad.vmap(lambda i: ad.grad(lambda p: ad.checkpoint(f)(p, i, scale=2.0)["y"].sum())(p))(
+        index
+    )
     assert found["w"].shape == (2, 3)
 
 
@@ -345,7 +403,10 @@ def model(x: Any, y: Any) -> Any:
     return x.sin() * y.sum(), (x * y[:2]).exp()
 
 
-@pytest.mark.parametrize("vectorize, strategy", [(False, "reverse-mode"), (True, "reverse-mode"), (True, "forward-mode")])
+@pytest.mark.parametrize(
+    ("vectorize", "strategy"),
+    [(False, "reverse-mode"), (True, "reverse-mode"), (True, "forward-mode")],
+)
 def test_functional_jacobian(vectorize: bool, strategy: str) -> None:
     x, y = ad.tensor([0.1, 0.2]), ad.tensor([0.3, 0.4, 0.5])
     found = ad.autograd.functional.jacobian(model, (x, y), vectorize=vectorize, strategy=strategy)
@@ -358,7 +419,7 @@ def test_functional_jacobian(vectorize: bool, strategy: str) -> None:
 
 
 def test_functional_hessian_and_products() -> None:
-    f = lambda x, y: (x**2 * y[:2]).sum() + (y**3).sum()  # noqa: E731
+    f = lambda x, y: (x**2 * y[:2]).sum() + (y**3).sum()
     x, y = ad.tensor([0.1, 0.2]), ad.tensor([0.3, 0.4, 0.5])
     v = (ad.tensor([1.0, -1.0]), ad.tensor([0.5, 0.0, 2.0]))
     functional = ad.autograd.functional
@@ -404,7 +465,9 @@ def test_is_grads_batched() -> None:
     x, w = ad.tensor([1.0, 2.0], requires_grad=True), ad.tensor(3.0, requires_grad=True)
     unused = ad.ones(2, requires_grad=True)
     y = x**2 * w
-    gx, gw, gu = ad.autograd.grad(y, (x, w, unused), ad.eye(2), is_grads_batched=True, retain_graph=True, allow_unused=True)
+    gx, gw, gu = ad.autograd.grad(
+        y, (x, w, unused), ad.eye(2), is_grads_batched=True, retain_graph=True, allow_unused=True
+    )
     assert close(gx, np.diag([6.0, 12.0]))
     assert close(gw, [1.0, 4.0])
     assert gu is None
@@ -418,7 +481,11 @@ def test_is_grads_batched() -> None:
 def test_batched_gradcheck() -> None:
     x = ad.tensor([0.5, 0.7, 0.9], requires_grad=True)
     assert ad.autograd.gradcheck(
-        lambda x: (x.sin() * x, x.sum()), x, check_batched_grad=True, check_forward_ad=True, check_batched_forward_grad=True
+        lambda x: (x.sin() * x, x.sum()),
+        x,
+        check_batched_grad=True,
+        check_forward_ad=True,
+        check_batched_forward_grad=True,
     )
     assert ad.autograd.gradgradcheck(lambda x: x.sin() * x, x, check_batched_grad=True)
 

@@ -28,7 +28,11 @@ def leaves(output: Any) -> list[Any]:
 def tape(function: Callable[..., Any], inputs: list[Any], cotangents: list[Any]) -> tuple[Any, ...]:
     variables = [x.detach().requires_grad_() if x.dtype.is_floating_point else x for x in inputs]
     outputs = leaves(function(*variables))
-    pairs = [(o, c) for o, c in zip(outputs, cotangents, strict=True) if o.requires_grad and c is not None]
+    pairs = [
+        (o, c)
+        for o, c in zip(outputs, cotangents, strict=True)
+        if o.requires_grad and c is not None
+    ]
     wanted = [v for v in variables if v.requires_grad]
     if not pairs:
         return (None,) * len(wanted)
@@ -37,13 +41,18 @@ def tape(function: Callable[..., Any], inputs: list[Any], cotangents: list[Any])
 
 def cotangents_of(outputs: list[Any], seed: int = 7) -> list[Any]:
     rng = np.random.default_rng(seed)
-    return [ad.tensor(rng.standard_normal(o.shape)) if o.dtype.is_floating_point else None for o in outputs]
+    return [
+        ad.tensor(rng.standard_normal(o.shape)) if o.dtype.is_floating_point else None
+        for o in outputs
+    ]
 
 
 def assert_same(got: Any, expected: Any) -> None:
     assert (got is None) == (expected is None)
     if got is not None:
-        np.testing.assert_allclose(got.detach().numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            got.detach().numpy(), expected.detach().numpy(), rtol=1e-9, atol=1e-12
+        )
 
 
 def check(function: Callable[..., Any], *inputs: Any, recompute: Any = "auto") -> Gradient:
@@ -55,7 +64,11 @@ def check(function: Callable[..., Any], *inputs: Any, recompute: Any = "auto") -
         assert_same(got, want)
     cotangents = cotangents_of(expected)
     given = [c if i in pair.output_grads else None for i, c in enumerate(cotangents)]
-    found = [g for g, x in zip(pair.pull(captured, given), inputs, strict=True) if x.dtype.is_floating_point]
+    found = [
+        g
+        for g, x in zip(pair.pull(captured, given), inputs, strict=True)
+        if x.dtype.is_floating_point
+    ]
     for got, want in zip(found, tape(function, list(inputs), given), strict=True):
         assert_same(got, want)
     convention(pair)
@@ -128,7 +141,10 @@ def _gradient(pair: Gradient, inputs: Any) -> list[Any]:
 def test_df_is_differentiable_in_what_it_captures(name: str) -> None:
     function, shapes = FUNCTIONS[name]
     pair = ad.differentiate(ad.trace(function, *(make(*s) for s in shapes)))
-    inputs = [make(*v.shape, seed=i) if v.dtype.is_floating_point else None for i, v in enumerate(pair.df.inputs)]
+    inputs = [
+        make(*v.shape, seed=i) if v.dtype.is_floating_point else None
+        for i, v in enumerate(pair.df.inputs)
+    ]
     if all(i is not None for i in inputs):
         again = ad.differentiate(pair.df)
         convention(again)
@@ -247,7 +263,9 @@ def test_absent_gradients_skip_their_blocks() -> None:
 def test_operator_without_derivative_is_named() -> None:
     graph = ad.trace(lambda x, s: ad.normal(x, s), make(3), make(3))
     with pytest.raises(ad.AdjointError) as caught:
-        ad.differentiate(ad.trace(lambda x, m: x.masked_fill(m > 0, 0.0).repeat_interleave(m), make(3), make(3)))
+        ad.differentiate(
+            ad.trace(lambda x, m: x.masked_fill(m > 0, 0.0).repeat_interleave(m), make(3), make(3))
+        )
     assert str(caught.value)
     assert len(graph) > 0
 
@@ -324,7 +342,12 @@ def random_function(seed: int, length: int) -> Callable[..., Any]:
 @pytest.mark.parametrize("recompute", MODES)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_graphs_equal_the_tape(seed: int, recompute: str) -> None:
-    pair = check(random_function(seed, 60), make(3, 4, seed=seed), make(3, 4, seed=seed + 1), recompute=recompute)
+    pair = check(
+        random_function(seed, 60),
+        make(3, 4, seed=seed),
+        make(3, 4, seed=seed + 1),
+        recompute=recompute,
+    )
     assert all(isinstance(v, Value) for v in pair.df.outputs)
 
 

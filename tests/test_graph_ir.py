@@ -174,7 +174,9 @@ def test_verify_names_the_value_and_the_rule(damage: Callable[[Graph], None]) ->
 
 
 def test_statistics_count_products_and_memory() -> None:
-    graph = ad.trace(lambda x, y: (x @ y).t().exp(), ad.ShapeDtype((10, 20)), ad.ShapeDtype((20, 30)))
+    graph = ad.trace(
+        lambda x, y: (x @ y).t().exp(), ad.ShapeDtype((10, 20)), ad.ShapeDtype((20, 30))
+    )
     found = graph.statistics()
     assert found.nodes == 3
     assert found.flops == 2 * 10 * 20 * 30 + 300

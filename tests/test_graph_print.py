@@ -22,7 +22,9 @@ def f(params: Any, x: Any, *, scale: int = 2) -> Any:
 
 
 def example() -> ad.graph.Graph:
-    return ad.trace(f, {"w": ad.ShapeDtype((3, 2), requires_grad=True)}, ad.ShapeDtype((2, 3)), scale=2)
+    return ad.trace(
+        f, {"w": ad.ShapeDtype((3, 2), requires_grad=True)}, ad.ShapeDtype((2, 3)), scale=2
+    )
 
 
 TEXT = '''\
@@ -146,12 +148,24 @@ def test_control_flow_reads_back() -> None:
         ('def f(x: "f32[3]"):\n    return y', "used before it is defined"),
         ('def f(x: "f32[3]"):\n    y = open(x)\n    return y', "expected ad.ops"),
         ('def f(x: "f32[3]"):\n    y = ad.ops.nothing.default(x)\n    return y', "nothing"),
-        ('def f(x: "f32[3]"):\n    y = ad.ops.sin.default(x).numpy()\n    return y', "expected ad.ops"),
+        (
+            'def f(x: "f32[3]"):\n    y = ad.ops.sin.default(x).numpy()\n    return y',
+            "expected ad.ops",
+        ),
         ('def f(x: "f32[3]"):\n    import os\n    return x', "a graph holds assignments"),
         ('def f(x: "f32[3]"):\n    y = ad.ops.mm.default(x, x)\n    return y', "line 2"),
-        ('def f(x: "f32[3]"):\n    y, z = ad.ops.sin.default(x)\n    return y', "has 1 results, not 2"),
-        ('def f(x: "f32[3]"):\n    x = ad.ops.sin.default(x)\n    return x', "x has a value already"),
-        ('def f(x: "f32[3]"):\n    y = ad.ops.sin.default(x)  # f32[4]\n    return y', r"said to be f32\[4\]"),
+        (
+            'def f(x: "f32[3]"):\n    y, z = ad.ops.sin.default(x)\n    return y',
+            "has 1 results, not 2",
+        ),
+        (
+            'def f(x: "f32[3]"):\n    x = ad.ops.sin.default(x)\n    return x',
+            "x has a value already",
+        ),
+        (
+            'def f(x: "f32[3]"):\n    y = ad.ops.sin.default(x)  # f32[4]\n    return y',
+            r"said to be f32\[4\]",
+        ),
         ('def f(x: "f32[3]"):\n    y = ad.ops.sin.default(x)', "has no return"),
         ("def f(:", "line 1"),
     ],
@@ -193,14 +207,14 @@ def test_pictures_are_svg(tmp_path: Path) -> None:
     assert graph._repr_svg_() == graph.show()._repr_svg_()
 
 
-MODEL = '''
+MODEL = """
 import adjoint as ad
 
 def loss(params, x):
     return (x @ params["w"]).tanh().sum()
 
 NUMBER = 3
-'''
+"""
 
 
 def test_the_trace_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,7 +246,12 @@ def test_the_trace_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     ],
 )
 def test_the_trace_command_says_what_is_wrong(
-    function: str, at: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    function: str,
+    at: str,
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "model.py").write_text(MODEL)
     (tmp_path / "broken.py").write_text("1 / 0")

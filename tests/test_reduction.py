@@ -174,6 +174,24 @@ def test_large_reductions_equal_those_of_numpy(name: str, shape: tuple[int, ...]
             np.testing.assert_allclose(found.numpy(), reference(array, axis=axis), rtol=1e-12)
 
 
+@pytest.mark.parametrize("shape", [(300, 5), (5, 300), (40, 100), (7, 200, 3)])
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_large_scans_equal_those_of_numpy(name: str, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, shape)
+    for array in (x, x.T):
+        for axis in range(array.ndim):
+            found = getattr(ad, name)(ad.from_numpy(array), axis)
+            np.testing.assert_allclose(found.numpy(), getattr(np, name)(array, axis), rtol=1e-12)
+
+
+def test_gradient_of_a_large_product() -> None:
+    x = np.random.default_rng(0).uniform(0.9, 1.1, (100, 50))
+    for values in (x, np.where(x > 1.09, 0.0, x)):
+        found = np.array(gradient(lambda t: t.prod(1).sum(), values))
+        others = [np.prod(np.delete(values, k, axis=1), axis=1) for k in range(50)]
+        np.testing.assert_allclose(found, np.stack(others, axis=1), rtol=1e-12)
+
+
 def test_sum_of_many_float32_rows_is_accurate() -> None:
     x = np.random.default_rng(0).random((200_000, 4), np.float32)
     found = ad.from_numpy(x).sum(0).numpy()

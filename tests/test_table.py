@@ -58,7 +58,9 @@ def test_schema_parts() -> None:
     assert schemas.parse("add_(Tensor(a!) self) -> Tensor(a!)").mutates
 
 
-@pytest.mark.parametrize("text", ["no arrow(Tensor x)", "f(Tensor) -> Tensor", "f(Tensor x, int x) -> Tensor"])
+@pytest.mark.parametrize(
+    "text", ["no arrow(Tensor x)", "f(Tensor) -> Tensor", "f(Tensor x, int x) -> Tensor"]
+)
 def test_wrong_schema_is_refused(text: str) -> None:
     with pytest.raises(TableError):
         schemas.parse(text)
@@ -274,7 +276,9 @@ def test_import_is_light() -> None:
     import subprocess
 
     code = "import sys, adjoint; print([m for m in sys.modules if m.startswith('scipy.') or m == 'torch'])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.strip() == "[]"
 
 

@@ -50,7 +50,9 @@ def test_no_data_is_needed() -> None:
 
 
 @pytest.mark.parametrize(
-    "example", [tensor(), X, ad.ShapeDtype((4, 3), ad.float64), tensor().to("meta"), 2.5, np.float64(2.5)], ids=type
+    "example",
+    [tensor(), X, ad.ShapeDtype((4, 3), ad.float64), tensor().to("meta"), 2.5, np.float64(2.5)],
+    ids=type,
 )
 def test_examples_of_all_kinds(example: Any) -> None:
     graph = ad.trace(lambda x: x * 2, example)
@@ -294,18 +296,25 @@ def test_writes_and_views_are_made_functional(f: Any) -> None:
     assert not any(n.op.schema.mutates for n in graph.nodes if hasattr(n.op, "schema"))
 
 
-@pytest.mark.parametrize("f", [write_row, write_through_views, fill_a_buffer], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(
+    "f", [write_row, write_through_views, fill_a_buffer], ids=lambda f: f.__name__
+)
 def test_gradients_of_writes(f: Any) -> None:
     def total(x: Any) -> Any:
         result = f(x)
-        return sum((t.sin().sum() for t in (result if isinstance(result, tuple) else (result,))), start=0)
+        return sum(
+            (t.sin().sum() for t in (result if isinstance(result, tuple) else (result,))), start=0
+        )
 
     check(ad.grad(total), tensor())
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_of_views_and_writes(seed: int) -> None:
-    check(lambda x: views_and_writes(x, random.Random(seed)), ad.tensor(np.random.default_rng(seed).random((4, 4))))
+    check(
+        lambda x: views_and_writes(x, random.Random(seed)),
+        ad.tensor(np.random.default_rng(seed).random((4, 4))),
+    )
 
 
 def views_and_writes(x: Any, choose: random.Random) -> list[Any]:
@@ -339,7 +348,9 @@ def test_a_write_to_an_argument_is_warned_of() -> None:
 
 def test_a_write_to_a_tensor_outside_is_refused() -> None:
     total = ad.zeros(4, 3, dtype=ad.float64)
-    with pytest.raises(ad.graph.TraceError, match=r"test_trace.py:\d+: add_ changes a tensor from outside"):
+    with pytest.raises(
+        ad.graph.TraceError, match=r"test_trace.py:\d+: add_ changes a tensor from outside"
+    ):
         ad.trace(lambda x: total.add_(x), tensor())
 
 
@@ -358,7 +369,10 @@ def test_a_write_to_a_tensor_outside_is_refused() -> None:
     ids=["if", "float", "item", "tolist", "range"],
 )
 def test_looking_at_values_names_the_line(f: Any) -> None:
-    with pytest.raises(ad.graph.TraceError, match=r"test_trace.py:\d+: a traced tensor has no numbers.*ad.where or ad.cond"):
+    with pytest.raises(
+        ad.graph.TraceError,
+        match=r"test_trace.py:\d+: a traced tensor has no numbers.*ad.where or ad.cond",
+    ):
         ad.trace(f, tensor())
 
 
@@ -427,7 +441,9 @@ def test_custom_rules_survive_in_the_graph() -> None:
     graph = ad.simplify(ad.trace(lambda x: clipped(x).sum(), tensor()))
     expected = ad.grad(lambda x: clipped(x).sum())(tensor())
     assert ad.allclose(ad.grad(graph)(tensor()), expected)
-    flat = ad.graph.passes.run(graph, (ad.graph.passes.inline_functions, ad.graph.passes.eliminate_dead))
+    flat = ad.graph.passes.run(
+        graph, (ad.graph.passes.inline_functions, ad.graph.passes.eliminate_dead)
+    )
     assert all(hasattr(n.op, "schema") for n in flat.nodes)
     assert ad.allclose(flat(tensor()), graph(tensor()))
     again = ad.graph.parse(str(graph))

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import AdjointError, DependsOnValues
+from adjoint.core.errors import AdjointError, DependsOnValues, InplaceError
 from adjoint.transforms import batch
+from tests.oracle import programs
 
 Function = Callable[..., Any]
 
@@ -630,3 +631,54 @@ def test_rules_give_no_warnings() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         agrees(lambda x: (x @ x.t()).sum(0).cumsum(0)[ad.tensor([1, 0])], numbers(3, 2, 2))
+
+
+# ---- random programs ----------------------------------------------------------------------------
+
+
+def run_program(a: Any, b: Any, steps: list[programs.Step]) -> Any:
+    """Run a program on a pool of which some are batched and some are made inside."""
+    made = [ad.zeros(3, 3, dtype=ad.float64), ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)]
+    pool = [a * 1.0, b * 2.0, *made, a.clone()]
+    for step in steps:
+        if trouble := programs.run_step(pool, step):
+            raise RuntimeError(f"{step}: {trouble}")
+    return ad.cat([t.reshape(-1) for t in pool])
+
+
+def possible_steps(seed: int, a: Any, b: Any) -> list[programs.Step]:
+    kept: list[programs.Step] = []
+    for step in programs.draw(seed, 12):
+        try:
+            run_program(a, b, [*kept, step])
+        except RuntimeError:
+            continue
+        kept.append(step)
+    return kept
+
+
+@pytest.mark.parametrize("block", range(6))
+def test_programs_of_views_and_writes_equal_the_loop(block: int) -> None:
+    for seed in range(block * 15, (block + 1) * 15):
+        a, b = numbers(4, 3, 3, seed=seed), numbers(4, 3, seed=seed + 1)
+        check_program(possible_steps(seed, a[0], b[0]), a, b)
+
+
+def check_program(steps: list[programs.Step], a: Any, b: Any) -> None:
+    """vmap(f), vmap(grad(f)) and grad(vmap(f)), unless the tape refuses the gradient."""
+
+    def f(a: Any, b: Any) -> Any:
+        return run_program(a, b, steps)
+
+    def slope(a: Any, b: Any) -> Any:
+        return ad.grad(lambda a, b: f(a, b).square().sum(), argnums=(0, 1))(a, b)[0]
+
+    agrees(f, a, b)
+    try:
+        expected = loop(slope, a, b).numpy()
+    except InplaceError:
+        return
+    inside = ad.vmap(slope)(a, b)
+    outside = ad.grad(lambda a: ad.vmap(f)(a, b).square().sum())(a)
+    np.testing.assert_allclose(inside.numpy(), expected, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(outside.numpy(), expected, rtol=1e-9, atol=1e-12)

@@ -97,6 +97,7 @@ from adjoint import graph  # noqa: E402
 from adjoint.graph import ShapeDtype, differentiate, simplify, trace  # noqa: E402
 from adjoint import decompositions  # noqa: E402
 from adjoint.graph.control import cond, fori_loop, scan, while_loop  # noqa: E402
+from adjoint import export  # noqa: E402
 from adjoint.graph.passes.decompose import decompose  # noqa: E402
 from adjoint.graph.passes.decompose import table as _decomposition_table  # noqa: E402
 

@@ -8,14 +8,28 @@ from typing import Any
 from adjoint.core.errors import ArgumentError
 from adjoint.transforms import arguments
 from adjoint.transforms.jacobians import hessian, jacfwd, jacrev, jvp, linearize
-from adjoint.transforms.reverse import value_and_grad, vjp
 from adjoint.transforms.reverse import grad as grad
+from adjoint.transforms.reverse import value_and_grad, vjp
 from adjoint.transforms.vectorize import vmap
 
-__all__ = ["functional_call", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "value_and_grad", "vjp", "vmap"]
+__all__ = [
+    "functional_call",
+    "grad",
+    "grad_and_value",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "value_and_grad",
+    "vjp",
+    "vmap",
+]
 
 
-def grad_and_value(f: Callable[..., Any], argnums: Any = 0, has_aux: bool = False) -> Callable[..., Any]:
+def grad_and_value(
+    f: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
+) -> Callable[..., Any]:
     """As `value_and_grad`, the gradient first."""
     both = value_and_grad(f, argnums, has_aux)
 
@@ -27,19 +41,23 @@ def grad_and_value(f: Callable[..., Any], argnums: Any = 0, has_aux: bool = Fals
 
 
 def functional_call(
-    module: Any, parameter_and_buffer_dicts: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    module: Any,
+    parameter_and_buffer_dicts: Any,
+    args: Any = (),
+    kwargs: dict[str, Any] | None = None,
 ) -> Any:
-    """Call `module` with other values for its named parameters (a dict, or several), and put the old ones back afterwards.
+    """Call `module` with other values for its named parameters, and put the old ones back.
 
-    A parameter is named by its path of attributes, items of lists and keys of dicts: 'layers.0.weight'. The module is
-    anything callable that holds tensors.
+    A parameter is named by its path of attributes, items of lists and keys of dicts:
+    'layers.0.weight'. The module is anything callable that holds tensors.
 
     >>> import adjoint as ad
     >>> class Scale:
     ...     def __init__(self): self.factor = ad.tensor(2.0)
     ...     def __call__(self, x): return self.factor * x
     >>> scale = Scale()
-    >>> ad.grad(lambda p: ad.func.functional_call(scale, p, ad.tensor(3.0)))({"factor": ad.tensor(5.0)})
+    >>> f = lambda parameters: ad.func.functional_call(scale, parameters, ad.tensor(3.0))
+    >>> ad.grad(f)({"factor": ad.tensor(5.0)})
     {'factor': tensor(3.)}
     """
     args = args if isinstance(args, tuple) else (args,)
@@ -80,7 +98,9 @@ def _get(owner: Any, key: Any) -> Any:
 
 def _set(owner: Any, key: Any, value: Any) -> None:
     if isinstance(owner, tuple):
-        raise ArgumentError(f"functional_call: item {key} of a tuple cannot be replaced; hold parameters in a list")
+        raise ArgumentError(
+            f"functional_call: item {key} of a tuple cannot be replaced; hold parameters in a list"
+        )
     if isinstance(owner, (list, dict)):
         owner[key] = value
     else:

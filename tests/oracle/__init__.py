@@ -1,4 +1,4 @@
 """Law 10: PyTorch agrees. Its OpInfo samples are run through both libraries and compared.
 
-Nothing here is imported by the ordinary tests: it needs PyTorch (`adjoint[oracle]`).
+Only `programs` is imported by the ordinary tests: the rest needs PyTorch (`adjoint[oracle]`).
 """

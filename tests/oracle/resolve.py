@@ -24,8 +24,8 @@ INFOS: list[Any] = [
     if not info.name.startswith("jiterator") and "triton" not in info.variant_test_name
 ]
 
-# Functions whose namesake among the operators is another one.
-HOMONYMS = frozenset(("nn.functional.unfold",))
+# Functions whose namesake here is another one: `ad.trace` makes graphs.
+HOMONYMS = frozenset(("nn.functional.unfold", "trace"))
 
 
 class Missing(Exception):
@@ -67,7 +67,7 @@ def look_up(path: str) -> Any:
         if found is not None:
             return found
     home, _, name = path.rpartition(".")
-    if home in ("", "Tensor", "ops.aten", "nn.functional") and path not in HOMONYMS:
+    if home in ("", "Tensor", "ops.aten") or (home == "nn.functional" and path not in HOMONYMS):
         return method(name.removesuffix(".default"))
     raise Missing(path)
 
@@ -75,7 +75,8 @@ def look_up(path: str) -> Any:
 def _spellings(path: str) -> Iterator[str]:
     if path.startswith("Tensor."):
         return
-    yield path
+    if path not in HOMONYMS:
+        yield path
     if path.startswith(("linalg.", "special.", "fft.")):
         yield "ops." + path.replace(".", "_")
     elif "." not in path or (

@@ -85,7 +85,7 @@ def same(batch: Batch, *values: Any) -> Any:
 def shifted(batch: Batch, *values: Any) -> Any:
     """One tensor and dimensions: each moves to the right. A scalar counts as a vector of one."""
     ndim = next(n for n in batch.ndims if n is not None)
-    moved = []
+    moved: list[Any] = []
     for argument, value, rank in zip(batch.op.schema.arguments, values, batch.ndims, strict=True):
         if argument.name in DIMS and value is not None:
             several = isinstance(value, (tuple, list))
@@ -95,7 +95,7 @@ def shifted(batch: Batch, *values: Any) -> Any:
                 else shift(batch.op.name, value, ndim)
             )
         elif rank == 0:
-            value = value.unsqueeze(1)
+            value = at_least_vector(value, True)
         moved.append(value)
     result = batch.op.call(moved)
     return result if ndim else scalars(batch, result)

@@ -9,6 +9,7 @@ from adjoint.batching.common import Batch, padded, whole
 from adjoint.core import products
 from adjoint.core.errors import ShapeError
 from adjoint.core.promotion import result_type
+from adjoint.core.shapes import Spec
 
 Tensor = Any
 
@@ -147,7 +148,8 @@ def addr(batch: Batch, self: Tensor, vec1: Tensor, vec2: Tensor, beta: Any, alph
     if beta != 0:
         term = padded(self, batch.has[0], batch.ndims[0], 2)
         result = result + (term if beta == 1 else term * beta)
-    return _full(batch, result.to(result_type(self, vec1, vec2)), 2)
+    seen = [Spec((1,) * n, x.dtype) for x, n in zip((self, vec1, vec2), batch.ndims)]
+    return _full(batch, result.to(result_type(*seen)), 2)
 
 
 def linear(batch: Batch, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

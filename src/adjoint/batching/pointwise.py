@@ -42,7 +42,7 @@ def aligned(batch: Batch, *values: Any) -> Any:
 
 
 def _alike(batch: Batch, values: tuple[Any, ...]) -> bool:
-    """Whether all tensors have one dtype and one number of dimensions, so that they broadcast as they are."""
+    """Whether all tensors have one dtype and one rank, so that they broadcast as they are."""
     dtype = ndim = None
     for value, n in zip(values, batch.ndims, strict=True):
         if n is None:

@@ -1,4 +1,4 @@
-"""Sorting under vmap: the dimension moves, the rest follows. Results of unknown size are refused."""
+"""Sorting under vmap: the dimension moves. Results whose size depends on values are refused."""
 
 from __future__ import annotations
 

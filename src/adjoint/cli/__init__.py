@@ -5,6 +5,7 @@
     adjoint show NAME          the rows of an operator, with its formulas
     adjoint where NAME         every place an operator lives, as file:line
     adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python
+    adjoint grad FILE:FUNCTION --at ...   value and gradient; --source: as a file that needs NumPy alone
     adjoint coverage           what the rows have, written down or derived, by family
 
 A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import coverage, demo, graphs, operators
+from adjoint.cli import coverage, demo, grads, graphs, operators
 from adjoint.core.errors import AdjointError
 
 
@@ -55,6 +56,7 @@ def parser() -> argparse.ArgumentParser:
     five.set_defaults(run=lambda args: coverage.report(args.family))
 
     graphs.add_trace(commands)
+    grads.add_grad(commands)
     return top
 
 

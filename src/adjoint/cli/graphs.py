@@ -23,10 +23,16 @@ def add_trace(commands: Any) -> None:
         "--at", nargs="+", action="extend", default=[], metavar="ARGUMENT",
         help="one for each argument: a Python literal (lists of numbers are tensors), or a type such as 'f32[3,4]'",
     )  # fmt: skip
-    made.add_argument("--grad", action="store_true", help="trace the gradient, in the first argument")
+    made.add_argument(
+        "--grad", action="store_true", help="trace the gradient, in the first argument"
+    )
     made.add_argument("--simplify", action="store_true", help="simplify the graph")
-    made.add_argument("--ssa", action="store_true", help="print the compact listing instead of Python")
-    made.add_argument("--statistics", action="store_true", help="print counts of nodes, arithmetic and memory too")
+    made.add_argument(
+        "--ssa", action="store_true", help="print the compact listing instead of Python"
+    )
+    made.add_argument(
+        "--statistics", action="store_true", help="print counts of nodes, arithmetic and memory too"
+    )
     made.add_argument("--svg", metavar="PATH", help="also draw it")
     made.set_defaults(run=run_trace)
 
@@ -34,7 +40,9 @@ def add_trace(commands: Any) -> None:
 def run_trace(args: argparse.Namespace) -> Iterator[str]:
     """Trace and print."""
     function = load(args.function)
-    graph = ad.trace(ad.grad(function) if args.grad else function, *[example(text) for text in args.at])
+    graph = ad.trace(
+        ad.grad(function) if args.grad else function, *[example(text) for text in args.at]
+    )
     if args.simplify:
         graph = ad.simplify(graph)
     yield graph.ssa() if args.ssa else str(graph).rstrip()
@@ -61,13 +69,21 @@ def load(text: str) -> Callable[..., Any]:
     except AdjointError:
         raise
     except Exception as error:
-        raise ArgumentError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ArgumentError(
+            f"{path} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     finally:
         sys.path.pop(0)
     found = getattr(module, name, None)
     if not callable(found):
-        known = [n for n, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__]
-        raise ArgumentError(f"{path} has no function {name!r}" + (f"; it has {', '.join(known)}" if known else ""))
+        known = [
+            n
+            for n, v in vars(module).items()
+            if callable(v) and getattr(v, "__module__", "") == module.__name__
+        ]
+        raise ArgumentError(
+            f"{path} has no function {name!r}" + (f"; it has {', '.join(known)}" if known else "")
+        )
     return found
 
 
@@ -82,7 +98,9 @@ def example(text: str) -> Any:
     try:
         return _tensors(ast.literal_eval(text))
     except (ValueError, SyntaxError):
-        raise ArgumentError(f"--at {text}: not a Python literal, and not a type such as f32[3,4]") from None
+        raise ArgumentError(
+            f"--at {text}: not a Python literal, and not a type such as f32[3,4]"
+        ) from None
 
 
 def _tensors(value: Any) -> Any:

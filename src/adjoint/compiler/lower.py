@@ -6,6 +6,7 @@ eager kernel. A view becomes an `Access`: the buffer it looks into, an offset an
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +16,16 @@ from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
 from adjoint.graph.trace import TraceLevel
+from adjoint.ops.operator import operator
 from adjoint.tensor import binding
 from adjoint.tensor.tensor import make
 
 REDUCTIONS = frozenset(f"{name}.{overload}" for name, overload in (
     ("sum", "default"), ("sum", "dim_IntList"), ("mean", "default"), ("mean", "dim"), ("amax", "default"), ("amin", "default"),
 ))  # fmt: skip
+
+
+_PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True)
@@ -30,6 +35,7 @@ class Access:
     root: Value  # the value whose buffer it is
     offset: int  # in elements
     strides: tuple[int, ...]  # in elements, one for each dimension of the value
+    steps: tuple[tuple[int, int], ...] = ()  # (depth of a loop over time, elements to go on in each of its steps)
 
 
 def is_native_type(value: Value) -> bool:
@@ -42,6 +48,9 @@ def is_pointwise(node: Node) -> bool:
     if isinstance(node.op, (Constant, Region)) or node.name not in EXPRESSIONS or len(node.outputs) != 1:
         return False
     if not all(is_native_type(v) for v in (*node.inputs(), *node.outputs)):
+        return False
+    given = {n for n, a in zip(node.op.schema.names, node.args, strict=True) if a is not None}
+    if not set(_PLACEHOLDER.findall(EXPRESSIONS[node.name])) <= given | {"f"}:
         return False
     integers = any(not v.dtype.is_differentiable and v.dtype.name != "bool" for v in node.outputs)
     return not (integers and node.op.row.archetype.to_float)
@@ -139,21 +148,69 @@ def may_be_view(node: Node) -> bool:
     if isinstance(node.op, (Constant, Region)) or not (node.op.row.schema.is_view or node.op.name == "_unreduce"):
         return False
     inputs = list(node.inputs())
-    return len(inputs) == 1 and len(node.outputs) == 1 and inputs[0].dtype is node.output.dtype
+    return len(inputs) == 1 and all(v.dtype is inputs[0].dtype for v in node.outputs)
 
 
-def view_access(node: Node, access: Access) -> Access | None:
-    """The access of a view, found by running its kernel on an array of the source's geometry; None: not a view."""
+def view_accesses(node: Node, access: Access) -> list[Access] | None:
+    """The accesses of views, found by running the kernel on an array of the source's geometry; None: not views."""
     inputs = list(node.inputs())
+    if node.name == "flip.default":
+        return [_flipped(inputs[0], access, node.args[1])]
     if not may_be_view(node):
         return None
     root = np.empty(access.root.shape, access.root.dtype.np)
-    if root.size == 0:
+    if root.size == 0 or any(s < 0 for s in access.strides):
         return None
     itemsize = root.itemsize
     strides = tuple(s * itemsize for s in access.strides)
     source = np.ndarray(inputs[0].shape, root.dtype, root, access.offset * itemsize, strides)
     result = node.op.parts.compute(*[make(source) if isinstance(a, Value) else a for a in node.args])
-    if not isinstance(result, np.ndarray) or not np.may_share_memory(result, root) or result.shape != node.output.shape:
+    results = result if isinstance(result, (list, tuple)) else [result]
+    found = []
+    for array, value in zip(results, node.outputs, strict=True):
+        if not np.may_share_memory(array, root) or array.shape != value.shape or array.dtype != root.dtype:
+            return None
+        found.append(Access(access.root, storage_of(array)[1], strides_in_elements(array), access.steps))
+    return found
+
+
+def _flipped(value: Value, access: Access, dims: tuple[int, ...]) -> Access:
+    """Walk some dimensions backwards."""
+    strides, offset = list(access.strides), access.offset
+    for d in dims:
+        offset += (value.shape[d] - 1) * strides[d] if value.shape[d] else 0
+        strides[d] = -strides[d]
+    return Access(access.root, offset, tuple(strides), access.steps)
+
+
+def writes(node: Node) -> list[tuple[Value, Access]] | None:
+    """A node that only puts its inputs into places of its output: what goes where, in order. None: another node."""
+    if isinstance(node.op, (Constant, Region)) or not all(map(is_native_type, (*node.inputs(), *node.outputs))):
         return None
-    return Access(access.root, storage_of(result)[1], strides_in_elements(result))
+    if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()) or 0 in node.outputs[0].shape:
+        return None
+    if node.name == "cat.default":
+        return _joined(node)
+    base, _, ending = node.op.name.rpartition("_")
+    if ending != "scatter" or base not in ("slice", "select", "diagonal") or node.name.partition(".")[2] != "default":
+        return None
+    whole, part, *rest = node.args
+    room = np.empty(whole.shape, whole.dtype.np)
+    view = operator(base, _VIEW_OVERLOADS.get(base, "")).parts.compute(make(room), *rest)
+    target = Access(node.output, storage_of(view)[1], strides_in_elements(view))
+    return [(whole, contiguous(node.output)), (part, target)]
+
+
+_VIEW_OVERLOADS = {"slice": "Tensor", "select": "int"}
+
+
+def _joined(node: Node) -> list[tuple[Value, Access]] | None:
+    tensors, dim = node.args
+    full = contiguous(node.output)
+    if any(len(v.shape) != len(node.output.shape) for v in tensors):
+        return None  # PyTorch lets an empty vector stand among tensors of any rank
+    place, found = 0, []
+    for value in tensors:
+        found.append((value, Access(node.output, place * full.strides[dim], full.strides)))
+        place += value.shape[dim]
+    return found

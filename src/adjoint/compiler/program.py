@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler.c import build, expressions, render
-from adjoint.compiler.fuse import Callback, Loop, Plan, fuse
+from adjoint.compiler.fuse import Callback, Loop, Plan, all_constants, buffers, fuse
 from adjoint.compiler.lower import expand_decompositions
 from adjoint.core import pytrees
 from adjoint.core.storage import storage_of
-from adjoint.graph import interpret
+from adjoint.graph import interpret, passes
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.ir import Graph, Value
-from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import as_tensor
@@ -57,12 +56,13 @@ class Program:
     def __init__(self, graph: Graph) -> None:
         seconds: dict[str, float] = {}
         started = time.perf_counter()
-        lowered = eliminate_dead(expand_decompositions(graph))
+        lowered = passes.run(expand_decompositions(passes.run(graph)))
         plan = fuse(lowered)
         seconds["lower and fuse"] = time.perf_counter() - started
         self.graph, self.plan = lowered, plan
         roots = {a.root for a in plan.access.values()}
-        self.slots = {v: i for i, v in enumerate(r for r in _values(lowered) if r in roots)}
+        stored = dict.fromkeys((*(v for v in _values(lowered) if v in roots), *buffers(plan), *all_constants(plan)))
+        self.slots = {v: i for i, v in enumerate(stored)}
         source, self.segments = self._segments()
         seconds["write C"] = time.perf_counter() - started - sum(seconds.values())
         self.functions = [None if s is None else build.load(source, s) for s in self.segments] if source else []
@@ -77,8 +77,8 @@ class Program:
         text: list[str] = []
         run: list[str] = []
         for step in [*self.plan.steps, None]:
-            if isinstance(step, Loop):
-                run.append(render.LoopWriter(self.plan, step, self.slots).text())
+            if step is not None and not isinstance(step, Callback):
+                run.append(render.step_text(self.plan, step, self.slots))
                 continue
             if run:
                 names.append(f"segment{len(names)}")
@@ -91,9 +91,9 @@ class Program:
     def _allocate(self) -> None:
         """Buffers of temporaries, kept from call to call; outputs are made anew each time."""
         outputs = {self.plan.access[o].root for o in self.graph.outputs if isinstance(o, Value)}
-        made = {v for s in self.plan.steps for v in (s.stored if isinstance(s, Loop) else ())}
+        made = dict.fromkeys(buffers(self.plan))
         self.kept = {v: np.empty(v.shape, v.dtype.np) for v in made if v not in outputs}
-        self.kept |= {v: np.ascontiguousarray(t.array) for v, t in self.plan.constants.items()}  # type: ignore[attr-defined]
+        self.kept |= {v: np.ascontiguousarray(t.array) for v, t in all_constants(self.plan).items()}  # type: ignore[attr-defined]
         self.block = (ctypes.c_void_p * max(len(self.slots), 1))()
         for value, array in self.kept.items():
             self.block[self.slots[value]] = id(array)
@@ -151,8 +151,10 @@ class Program:
             return root
         itemsize = root.itemsize
         strides = tuple(s * itemsize for s in access.strides)
+        if not math.prod(value.shape):
+            return np.empty(value.shape, root.dtype)
         view = np.ndarray(value.shape, root.dtype, storage_of(root)[0], access.offset * itemsize, strides)
-        return view if math.prod(value.shape) else np.empty(value.shape, root.dtype)
+        return view.copy() if any(s < 0 for s in strides) else view  # tensors have no negative strides
 
 
 def _values(graph: Graph) -> list[Value]:

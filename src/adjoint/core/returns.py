@@ -1,7 +1,8 @@
 """Results with names: `x.sort().values` beside `values, indices = x.sort()`.
 
-A class of tuples for each operator whose schema names several results. Unlike `collections.namedtuple` it is
-made from one iterable, as `tuple` and `torch.return_types` are, so `type(results)(…)` rebuilds either.
+A class of tuples for each operator whose schema names several results. Unlike a
+`collections.namedtuple` it is made from one iterable, as `tuple` and `torch.return_types` are, so
+`type(results)(…)` rebuilds either.
 """
 
 from __future__ import annotations

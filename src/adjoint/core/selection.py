@@ -1,4 +1,4 @@
-"""What sorting, selecting and counting operators ask of their arguments; kernels and shape rules both do."""
+"""What sorting, selecting and counting ask of their arguments, in kernels and shape rules alike."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ def check_search(sequence: Shape, values: Shape, sorter: tuple[Shape, DType] | N
     """Raise unless each row of values has a row of the sorted sequence to be looked up in."""
     if not sequence or (len(sequence) > 1 and sequence[:-1] != values[:-1]):
         raise ShapeError(
-            "searchsorted: the sorted sequence has one dimension, or all but the last as the values; "
-            f"got {show(sequence)} and {show(values)}."
+            "searchsorted: the sorted sequence has one dimension, or all but the last as the "
+            f"values; got {show(sequence)} and {show(values)}."
         )
     if len(sequence) > 1 and not values:
         raise ShapeError("searchsorted: a scalar is looked up in a sequence of one dimension only")
     if sorter is not None and sorter[0] != sequence:
         raise ShapeError(
-            f"searchsorted: sorter has shape {show(sorter[0])}, the sorted sequence {show(sequence)}."
+            f"searchsorted: sorter has shape {show(sorter[0])}, "
+            f"the sorted sequence {show(sequence)}."
         )
     if sorter is not None and sorter[1] is not dtypes.int64:
         raise DtypeError(f"searchsorted: sorter must be int64, got {sorter[1]}")

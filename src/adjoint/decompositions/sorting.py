@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.selection import axis_of, check_count, check_quantile
-from adjoint.core.shapes import wrap_dim
+from adjoint.core.shapes import Shape, wrap_dim
 
 Tensor = Any
 Three = tuple[Tensor, Tensor, Tensor]
+
+_FINITE = sys.float_info.max
 
 
 def topk(self: Tensor, k: int, dim: int, largest: bool, sorted: bool) -> tuple[Tensor, Tensor]:
@@ -58,7 +61,9 @@ def _quantile(
     check_quantile(what, self.shape, self.dtype, q.ndim, q.dtype, interpolation)
     rows = self.reshape((-1,)) if dim is None or self.ndim == 0 else self.movedim(dim, -1)
     ordered = rows.sort(-1)[0]
-    ranks = _ranks(ordered, ops._probability(q.reshape((-1,))), what == "nanquantile")
+    ranks = _ranks(
+        ordered, ops._within(q.reshape((-1,)), 0, 1, f"{what}: q"), what == "nanquantile"
+    )
     result = _at_ranks(ordered, ranks, interpolation)
     if self.ndim == 0:
         return result.reshape(q.shape)
@@ -73,7 +78,7 @@ def _quantile(
 
 
 def _ranks(ordered: Tensor, q: Tensor, ignore_nan: bool) -> Tensor:
-    """Where the quantiles are among the ordered elements; NaN stands last, and counts or does not."""
+    """Where the quantiles are among the ordered elements; NaN stands last, if it counts."""
     last = ordered.shape[-1] - 1
     if ignore_nan:
         numbers = (~ordered.isnan()).sum((-1,), True)
@@ -178,47 +183,92 @@ def isin(elements: Tensor, test_elements: Tensor, assume_unique: bool, invert: b
     return ~found if invert else found
 
 
+# histograms --------------------------------------------------------------------------------------
+
+
 def histogram_edges(
     self: Tensor, bins: Tensor, weight: Any, density: bool
 ) -> tuple[Tensor, Tensor]:
     """How many elements, or how much of their weight, lies between neighbouring `bins`."""
-    if bins.ndim != 1 or bins.shape[0] < 2:
-        raise ShapeError(f"histogram: bins must have one dimension and two edges, got {bins.shape}")
-    if weight is not None and weight.shape != self.shape:
-        raise ShapeError(f"histogram: weight has shape {weight.shape}, the input {self.shape}")
-    flat, count = self.reshape((-1,)), bins.shape[0] - 1
-    places = ops.searchsorted(bins, flat, right=True) - 1
-    places = ops.where(flat == bins.select(0, count), count - 1, places)  # the last one is closed
-    inside = (places >= 0) & (places < count)
-    mass = ops.ones_like(flat) if weight is None else weight.reshape((-1,))
-    mass = mass.masked_fill(~inside, 0)
-    hist = mass.new_zeros((count,)).scatter_add(0, places.clamp(0, count - 1), mass)
-    if density:
-        hist = hist / hist.sum() / bins.diff()
-    return hist, bins.clone()
+    if weight is not None:
+        _check_weight("histogram", self.shape, weight)
+        weight = weight.reshape((-1,))
+    hist, (edges,) = _histogram("histogram", self.reshape((-1, 1)), [bins], weight, density)
+    return hist, edges
 
 
 def histogram(
     self: Tensor, bins: int, range: Any, weight: Any, density: bool
 ) -> tuple[Tensor, Tensor]:
     """With `bins` equal parts of a range, or of that of the elements."""
-    if bins <= 0:
-        raise ValueRangeError(f"histogram: bins must be positive, got {bins}")
-    low, high = _bounds(self, range)
-    steps = ops.arange(bins + 1, dtype=self.dtype) / bins
-    edges = low.lerp(high, steps)
+    edges = _equal_parts("histogram", self, bins, range)
     return histogram_edges(self, edges, weight, density)
 
 
-def _bounds(self: Tensor, range: Any) -> tuple[Tensor, Tensor]:
-    if range is not None:
-        low, high = range
-        if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-            raise ValueRangeError(f"histogram: range must go up and be finite, got {low}, {high}")
-        low, high = (ops.full((), bound, dtype=self.dtype) for bound in (low, high))
-    elif self.numel() == 0:
-        low, high = (ops.full((), bound, dtype=self.dtype) for bound in (0, 1))
-    else:
+def histogramdd(
+    self: Tensor, bins: Any, range: Any, weight: Any, density: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """How many points lie in each cell; the coordinates of a point are along the last dimension.
+
+    `bins` has edges or the number of equal parts for each coordinate, or a number for all.
+    """
+    if self.ndim < 2:
+        raise ShapeError(f"histogramdd: needs points along 2 dimensions or more, got {self.ndim}")
+    count = self.shape[-1]
+    bins = [bins] * count if isinstance(bins, int) else list(bins)
+    if len(bins) != count:
+        raise ShapeError(f"histogramdd: points have {count} coordinates, but bins {len(bins)}")
+    if range is not None and len(range) != 2 * count:
+        raise ShapeError(f"histogramdd: range needs {2 * count} numbers, got {len(range)}")
+    if weight is not None:
+        _check_weight("histogramdd", self.shape[:-1], weight)
+        weight = weight.reshape((-1,))
+    points = self.reshape((math.prod(self.shape[:-1]), count))
+    for i, parts in enumerate(bins):
+        if isinstance(parts, int):
+            bounds = None if range is None else range[2 * i : 2 * i + 2]
+            bins[i] = _equal_parts("histogramdd", points.select(1, i), parts, bounds)
+    return _histogram("histogramdd", points, bins, weight, density)
+
+
+def _check_weight(what: str, shape: Shape, weight: Tensor) -> None:
+    if weight.shape != shape:
+        raise ShapeError(f"{what}: weight has shape {weight.shape}, there are {shape} points")
+
+
+def _histogram(
+    what: str, points: Tensor, edges: list[Tensor], weight: Any, density: bool
+) -> tuple[Tensor, list[Tensor]]:
+    """The cell of each point: its place along each coordinate, as digits of one number."""
+    mass = points.new_ones((points.shape[0],)) if weight is None else weight
+    cells, shape = ops.zeros((points.shape[0],), dtype=dtypes.int64), []
+    for i, bins in enumerate(edges):
+        if bins.ndim != 1 or bins.shape[0] < 2:
+            raise ShapeError(f"{what}: edges have one dimension and two elements at least")
+        along, count = points.select(1, i), bins.shape[0] - 1
+        inside = (along >= bins.select(0, 0)) & (along <= bins.select(0, count))
+        mass = mass.masked_fill(~inside, 0)
+        places = ops.searchsorted(bins, along.contiguous(), right=True) - 1
+        cells = cells * count + places.clamp(0, count - 1)  # the last part has its right end
+        shape.append(count)
+    hist = mass.new_zeros((math.prod(shape),)).scatter_add(0, cells, mass).reshape(shape)
+    if density:
+        hist = hist / hist.sum()
+        for i, bins in enumerate(edges):
+            hist = hist / bins.diff().reshape((-1,) + (1,) * (len(shape) - 1 - i))
+    return hist, [bins.clone() for bins in edges]
+
+
+def _equal_parts(what: str, self: Tensor, bins: int, range: Any) -> Tensor:
+    """The edges of `bins` equal parts of a range, or of that of the elements."""
+    if bins <= 0:
+        raise ValueRangeError(f"{what}: bins must be positive, got {bins}")
+    if range is None and self.numel():
         low, high = self.detach().aminmax()
+    else:
+        low, high = (ops.full((), bound, dtype=self.dtype) for bound in range or (0, 1))
+    if range is not None and range[0] > range[1]:
+        raise ValueRangeError(f"{what}: range must go up, got {tuple(range)}")
+    low, high = (ops._within(bound, -_FINITE, _FINITE, f"{what}: range") for bound in (low, high))
     flat = (low == high).to(self.dtype) / 2
-    return low - flat, high + flat
+    return (low - flat).lerp(high + flat, ops.arange(bins + 1, dtype=self.dtype) / bins)

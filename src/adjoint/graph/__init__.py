@@ -13,7 +13,21 @@ from adjoint.graph.regions import region
 from adjoint.graph.trace import ShapeDtype, TraceError, trace
 from adjoint.graph.verify import verify
 
-__all__ = ["Gradient", "Graph", "GraphError", "Node", "ShapeDtype", "TraceError", "Type", "Value", "parse", "region", "simplify", "trace", "verify"]
+__all__ = [
+    "Gradient",
+    "Graph",
+    "GraphError",
+    "Node",
+    "ShapeDtype",
+    "TraceError",
+    "Type",
+    "Value",
+    "parse",
+    "region",
+    "simplify",
+    "trace",
+    "verify",
+]
 
 # The record (ir) knows nothing of what is done with it; here it gets its methods.
 _ir.Graph.__call__ = _interpret.run  # type: ignore[method-assign]

@@ -52,12 +52,17 @@ def _run_forward(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -
     return function._forward(context, list(args), keywords)
 
 
-def _forward(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> tuple[Graph | None, Any]:
+def _forward(
+    level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
+) -> tuple[Graph | None, Any]:
     """The graph of what the function computes, and how its results are put together; None if it is not closed."""
     with type(level)(Graph()) as inner, no_grad():
         inner.graph.signature.name = function.__name__
         lifted = [
-            inner.lift(inner.graph.add_input(Type(tuple(a.shape), a.dtype), "x")) if isinstance(a, Tensor) else a for a in args
+            inner.lift(inner.graph.add_input(Type(tuple(a.shape), a.dtype), "x"))
+            if isinstance(a, Tensor)
+            else a
+            for a in args
         ]
         output = _run_forward(function, lifted, keywords)
         outputs = list(output) if isinstance(output, (tuple, list)) else [output]

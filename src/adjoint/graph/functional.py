@@ -25,14 +25,19 @@ from adjoint.tensor.tensor import Tensor, make
 
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
-IN_MEMORY = frozenset(("as_strided.default", "view.dtype", "view_as_complex.default"))  # depend on strides
+IN_MEMORY = frozenset(
+    ("as_strided.default", "view.dtype", "view_as_complex.default")
+)  # depend on strides
 
 
 def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
     """An operator that depends on values or on memory, as one that does so less."""
     if op.name in _MASKED:
         return op, without_masks(values)
-    if op.full_name in ("view.default", "_reshape_alias.default"):  # the arrays of a run may have other strides
+    if op.full_name in (
+        "view.default",
+        "_reshape_alias.default",
+    ):  # the arrays of a run may have other strides
         return operators.operator("reshape"), values[:2]
     if op.name == "as_strided" and _view(values[0]) is not None:
         source, size, stride, start = values
@@ -102,7 +107,9 @@ def write(level: Any, op: Operator, function: Callable[..., Any], values: list[A
         return _swap(level, op, target, values[1:count], keywords)
     result = function(*values[:count], **keywords)
     if tuple(result.shape) != target.shape:
-        raise ShapeError(f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}")
+        raise ShapeError(
+            f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}"
+        )
     check_inplace_cast(op.name, result.dtype, target.dtype)
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
@@ -147,10 +154,14 @@ def _undo(what: str, step: views.Step, source: Any, new: Any) -> Any:
         return operators.packet("complex")(*parts)
     if operators.exists(f"{op.name}_scatter"):
         return operators.packet(f"{op.name}_scatter")(source, new, *rest)
-    if op.name in ("view_as_real", "view_as_complex") or (new.numel() == source.numel() and new.dtype is source.dtype):
+    if op.name in ("view_as_real", "view_as_complex") or (
+        new.numel() == source.numel() and new.dtype is source.dtype
+    ):
         return _by_formula(op, rest, source, new)
     if op.name == "expand":
-        raise InplaceError(f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first")
+        raise InplaceError(
+            f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first"
+        )
     return _by_position(what, op, rest, source, new)
 
 
@@ -166,7 +177,9 @@ def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> A
     entry = next((r for r in row.reverse if r.formula is not None), None)
     if entry is None:  # detach
         return new
-    scope = derive.with_facts(row, dict(zip(row.schema.names, (source, *rest), strict=True))) | {"grad": new}
+    scope = derive.with_facts(row, dict(zip(row.schema.names, (source, *rest), strict=True))) | {
+        "grad": new
+    }
     found = derive.call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", scope)
     return engine.fit(found, source)
 
@@ -176,7 +189,9 @@ def _by_position(what: str, op: Operator, rest: tuple[Any, ...], source: Any, ne
     places = make(np.arange(source.numel()).reshape(source.shape))
     taken = views.replay(((op, rest, None),), places).value
     if np.unique(taken).size != taken.size:
-        raise InplaceError(f"{what}: several elements of the view share one place in memory; clone() it first")
+        raise InplaceError(
+            f"{what}: several elements of the view share one place in memory; clone() it first"
+        )
     flat = source.reshape((-1,)).index_put([make(taken.reshape(-1))], new.reshape((-1,)))
     return flat.reshape(source.shape)
 

@@ -33,13 +33,17 @@ def run(graph: Graph, *args: Any, **keywords: Any) -> Any:
         leaves = list(args)
         names = [v.name for v in graph.inputs]
         if len(leaves) != len(names):
-            raise ArgumentError(f"{signature.name}() takes {len(names)} tensors ({', '.join(names)}), got {len(leaves)}")
+            raise ArgumentError(
+                f"{signature.name}() takes {len(names)} tensors ({', '.join(names)}), got {len(leaves)}"
+            )
     else:
         if "generator" in keywords and "generator" not in (signature.inputs.children[1].data or ()):
             generator = keywords.pop("generator")
         leaves = _leaves(signature, args, keywords)
     values = [_checked(graph, v, i) for i, v in enumerate(leaves)]
-    outputs = run_flat(graph, values) if generator is None else _drawing_from(generator, graph, values)
+    outputs = (
+        run_flat(graph, values) if generator is None else _drawing_from(generator, graph, values)
+    )
     if signature.outputs is None:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
     return pytrees.unflatten(signature.outputs, outputs)
@@ -48,8 +52,12 @@ def run(graph: Graph, *args: Any, **keywords: Any) -> Any:
 def _leaves(signature: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
     expected = signature.inputs.children[0].num_leaves, len(signature.inputs.children[0].children)
     if len(args) != expected[1]:
-        raise ArgumentError(f"{signature.name}() was traced with {expected[1]} positional arguments, got {len(args)}")
-    leaves = pytrees.flatten_up_to(signature.inputs, (args, keywords), what=signature.name, root="arguments")
+        raise ArgumentError(
+            f"{signature.name}() was traced with {expected[1]} positional arguments, got {len(args)}"
+        )
+    leaves = pytrees.flatten_up_to(
+        signature.inputs, (args, keywords), what=signature.name, root="arguments"
+    )
     kept = []
     for number, leaf in enumerate(leaves):
         if number in signature.static:
@@ -71,8 +79,14 @@ def _checked(graph: Graph, value: Any, number: int) -> Tensor:
     name = names[number] if number < len(names) else wanted.name
     if not isinstance(value, Tensor):
         if not isinstance(value, (bool, int, float, complex, np.ndarray, np.generic)):
-            raise ArgumentError(f"{graph.signature.name}(): {name} must be a tensor, got {type(value).__name__}")
-        value = as_tensor(value, wanted.dtype) if isinstance(value, (int, float, complex)) else as_tensor(value)
+            raise ArgumentError(
+                f"{graph.signature.name}(): {name} must be a tensor, got {type(value).__name__}"
+            )
+        value = (
+            as_tensor(value, wanted.dtype)
+            if isinstance(value, (int, float, complex))
+            else as_tensor(value)
+        )
     if tuple(value.shape) != wanted.shape:
         raise ShapeError(
             f"{graph.signature.name}(): {name} has shape {show(value.shape)}, and the graph is for {show(wanted.shape)}; trace it again"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
@@ -197,6 +197,17 @@ class Graph:
         self.count = 0
         self._names: dict[str, int] = {}
         self._point: Node | None = None  # new nodes go before it; None: to the end
+
+    if TYPE_CHECKING:  # what graph/__init__.py puts on the class
+
+        def __call__(self, *args: Any, **keywords: Any) -> Any: ...
+        def python(self, *, comments: bool = True) -> str: ...
+        def ssa(self) -> str: ...
+        def show(self, path: Any = None) -> Any: ...
+        def statistics(self) -> Any: ...
+
+        @property
+        def constants(self) -> dict[str, Any]: ...
 
     # -- names and values ---------------------------------------------------------------------------
 

@@ -26,7 +26,9 @@ from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
 _TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,-]*)\](?P<grad> grad)?")
-_COMMENT = re.compile(r"#\s*(?P<types>.*?)(?:  of (?P<block>[\w.]+)/(?P<number>\d+))?(?:  at (?P<place>.+))?\s*$")
+_COMMENT = re.compile(
+    r"#\s*(?P<types>.*?)(?:  of (?P<block>[\w.]+)/(?P<number>\d+))?(?:  at (?P<place>.+))?\s*$"
+)
 
 
 class ParseError(GraphError):
@@ -65,7 +67,9 @@ def _comments(text: str) -> dict[int, str]:
 
 
 def _refuse(node: ast.AST, why: str) -> NoReturn:
-    raise ParseError(f"parse: line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:60]!r}: {why}")
+    raise ParseError(
+        f"parse: line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:60]!r}: {why}"
+    )
 
 
 def parse_type(text: str) -> Type:
@@ -90,9 +94,14 @@ class _Parser:
         known: dict[str, Value] = {}
         functions: dict[str, Graph] = {}
         for parameter in function.args.args:
-            if not (isinstance(parameter.annotation, ast.Constant) and isinstance(parameter.annotation.value, str)):
+            if not (
+                isinstance(parameter.annotation, ast.Constant)
+                and isinstance(parameter.annotation.value, str)
+            ):
                 _refuse(parameter, 'an input needs its type: x: "f32[3]"')
-            known[parameter.arg] = graph.add_input(parse_type(parameter.annotation.value), parameter.arg)
+            known[parameter.arg] = graph.add_input(
+                parse_type(parameter.annotation.value), parameter.arg
+            )
         call = ""
         returned = None
         for statement in function.body:
@@ -129,7 +138,13 @@ class _Parser:
         if [v for v in leaves if isinstance(v, Value)] != graph.inputs:
             raise ParseError(f"parse: {call!r} must use every input once, in order")
 
-    def statement(self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], statement: ast.stmt) -> None:
+    def statement(
+        self,
+        graph: Graph,
+        known: dict[str, Value],
+        functions: dict[str, Graph],
+        statement: ast.stmt,
+    ) -> None:
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
             _refuse(statement, "a graph holds assignments `y = ad.ops.name.overload(…)` only")
         target = statement.targets[0]
@@ -159,10 +174,14 @@ class _Parser:
             for value, text in zip(node.outputs, texts, strict=True):
                 claimed = parse_type(text)
                 if (claimed.shape, claimed.dtype) != (value.shape, value.dtype):
-                    raise ParseError(f"parse: %{value.name} is said to be {text.strip()}, and {node.name} gives {value.type}")
+                    raise ParseError(
+                        f"parse: %{value.name} is said to be {text.strip()}, and {node.name} gives {value.type}"
+                    )
                 value.type = claimed
 
-    def node(self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.expr) -> Node:
+    def node(
+        self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.expr
+    ) -> Node:
         if isinstance(call, ast.Subscript):
             return self._add_constant(graph, self.object(call))
         if not isinstance(call, ast.Call):
@@ -172,7 +191,13 @@ class _Parser:
             return self._add_constant(graph, self.tensor(path[1], call))
         if len(path) == 1 and path[0] in functions:
             body = functions[path[0]]
-            return _added(graph, CALL, tuple(self.value(a, known) for a in call.args), [o.type for o in body.outputs], {"body": body})
+            return _added(
+                graph,
+                CALL,
+                tuple(self.value(a, known) for a in call.args),
+                [o.type for o in body.outputs],
+                {"body": body},
+            )
         if path == ["ad", "graph", "region"]:
             return self.region(graph, known, functions, call)
         if len(path) != 4 or path[:2] != ["ad", "ops"]:
@@ -185,13 +210,21 @@ class _Parser:
             raise ParseError(f"parse: line {call.lineno}: {error}") from error
         return _added(graph, op, args, types)
 
-    def region(self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.Call) -> Node:
+    def region(
+        self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.Call
+    ) -> Node:
         name = self.value(call.args[0], known)
         if name not in REGIONS:
             _refuse(call, f"there is no region {name!r}")
         args = tuple(_tuples(self.value(a, known)) for a in call.args[1:])
-        graphs = {k.arg: functions[k.value.id] for k in call.keywords if k.arg and isinstance(k.value, ast.Name)}
-        return _added(graph, REGIONS[name], args, TYPES[name](Node(REGIONS[name], args, graphs)), graphs)
+        graphs = {
+            k.arg: functions[k.value.id]
+            for k in call.keywords
+            if k.arg and isinstance(k.value, ast.Name)
+        }
+        return _added(
+            graph, REGIONS[name], args, TYPES[name](Node(REGIONS[name], args, graphs)), graphs
+        )
 
     def arguments(self, op: Operator, call: ast.Call, known: dict[str, Value]) -> tuple[Any, ...]:
         given = dict(zip(op.schema.names, (self.value(a, known) for a in call.args), strict=False))
@@ -212,10 +245,16 @@ class _Parser:
         return as_tensor(data, options.get("dtype"))
 
     def object(self, call: ast.Subscript) -> Any:
-        if not (isinstance(call.value, ast.Name) and call.value.id == "constants" and isinstance(call.slice, ast.Constant)):
+        if not (
+            isinstance(call.value, ast.Name)
+            and call.value.id == "constants"
+            and isinstance(call.slice, ast.Constant)
+        ):
             _refuse(call, 'only constants["name"] can be subscripted')
         if call.slice.value not in self.constants:
-            raise ParseError(f"parse: {ast.unparse(call)} is not there; pass constants=graph.constants")
+            raise ParseError(
+                f"parse: {ast.unparse(call)} is not there; pass constants=graph.constants"
+            )
         return self.constants[call.slice.value]
 
     def _add_constant(self, graph: Graph, tensor: Any) -> Node:
@@ -238,9 +277,17 @@ class _Parser:
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
             left, right = self.value(node.left, known), self.value(node.right, known)
             return left + right if isinstance(node.op, ast.Add) else left - right
-        if isinstance(node, ast.Attribute) and (path := _dotted(node))[:1] == ["ad"] and len(path) == 2:
+        if (
+            isinstance(node, ast.Attribute)
+            and (path := _dotted(node))[:1] == ["ad"]
+            and len(path) == 2
+        ):
             return {"inf": math.inf, "nan": math.nan}.get(path[1]) or named(path[1])
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "complex":
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id == "complex"
+        ):
             return complex(*[self.value(a, known) for a in node.args])
         if isinstance(node, ast.Subscript):
             return self.object(node)

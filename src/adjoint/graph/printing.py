@@ -123,8 +123,12 @@ def _arguments(node: Node) -> list[str]:
     """The arguments of a call; those at the end that have their default are left out."""
     pieces: list[tuple[str, bool]] = []
     for argument, value in zip(node.op.schema.arguments, node.args, strict=True):
-        is_default = argument.has_default and _same(value, arguments.convert("", argument, argument.default))
-        is_default = is_default or (value is None and argument.type.is_optional and argument.keyword_only)
+        is_default = argument.has_default and _same(
+            value, arguments.convert("", argument, argument.default)
+        )
+        is_default = is_default or (
+            value is None and argument.type.is_optional and argument.keyword_only
+        )
         text = _literal(value, node)
         if argument.keyword_only:
             text = f"{python_name(argument.name)}={text}"
@@ -191,7 +195,9 @@ def _large(graph: Graph) -> Iterator[tuple[str, Any]]:
         for inner in node.graphs.values():
             yield from _large(inner)
         for value in node.args:
-            if not isinstance(value, (Value, tuple, list, DType, bool, int, float, complex, str, type(None))):
+            if not isinstance(
+                value, (Value, tuple, list, DType, bool, int, float, complex, str, type(None))
+            ):
                 yield _object_name(node), value
 
 
@@ -218,7 +224,9 @@ def _nested(array: Any) -> str:
 
 
 def _negative_zero(value: complex) -> bool:
-    return any(p == 0 and math.copysign(1, p) < 0 for p in (value.real, value.imag)) or value.real == 0
+    return (
+        any(p == 0 and math.copysign(1, p) < 0 for p in (value.real, value.imag)) or value.real == 0
+    )
 
 
 # --- signatures -----------------------------------------------------------------------------------
@@ -230,7 +238,11 @@ def _call_text(graph: Graph, name: str) -> str:
     if structure is None:
         return ""
     args, named = structure.children
-    if not named.children and all(c is pytrees.LEAF for c in args.children) and not graph.signature.static:
+    if (
+        not named.children
+        and all(c is pytrees.LEAF for c in args.children)
+        and not graph.signature.static
+    ):
         return ""
     values = iter(graph.inputs)
     static = graph.signature.static
@@ -238,7 +250,9 @@ def _call_text(graph: Graph, name: str) -> str:
         number(static[i]) if i in static else name_of(next(values)) for i in range(structure.num_leaves)
     ])  # fmt: skip
     parts = [_tree_text(c, leaves) for c in args.children]
-    parts += [f"{key}={_tree_text(c, leaves)}" for key, c in zip(named.data, named.children, strict=True)]
+    parts += [
+        f"{key}={_tree_text(c, leaves)}" for key, c in zip(named.data, named.children, strict=True)
+    ]
     return f"{name}({', '.join(parts)})"
 
 
@@ -255,7 +269,11 @@ def _tree_text(structure: TreeDef, leaves: Iterator[str]) -> str:
         return next(leaves)
     children = [_tree_text(c, leaves) for c in structure.children]
     if structure.kind is dict:
-        return "{" + ", ".join(f"{k!r}: {c}" for k, c in zip(structure.data, children, strict=True)) + "}"
+        return (
+            "{"
+            + ", ".join(f"{k!r}: {c}" for k, c in zip(structure.data, children, strict=True))
+            + "}"
+        )
     if structure.kind is list:
         return f"[{', '.join(children)}]"
     if structure.kind is type(None):
@@ -280,7 +298,10 @@ def _ssa(graph: Graph, name: str) -> list[str]:
         args = ", ".join(_ssa_argument(a) for a in node.args)
         if isinstance(node.op, Constant) and _is_small(node.op.tensor):
             args = _nested(node.op.tensor.value) if node.op.tensor.numel() else "[]"
-        lines.append(f"  {outs} = {node.name}({args})" + (f"  of {node.block.operator}/{node.block.number}" if node.block else ""))
+        lines.append(
+            f"  {outs} = {node.name}({args})"
+            + (f"  of {node.block.operator}/{node.block.number}" if node.block else "")
+        )
         for key, inner in node.graphs.items():
             lines += ["    " + line for line in _ssa(inner, key)]
     lines.append(f"  return {', '.join(_ssa_argument(o) for o in graph.outputs)}")

@@ -9,7 +9,9 @@ from adjoint.core.errors import ArgumentError
 from adjoint.graph.ir import Node, Region, Type
 
 REGIONS: dict[str, Region] = {}
-TYPES: dict[str, Callable[[Node], Sequence[Type]]] = {}  # of the results; for reading and checking graphs
+TYPES: dict[
+    str, Callable[[Node], Sequence[Type]]
+] = {}  # of the results; for reading and checking graphs
 
 
 def register(region: Region, types: Callable[[Node], Sequence[Type]]) -> Region:

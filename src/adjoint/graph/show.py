@@ -31,11 +31,20 @@ class _Box:
 
     __slots__ = ("below", "colour", "dashed", "layer", "lines", "text_colour", "x")
 
-    def __init__(self, lines: tuple[str, str], colour: str, *, dashed: bool = False, text_colour: str = "#111111") -> None:
+    def __init__(
+        self,
+        lines: tuple[str, str],
+        colour: str,
+        *,
+        dashed: bool = False,
+        text_colour: str = "#111111",
+    ) -> None:
         self.lines, self.colour, self.dashed, self.text_colour = lines, colour, dashed, text_colour
         self.layer = 0
         self.x = 0.0
-        self.below: list[tuple[_Box, str, bool]] = []  # what uses it, a label, whether it is a capture
+        self.below: list[
+            tuple[_Box, str, bool]
+        ] = []  # what uses it, a label, whether it is a capture
 
 
 def svg(graph: Graph) -> str:
@@ -89,7 +98,9 @@ def _boxes(graph: Graph) -> list[_Box]:
         if number == _MOST:
             boxes.append(_Box((f"… {len(graph) - _MOST} more nodes", ""), _OTHER))
             break
-        types = ", ".join(str(v.type) for v in node.outputs[:2]) + (", …" if len(node.outputs) > 2 else "")
+        types = ", ".join(str(v.type) for v in node.outputs[:2]) + (
+            ", …" if len(node.outputs) > 2 else ""
+        )
         box = _Box((node.op.name, types), _colour(node), dashed=node.block is not None)
         for value in dict.fromkeys(node.inputs()):
             source, maker = makers[value]
@@ -116,7 +127,13 @@ def _colour(node: Node) -> str:
 
 def _bytes(value: Value) -> str:
     count = size(value.type)
-    return f"{count} B" if count < 1000 else f"{count / 1000:.3g} kB" if count < 1e6 else f"{count / 1e6:.3g} MB"
+    return (
+        f"{count} B"
+        if count < 1000
+        else f"{count / 1000:.3g} kB"
+        if count < 1e6
+        else f"{count / 1e6:.3g} MB"
+    )
 
 
 def _layered(boxes: list[_Box]) -> list[list[_Box]]:
@@ -151,7 +168,10 @@ def _edge(box: _Box, user: _Box, label: str, captured: bool) -> str:
     )
     if not label:
         return line
-    return line + f'<text x="{(x + to_x) / 2:.0f}" y="{(y + to_y) / 2:.0f}" font-size="9" fill="#666666">{label}</text>'
+    return (
+        line
+        + f'<text x="{(x + to_x) / 2:.0f}" y="{(y + to_y) / 2:.0f}" font-size="9" fill="#666666">{label}</text>'
+    )
 
 
 def _drawn(box: _Box) -> str:

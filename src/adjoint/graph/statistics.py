@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 from adjoint.ops.operator import Operator
 
-_PRODUCTS = frozenset(("mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "linear"))
+_PRODUCTS = frozenset(
+    ("mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "linear")
+)
 
 
 @dataclass(frozen=True)

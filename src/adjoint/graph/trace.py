@@ -66,7 +66,7 @@ class ShapeDtype:
 
 def place() -> str:
     """The user's line, the nearest one outside this package: "model.py:12"."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001
+    frame: Any = sys._getframe(1)
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
         if not name.startswith("adjoint."):
@@ -77,7 +77,9 @@ def place() -> str:
             if found is None:
                 if len(_PLACES) > 100_000:
                     _PLACES.clear()
-                found = _PLACES[key] = f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}"
+                found = _PLACES[key] = (
+                    f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}"
+                )
             return found
         frame = frame.f_back
     return ""
@@ -111,7 +113,7 @@ class TraceTensor(LevelTensor):
     nelement = numel
 
     @property
-    def requires_grad(self) -> bool:
+    def requires_grad(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.value.type.requires_grad
 
     @property
@@ -119,7 +121,7 @@ class TraceTensor(LevelTensor):
         return not self.requires_grad
 
     @property
-    def data(self) -> Any:
+    def data(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self.detach()
 
     @property
@@ -143,14 +145,20 @@ class TraceTensor(LevelTensor):
 
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         if requires_grad and not self.requires_grad:
-            raise TraceError(f"{place()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp in the traced function")
+            raise TraceError(
+                f"{place()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp in the traced function"
+            )
         return self
 
     def backward(self, *_: Any, **__: Any) -> None:
-        raise TraceError(f"{place()}: backward() inside ad.trace; use ad.grad, or trace f and differentiate the graph")
+        raise TraceError(
+            f"{place()}: backward() inside ad.trace; use ad.grad, or trace f and differentiate the graph"
+        )
 
     def numpy(self, *, force: bool = False) -> Any:
-        raise TraceError(f"{place()}: numpy() inside ad.trace: the values are not known; use adjoint's operators")
+        raise TraceError(
+            f"{place()}: numpy() inside ad.trace: the values are not known; use adjoint's operators"
+        )
 
 
 class TraceLevel(Level):
@@ -162,7 +170,9 @@ class TraceLevel(Level):
     def __init__(self, graph: Graph | None = None) -> None:
         super().__init__()
         self.graph = Graph() if graph is None else graph
-        self.constants: dict[int, tuple[Any, Value]] = {}  # by id; the tensor is kept so that its id stays
+        self.constants: dict[
+            int, tuple[Any, Value]
+        ] = {}  # by id; the tensor is kept so that its id stays
         self.detached: dict[Value, Value] = {}
         self.types = typing.Types()
 
@@ -173,7 +183,9 @@ class TraceLevel(Level):
         """The value of a tensor from outside."""
         found = self.constants.get(id(tensor))
         if found is None:
-            node = self.graph.add(Constant(_snapshot(tensor)), (), (Type.of(tensor, tensor.requires_grad),))
+            node = self.graph.add(
+                Constant(_snapshot(tensor)), (), (Type.of(tensor, tensor.requires_grad),)
+            )
             found = self.constants[id(tensor)] = (tensor, node.outputs[0])
         return found[1]
 
@@ -220,7 +232,14 @@ class TraceLevel(Level):
                 f"{place()}: {error}. A graph has fixed shapes: use ad.where, or compute the mask or the size outside"
             ) from error
 
-    def _node(self, op: Operator, args: tuple[Any, ...], kind: Any, types: tuple[Type, ...], values: list[Any]) -> Any:
+    def _node(
+        self,
+        op: Operator,
+        args: tuple[Any, ...],
+        kind: Any,
+        types: tuple[Type, ...],
+        values: list[Any],
+    ) -> Any:
         node = self.graph.add(op, args, types)
         node.place = place()
         if kind is None:
@@ -273,7 +292,7 @@ class TraceLevel(Level):
         return custom.traced(self, function, args, keywords)
 
 
-def _DETACH() -> Operator:  # noqa: N802 - a constant; made late, since operators need the wired package
+def _DETACH() -> Operator:  # a constant, made late: operators need the wired package
     return operator("detach")
 
 
@@ -300,7 +319,9 @@ def type_of(example: Any) -> Type | None:
         return Type(tuple(example.shape), example.dtype, example.requires_grad)
     if isinstance(example, Spec):
         return Type.of(example)
-    if isinstance(example, (float, complex, np.ndarray, np.generic)) and not isinstance(example, np.bool_):
+    if isinstance(example, (float, complex, np.ndarray, np.generic)) and not isinstance(
+        example, np.bool_
+    ):
         return Type.of(as_tensor(example))
     return None
 
@@ -318,8 +339,16 @@ def _paths(function: Callable[..., Any], structure: Any, args: tuple[Any, ...]) 
         )  # fmt: skip
         names.append(parameters[i].name if known else f"{_starred(parameters)}{i}")
     positional, named = structure.children
-    found = [p for child, name in zip(positional.children, names, strict=True) for p in pytrees.paths(child, name)]
-    return found + [p for child, name in zip(named.children, named.data or (), strict=True) for p in pytrees.paths(child, name)]
+    found = [
+        p
+        for child, name in zip(positional.children, names, strict=True)
+        for p in pytrees.paths(child, name)
+    ]
+    return found + [
+        p
+        for child, name in zip(named.children, named.data or (), strict=True)
+        for p in pytrees.paths(child, name)
+    ]
 
 
 def _starred(parameters: list[Any]) -> str:
@@ -360,19 +389,22 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
     with TraceLevel(Graph(signature)) as level:
         tensors, given, static = [], [], {}
         for number, (leaf, path) in enumerate(zip(leaves, paths, strict=True)):
-            type = type_of(leaf)
-            if type is None:
+            kind = type_of(leaf)
+            if kind is None:
                 static[number] = leaf
                 given.append(leaf)
             else:
-                tensors.append(level.lift(level.graph.add_input(type, identifier(path))))
+                tensors.append(level.lift(level.graph.add_input(kind, identifier(path))))
                 given.append(tensors[-1])
         signature.static = static
         signature.names = tuple(p for i, p in enumerate(paths) if i not in static)
         args, named = pytrees.unflatten(structure, given)
         result = function(*args, **named)
         outputs, signature.outputs = pytrees.flatten(result)
-        level.graph.outputs = [_output(level, o, p) for o, p in zip(outputs, pytrees.paths(signature.outputs), strict=True)]
+        level.graph.outputs = [
+            _output(level, o, p)
+            for o, p in zip(outputs, pytrees.paths(signature.outputs), strict=True)
+        ]
         _warn_of_writes(level, tensors, signature)
     return eliminate_dead(level.graph)
 

@@ -20,11 +20,17 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
     if isinstance(inferred, Spec):
         return None, (_type(inferred, needs and op.row.differentiable_outputs[0]),)
     if not isinstance(inferred, (tuple, list)) or not all(isinstance(s, Spec) for s in inferred):
-        raise GraphError(f"{op.full_name} gives a number that depends on values, which a graph cannot hold")
+        raise GraphError(
+            f"{op.full_name} gives a number that depends on values, which a graph cannot hold"
+        )
     returns = op.schema.returns
     listed = len(returns) == 1 and returns[0].type.is_list
-    flags = op.row.differentiable_outputs * len(inferred) if listed else op.row.differentiable_outputs
-    types = tuple(_type(s, needs and flag) for s, flag in zip(inferred, flags, strict=listed is False))
+    flags = (
+        op.row.differentiable_outputs * len(inferred) if listed else op.row.differentiable_outputs
+    )
+    types = tuple(
+        _type(s, needs and flag) for s, flag in zip(inferred, flags, strict=listed is False)
+    )
     if listed:
         return list, types
     return (tuple if len(returns) > 1 else None), types
@@ -74,7 +80,9 @@ def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
             if isinstance(argument, Value):
                 if argument.type.requires_grad:
                     return True
-            elif isinstance(argument, tuple) and any(isinstance(v, Value) and v.type.requires_grad for v in argument):
+            elif isinstance(argument, tuple) and any(
+                isinstance(v, Value) and v.type.requires_grad for v in argument
+            ):
                 return True
     return False
 
@@ -93,7 +101,9 @@ def differentiable_names(row: Row) -> frozenset[str]:
 
 def _without_data(value: Any) -> Any:
     if isinstance(value, Value):
-        return meta_tensor(tuple([_STAND_IN if n < 0 else n for n in value.type.shape]), value.type.dtype)
+        return meta_tensor(
+            tuple([_STAND_IN if n < 0 else n for n in value.type.shape]), value.type.dtype
+        )
     if isinstance(value, tuple) and any(isinstance(v, Value) for v in value):
         return [_without_data(v) for v in value]
     return value

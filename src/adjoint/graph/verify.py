@@ -45,7 +45,9 @@ class _Checker:
     def check(self) -> None:
         for value in self.graph.inputs:
             if value.node is not None:
-                self.fail(value, f"is an input, and {value.node.name} makes it too; an input has no node")
+                self.fail(
+                    value, f"is an input, and {value.node.name} makes it too; an input has no node"
+                )
             self.define(value)
         before = None
         count = 0
@@ -61,7 +63,10 @@ class _Checker:
         for value in self.defined:
             expected = self.uses.get(value, {})
             if value.uses != expected:
-                self.fail(value, f"its use list says {_users(value.uses)}, and it is used by {_users(expected)}")
+                self.fail(
+                    value,
+                    f"its use list says {_users(value.uses)}, and it is used by {_users(expected)}",
+                )
 
     def define(self, value: Value) -> None:
         if value in self.defined:
@@ -84,17 +89,25 @@ class _Checker:
                 self.fail(value, f"is result {number} of {node.name}, and says otherwise")
             self.define(value)
         for key, inner in node.graphs.items():
-            _Checker(inner, f"{self.where}.{node.outputs[0].name if node.outputs else node.name}.{key}").check()
+            _Checker(
+                inner, f"{self.where}.{node.outputs[0].name if node.outputs else node.name}.{key}"
+            ).check()
         if isinstance(node.op, Operator):
             self.call(node)
         elif isinstance(node.op, Constant):
             tensor = node.op.tensor
             if node.args or len(node.outputs) != 1 or Type.of(tensor).spec != node.output.type.spec:
-                self.fail(_title(node), f"holds a tensor of type {Type.of(tensor)} and says {node.outputs}")
+                self.fail(
+                    _title(node),
+                    f"holds a tensor of type {Type.of(tensor)} and says {node.outputs}",
+                )
         elif isinstance(node.op, Region):
             self.region(node)
         else:
-            self.fail(_title(node), f"has {node.op!r} for an operator; it must be an Operator, a Region or a Constant")
+            self.fail(
+                _title(node),
+                f"has {node.op!r} for an operator; it must be an Operator, a Region or a Constant",
+            )
 
     def region(self, node: Node) -> None:
         if node.op.name not in TYPES:
@@ -102,23 +115,37 @@ class _Checker:
         types = TYPES[node.op.name](node)
         got, expected = [v.type.spec for v in node.outputs], [t.spec for t in types]
         if got != expected:
-            self.fail(_title(node), f"has results {[str(v.type) for v in node.outputs]}, its graphs give {[str(t) for t in types]}")
+            self.fail(
+                _title(node),
+                f"has results {[str(v.type) for v in node.outputs]}, its graphs give {[str(t) for t in types]}",
+            )
 
     def call(self, node: Node) -> None:
         schema = node.op.schema
         if schema.mutates:
             self.fail(_title(node), "writes in place; a graph is functional")
         if len(node.args) != len(schema.arguments):
-            self.fail(_title(node), f"has {len(node.args)} arguments, and the schema {len(schema.arguments)}: {schema}")
+            self.fail(
+                _title(node),
+                f"has {len(node.args)} arguments, and the schema {len(schema.arguments)}: {schema}",
+            )
         for argument, value in zip(schema.arguments, node.args, strict=True):
             if not _fits(argument, value):
-                self.fail(_title(node), f"its argument {argument.name} is {value!r}, not a {argument.type}")
+                self.fail(
+                    _title(node),
+                    f"its argument {argument.name} is {value!r}, not a {argument.type}",
+                )
         types = self.inferred(node)
         if len(types) != len(node.outputs):
-            self.fail(_title(node), f"has {len(node.outputs)} results, and the shape rule gives {len(types)}")
+            self.fail(
+                _title(node),
+                f"has {len(node.outputs)} results, and the shape rule gives {len(types)}",
+            )
         for value, type in zip(node.outputs, types, strict=True):
             if (value.shape, value.dtype) != (type.shape, type.dtype):
-                self.fail(value, f"has type {value.type}, and the shape rule of {node.name} gives {type}")
+                self.fail(
+                    value, f"has type {value.type}, and the shape rule of {node.name} gives {type}"
+                )
             if value.type.requires_grad and not type.requires_grad:
                 self.fail(value, f"requires a gradient, and {node.name} passes none on")
 
@@ -137,12 +164,20 @@ class _Checker:
             elif not isinstance(output, _PLAIN):
                 self.fail(repr(output), "is an output; outputs are values or plain numbers")
         signature = self.graph.signature
-        if signature.outputs is not None and signature.outputs.num_leaves != len(self.graph.outputs):
-            self.fail("outputs", f"there are {len(self.graph.outputs)}, and the signature has {signature.outputs.num_leaves}")
+        if signature.outputs is not None and signature.outputs.num_leaves != len(
+            self.graph.outputs
+        ):
+            self.fail(
+                "outputs",
+                f"there are {len(self.graph.outputs)}, and the signature has {signature.outputs.num_leaves}",
+            )
         if signature.inputs is not None:
             expected = signature.inputs.num_leaves - len(signature.static)
             if expected != len(self.graph.inputs):
-                self.fail("inputs", f"there are {len(self.graph.inputs)}, and the signature has {expected}")
+                self.fail(
+                    "inputs",
+                    f"there are {len(self.graph.inputs)}, and the signature has {expected}",
+                )
 
 
 def _title(node: Node) -> str:
@@ -158,13 +193,19 @@ def _fits(argument: Argument, value: Any) -> bool:
     if value is None:
         return kind.is_optional
     if kind.is_tensor and kind.is_list:
-        return isinstance(value, tuple) and all(isinstance(v, Value) or (v is None and kind.holds_none) for v in value)
+        return isinstance(value, tuple) and all(
+            isinstance(v, Value) or (v is None and kind.holds_none) for v in value
+        )
     if kind.is_tensor:
         return isinstance(value, Value)
-    if isinstance(value, Value) or (isinstance(value, tuple) and any(isinstance(v, Value) for v in value)):
+    if isinstance(value, Value) or (
+        isinstance(value, tuple) and any(isinstance(v, Value) for v in value)
+    ):
         return False
     if kind.base == "Generator":
         return isinstance(value, Generator)
     if kind.base == "int":
-        return isinstance(value, tuple) == kind.is_list and all(type(v) is int for v in (value if kind.is_list else (value,)))
+        return isinstance(value, tuple) == kind.is_list and all(
+            type(v) is int for v in (value if kind.is_list else (value,))
+        )
     return True

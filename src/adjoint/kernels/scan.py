@@ -19,6 +19,30 @@ from adjoint.core.shapes import wrap_dim
 
 Array = np.ndarray[Any, Any]
 
+FEW = 32
+
+
+def accumulate(
+    ufunc: np.ufunc, x: Array, axis: int, dtype: Any = None, *, reverse: bool = False
+) -> Array:
+    """`ufunc.accumulate` along `axis` (from the end if `reverse`), computed in `dtype`.
+
+    Few elements along the axis, many times over, are combined slice by slice: NumPy's own loop
+    would start anew for each of the many.
+    """
+    result = np.empty(x.shape, x.dtype)
+    source, target = x.swapaxes(axis, 0), result.swapaxes(axis, 0)
+    if reverse:
+        source, target = source[::-1], target[::-1]
+    length = len(source)
+    if length <= FEW and x.size >= 64 * length:
+        target[:1] = source[:1]
+        for k in range(1, length):
+            ufunc(target[k - 1], source[k], out=target[k])
+    elif x.size:
+        ufunc.accumulate(source, axis=0, dtype=dtype or x.dtype, out=target)
+    return result
+
 
 def _accumulate(
     what: str, ufunc: np.ufunc, self: Array, dim: int, dtype: DType | None, *, wide: bool
@@ -33,14 +57,24 @@ def _accumulate(
         return self.copy()
     if target.np in REDUCED:
         return cast(ufunc.accumulate(self, axis=axis, dtype=np.float32), target)
-    if wide and target is dtypes.float32:
-        return cast(ufunc.accumulate(self, axis=axis, dtype=np.float64), target)
-    return ufunc.accumulate(self, axis=axis, dtype=target.np)
+    return accumulate(ufunc, self, axis, np.float64 if wide and target is dtypes.float32 else None)
 
 
 def cumsum(self: Array, dim: int, dtype: DType | None) -> Array:
     """Running sums along `dim`."""
     return _accumulate("cumsum", np.add, self, dim, dtype, wide=True)
+
+
+def reverse_cumsum(self: Array, dim: int) -> Array:
+    """Running sums along `dim`, from the end."""
+    axis = wrap_dim("_reverse_cumsum", dim, self.ndim)
+    if self.ndim == 0:
+        return self.copy()
+    if self.dtype in REDUCED:
+        wide = accumulate(np.add, self.astype(np.float32), axis, reverse=True)
+        return cast(wide, dtypes.of(self.dtype))
+    dtype = np.float64 if self.dtype == np.float32 else None
+    return accumulate(np.add, self, axis, dtype, reverse=True)
 
 
 def cumprod(self: Array, dim: int, dtype: DType | None) -> Array:
@@ -101,13 +135,13 @@ def _running_extremum(what: str, ufunc: np.ufunc, self: Array, dim: int) -> tupl
     axis = wrap_dim(what, dim, self.ndim)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
-    values = ufunc.accumulate(self, axis=axis)
+    values = accumulate(ufunc, self, axis)
     # an element that equals the running extremum (or is NaN, which wins) is the latest one
     latest = self == values
     if self.dtype.kind not in "biu":
         latest |= np.isnan(self)
     positions = np.arange(self.shape[axis]).reshape((-1,) + (1,) * (self.ndim - 1 - axis))
-    return values, np.maximum.accumulate(np.where(latest, positions, 0), axis=axis)
+    return values, accumulate(np.maximum, np.where(latest, positions, 0), axis)
 
 
 def shift(self: Array, dim: int, by: int, fill: complex) -> Array:
@@ -154,13 +188,14 @@ def linear_recurrence(a: Array, b: Array, dim: int, reverse: bool) -> Array:
 
 
 def _across_rows(a: Array, b: Array) -> Array:
+    a, b = np.ascontiguousarray(a.T), np.ascontiguousarray(b.T)  # a step is a row of memory
     result = np.empty(b.shape, b.dtype)
-    previous: Any = 0
+    result[:1] = b[:1]
     with np.errstate(all="ignore"):
-        for k in range(b.shape[1]):
-            previous = a[:, k] * previous + b[:, k] if k else b[:, 0]
-            result[:, k] = previous
-    return result
+        for k in range(1, len(b)):
+            np.multiply(a[k], result[k - 1], out=result[k])
+            result[k] += b[k]
+    return result.T
 
 
 def _along_rows(a: Array, b: Array) -> Array:

@@ -24,6 +24,12 @@ def cumprod(self: Spec, dim: int, dtype: DType | None) -> Spec:
     return _accumulated("cumprod", self, dim, dtype)
 
 
+def same(self: Spec, dim: int) -> Spec:
+    """Nothing changes."""
+    wrap_dim("_reverse_cumsum", dim, self.ndim)
+    return self
+
+
 def logcumsumexp(self: Spec, dim: int) -> Spec:
     """Integers and booleans become the default float."""
     wrap_dim("logcumsumexp", dim, self.ndim)

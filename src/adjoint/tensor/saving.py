@@ -7,7 +7,10 @@ needs a gradient.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from adjoint.core.errors import TableError
 from adjoint.table.formula import FACT_METHODS, FACTS, Formula

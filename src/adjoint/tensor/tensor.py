@@ -41,7 +41,21 @@ class TensorExtra:
         self.attributes: dict[str, Any] | None = None
 
 
-class Tensor:
+class TensorType(type):
+    """The class of the class of tensors: operators become methods when they are first asked for."""
+
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__") or name == "tangent" or not operators.exists(name):
+            raise AttributeError(f"a tensor has no attribute {name!r}")
+        packet = operators.packet(name)
+        if not any(a.name == "self" for o in packet.operators for a in o.schema.arguments):
+            schema = packet.operators[0].schema
+            raise AttributeError(f"{name} is not a method of tensors; call ad.{name}({schema})")
+        setattr(Tensor, name, packet.function)
+        return packet.function
+
+
+class Tensor(metaclass=TensorType):
     """A multi-dimensional array that can be differentiated. Make one with `ad.tensor`.
 
     >>> import adjoint as ad
@@ -413,12 +427,7 @@ class Tensor:
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "tangent" or not operators.exists(name):
-            raise AttributeError(f"a tensor has no attribute {name!r}")
-        schema = operators.packet(name).operators[0].schema
-        if not any(a.name == "self" for o in operators.packet(name).operators for a in o.schema.arguments):
-            raise AttributeError(f"{name} is not a method of tensors; call ad.{name}({schema})")
-        setattr(Tensor, name, operators.packet(name).function)
+        getattr(Tensor, name)  # puts the operator on the class
         return getattr(self, name)
 
 

@@ -21,7 +21,9 @@ def check_batched_grad(call: Call, wanted: list[int], options: Options) -> None:
     batches = _batches([array_of(t) for t in outputs])
 
     def pull(cotangents: list[ad.Tensor], **options: bool) -> tuple[Any, ...]:
-        return ad.autograd.grad(outputs, leaves, cotangents, retain_graph=True, allow_unused=True, **options)
+        return ad.autograd.grad(
+            outputs, leaves, cotangents, retain_graph=True, allow_unused=True, **options
+        )
 
     got = _attempt("reverse", lambda: pull([tensor_of(b) for b in batches], is_grads_batched=True))
     each = [pull([tensor_of(np.asarray(b[n])) for b in batches]) for n in range(_SIZE)]
@@ -57,7 +59,8 @@ def _attempt(mode: str, run: Callable[[], Any]) -> Any:
         return run()
     except Exception as error:
         raise GradcheckError(
-            f"gradcheck: {mode} mode fails under vmap ({type(error).__name__}: {error}), though not for one "
+            f"gradcheck: {mode} mode fails under vmap ({type(error).__name__}: {error}), though "
+            "not for one "
             "sample. Is the derivative written with adjoint's operators only?"
         ) from error
 
@@ -71,5 +74,6 @@ def _compare(mode: str, got: Any, each: list[Any], options: Options) -> None:
                 same = bool(options.close(array_of(batch)[n], array_of(sample[i])).all())
             if not same:
                 raise GradcheckError(
-                    f"gradcheck: {mode} mode of a batch differs from that of its samples (tensor {i}, sample {n})"
+                    f"gradcheck: {mode} mode of a batch differs from that of its samples (tensor "
+                    f"{i}, sample {n})"
                 )

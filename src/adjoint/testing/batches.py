@@ -7,7 +7,7 @@ copies in several ways, and holds the results against those of one call for each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -139,7 +139,7 @@ def compare(
 
 
 @contextmanager
-def _refusals(allowed: bool) -> Iterator[None]:
+def _refusals(allowed: bool) -> Generator[None]:
     try:
         yield
     except ShapeError:

@@ -1,4 +1,4 @@
-"""What transforms do with arguments: choosing them by `argnums`, flattening, making tensors of what users pass."""
+"""Arguments of transforms: choosing by `argnums`, flattening, making tensors of them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def chosen(what: str, argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int
     count = len(args)
     for number in numbers:
         if not -count <= number < count:
-            raise ArgumentError(f"{what}: argnums={argnums} but the function was called with {count} arguments")
+            raise ArgumentError(
+                f"{what}: argnums={argnums} but the function was called with {count} arguments"
+            )
     wrapped = [n % count for n in numbers]
     if len(set(wrapped)) != len(wrapped):
         raise ArgumentError(f"{what}: argnums={argnums} names an argument twice")
@@ -34,12 +36,17 @@ def chosen(what: str, argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int
 
 def to_tensor(what: str, value: Any, path: str) -> Tensor:
     """A leaf of a differentiated argument as a tensor of a dtype that has derivatives."""
-    if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)) or isinstance(value, bool):
-        raise ArgumentError(f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}")
+    if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)) or isinstance(
+        value, bool
+    ):
+        raise ArgumentError(
+            f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}"
+        )
     tensor = as_tensor(float(value) if isinstance(value, int) else value)
     if not tensor.is_differentiable_dtype():
         raise DtypeError(
-            f"{what}: {path} is {tensor.dtype.name}, which has no derivative; convert it to a floating point dtype"
+            f"{what}: {path} is {tensor.dtype.name}, which has no derivative; convert it to a "
+            "floating point dtype"
         )
     return tensor
 
@@ -75,9 +82,13 @@ def replaced(args: tuple[Any, ...], positions: list[int], values: Sequence[Any])
     return tuple(new)
 
 
-def keeps_signature(function: Callable[..., Any], made: Callable[..., Any], name: str) -> Callable[..., Any]:
+def keeps_signature(
+    function: Callable[..., Any], made: Callable[..., Any], name: str
+) -> Callable[..., Any]:
     """Give a transformed function the name and signature of the original."""
-    functools.update_wrapper(made, function, updated=())  # `inspect.signature` follows `__wrapped__`
+    functools.update_wrapper(
+        made, function, updated=()
+    )  # `inspect.signature` follows `__wrapped__`
     made.__name__ = f"{name}({getattr(function, '__name__', 'f')})"
     return made
 

@@ -59,7 +59,7 @@ def _find_rule(row: Row) -> tuple[str, Rule | None]:
     if not row.schema.tensors:
         return "none needed", None
     if not row.schema.mutates and _shifts(row):
-        return "archetype", shifted
+        return "archetype", shifted_or_looped
     return "loop", looped
 
 
@@ -141,6 +141,11 @@ class BatchLevel(Level):
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
+        if rule_of(op.row)[1] is pointwise.aligned:
+            found = self._alike(values)
+            if found is not None:
+                with self.outside():
+                    return self._wrap(op.call(found), 0)
         if op.name == "detach":  # cuts the history below too, as the method does
             return self.process_detach(values[0])
         if op.row.archetype.name == "inplace_view":  # what it does apart from writing
@@ -152,6 +157,33 @@ class BatchLevel(Level):
         if rule is None:
             return binding.decomposition(op.row)(*values)
         return self._apply(rule, op, values, has)
+
+    def _alike(self, values: list[Any]) -> list[Any] | None:
+        """What is below, if all tensors there broadcast as they are; the common case, made quick.
+
+        That is: one dtype, one number of dimensions, batches in front.
+        """
+        found: list[Any] = []
+        dtype = ndim = None
+        batched = False
+        for value in values:
+            if not isinstance(value, Tensor):
+                found.append(value)
+                continue
+            n = 0
+            if type(value) is BatchTensor and value.home is self:
+                axis, value = value.axis, value.value
+                if axis is not None:
+                    batched, n = True, -1
+                    if axis:
+                        return None
+            n += value.ndim
+            if ndim is None:
+                dtype, ndim = value.dtype, n
+            elif n != ndim or value.dtype is not dtype:
+                return None
+            found.append(value)
+        return found if batched else None
 
     def _apply(self, rule: Rule, op: Operator, values: list[Any], has: tuple[Any, ...]) -> Any:
         ndims = tuple(self._ndim(v) for v in values)
@@ -268,7 +300,9 @@ class BatchLevel(Level):
         with self.outside():
             base.value = base.value.expand((self.size, *base.value.shape)).clone()
         base.axis = 0
-        known: dict[int, Any] = {}  # views by their last step, since a view of a view shares its steps
+        known: dict[
+            int, Any
+        ] = {}  # views by their last step, since a view of a view shares its steps
         for living in _living_views(base):
             path = living.extra.view.path
             done = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in known), 0)
@@ -311,6 +345,13 @@ def _living_views(base: Any) -> list[Any]:
 
 def _any(has: Any) -> bool:
     return any(_any(h) if isinstance(h, (list, tuple)) else h for h in has)
+
+
+def shifted_or_looped(batch: Batch, *values: Any) -> Any:
+    """One tensor and dimensions, of a row that says no more; what None or () mean is not known."""
+    given = dict(zip(batch.op.schema.names, values, strict=True))
+    known = all(v is not None and v != () for name, v in given.items() if name in DIMS)
+    return shifted(batch, *values) if known else looped(batch, *values)
 
 
 def looped(batch: Batch, *values: Any) -> Any:

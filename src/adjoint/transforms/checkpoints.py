@@ -1,9 +1,9 @@
-"""checkpoint: forget what a function computed on the way, and compute it again when a derivative needs it.
+"""checkpoint: compute again what a derivative needs, in place of keeping it.
 
-On the eager tape a checkpoint is one node. Its inputs are the arguments, and the *frontier*: whatever else of the
-tape the function reached (parameters that it closes over). Inside other transforms it is a `Function`
-of its arguments; a function that closes over differentiated tensors there runs as it is, which is right but
-saves no memory (see Note [Closures]).
+On the eager tape a checkpoint is one node. Its inputs are the arguments, and the *frontier*:
+whatever else of the tape the function reached (parameters that it closes over). Inside other
+transforms it is a `Function` of its arguments; a function that closes over differentiated tensors
+there runs as it is, which is right but saves no memory (see Note [Closures]).
 """
 
 from __future__ import annotations
@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.core import pytrees
 from adjoint.core.errors import InplaceError
 from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.tensor import dispatch, engine, levels
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad, modes
 from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, next_sequence
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import make
 from adjoint.transforms import arguments, forward, reverse
 from adjoint.transforms.custom import Call, UsesOutsideTensor, pull_some
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `f` without its intermediate values: they are computed again when a derivative needs them.
+    """Return `f` without its intermediate values, which derivatives compute again.
 
     Memory for time, in both modes; nests. Random operators repeat the numbers of the first run.
 
@@ -56,7 +55,7 @@ def _replayed(f: Callable[..., Any], state: Any) -> Callable[..., Any]:
     return again
 
 
-# -- on the eager tape -------------------------------------------------------------------------------
+# On the eager tape
 
 
 class _Edge:
@@ -74,29 +73,46 @@ class _CheckpointRule(Rule):
     __slots__ = ("again", "call", "frontier", "versions")
 
     def __init__(self, call: Call, again: Callable[..., Any], frontier: list[Any]) -> None:
-        super().__init__("CheckpointBackward", self._pull)
+        self.name, self.raw, self.saved_names, self.holds = "CheckpointBackward", None, (), True
         self.call, self.again, self.frontier = call, again, frontier
         self.versions = [t.counter.count for t in call.tensors]
 
-    def _pull(self, node: Node, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
+    def general(  # type: ignore[override] - a bound method in the slot would be a cycle
+        self, node: Node, grads: Any, needs: Any, graph: bool
+    ) -> tuple[Any, ...]:
+        """Run the function again, and pull the gradients back."""
         tensors = self.call.tensors
         for tensor, version in zip(tensors, self.versions, strict=True):
             if tensor.counter.count != version:
                 raise InplaceError(
-                    "an argument of checkpoint was changed in place before backward, which runs the function again; "
+                    "an argument of checkpoint was changed in place before backward, which runs "
+                    "the function again; "
                     "clone() it first"
                 )
         with enable_grad():
-            variables = [levels.variable(t if graph else t.detach()) if t.edge is not None else t for t in tensors]
+            variables = [
+                levels.variable(t if graph else t.detach()) if t.edge is not None else t
+                for t in tensors
+            ]
             outputs = _tensors(self.call, _run(self.call, self.again, variables))
-        pairs = [(o, g) for o, g in zip(outputs, grads, strict=True) if g is not None and o.edge is not None]
+        pairs = [
+            (o, g)
+            for o, g in zip(outputs, grads, strict=True)
+            if g is not None and o.edge is not None
+        ]
         wanted = [v for v in variables if v.edge is not None] + [_Edge(e) for e in self.frontier]
         if not pairs:
             return (None,) * len(wanted)
         roots, given = [o for o, _ in pairs], [g for _, g in pairs]
         linear = modes.recording != 0 and not graph
         found = engine.gradients(
-            roots, given, wanted, create_graph=graph, retain_graph=graph, linear=linear, stops=self.frontier
+            roots,
+            given,
+            wanted,
+            create_graph=graph,
+            retain_graph=graph,
+            linear=linear,
+            stops=self.frontier,
         )
         return tuple(found)
 
@@ -107,7 +123,7 @@ def _run(call: Call, function: Callable[..., Any], tensors: Sequence[Any]) -> An
 
 
 def _tensors(call: Call, tree: Any) -> list[Any]:
-    return [o for o in call.outputs(tree)]
+    return list(call.outputs(tree))
 
 
 def _on_the_tape(call: Call, f: Callable[..., Any], again: Callable[..., Any]) -> Any:
@@ -125,7 +141,9 @@ def _on_the_tape(call: Call, f: Callable[..., Any], again: Callable[..., Any]) -
     node.outputs = tuple((o.value.shape, o.value.dtype) for o in outputs)
     results = []
     for number, output in enumerate(outputs):
-        results.append(output if output.edge is None else make(output.value, edge=Output(node, number)))
+        results.append(
+            output if output.edge is None else make(output.value, edge=Output(node, number))
+        )
     return call.result(tuple(results))
 
 
@@ -147,7 +165,7 @@ def _frontier(edges: list[Any], own: list[Any], start: int) -> list[Any]:
     return list(found.values())
 
 
-# -- inside transforms -------------------------------------------------------------------------------
+# Inside transforms
 
 
 class _Checkpoint(Function):
@@ -166,7 +184,9 @@ class _Checkpoint(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         call, again = ctx.call, ctx.again
-        found = pull_some(lambda tensors: _tensors(call, _run(call, again, tensors)), ctx.saved_tensors, grads)
+        found = pull_some(
+            lambda tensors: _tensors(call, _run(call, again, tensors)), ctx.saved_tensors, grads
+        )
         return (None, None, None, *found)
 
     @staticmethod

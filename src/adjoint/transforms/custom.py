@@ -1,11 +1,12 @@
 """Derivatives of users' own: custom_vjp, custom_jvp, custom_rule.
 
-All are `Function`s underneath, so they work under every transform and in eager; the mode that the user did not
-write is derived from the one that he did, by transposition.
+All are `Function`s underneath, so they work under every transform and in eager; the mode that the
+user did not write is derived from the one that he did, by transposition.
 
-Note [Closures]: a `Function` sees its arguments only. If the user's function also uses a tensor of an open
-transform, or one that requires a gradient, its derivative would be lost without a word. So the function runs on
-detached arguments with the tape on: any history in its output comes from elsewhere, and is refused.
+Note [Closures]: a `Function` sees its arguments only. If the user's function also uses a tensor of
+an open transform, or one that requires a gradient, its derivative would be lost without a word. So
+the function runs on detached arguments with the tape on: any history in its output comes from
+elsewhere, and is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class UsesOutsideTensor(GradError):
 
 
 class Call:
-    """A call of a user's function with its tensors taken out, and what is needed to put them back."""
+    """A call of a user's function with its tensors taken out, to be put back later."""
 
     def __init__(self, what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         leaves, self.structure = pytrees.flatten((args, keywords))
@@ -39,7 +40,10 @@ class Call:
         self.places = [i for i, v in enumerate(self.leaves) if isinstance(v, Tensor)]
         self.out_structure: Any = None
         self.count = 0  # of outputs
-        self.rest: tuple[Any, list[Any]] = (None, [])  # structure of the residuals, and where each is
+        self.rest: tuple[Any, list[Any]] = (
+            None,
+            [],
+        )  # structure of the residuals, and where each is
 
     @property
     def tensors(self) -> list[Any]:
@@ -53,7 +57,7 @@ class Call:
         return pytrees.unflatten(self.structure, leaves)
 
     def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """What the function returns, and the detached tensors that it was given. See Note [Closures]."""
+        """What the function returns, and the tensors it was given. See Note [Closures]."""
         given = [t.detach() for t in tensors]
         positional, named = self.rebuild(given)
         with enable_grad():
@@ -63,7 +67,8 @@ class Call:
         for leaf in pytrees.leaves(tree):
             if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height):
                 raise UsesOutsideTensor(
-                    f"{self.what}: the function uses a tensor that is being differentiated and is not one of its "
+                    f"{self.what}: the function uses a tensor that is being differentiated and is "
+                    "not one of its "
                     "arguments; pass it as an argument, or detach() it"
                 )
         return tree, given
@@ -80,18 +85,21 @@ class Call:
         return pytrees.unflatten(self.out_structure, flat[: self.count])
 
     def spread(self, tree: Any) -> list[Any]:
-        """One gradient for each tensor, from a tuple with one entry for each argument (None: nothing)."""
+        """One gradient for each tensor, from one for each argument (None: nothing)."""
         args, _ = pytrees.unflatten(self.structure, list(range(len(self.leaves))))
         given = tuple(tree) if isinstance(tree, (tuple, list)) else (tree,)
         if len(given) != len(args):
-            raise GradError(f"{self.what}: the rule returned {len(given)} gradients for {len(args)} arguments")
+            raise GradError(
+                f"{self.what}: the rule returned {len(given)} gradients for {len(args)} arguments"
+            )
         found: dict[int, Any] = {}
         for number, (grads, numbers) in enumerate(zip(given, args, strict=True)):
             places = pytrees.leaves(numbers)
             values = [None] * len(places) if grads is None else pytrees.leaves(grads)
             if len(values) != len(places):
                 raise GradError(
-                    f"{self.what}: the gradient of argument {number} has {len(values)} tensors, the argument {len(places)}"
+                    f"{self.what}: the gradient of argument {number} has {len(values)} tensors, "
+                    f"the argument {len(places)}"
                 )
             found |= dict(zip(places, values, strict=True))
         return [found.get(i) for i in self.places]
@@ -109,18 +117,23 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", "f")
 
 
-def _positional(function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+def _positional(
+    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[Any, ...]:
     """Arguments by position, which is how rules get them."""
     if not keywords:
         return args
     bound = inspect.signature(function).bind(*args, **keywords)
     if bound.kwargs:
-        raise ArgumentError(f"{_name(function)}: {', '.join(bound.kwargs)} can only be given by name, which a rule does not take")
+        raise ArgumentError(
+            f"{_name(function)}: {', '.join(bound.kwargs)} can only be given by name, which a "
+            "rule does not take"
+        )
     return bound.args
 
 
 class _WithVjp(Function):
-    """A function with fwd and bwd. Its outputs are the user's, then the residuals that are tensors of their own."""
+    """A function with fwd and bwd; its outputs are the user's, then residuals of their own."""
 
     @staticmethod
     def forward(call: Any, fwd: Any, bwd: Any, *tensors: Any) -> Any:
@@ -142,19 +155,29 @@ class _WithVjp(Function):
         inputs, made = ctx.saved_tensors[: len(call.places)], ctx.saved_tensors[len(call.places) :]
         found: list[Any] = [None] * len(inputs)
         if any(g is not None for g in grads[: call.count]):
-            cotangents = [o.detach().zeros_like() if g is None else g for g, o in zip(grads, made[: call.count], strict=False)]
+            cotangents = [
+                o.detach().zeros_like() if g is None else g
+                for g, o in zip(grads, made[: call.count], strict=False)
+            ]
             cotangent = pytrees.unflatten(call.out_structure, cotangents)
             found = call.spread(ctx.bwd(_residuals(call, inputs, made), cotangent))
         if any(g is not None for g in grads[call.count :]):
             more = _pull_residuals(call, ctx.fwd, inputs, grads[call.count :])
-            found = [m if f is None else f if m is None else f + m for f, m in zip(found, more, strict=True)]
+            found = [
+                m if f is None else f if m is None else f + m
+                for f, m in zip(found, more, strict=True)
+            ]
         return (None, None, None, *found)
 
 
-def _place_residuals(call: Call, residuals: Any, given: list[Any], outputs: tuple[Any, ...]) -> list[Any]:
-    """Note where each residual is (an input, an output, a constant); return those that are none of these."""
+def _place_residuals(
+    call: Call, residuals: Any, given: list[Any], outputs: tuple[Any, ...]
+) -> list[Any]:
+    """Note where each residual is: an input, an output, a constant. Return the others."""
     leaves, structure = pytrees.flatten(residuals)
-    known = {id(t): ("input", i) for i, t in enumerate(given)} | {id(t): ("made", i) for i, t in enumerate(outputs)}
+    known = {id(t): ("input", i) for i, t in enumerate(given)} | {
+        id(t): ("made", i) for i, t in enumerate(outputs)
+    }
     extra: list[Any] = []
     places: list[Any] = []
     for leaf in leaves:
@@ -172,23 +195,35 @@ def _place_residuals(call: Call, residuals: Any, given: list[Any], outputs: tupl
 def _residuals(call: Call, inputs: Sequence[Any], made: Sequence[Any]) -> Any:
     structure, places = call.rest
     sources = {"input": inputs, "made": made}
-    return pytrees.unflatten(structure, [v if kind == "constant" else sources[kind][v] for kind, v in places])
+    return pytrees.unflatten(
+        structure, [v if kind == "constant" else sources[kind][v] for kind, v in places]
+    )
 
 
-def _pull_residuals(call: Call, fwd: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-    """The derivative of the residuals, which is that of fwd as it is written: second derivatives need it."""
+def _pull_residuals(
+    call: Call, fwd: Callable[..., Any], inputs: Sequence[Any], grads: Sequence[Any]
+) -> list[Any]:
+    """The derivative of the residuals, that of fwd as written: second derivatives need it."""
 
     def residuals(tensors: list[Any]) -> list[Any]:
         positional, named = call.rebuild(tensors)
         output, rest = fwd(*positional, **named)
         known = {id(t) for t in (*tensors, *pytrees.leaves(output))}
-        return list({id(t): t for t in pytrees.leaves(rest) if isinstance(t, Tensor) and id(t) not in known}.values())
+        return list(
+            {
+                id(t): t
+                for t in pytrees.leaves(rest)
+                if isinstance(t, Tensor) and id(t) not in known
+            }.values()
+        )
 
     return pull_some(residuals, inputs, grads)
 
 
-def pull_some(function: Callable[[list[Any]], list[Any]], inputs: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-    """Pull gradients back through a function of a list of tensors, to those of them that have a derivative."""
+def pull_some(
+    function: Callable[[list[Any]], list[Any]], inputs: Sequence[Any], grads: Sequence[Any]
+) -> list[Any]:
+    """Pull back through a function of a list of tensors, to those that have a derivative."""
     places = [i for i, t in enumerate(inputs) if t.is_differentiable_dtype()]
 
     def run(*variables: Any) -> tuple[list[Any], None]:
@@ -205,7 +240,7 @@ def pull_some(function: Callable[[list[Any]], list[Any]], inputs: Sequence[Any],
 
 
 class _WithJvp(Function):
-    """A function with a forward rule."""
+    """A function with a forward rule (primals, output, tangents) -> tangent of the output."""
 
     @staticmethod
     def forward(call: Any, function: Any, rule: Any, *tensors: Any) -> Any:
@@ -214,27 +249,33 @@ class _WithJvp(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.call, _, ctx.rule = inputs[:3]
-        ctx.save_for_backward(*inputs[3:])
-        ctx.save_for_forward(*inputs[3:])
+        ctx.save_for_backward(*inputs[3:], *output)
+        ctx.save_for_forward(*inputs[3:], *output)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
-        call, saved = ctx.call, ctx.saved_tensors
-        filled = [arguments.zero_tangent(p) if t is None else t for p, t in zip(saved, tangents[3:], strict=True)]
-        returned = ctx.rule(call.rebuild(saved)[0], call.rebuild(filled)[0])
-        if not (isinstance(returned, tuple) and len(returned) == 2):
-            raise ArgumentError(f"{call.what}: the rule must return (output, tangent of the output)")
-        leaves = pytrees.leaves(returned[1])
+        call = ctx.call
+        inputs, made = ctx.saved_tensors[: len(call.places)], ctx.saved_tensors[len(call.places) :]
+        filled = [
+            arguments.zero_tangent(p) if t is None else t
+            for p, t in zip(inputs, tangents[3:], strict=True)
+        ]
+        leaves = pytrees.leaves(
+            ctx.rule(call.rebuild(inputs)[0], call.result(made), call.rebuild(filled)[0])
+        )
         if len(leaves) != call.count:
-            raise GradError(f"{call.what}: the rule returned {len(leaves)} tangents for {call.count} outputs")
+            raise GradError(
+                f"{call.what}: the rule returned {len(leaves)} tangents for {call.count} outputs"
+            )
         return tuple(leaves)
 
 
 class custom_vjp:  # noqa: N801 - reads as a decorator
     """Give a function its own reverse derivative; forward mode is derived from it.
 
-    `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a tuple with the
-    gradient of each argument (None where there is none). Second derivatives differentiate `bwd`, and `fwd` as written.
+    `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a
+    tuple with the gradient of each argument (None where there is none). Second derivatives
+    differentiate `bwd`, and `fwd` as written.
 
     >>> import adjoint as ad
     >>> @ad.custom_vjp
@@ -279,12 +320,20 @@ class custom_jvp:  # noqa: N801 - reads as a decorator
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
-        self.rule: Callable[..., Any] | None = None
+        self.rule: Callable[..., Any] | None = None  # (primals, output, tangents) -> tangent
         arguments.keeps_signature(function, self, "custom_jvp")
 
     def defjvp(self, rule: Callable[..., Any]) -> None:
         """Set the rule."""
-        self.rule = rule
+
+        def tangent(primals: Any, output: Any, tangents: Any) -> Any:
+            returned = rule(primals, tangents)
+            if not (isinstance(returned, tuple) and len(returned) == 2):
+                what = f"custom_jvp({_name(self.function)})"
+                raise ArgumentError(f"{what}: the rule must return (output, tangent of the output)")
+            return returned[1]
+
+        self.rule = tangent
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         what = f"custom_jvp({_name(self.function)})"
@@ -306,7 +355,7 @@ def custom_rule(
     `jvp(primals, output, tangents)` returns the tangent of the output.
 
     >>> import adjoint as ad
-    >>> cube = ad.custom_rule(lambda x: x**3, jvp=lambda primals, y, tangents: 3 * primals[0]**2 * tangents[0])
+    >>> cube = ad.custom_rule(lambda x: x**3, jvp=lambda p, y, t: 3 * p[0]**2 * t[0])
     >>> ad.grad(cube)(2.0), ad.jvp(cube, (ad.tensor(2.0),), (ad.tensor(1.0),))[1]
     (tensor(12.), tensor(12.))
     """
@@ -316,12 +365,7 @@ def custom_rule(
         return lambda f: custom_rule(f, vjp=vjp, jvp=jvp)
     if jvp is not None:
         made = custom_jvp(function)
-
-        def rule(primals: Any, tangents: Any) -> Any:
-            output = made(*primals)  # with its derivative, for the rule that differentiates the output again
-            return output, jvp(primals, output, tangents)
-
-        made.defjvp(rule)
+        made.rule = jvp
         return made
     pair = custom_vjp(function)
     assert vjp is not None

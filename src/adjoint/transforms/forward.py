@@ -66,19 +66,29 @@ class JvpLevel(Level):
         differentiable = tangent is not None and output.is_differentiable_dtype()
         return self.lift(output, fit_tangent(tangent, output) if differentiable else None)
 
-    def _output_tangents(self, row: Row, values: list[Any], primals: list[Any], results: Any, outputs: list[Any]) -> list[Any]:
+    def _output_tangents(
+        self, row: Row, values: list[Any], primals: list[Any], results: Any, outputs: list[Any]
+    ) -> list[Any]:
         named = dict(zip(row.schema.names, values, strict=True))
         tangents: dict[str, Any] = {}
         for argument in row.differentiable:
             value = named[argument.name]
-            tangents[argument.name] = [self.tangent(v) for v in value] if argument.type.is_list else self.tangent(value)
+            tangents[argument.name] = (
+                [self.tangent(v) for v in value] if argument.type.is_list else self.tangent(value)
+            )
         for name in row.refused:
-            if self.tangent(named[name]) is not None and any(o.is_differentiable_dtype() for o in outputs):
-                raise NotDifferentiable(f"{row.full_name} is not differentiable in {name}, and {name} has a tangent")
+            if self.tangent(named[name]) is not None and any(
+                o.is_differentiable_dtype() for o in outputs
+            ):
+                raise NotDifferentiable(
+                    f"{row.full_name} is not differentiable in {name}, and {name} has a tangent"
+                )
         if not any(_present(t) for t in tangents.values()) or not any(row.differentiable_outputs):
             return [None] * len(outputs)
         scope = dict(zip(row.schema.names, primals, strict=True))
-        return derive.forward_all(row, scope, tangents, [results] if isinstance(results, list) else outputs)
+        return derive.forward_all(
+            row, scope, tangents, [results] if isinstance(results, list) else outputs
+        )
 
     def _attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
         for source in values:
@@ -86,16 +96,21 @@ class JvpLevel(Level):
                 views.attach_level(op, source, outs, tuple(v for v in values if v is not source))
                 return
 
-    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
         """Write the value below, and the tangent here."""
         target = values[0]
         if not (isinstance(target, JvpTensor) and target.home is self):
             raise GradError(
-                f"{op.name}: a tensor from outside {self.name} is changed in place with a value from inside; "
+                f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
+                "from inside; "
                 "return the value instead"
             )
         if op.row.archetype.name == "inplace_view":
-            return self._swap_view(target, functional(self.lift(target.value, target.tangent), *values[1:]))
+            return self._swap_view(
+                target, functional(self.lift(target.value, target.tangent), *values[1:])
+            )
         before = self.lift(target.value.clone(), target.tangent)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
@@ -124,7 +139,11 @@ class JvpLevel(Level):
         for reference in [] if base.extra is None else base.extra.views:
             living = reference()
             if living is not None:
-                living.tangent = None if base.tangent is None else views.replay(living.extra.view.path, base.tangent)
+                living.tangent = (
+                    None
+                    if base.tangent is None
+                    else views.replay(living.extra.view.path, base.tangent)
+                )
 
     def process_detach(self, tensor: Any) -> Any:
         return self.lift(tensor.value.detach())
@@ -143,8 +162,12 @@ def _present(tangent: Any) -> bool:
 def pushforward(
     function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
 ) -> tuple[list[Any], list[Any], Any]:
-    """Run `function(*primals)`, a list of tensors and something else; outputs, their tangents, the rest (a pytree)."""
+    """Run `function(*primals)`; return its outputs, their tangents, and the rest (a pytree)."""
     with JvpLevel() as level:
         lifted = [level.lift(p, t) for p, t in zip(primals, tangents, strict=True)]
         outputs, rest = function(*lifted)
-    return [level.below(o) for o in outputs], [level.tangent(o) for o in outputs], pytrees.map(level.below, rest)
+    return (
+        [level.below(o) for o in outputs],
+        [level.tangent(o) for o in outputs],
+        pytrees.map(level.below, rest),
+    )

@@ -1,8 +1,8 @@
 """`ad.autograd.functional`: Jacobians, Hessians and products with them, with PyTorch's signatures.
 
-`inputs` is a tensor or a tuple of tensors, and results have the shape of that. Without `create_graph` the results have no
-history; with it they are differentiable in `inputs`. `strict=True` raises where an output does not depend on an
-input; otherwise that gives zeros.
+`inputs` is a tensor or a tuple of tensors, and results have the shape of that. Without
+`create_graph` the results have no history; with it they are differentiable in `inputs`.
+`strict=True` raises where an output does not depend on an input; otherwise that gives zeros.
 """
 
 from __future__ import annotations
@@ -25,15 +25,19 @@ _STRATEGIES = ("reverse-mode", "forward-mode")
 
 
 class _Problem:
-    """A function of a tuple of tensors that returns a tuple, and how to give results back as the user has them."""
+    """A function from a tuple of tensors to one; gives results back as the user has them."""
 
-    def __init__(self, what: str, func: Callable[..., Any], inputs: Any, create_graph: bool) -> None:
+    def __init__(
+        self, what: str, func: Callable[..., Any], inputs: Any, create_graph: bool
+    ) -> None:
         self.what, self.func = what, func
         self.one_input = isinstance(inputs, Tensor)
         given = (inputs,) if self.one_input else tuple(inputs)
         for number, tensor in enumerate(given):
             if not isinstance(tensor, Tensor):
-                raise ArgumentError(f"{what}: input {number} must be a tensor, got {type(tensor).__name__}")
+                raise ArgumentError(
+                    f"{what}: input {number} must be a tensor, got {type(tensor).__name__}"
+                )
         self.inputs = list(given) if create_graph else [t.detach() for t in given]
         self.mode = nullcontext() if create_graph else no_grad()
         self.one_output = True
@@ -45,12 +49,16 @@ class _Problem:
         outputs = [output] if self.one_output else list(output)
         for number, tensor in enumerate(outputs):
             if not isinstance(tensor, Tensor):
-                raise ArgumentError(f"{self.what}: output {number} must be a tensor, got {type(tensor).__name__}")
+                raise ArgumentError(
+                    f"{self.what}: output {number} must be a tensor, got {type(tensor).__name__}"
+                )
         return outputs, None
 
     def run(self) -> tuple[list[Any], Any]:
         """Outputs and pullback."""
-        outputs, _, _, pull = reverse.run(self.what, lambda *v: tuple(self.flat(*v)[0]), self.inputs, has_aux=False)
+        outputs, _, _, pull = reverse.run(
+            self.what, lambda *v: tuple(self.flat(*v)[0]), self.inputs, has_aux=False
+        )
         return outputs, pull
 
     def as_input(self, values: Any) -> Any:
@@ -75,11 +83,16 @@ class _Problem:
             cotangents = [o.detach().ones_like() if o is output else None for o in outputs]
             for place, found in enumerate(pull(cotangents)):
                 if found is None:
-                    raise GradError(f"{self.what}: output {number} does not depend on input {place}, and strict=True")
+                    raise GradError(
+                        f"{self.what}: output {number} does not depend on input {place}, and "
+                        "strict=True"
+                    )
 
     def check_strict_twice(self) -> None:
         """Raise unless the gradient depends on every input."""
-        inner = _Problem(self.what, lambda *v: self.gradient(*v), tuple(self.inputs), create_graph=True)
+        inner = _Problem(
+            self.what, lambda *v: self.gradient(*v), tuple(self.inputs), create_graph=True
+        )
         inner.check_strict(*inner.run())
 
 
@@ -94,13 +107,18 @@ def _weights(what: str, name: str, v: Any, like: list[Any]) -> list[Any]:
     for number, (weight, tensor) in enumerate(zip(given, like, strict=True)):
         if tuple(weight.shape) != tuple(tensor.shape):
             raise ShapeError(
-                f"{what}: v[{number}] has shape {show(weight.shape)}, {name} {number} has {show(tensor.shape)}"
+                f"{what}: v[{number}] has shape {show(weight.shape)}, {name} {number} has "
+                f"{show(tensor.shape)}"
             )
     return given
 
 
 def vjp(
-    func: Callable[..., Any], inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and vᵀJ."""
     problem = _Problem("vjp", func, inputs, create_graph)
@@ -114,7 +132,11 @@ def vjp(
 
 
 def jvp(
-    func: Callable[..., Any], inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and Jv, in forward mode."""
     problem = _Problem("jvp", func, inputs, create_graph)
@@ -128,9 +150,13 @@ def jvp(
 
 
 def jacobian(
-    func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
     strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the Jacobian of `func` at `inputs`: [output][input], of shape output + input.
 
     >>> import adjoint as ad
@@ -152,7 +178,9 @@ def jacobian(
 
 def _check_strategy(what: str, strategy: str, vectorize: bool, strict: bool) -> None:
     if strategy not in _STRATEGIES:
-        raise ArgumentError(f"{what}: the strategy must be one of {', '.join(_STRATEGIES)}, got {strategy!r}")
+        raise ArgumentError(
+            f"{what}: the strategy must be one of {', '.join(_STRATEGIES)}, got {strategy!r}"
+        )
     if strategy == "forward-mode" and not vectorize:
         raise ArgumentError(f"{what}: strategy='forward-mode' needs vectorize=True")
     if strict and vectorize:
@@ -161,7 +189,9 @@ def _check_strategy(what: str, strategy: str, vectorize: bool, strict: bool) -> 
 
 def _forward_jacobian(problem: _Problem) -> Any:
     several = tuple(range(len(problem.inputs)))
-    blocks = jacobians.jacfwd(lambda *v: tuple(problem.flat(*v)[0]), argnums=several, holomorphic=True)(*problem.inputs)
+    blocks = jacobians.jacfwd(
+        lambda *v: tuple(problem.flat(*v)[0]), argnums=several, holomorphic=True
+    )(*problem.inputs)
     return problem.as_output([problem.as_input(row) for row in blocks])
 
 
@@ -180,15 +210,26 @@ def _blocks(problem: _Problem, outputs: list[Any], pull: Any, vectorize: bool) -
             rows = vmap(row)(basis)
         else:
             each = [row(basis[i]) for i in range(size)]
-            rows = [operators.packet("stack")([e[k] for e in each]) for k in range(len(problem.inputs))]
-        blocks.append([r.reshape((*output.shape, *t.shape)) for r, t in zip(rows, problem.inputs, strict=True)])
+            rows = [
+                operators.packet("stack")([e[k] for e in each]) for k in range(len(problem.inputs))
+            ]
+        blocks.append(
+            [
+                r.reshape((*output.shape, *t.shape))
+                for r, t in zip(rows, problem.inputs, strict=True)
+            ]
+        )
     return blocks
 
 
 def hessian(
-    func: Callable[..., Any], inputs: Tensors, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    func: Callable[..., Any],
+    inputs: Tensors,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the second derivatives of a scalar `func`: [input][input].
 
     >>> import adjoint as ad
@@ -202,14 +243,21 @@ def hessian(
         if strict:
             problem.check_strict_twice()
         blocks = jacobian(
-            problem.gradient, tuple(problem.inputs), create_graph=create_graph, vectorize=vectorize,
+            problem.gradient,
+            tuple(problem.inputs),
+            create_graph=create_graph,
+            vectorize=vectorize,
             strategy=outer_jacobian_strategy,
-        )  # fmt: skip
+        )
     return problem.as_input([problem.as_input(row) for row in blocks])
 
 
 def hvp(
-    func: Callable[..., Any], inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and Hv, forward over reverse."""
     problem = _Problem("hvp", func, inputs, create_graph)
@@ -218,12 +266,18 @@ def hvp(
         if strict:
             problem.check_strict_twice()
         value = problem.scalar(*problem.inputs)
-        primals, found, _ = pushforward(lambda *x: (list(problem.gradient(*x)), None), problem.inputs, weights)
+        primals, found, _ = pushforward(
+            lambda *x: (list(problem.gradient(*x)), None), problem.inputs, weights
+        )
     return value, problem.as_input(reverse.filled(found, primals))
 
 
 def vhp(
-    func: Callable[..., Any], inputs: Tensors, v: Any = None, create_graph: bool = False, strict: bool = False
+    func: Callable[..., Any],
+    inputs: Tensors,
+    v: Any = None,
+    create_graph: bool = False,
+    strict: bool = False,
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and vᵀH, reverse over reverse."""
     problem = _Problem("vhp", func, inputs, create_graph)
@@ -232,7 +286,9 @@ def vhp(
         if strict:
             problem.check_strict_twice()
         value = problem.scalar(*problem.inputs)
-        gradients = _Problem("vhp", lambda *x: problem.gradient(*x), tuple(problem.inputs), create_graph)
+        gradients = _Problem(
+            "vhp", lambda *x: problem.gradient(*x), tuple(problem.inputs), create_graph
+        )
         _, pull = gradients.run()
         found = reverse.filled(pull(weights), problem.inputs)
     return value, problem.as_input(found)

@@ -22,16 +22,27 @@ def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> l
     given, got = pytrees.flatten(tangents)
     pytrees.check_same(f"{what}: the tangents", structure, got, "tangents")
     found = []
-    for primal, tangent, path in zip(primals, given, pytrees.paths(structure, "tangents"), strict=True):
-        tensor = tangent if isinstance(tangent, Tensor) else arguments.to_tensor(what, tangent, path)
+    for primal, tangent, path in zip(
+        primals, given, pytrees.paths(structure, "tangents"), strict=True
+    ):
+        tensor = (
+            tangent if isinstance(tangent, Tensor) else arguments.to_tensor(what, tangent, path)
+        )
         if tuple(tensor.shape) != tuple(primal.shape):
-            raise ShapeError(f"{what}: {path} has shape {show(tensor.shape)}, the primal {show(primal.shape)}")
+            raise ShapeError(
+                f"{what}: {path} has shape {show(tensor.shape)}, the primal {show(primal.shape)}"
+            )
         found.append(tensor if tensor.dtype is primal.dtype else tensor.to(primal.dtype))
     return found
 
 
 def jvp(
-    f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, strict: bool = False, has_aux: bool = False
+    f: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    *,
+    strict: bool = False,
+    has_aux: bool = False,
 ) -> Any:
     """Return `f(*primals)` and its derivative in the direction `tangents`, in forward mode.
 
@@ -42,7 +53,9 @@ def jvp(
     (tensor(0.), tensor(2.))
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise ArgumentError("jvp: primals and tangents are tuples with one entry for each argument of f")
+        raise ArgumentError(
+            "jvp: primals and tangents are tuples with one entry for each argument of f"
+        )
     inputs, structure = arguments.flatten("jvp", tuple(primals), "primals")
     directions = _tangents("jvp", inputs, structure, tuple(tangents))
 
@@ -83,7 +96,15 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
 class _Problem:
     """A function of flat inputs, for Jacobians: arguments chosen, the rest fixed."""
 
-    def __init__(self, what: str, f: Callable[..., Any], argnums: Argnums, args: Any, keywords: Any, has_aux: bool) -> None:
+    def __init__(
+        self,
+        what: str,
+        f: Callable[..., Any],
+        argnums: Argnums,
+        args: Any,
+        keywords: Any,
+        has_aux: bool,
+    ) -> None:
         positions, several = arguments.chosen(what, argnums, args)
         tree = tuple(args[p] for p in positions) if several else args[positions[0]]
         self.what, self.has_aux = what, has_aux
@@ -123,7 +144,9 @@ def _chunk(chunk_size: int | None, columns: int, progress: bool) -> int | None:
     return chunk_size
 
 
-def _reverse_blocks(problem: _Problem, outputs: list[Any], pull: Any, chunk_size: int | None, progress: bool) -> list[list[Any]]:
+def _reverse_blocks(
+    problem: _Problem, outputs: list[Any], pull: Any, chunk_size: int | None, progress: bool
+) -> list[list[Any]]:
     """∂output/∂input by pulling back the identity."""
 
     def one(*cotangents: Any) -> list[Any]:
@@ -135,7 +158,8 @@ def _reverse_blocks(problem: _Problem, outputs: list[Any], pull: Any, chunk_size
     for output in outputs:
         size = output.numel()
         part = [
-            r.narrow(0, start, size).reshape((*output.shape, *t.shape)) for r, t in zip(rows, problem.inputs, strict=True)
+            r.narrow(0, start, size).reshape((*output.shape, *t.shape))
+            for r, t in zip(rows, problem.inputs, strict=True)
         ]
         # the pullback applies Jᴴ; a Jacobian holds J
         blocks.append([p.conj() if p.is_complex() else p for p in part])
@@ -168,7 +192,9 @@ def _forward_blocks(
     mapped = vmap(one, out_dims=(-1, 0), chunk_size=chunk, progress=progress, randomness=randomness)
     columns, kept = mapped(*_basis(problem.inputs))
     tensors = iter(kept)  # aux does not depend on the direction: that of the first will do
-    aux = pytrees.unflatten(aux_structure, [next(tensors)[0] if isinstance(v, Tensor) else v for v in aux_leaves])
+    aux = pytrees.unflatten(
+        aux_structure, [next(tensors)[0] if isinstance(v, Tensor) else v for v in aux_leaves]
+    )
     blocks = []
     for column in columns:
         start, row = 0, []
@@ -181,29 +207,42 @@ def _forward_blocks(
 
 
 def _check_complex(what: str, inputs: list[Any], outputs: list[Any], holomorphic: bool) -> None:
-    """Raise unless each entry of the Jacobian is one number: real to real, or holomorphic, or (forward) real to complex."""
-    complex_in, complex_out = any(t.is_complex() for t in inputs), any(t.is_complex() for t in outputs)
+    """Raise unless each entry of the Jacobian is one number."""
+    complex_in, complex_out = (
+        any(t.is_complex() for t in inputs),
+        any(t.is_complex() for t in outputs),
+    )
     if not complex_in and (not complex_out or what == "jacfwd"):
         return
     if not complex_in:
-        raise GradError(f"{what}: a complex function of real arguments needs forward mode; use jacfwd")
+        raise GradError(
+            f"{what}: a complex function of real arguments needs forward mode; use jacfwd"
+        )
     if not all(t.is_complex() for t in (*inputs, *outputs)):
         raise GradError(
-            f"{what}: the function mixes complex and real arguments or results, and has no Jacobian of one number per "
+            f"{what}: the function mixes complex and real arguments or results, and has no "
+            "Jacobian of one number per "
             "entry; separate real and imaginary parts with ad.view_as_real, or use vjp"
         )
     if not holomorphic:
         raise GradError(
-            f"{what}: complex inputs and outputs have a Jacobian of one complex number each only if the function is "
-            "holomorphic: say holomorphic=True if it is, or separate real and imaginary parts with ad.view_as_real"
+            f"{what}: complex inputs and outputs have a Jacobian of one complex number each only "
+            "if the function is "
+            "holomorphic: say holomorphic=True if it is, or separate real and imaginary parts "
+            "with ad.view_as_real"
         )
 
 
 def jacrev(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None, *,
-    holomorphic: bool = False, progress: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
-    """Return a function that computes the Jacobian of `f` in reverse mode: one pass for each output element.
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    *,
+    holomorphic: bool = False,
+    progress: bool = False,
+) -> Callable[..., Any]:
+    """Return the Jacobian function of `f`, in reverse mode: one pass for each output element.
 
     >>> import adjoint as ad
     >>> ad.jacrev(lambda x: x**2)(ad.tensor([1.0, 2.0]))
@@ -215,16 +254,24 @@ def jacrev(
         problem = _Problem("jacrev", f, argnums, args, keywords, has_aux)
         outputs, structure, aux, pull = reverse.run("jacrev", problem.flat, problem.inputs, has_aux)
         _check_complex("jacrev", problem.inputs, outputs, holomorphic)
-        return problem.assemble(structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), aux)
+        return problem.assemble(
+            structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), aux
+        )
 
     return arguments.keeps_signature(f, compute, "jacrev")
 
 
 def jacfwd(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None, *,
-    randomness: str = "error", holomorphic: bool = False, progress: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
-    """Return a function that computes the Jacobian of `f` in forward mode: one pass for each input element."""
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    *,
+    randomness: str = "error",
+    holomorphic: bool = False,
+    progress: bool = False,
+) -> Callable[..., Any]:
+    """Return the Jacobian function of `f`, in forward mode: one pass for each input element."""
 
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacfwd", f, argnums, args, keywords, has_aux)
@@ -236,9 +283,14 @@ def jacfwd(
 
 
 def jacobian(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, chunk_size: int | None = None,
-    holomorphic: bool = False, progress: bool = False,
-) -> Callable[..., Any]:  # fmt: skip
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    chunk_size: int | None = None,
+    holomorphic: bool = False,
+    progress: bool = False,
+) -> Callable[..., Any]:
     """Return a function that computes the Jacobian of `f` in the mode that needs fewer passes.
 
     >>> import adjoint as ad
@@ -250,10 +302,18 @@ def jacobian(
 
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacobian", f, argnums, args, keywords, has_aux)
-        outputs, structure, aux, pull = reverse.run("jacobian", problem.flat, problem.inputs, has_aux)
-        forward_only = any(o.is_complex() for o in outputs) and not any(t.is_complex() for t in problem.inputs)
-        _check_complex("jacfwd" if forward_only else "jacobian", problem.inputs, outputs, holomorphic)
-        if not forward_only and sum(o.numel() for o in outputs) <= sum(t.numel() for t in problem.inputs):
+        outputs, structure, aux, pull = reverse.run(
+            "jacobian", problem.flat, problem.inputs, has_aux
+        )
+        forward_only = any(o.is_complex() for o in outputs) and not any(
+            t.is_complex() for t in problem.inputs
+        )
+        _check_complex(
+            "jacfwd" if forward_only else "jacobian", problem.inputs, outputs, holomorphic
+        )
+        if not forward_only and sum(o.numel() for o in outputs) <= sum(
+            t.numel() for t in problem.inputs
+        ):
             blocks = _reverse_blocks(problem, outputs, pull, chunk_size, progress)
         else:
             blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
@@ -262,8 +322,14 @@ def jacobian(
     return arguments.keeps_signature(f, compute, "jacobian")
 
 
-def hessian(f: Callable[..., Any], argnums: Argnums = 0, *, chunk_size: int | None = None, progress: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the matrix of second derivatives of a scalar `f`, forward over reverse.
+def hessian(
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    chunk_size: int | None = None,
+    progress: bool = False,
+) -> Callable[..., Any]:
+    """Return the function of the second derivatives of a scalar `f`, forward over reverse.
 
     >>> import adjoint as ad
     >>> ad.hessian(lambda x: (x**3).sum())(ad.tensor([1.0, 2.0]))
@@ -271,7 +337,9 @@ def hessian(f: Callable[..., Any], argnums: Argnums = 0, *, chunk_size: int | No
             [ 0., 12.]])
     """
     inner = jacrev(f, argnums)
-    return arguments.keeps_signature(f, jacfwd(inner, argnums, chunk_size=chunk_size, progress=progress), "hessian")
+    return arguments.keeps_signature(
+        f, jacfwd(inner, argnums, chunk_size=chunk_size, progress=progress), "hessian"
+    )
 
 
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
@@ -285,7 +353,9 @@ def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) 
     return jvp(reverse.grad(f, argnums=several), tuple(primals), tuple(tangents))[1]
 
 
-def gvp(f: Callable[..., Any], loss: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:
+def gvp(
+    f: Callable[..., Any], loss: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
+) -> Any:
     """Return the Gauss–Newton matrix Jᵀ H J of `loss(f(*primals))` applied to `tangents`.
 
     J is the Jacobian of `f`, H the Hessian of `loss` at the output.

@@ -35,5 +35,7 @@ def bar(items: Sequence[Any], what: str, wanted: bool) -> Iterator[Any]:
 def _draw(what: str, done: int, count: int, seconds: float) -> None:
     filled = _WIDTH * done // max(count, 1)
     left = seconds / done * (count - done) if done else 0.0
-    sys.stderr.write(f"\r{what} [{'█' * filled}{'·' * (_WIDTH - filled)}] {done}/{count}, {left:.0f} s left ")
+    sys.stderr.write(
+        f"\r{what} [{'█' * filled}{'·' * (_WIDTH - filled)}] {done}/{count}, {left:.0f} s left "
+    )
     sys.stderr.flush()

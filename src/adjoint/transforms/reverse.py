@@ -33,7 +33,9 @@ def split_aux(what: str, output: Any, has_aux: bool) -> tuple[Any, Any]:
     return output
 
 
-def run(what: str, function: Callable[..., Any], inputs: list[Tensor], has_aux: bool) -> tuple[list[Any], Any, Any, Pullback]:
+def run(
+    what: str, function: Callable[..., Any], inputs: list[Tensor], has_aux: bool
+) -> tuple[list[Any], Any, Any, Pullback]:
     """Run a function of flat inputs; its flat outputs, their structure, aux, and the pullback."""
     structure: Any = None
 
@@ -57,18 +59,23 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """Return a function that computes `f` and its gradient in the arguments `argnums`.
 
-    `f` must return a real scalar (with `has_aux`, a pair of it and anything). An argument may be a pytree; its gradient
-    has the same structure. The gradient of a real function of a complex z is ∂f/∂Re z + i ∂f/∂Im z, PyTorch's
-    convention; with `holomorphic=True` a complex f is allowed and the result is its complex derivative f′(z).
+    `f` must return a real scalar (with `has_aux`, a pair of it and anything). An argument may be a
+    pytree; its gradient has the same structure. The gradient of a real function of a complex z is
+    ∂f/∂Re z + i ∂f/∂Im z, PyTorch's convention; with `holomorphic=True` a complex f is allowed and
+    the result is its complex derivative f′(z).
 
     >>> import adjoint as ad
     >>> ad.value_and_grad(lambda x: (x**2).sum())(ad.tensor([1.0, 2.0]))
     (tensor(5.), tensor([2., 4.]))
     """
-    return arguments.keeps_signature(f, _value_and_grad(f, argnums, has_aux, holomorphic, "value_and_grad"), "value_and_grad")
+    return arguments.keeps_signature(
+        f, _value_and_grad(f, argnums, has_aux, holomorphic, "value_and_grad"), "value_and_grad"
+    )
 
 
-def _value_and_grad(f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, what: str) -> Callable[..., Any]:
+def _value_and_grad(
+    f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, what: str
+) -> Callable[..., Any]:
     def compute(*args: Any, **keywords: Any) -> Any:
         inputs, structure, flat = _flat_function(what, f, argnums, args, keywords)
         if holomorphic and not all(t.is_complex() for t in inputs):
@@ -85,10 +92,19 @@ def _value_and_grad(f: Callable[..., Any], argnums: Argnums, has_aux: bool, holo
 
 
 def _flat_function(
-    what: str, f: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], keywords: dict[str, Any]
+    what: str,
+    f: Callable[..., Any],
+    argnums: Argnums,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
 ) -> tuple[list[Any], Any, Callable[..., Any]]:
     """The chosen arguments as flat tensors, their structure, and `f` as a function of them."""
-    if argnums == 0 and len(args) == 1 and isinstance(args[0], Tensor) and args[0].is_differentiable_dtype():
+    if (
+        argnums == 0
+        and len(args) == 1
+        and isinstance(args[0], Tensor)
+        and args[0].is_differentiable_dtype()
+    ):
         return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords)  # most calls
     positions, several = arguments.chosen(what, argnums, args)
     trees = tuple(args[p] for p in positions)
@@ -109,21 +125,30 @@ def _one(output: Any) -> Any:
 
 def _check_scalar(what: str, outputs: list[Any], holomorphic: bool) -> None:
     if len(outputs) != 1:
-        raise GradError(f"{what}(f): f returned {len(outputs)} tensors, and {what} needs one scalar; use vjp(f) or has_aux=True.")
+        raise GradError(
+            f"{what}(f): f returned {len(outputs)} tensors, and {what} needs one scalar; use "
+            "vjp(f) or has_aux=True."
+        )
     output = outputs[0]
     if output.ndim:
         raise GradError(
-            f"{what}(f): f returned shape {tuple(output.shape)}, and {what} needs a scalar. Use jacobian(f), or vjp(f) "
+            f"{what}(f): f returned shape {tuple(output.shape)}, and {what} needs a scalar. Use "
+            "jacobian(f), or vjp(f) "
             "with a cotangent."
         )
     if output.is_complex() and not holomorphic:
-        raise GradError(f"{what}(f): f returned a complex number; take a real function of it, or say holomorphic=True")
+        raise GradError(
+            f"{what}(f): f returned a complex number; take a real function of it, or say "
+            "holomorphic=True"
+        )
     if not output.is_differentiable_dtype():
         raise GradError(f"{what}(f): f returned {output.dtype.name}, which has no derivative")
 
 
-def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable[..., Any]:
-    """Return a function that computes the gradient of `f` in the arguments `argnums`. See `value_and_grad`.
+def grad(
+    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[..., Any]:
+    """Return the gradient function of `f` in the arguments `argnums`. See `value_and_grad`.
 
     >>> import adjoint as ad
     >>> ad.grad(ad.sin)(0.0), ad.grad(ad.grad(lambda x: x**3))(2.0)
@@ -139,7 +164,7 @@ def grad(f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, hol
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Return `f(*primals)` and a function that maps a cotangent of the output to those of the arguments.
+    """Return `f(*primals)`, and a function from its cotangent to those of the arguments.
 
     >>> import adjoint as ad
     >>> y, pull = ad.vjp(ad.sin, ad.tensor(0.0))
@@ -147,7 +172,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     (tensor(2.),)
     """
     inputs, structure = arguments.flatten("vjp", primals, "primals")
-    outputs, out_structure, aux, pull = run("vjp", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux)
+    outputs, out_structure, aux, pull = run(
+        "vjp", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux
+    )
 
     def pullback(*cotangents: Any) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
@@ -163,7 +190,9 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 def _cotangent(value: Any, output: Any) -> Any:
     tensor = value if isinstance(value, Tensor) else arguments.as_tensor(value)
     if tuple(tensor.shape) != tuple(output.shape):
-        raise ShapeError(f"vjp: the cotangent has shape {show(tensor.shape)}, the output {show(output.shape)}")
+        raise ShapeError(
+            f"vjp: the cotangent has shape {show(tensor.shape)}, the output {show(output.shape)}"
+        )
     return tensor if tensor.dtype is output.dtype else tensor.to(output.dtype)
 
 

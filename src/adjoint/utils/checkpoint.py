@@ -18,7 +18,8 @@ def checkpoint(
 ) -> Any:
     """Return `function(*args, **keywords)`, computed again when backward needs it.
 
-    `use_reentrant` is accepted and makes no difference: gradients of what `function` closes over are always right.
+    `use_reentrant` is accepted and makes no difference: gradients of what `function` closes over
+    are always right.
 
     >>> import adjoint as ad
     >>> x = ad.tensor(0.0, requires_grad=True)
@@ -30,11 +31,17 @@ def checkpoint(
 
 
 def checkpoint_sequential(
-    functions: Sequence[Callable[..., Any]], segments: int, input: Any, use_reentrant: bool | None = None, **_: Any
+    functions: Sequence[Callable[..., Any]],
+    segments: int,
+    input: Any,
+    use_reentrant: bool | None = None,
+    **_: Any,
 ) -> Any:
-    """Run functions one after the other, checkpointed in `segments` pieces; the last piece is kept."""
+    """Run functions in a row, checkpointed in `segments` pieces; the last one is not."""
     if not 0 < segments <= len(functions):
-        raise ArgumentError(f"checkpoint_sequential: {segments} segments of {len(functions)} functions")
+        raise ArgumentError(
+            f"checkpoint_sequential: {segments} segments of {len(functions)} functions"
+        )
     size = len(functions) // segments
 
     def piece(start: int, stop: int) -> Callable[[Any], Any]:

@@ -12,7 +12,8 @@ from typing import Any
 
 from adjoint.compiler import lower
 from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, IDENTITY, literal
-from adjoint.compiler.fuse import Loop, Plan
+from adjoint.compiler.fuse import Loop, Plan, Scan, Step, Write
+from adjoint.compiler.lower import Access
 from adjoint.core.dtypes import DEFAULT, DType
 from adjoint.core.promotion import result_type
 from adjoint.graph.ir import Node, Value
@@ -111,7 +112,7 @@ class LoopWriter:
             for size, full, stride in zip(value.shape, self.loop.shape[lead:], access.strides, strict=True)
         ]
         self.accesses.append([strides[d] for d in self.order])
-        self.indices.append(str(access.offset))
+        self.indices.append(offset_text(access))
         slot = self.slots[access.root]
         self.pointers[slot] = access.root
         return f"p{slot}[@{len(self.accesses) - 1}@]"
@@ -170,6 +171,78 @@ class LoopWriter:
         slot = self.slots[node.output]
         self.pointers[slot] = node.output
         return f"(({C_TYPES[node.output.dtype.name]} *)DATA(p, {slot}))[{' + '.join(terms) or '0'}] = {value};"
+
+
+def offset_text(access: Access) -> str:
+    """Where a value starts in its buffer; inside loops over time it moves on with them."""
+    terms = [str(access.offset)] if access.offset else []
+    terms += [f"t{depth} * {stride}" for depth, stride in access.steps if stride]
+    return " + ".join(terms) or "0"
+
+
+def step_text(plan: Plan, step: Step, slots: dict[Value, int]) -> str:
+    """A step as C text."""
+    if isinstance(step, Loop):
+        return LoopWriter(plan, step, slots).text()
+    if isinstance(step, Write):
+        return "".join(_assign(plan, source, target, slots) for source, target in step.parts)
+    assert isinstance(step, Scan)
+    return _scan(step, plan, slots)
+
+
+def _scan(step: Scan, outer: Plan, slots: dict[Value, int]) -> str:
+    """A loop over time: copy the carry in, run the body, put results and the next carry in their places, copy out."""
+    _, start, _, length, backwards = step.node.args
+    body, carry, count = step.body, step.carry, len(start)
+    t, s = f"t{step.depth}", f"s{step.depth}"
+    outputs = body.graph.outputs
+    lines = [_assign(outer, value, lower.contiguous(target), slots) for value, target in zip(start, carry, strict=True)]
+    order = f"{length - 1} - {s}" if backwards else s
+    lines.append(f"for (long {s} = 0; {s} < {length}; {s}++) {{\nconst long {t} = {order};\n")
+    lines += [step_text(body, inner, slots) for inner in body.steps]
+    for output, target in zip(outputs[count:], step.node.outputs[count:], strict=True):
+        full = lower.contiguous(target)
+        lines.append(_assign(body, output, Access(target, 0, full.strides[1:], ((step.depth, full.strides[0]),)), slots))
+    for value, waiting in step.staged.items():
+        lines.append(_assign(body, outputs[carry.index(value)], lower.contiguous(waiting), slots))
+    for value, output in zip(carry, outputs, strict=False):
+        stays = isinstance(output, Value) and output not in body.fills and body.access[output].root is value
+        if value not in step.staged and not stays:
+            lines.append(_assign(body, output, lower.contiguous(value), slots))
+    lines += [_move(waiting, value, slots) for value, waiting in step.staged.items()]
+    lines.append("}\n")
+    lines += [_move(value, target, slots) for value, target in zip(carry, step.node.outputs, strict=False)]
+    return "{\n" + "".join(lines) + "}\n"
+
+
+def _move(source: Value, target: Value, slots: dict[Value, int]) -> str:
+    """Write one buffer to another of the same shape."""
+    return _elements(source, lower.contiguous(source), lower.contiguous(target), slots)
+
+
+def _assign(plan: Plan, source: Any, target: Access, slots: dict[Value, int]) -> str:
+    """Write a value, or a number, to a place in memory."""
+    if isinstance(source, Value) and source not in plan.fills:
+        return _elements(source, plan.access[source], target, slots)
+    c_type = C_TYPES[target.root.dtype.name]
+    number = literal(plan.fills[source] if isinstance(source, Value) else source, c_type)
+    shape = list(source.shape) if isinstance(source, Value) else []
+    sizes, (there,), _ = _merge(shape, [list(target.strides)], 0)
+    return _copy_loop(sizes, _place(target, there, slots), number)
+
+
+def _elements(source: Value, access: Access, target: Access, slots: dict[Value, int]) -> str:
+    sizes, (here, there), _ = _merge(list(source.shape), [list(access.strides), list(target.strides)], 0)
+    return _copy_loop(sizes, _place(target, there, slots), _place(access, here, slots))
+
+
+def _place(access: Access, strides: Sequence[int], slots: dict[Value, int]) -> str:
+    terms = [offset_text(access), *(f"i{d} * {s}" for d, s in enumerate(strides) if s)]
+    return f"(({C_TYPES[access.root.dtype.name]} *)DATA(p, {slots[access.root]}))[{' + '.join(terms)}]"
+
+
+def _copy_loop(sizes: Sequence[int], target: str, source: str) -> str:
+    return "\n".join(_loops(sizes, [f"{target} = {source};"], 0, {}, len(sizes))) + "\n"
 
 
 def _power(exponent: Any) -> str:

@@ -35,7 +35,11 @@ def _key(node: Node) -> Any:
         return _constant_key(node.op.tensor)
     if not isinstance(node.op, Operator) or is_random(node):
         return None
-    key = (node.op, tuple(_part(a) for a in node.args), tuple(v.type.requires_grad for v in node.outputs))
+    key = (
+        node.op,
+        tuple(_part(a) for a in node.args),
+        tuple(v.type.requires_grad for v in node.outputs),
+    )
     try:
         hash(key)
     except TypeError:

@@ -35,13 +35,17 @@ def call(graph: Graph, body: Graph, args: Sequence[Value]) -> Node:
 def inline_calls(graph: Graph) -> Graph:
     """y = call(x, body=g)  ->  the nodes of g, with x for its input"""
     inner_graphs(graph, inline_calls)
-    return Rewriter(graph).run(lambda rewriter, node: _inlined(rewriter, node) if node.op is CALL else None)
+    return Rewriter(graph).run(
+        lambda rewriter, node: _inlined(rewriter, node) if node.op is CALL else None
+    )
 
 
 def inline_functions(graph: Graph) -> Graph:
     """y = custom(x)  ->  what it computes"""
     inner_graphs(graph, inline_functions)
-    return Rewriter(graph).run(lambda rewriter, node: _inlined(rewriter, node) if is_custom(node) else None)
+    return Rewriter(graph).run(
+        lambda rewriter, node: _inlined(rewriter, node) if is_custom(node) else None
+    )
 
 
 def _inlined(rewriter: Rewriter, node: Node) -> Any:

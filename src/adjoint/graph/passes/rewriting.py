@@ -38,7 +38,11 @@ class Rewriter:
                 new = rule(self, node)
             if new is not None:
                 self.changes += 1
-                replaced.update(zip(node.outputs, new if isinstance(new, (tuple, list)) else (new,), strict=True))
+                replaced.update(
+                    zip(
+                        node.outputs, new if isinstance(new, (tuple, list)) else (new,), strict=True
+                    )
+                )
         graph.outputs = [replaced.get(o, o) if isinstance(o, Value) else o for o in graph.outputs]
         return graph
 

@@ -55,7 +55,11 @@ def _simplified(rewriter: Any, node: Node) -> Any:
         rewriter.uniform.note(node)
         return None
     number = rewriter.uniform.note(node)
-    if number is not None and len(node.outputs) == 1 and node.op.name not in ("zeros", "ones", "full"):
+    if (
+        number is not None
+        and len(node.outputs) == 1
+        and node.op.name not in ("zeros", "ones", "full")
+    ):
         return rewriter.filled(number, node.outputs[0])
     for rule in RULES.get(node.op.name, ()):
         new = rule(rewriter, node)
@@ -165,7 +169,11 @@ def join_expands(rewriter: Any, node: Node) -> Any:
     inner, out = node.args[0], node.outputs[0]
     if inner.shape == out.shape:
         return inner
-    return rewriter.call("expand.default", inner.node.args[0], out.shape) if is_call(inner, "expand") else None
+    return (
+        rewriter.call("expand.default", inner.node.args[0], out.shape)
+        if is_call(inner, "expand")
+        else None
+    )
 
 
 def drop_copy(rewriter: Any, node: Node) -> Any:
@@ -217,7 +225,9 @@ def sum_of_nothing(rewriter: Any, node: Node) -> Any:
     if dims is None or any(source.shape[d] != 1 for d in dims):
         return None
     out = node.outputs[0]
-    return source if source.shape == out.shape else rewriter.call("reshape.default", source, out.shape)
+    return (
+        source if source.shape == out.shape else rewriter.call("reshape.default", source, out.shape)
+    )
 
 
 def join_sums(rewriter: Any, node: Node) -> Any:
@@ -230,7 +240,11 @@ def join_sums(rewriter: Any, node: Node) -> Any:
         return None
     source = inner.node.args[0]
     keeps = len(inner.shape) == len(source.shape)
-    places = tuple(range(len(source.shape))) if keeps else tuple(d for d in range(len(source.shape)) if d not in first)
+    places = (
+        tuple(range(len(source.shape)))
+        if keeps
+        else tuple(d for d in range(len(source.shape)) if d not in first)
+    )
     both = tuple(sorted({*first, *(places[d] for d in dims)}))
     total = rewriter.call("sum.dim_IntList", source, both, False, None) if both else source
     out = node.outputs[0]
@@ -254,7 +268,9 @@ def sum_of_expand(rewriter: Any, node: Node) -> Any:
     remaining = [d for d in range(len(small)) if d not in dims]
     if any(small[d] != inner.shape[d] for d in remaining):
         return None  # it is still repeated elsewhere
-    total = total if total.shape == out.shape else rewriter.call("reshape.default", total, out.shape)
+    total = (
+        total if total.shape == out.shape else rewriter.call("reshape.default", total, out.shape)
+    )
     return rewriter.call("mul.Scalar", total, count)
 
 

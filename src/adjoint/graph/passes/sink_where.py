@@ -40,7 +40,9 @@ def sink_where(graph: Graph, *, everywhere: bool = False) -> Graph:
     return Rewriter(graph).run(rule)
 
 
-def _inside(rewriter: Rewriter, node: Node, place: int, condition: Value, kept: Value, keep_true: bool) -> Any:
+def _inside(
+    rewriter: Rewriter, node: Node, place: int, condition: Value, kept: Value, keep_true: bool
+) -> Any:
     args = list(node.args)
     args[place] = kept
     inner = rewriter.call(node.name, *args)

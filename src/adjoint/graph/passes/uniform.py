@@ -15,7 +15,12 @@ from adjoint.table.rows import Row
 from adjoint.tensor.tensor import Tensor
 
 _FILLS = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
-_FILLED = {"full": "fill_value", "full_like": "fill_value", "new_full": "fill_value", "scalar_tensor": "s"}
+_FILLED = {
+    "full": "fill_value",
+    "full_like": "fill_value",
+    "new_full": "fill_value",
+    "scalar_tensor": "s",
+}
 # These move, repeat or leave out elements, and change none.
 _MOVES = frozenset((
     "expand", "reshape", "view", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "alias",

@@ -6,6 +6,7 @@ run through SciPy's LAPACK, one matrix after the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,7 +47,8 @@ def mH(a: Array) -> Array:
 
 def each(*arrays: Array) -> Iterator[tuple[Array, ...]]:
     """The matrices of several batches of one shape, together."""
-    flat = [a.reshape((-1, *a.shape[-2:])) for a in arrays]
+    count = math.prod(arrays[0].shape[:-2])
+    flat = [a.reshape((count, *a.shape[-2:])) for a in arrays]
     return zip(*flat, strict=True)
 
 

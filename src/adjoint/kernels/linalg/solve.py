@@ -131,23 +131,24 @@ def lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Arra
     matrices("linalg_lu_factor(A)", A)
     *batch, m, n = A.shape
     packed = np.empty(A.shape, A.dtype)
-    pivots = np.tile(np.arange(1, min(m, n) + 1, dtype=np.int32), (*batch, 1))
-    info = np.zeros(batch, np.int32)
-    flat = (packed.reshape((-1, m, n)), pivots.reshape((-1, min(m, n))), info.reshape(-1))
+    pivots = np.empty((*batch, 1, min(m, n)), np.int32)
+    pivots[...] = np.arange(1, min(m, n) + 1)
+    info = np.zeros((*batch, 1, 1), np.int32)
     if A.size:
         getrf = lapack("getrf", A)
-        for number, (a,) in enumerate(each(A)):
+        for a, out, swaps, code in each(A, packed, pivots, info):
             if pivot:
-                flat[0][number], swaps, flat[2][number] = getrf(a)
-                flat[1][number] = swaps + 1
+                out[...], moved, code[...] = getrf(a)
+                swaps[0] = moved + 1
             else:
-                flat[0][number], flat[2][number] = _lu_without_pivots(a)
+                out[...], code[...] = _lu_without_pivots(a)
+    info = info[..., 0, 0]
     if check_errors and info.any():
         raise LinAlgError(
             f"linalg_lu_factor(A): U[{first(info) - 1}, {first(info) - 1}] is zero{describe(info)}, "
             "so A is singular. Use linalg.lu_factor_ex to go on."
         )
-    return packed, flat[1].reshape((*batch, min(m, n))), flat[2].reshape(batch)
+    return packed, pivots[..., 0, :], info
 
 
 def _lu_without_pivots(a: Array) -> tuple[Array, int]:
@@ -166,14 +167,17 @@ def permutation_of_pivots(pivots: Array, size: int) -> Array:
     *batch, count = pivots.shape
     if pivots.dtype.kind not in "iu":
         raise ShapeError(f"lu: pivots must be integers, got {pivots.dtype}.")
-    order = np.tile(np.arange(size), (*batch, 1))
+    order = np.empty((*batch, size), np.int64)
+    order[...] = np.arange(size)
+    if not order.size:
+        return order
     rows = order.reshape((-1, size))
     swaps = pivots.reshape((-1, count))
     every = np.arange(len(rows))
     for k in range(count):
         other = swaps[:, k].astype(np.int64) - 1
         rows[every, k], rows[every, other] = rows[every, other], rows[every, k].copy()
-    return rows.reshape((*batch, size))
+    return order
 
 
 # ---- LDLᴴ -------------------------------------------------------------------------------------

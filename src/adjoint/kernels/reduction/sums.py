@@ -105,6 +105,12 @@ def prod_all(self: Array, dtype: DType | None) -> Array:
 
 def other_factors(self: Array, dim: int | None) -> Array:
     """The product of all other elements along `dim` (None: of all), exact with zeros."""
+    if self.size >= LARGE and self.dtype.char in NATIVE:
+        product = reduce(np.multiply, self, None if dim is None else (dim,), True)
+        size = np.abs(product)
+        limits = np.finfo(size.dtype)
+        if ((size > limits.tiny / limits.eps) & (size <= limits.max)).all():  # so no factor is 0
+            return product / self
     x = self.astype(np.float32) if self.dtype in REDUCED else self
     x = x.reshape(-1, 1) if dim is None or x.ndim == 0 else x.swapaxes(dim, 0)
     before = np.ones(x.shape, x.dtype)

@@ -1,11 +1,12 @@
 """Kernels of the family `sorting`: arrays in, arrays out.
 
-`order` sorts, `select` and `quantiles` choose by rank, `distinct` finds distinct values, `search` looks up and counts.
+`order` sorts, `select` and `quantiles` choose by rank, `distinct` finds distinct values, `search`
+looks up and counts.
 """
 
 from adjoint.kernels.sorting.distinct import distinct, unique2
 from adjoint.kernels.sorting.order import argsort, sort, sort_stable
-from adjoint.kernels.sorting.quantiles import nanquantile, probability, quantile
+from adjoint.kernels.sorting.quantiles import nanquantile, quantile, within
 from adjoint.kernels.sorting.search import bincount, histc, isin, searchsorted
 from adjoint.kernels.sorting.select import (
     kthvalue,
@@ -28,11 +29,11 @@ __all__ = [
     "mode",
     "nanmedian",
     "nanquantile",
-    "probability",
     "quantile",
     "searchsorted",
     "sort",
     "sort_stable",
     "topk",
     "unique2",
+    "within",
 ]

@@ -1,4 +1,4 @@
-"""Distinct values: of all elements or of slices along a dimension, in order or as they follow each other.
+"""Distinct values: of all elements or slices along a dimension, in order or as they follow.
 
 No NaN equals another, so each is a value of its own.
 """

@@ -1,7 +1,7 @@
 """The order of elements along a dimension, as PyTorch has it.
 
-NaN counts as greater than every number: last in ascending order, first in descending. Equal elements keep
-their order, whether a stable sort was asked for or not. Complex numbers have no order.
+NaN counts as greater than every number: last in ascending order, first in descending. Equal
+elements keep their order, stable sort or not. Complex numbers have no order.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _narrowed(rows: Array) -> Array:
 
 
 def _settle_ties(found: Array, equal: Array) -> None:
-    """Put the positions of equal elements in order, in place; `equal` says which are as their left."""
+    """Put the positions of equal elements in order, in place; `equal`: which equal their left."""
     length = found.shape[-1]
     new = np.ones(found.shape, np.bool_)
     np.logical_not(equal, out=new[..., 1:])

@@ -32,7 +32,9 @@ def _quantile(
     every = dim is None or self.ndim == 0
     axis = wrap_dim(what, 0 if dim is None else dim, self.ndim)
     rows = self.reshape(-1) if every else last_axis(self, axis)
-    result = _rows(rows, probability(q.reshape(-1)), what == "nanquantile", interpolation)
+    result = _rows(
+        rows, within(q.reshape(-1), 0, 1, f"{what}: q"), what == "nanquantile", interpolation
+    )
     if keepdim and self.ndim:
         result = result.reshape((1,) * self.ndim + (-1,)) if every else np.expand_dims(result, axis)
     result = np.moveaxis(result, -1, 0) if q.ndim else result[..., 0]
@@ -77,9 +79,10 @@ def _between(below: Array, above: Array, weight: Array, same: Array) -> Array:
     return value
 
 
-def probability(self: Array) -> Array:
-    """The argument, which must lie in [0, 1]."""
-    if self.size and not (self.min() >= 0 and self.max() <= 1):
-        outside = self[~((self >= 0) & (self <= 1))].flat[0]
-        raise ValueRangeError(f"quantile: q must be in the range [0, 1], got {outside}")
+def within(self: Array, low: float, high: float, what: str) -> Array:
+    """The argument, which must lie in [low, high]."""
+    if self.size and not (self.min() >= low and self.max() <= high):
+        outside = self[~((self >= low) & (self <= high))].flat[0]
+        bounds = "finite" if high == np.finfo(np.float64).max else f"in the range [{low}, {high}]"
+        raise ValueRangeError(f"{what} must be {bounds}, got {outside}")
     return self.copy()

@@ -40,7 +40,7 @@ def searchsorted(
 
 
 def _check_sorter(sorter: Array, length: int) -> None:
-    if sorter.size and not (0 <= sorter.min() and sorter.max() < length):
+    if sorter.size and not (sorter.min() >= 0 and sorter.max() < length):
         raise IndexOutOfRange(f"searchsorted: sorter must hold indices from 0 to {length - 1}")
 
 

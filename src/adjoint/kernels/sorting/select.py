@@ -1,7 +1,7 @@
 """Elements chosen by rank: the k largest, the k-th smallest, medians, and the most frequent value.
 
-NaN counts as greater than every number. Of equal elements the first are chosen, but the last for `mode`,
-as PyTorch does. Without NaN a partition takes the place of a sort.
+NaN counts as greater than every number. Of equal elements the first are chosen, but the last for
+`mode`, as PyTorch does. Without NaN a partition takes the place of a sort.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _top(rows: Array, k: int, largest: bool) -> Array:
 
 
 def _top_of_long(row: Array, k: int, largest: bool) -> Array | None:
-    """As `_top`, for one long row: the k-th best of the best of its blocks leaves few to look at."""
+    """As `_top`, for one long row: the k-th best of the best of its blocks leaves few others."""
     size = row.size // (8 * k)
     blocks = row[: row.size // size * size].reshape((-1, size))
     best = blocks.max(axis=1) if largest else blocks.min(axis=1)
@@ -66,7 +66,7 @@ def _top_of_long(row: Array, k: int, largest: bool) -> Array | None:
 
 
 def _top_by_partition(rows: Array, k: int, largest: bool) -> Array:
-    """Where the k largest (smallest) of each row are: all beyond the k-th, and the first that equal it."""
+    """As `_top`, without NaN: all beyond the k-th, and the first that equal it."""
     last = rows.shape[-1] - k if largest else k - 1
     threshold = np.partition(rows, last, axis=-1)[..., last : last + 1]
     chosen = rows > threshold if largest else rows < threshold
@@ -125,7 +125,8 @@ def _nothing(what: str, dtype: DType) -> float:
 def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The most frequent element along `dim`, the least of several, and where it is last.
 
-    No NaN equals another: it counts where nothing occurs twice, and is then the least, as in PyTorch.
+    No NaN equals another: it counts where nothing occurs twice, and is then the least, as in
+    PyTorch.
     """
     check_ordered("mode", dtypes.of(self.dtype))
     return _chosen(self, axis_of("mode", self.shape, dim), keepdim, _most_frequent)

@@ -22,7 +22,7 @@ def _along(function: Any) -> Any:
 
 @sampler("cumsum", reference=_along(np.cumsum))
 @sampler("cumprod", reference=_along(np.cumprod))
-@sampler("logcumsumexp")
+@sampler("logcumsumexp", "_reverse_cumsum")
 def scans(make: Make) -> Iterator[Sample]:
     yield Sample(make(), 0, name="scalar")
     yield Sample(make(5), 0, name="vector")

@@ -1,4 +1,4 @@
-"""Samples of sorting, order statistics, distinct values, searching and counting: ties, NaN, scalars, nothing."""
+"""Samples of sorting, ranks, distinct values, searching and counting: ties, NaN, scalars, none."""
 
 from __future__ import annotations
 
@@ -203,10 +203,10 @@ def quantiles_of_a_number(make: Make) -> Iterator[Sample]:
     yield Sample(make.distinct(3, 4), 0.7, 1, interpolation="lower", name="lower")
 
 
-@sampler("_probability", reference=lambda self: self)
+@sampler("_within", reference=lambda self, low, high, what: self)
 def probabilities(make: Make) -> Iterator[Sample]:
     if not make.is_complex:
-        yield Sample(make.probability(3), name="vector")
+        yield Sample(make.probability(3), 0, 1, "q", name="vector")
 
 
 # distinct values ---------------------------------------------------------------------------------
@@ -366,3 +366,25 @@ def counts(make: Make) -> Iterator[Sample]:
     yield Sample(make.index(4, 6), name="counts")
     yield Sample(make.index(4, 6), make(6), name="weights")
     yield Sample(make.index(2, 3), make(3), 5, name="at least")
+
+
+@sampler("histogramdd")
+def cells(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        points = make.distinct(5, 2).detach()
+        yield Sample(points, (2, 3), weight=make(5), name="parts")
+        yield Sample(points, (2, 3), (-2.0, 2.0, -1.0, 1.0), make(5), name="range")
+        yield Sample(points, (1, 3), None, make.positive(5), True, name="density")
+
+
+@sampler("histogramdd.int_bins")
+def cells_alike(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        yield Sample(make.distinct(5, 2).detach(), 3, weight=make(5), name="parts")
+
+
+@sampler("histogramdd.TensorList_bins")
+def cells_between_edges(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        edges = [_ladder(make, 4).detach(), _ladder(make, 3).detach()]
+        yield Sample(make.distinct(5, 2).detach(), edges, weight=make(5), name="edges")

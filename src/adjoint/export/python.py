@@ -1,0 +1,243 @@
+"""A graph as a Python file that needs NumPy alone.
+
+The graph is decomposed as far as needed, and each operator written as a NumPy expression: from the table in
+numpy_text.py, from its row where the kernel is NumPy's, or by copying the source of its kernel where that
+stands on its own. What is none of these is refused by name.
+"""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import keyword
+import textwrap
+from collections.abc import Callable, Iterator
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from adjoint._version import __version__
+from adjoint.core.errors import AdjointError
+from adjoint.export import numpy_text
+from adjoint.export.numpy_text import ExportError, Scope, dtype_text
+from adjoint.graph.facts import is_random
+from adjoint.graph.ir import Constant, Graph, Node, Region, Value
+from adjoint.graph.passes.dead_code import eliminate_dead
+from adjoint.graph.passes.decompose import decompose
+from adjoint.ops.operator import Operator
+from adjoint.tensor import binding
+
+SMALL = 64  # elements of a constant that is written as a list
+_TAKEN = frozenset((*keyword.kwlist, "np", "math", "base64", "range", "reversed", "len", "slice", "list", "tuple", "enumerate"))
+
+
+def python(graph: Graph, name: str | None = None) -> str:
+    """Return the source of a Python file with the graph as a function of NumPy arrays.
+
+    The function takes the inputs of the graph one by one, and returns its outputs, a tuple if several.
+
+    >>> import adjoint as ad
+    >>> text = ad.export.python(ad.trace(ad.grad(lambda x: (x * x).sum()), ad.ShapeDtype(3)), "gradient")
+    >>> space = {}
+    >>> exec(text, space)
+    >>> space["gradient"]([1.0, 2.0, 3.0]).tolist()
+    [2.0, 4.0, 6.0]
+    """
+    small = _without_aliases(decompose(graph, keep=numpy_text.has_text))
+    function = name or graph.signature.name
+    if not function.isidentifier() or function in _TAKEN:
+        function = "f"
+    return _File(small, function).text()
+
+
+def _without_aliases(graph: Graph) -> Graph:
+    """y = x.detach(); z = f(y)  ->  z = f(x): arrays have no history."""
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            _without_aliases(inner)
+        if node.name in ("detach.default", "alias.default", "lift_fresh.default"):
+            graph.replace_uses(node.outputs[0], node.args[0])
+    return eliminate_dead(graph)
+
+
+class _File:
+    """The parts of one file."""
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self.name = name
+        self.helpers: dict[str, str] = {}  # by name, in the order needed
+        self.modules: dict[str, str] = {"np": "import numpy as np"}
+        self.taken = {*_TAKEN, name}
+
+    def name_of(self, value: Value) -> str:
+        """The name of a value in the file."""
+        return f"{value.name}_" if value.name in self.taken else value.name
+
+    def text(self) -> str:
+        main = self.function(self.graph, self.name, outermost=True)
+        if set(self.helpers) & _names(self.graph):  # a value has the name of a function that was copied
+            self.taken |= set(self.helpers)
+            main = self.function(self.graph, self.name, outermost=True)
+        imports = sorted(self.modules.values(), key=lambda line: ("numpy" in line, line))
+        head = [f'"""{self.name}, written by adjoint {__version__}. It needs NumPy alone."""', ""]
+        head += ["from __future__ import annotations", "", *imports, "", "", ""]
+        blocks = [text.strip("\n") for text in self.helpers.values()]
+        return "\n".join(head) + "\n\n\n".join([*blocks, "\n".join(main)]) + "\n"
+
+    def function(self, graph: Graph, name: str, *, outermost: bool) -> list[str]:
+        names = [self.name_of(v) for v in graph.inputs]
+        lines = [f"def {name}({', '.join(names)}):"]
+        body: list[str] = []
+        for node in graph.nodes:
+            body += self.statements(node)
+        outputs = [self.name_of(o) if isinstance(o, Value) else repr(o) for o in graph.outputs]
+        if outermost:
+            lines += [f"    {line}" for line in self.documented(graph)]
+            for value, text in zip(graph.inputs, names, strict=True):
+                lines.append(f"    {text} = np.asarray({text}, {dtype_text(value.dtype)})")
+            body.append(f"return {outputs[0] if len(outputs) == 1 else '(' + ', '.join(outputs) + ')'}")
+            lines.append('    with np.errstate(all="ignore"):')
+            return lines + [f"        {line}" for line in body]
+        body.append(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
+        return lines + [f"    {line}" for line in body]
+
+    def documented(self, graph: Graph) -> list[str]:
+        """A docstring with what the arguments are."""
+        paths = graph.signature.names or tuple(v.name for v in graph.inputs)
+        pairs = zip(graph.inputs, paths, strict=True)
+        shown = [f"{self.name_of(v)}: {v.type}" + (f", {path}" if path != v.name else "") for v, path in pairs]
+        return ['"""' + ("; ".join(shown) or "No arguments.") + '"""']
+
+    def statements(self, node: Node) -> list[str]:
+        targets = ", ".join(map(self.name_of, node.outputs))
+        if isinstance(node.op, Constant):
+            return [f"{targets} = {self.constant(node.op.tensor)}"]
+        if isinstance(node.op, Region):
+            return self.region(node)
+        if len(node.outputs) == 1 and node.op.schema.returns[0].type.is_list:
+            targets = f"({targets},)"
+        return [f"{targets} = {self.expression(node)}"]
+
+    def expression(self, node: Node) -> str:
+        op: Operator = node.op
+        scope = Scope(node, self.name_of)
+        try:
+            if is_random(node):
+                raise ExportError("it draws random numbers; pass them in as an argument")
+            if op.full_name in numpy_text.TABLE:
+                text = numpy_text.TABLE[op.full_name](scope)
+            else:
+                text = numpy_text.from_row(scope) or self.computed(node) or self.copied(scope)
+        except ExportError as error:
+            where = f" ({node.place})" if node.place else ""
+            raise ExportError(f"export.python: {op.full_name}{where} cannot be written with NumPy alone: {error}") from error
+        for name, source in numpy_text.HELPERS.items():
+            if f"{name}(" in text:
+                self.helpers.setdefault(name, source)
+        return text
+
+    def computed(self, node: Node) -> str | None:
+        """The value of an operator that takes no tensors: a window, a range."""
+        if any(True for _ in node.inputs()) or len(node.outputs) != 1:
+            return None
+        return self.constant(node.op.call(list(node.args)))
+
+    def constant(self, tensor: Any) -> str:
+        array = tensor.detach().array
+        dtype = dtype_text(tensor.dtype)
+        if array.size <= SMALL and np.isfinite(array).all():
+            return f"np.array({array.tolist()!r}, {dtype}).reshape({array.shape!r})"
+        self.modules["base64"] = "import base64"
+        data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+        return f'np.frombuffer(base64.b64decode("{data}"), {dtype}).reshape({array.shape!r})'
+
+    # -- control flow ----------------------------------------------------------------------------------------
+
+    def region(self, node: Node) -> list[str]:
+        stem = self.name_of(node.outputs[0]) if node.outputs else node.op.name
+        lines: list[str] = []
+        for key, graph in node.graphs.items():
+            lines += self.function(graph, f"{stem}_{key}", outermost=False)
+        targets = ", ".join(map(self.name_of, node.outputs)) + ("," if len(node.outputs) == 1 else "")
+        groups = ["[" + ", ".join(map(self.name_of, a)) + "]" if isinstance(a, tuple) else self.name_of(a) if isinstance(a, Value) else repr(a) for a in node.args]
+        if node.op.name == "cond":
+            call = f"({stem}_true if {groups[0]} else {stem}_false)(*{groups[1]})"
+        elif node.op.name == "scan":
+            self.helpers.setdefault("_scan", numpy_text.HELPERS["_scan"])
+            types = [(v.shape[1:], dtype_text(v.dtype)) for v in node.outputs[len(node.args[1]) :]]
+            shown = ", ".join(f"({shape!r}, {dtype})" for shape, dtype in types)
+            call = f"_scan({stem}_body, {', '.join(groups)}, [{shown}])"
+        elif node.op.name == "while_loop":
+            self.helpers.setdefault("_while", numpy_text.HELPERS["_while"])
+            call = f"_while({stem}_condition, {stem}_body, {', '.join(groups)})"
+        else:
+            raise ExportError(f"export.python: {node.op.name} cannot be written with NumPy alone")
+        return [*lines, f"{targets} = {call}"]
+
+    # -- kernels that are functions --------------------------------------------------------------------------
+
+    def copied(self, scope: Scope) -> str:
+        """A call of a kernel whose source goes into the file."""
+        row = scope.node.op.row
+        if not row.kernel:
+            raise ExportError("it has no kernel")
+        family, _, function = row.kernel.partition(".")
+        if not function.isidentifier():
+            raise ExportError(f"its kernel is {row.kernel!r}")
+        kernel = binding.reference(row.kernel, "kernels", row, "kernel")
+        name = self.include(kernel, {})
+        texts = [numpy_text.promoted(scope, n) for n in row.schema.names]
+        return f"{name}({', '.join(texts)})"
+
+    def include(self, function: Any, pending: dict[str, Any]) -> str:
+        """Add the source of a function, after what it uses; return its name in the file."""
+        if not isinstance(function, FunctionType) or function.__closure__:
+            raise ExportError(f"its kernel {getattr(function, '__name__', function)!r} is not a plain function")
+        name = function.__name__
+        if name in self.helpers or name in pending:
+            return name
+        pending[name] = function
+        for used in sorted(_globals_used(function.__code__)):
+            if used in function.__globals__:
+                self.need(used, function.__globals__[used], pending)
+        self.helpers[name] = textwrap.dedent(inspect.getsource(function))
+        return name
+
+    def need(self, name: str, value: Any, pending: dict[str, Any]) -> None:
+        """Provide a global that a copied function uses."""
+        if isinstance(value, ModuleType):
+            if value.__name__.split(".")[0] not in ("numpy", "math", "itertools", "functools", "operator"):
+                raise ExportError(f"its kernel uses {value.__name__}")
+            line = f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")
+            self.modules[name] = line
+        elif isinstance(value, FunctionType) and value.__module__.startswith("adjoint."):
+            if self.include(value, pending) != name:
+                raise ExportError(f"its kernel uses {name}")
+        elif inspect.isclass(value) and issubclass(value, AdjointError):
+            self.helpers.setdefault(name, f'class {name}(ValueError):\n    """Arguments that do not fit."""')
+        elif isinstance(value, (bool, int, float, str, tuple)) and _is_literal(value):
+            self.helpers.setdefault(name, f"{name} = {value!r}")
+        elif getattr(value, "__module__", "").split(".")[0] == "numpy":
+            self.modules[name] = f"from {value.__module__} import {value.__name__} as {name}"
+        else:
+            raise ExportError(f"its kernel uses {name}")
+
+
+def _is_literal(value: Any) -> bool:
+    return all(map(_is_literal, value)) if isinstance(value, tuple) else isinstance(value, (bool, int, float, str))
+
+
+def _globals_used(code: Any) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if hasattr(constant, "co_names"):
+            yield from _globals_used(constant)
+
+
+def _names(graph: Graph) -> set[str]:
+    found = {v.name for v in graph.inputs}
+    for node in graph.nodes:
+        found |= {v.name for v in node.outputs}.union(*(_names(g) for g in node.graphs.values()))
+    return found

@@ -1,0 +1,213 @@
+"""Derivatives of eigenvalues and vectors, singular values and vectors, and pseudo-inverses.
+
+Vectors of repeated values: Note [Repeated values] in kernels/linalg/spectral.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint import ops
+
+Tensor = Any
+
+
+def _diagonal(x: Tensor) -> Tensor:
+    return x.diagonal(0, -2, -1)
+
+
+def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
+    """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i]), and the limit of that for equal values."""
+    skew, symmetric = 0.5 * (inner - inner.mH), 0.25 * (inner + inner.mH)
+    bars = ops.zeros_like(values) if slopes is None else slopes
+    ratio = ops._linalg_repeated_ratio(symmetric, skew, bars, values)
+    core = skew * ops._linalg_inverse_gaps(values) + symmetric * ratio
+    return core if slopes is None else core + slopes.diag_embed()
+
+
+def eigh_vjp(grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Any:
+    """Ā = V (diag(w̄) + F ∘ ½(X - Xᴴ)) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
+    if grad_w is None and grad_v is None:
+        return None
+    if not vectors:
+        w, V = ops._linalg_eigh(A, UPLO, True)
+        grad_v = None
+    if grad_v is None:
+        return (V * grad_w.unsqueeze(-2)).matmul(V.mH)
+    return V.matmul(_turned(w, grad_w, V.mH.matmul(grad_v))).matmul(V.mH)
+
+
+def _rotated(A_t: Tensor, V: Tensor, UPLO: str) -> Tensor:
+    """Vᴴ Ȧ V with the Hermitian part of Ȧ."""
+    return V.mH.matmul(0.5 * (A_t + A_t.mH)).matmul(V)
+
+
+def eigh_values_jvp(A: Tensor, A_t: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Tensor:
+    """ẇ = diag(Vᴴ Ȧ V)."""
+    if not vectors:
+        V = ops._linalg_eigh(A, UPLO, True)[1]
+    values = _diagonal(_rotated(A_t, V, UPLO))
+    return values.real if values.is_complex() else values
+
+
+def eigh_vectors_jvp(A_t: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Tensor:
+    """V̇ = V (F ∘ Vᴴ Ȧ V)."""
+    if not vectors:
+        return ops.zeros_like(V)
+    inner = _rotated(A_t, V, UPLO)
+    factors = ops._linalg_inverse_gaps(w) + 0.5 * ops._linalg_repeated_guess(inner, w)
+    return V.matmul(inner * factors)
+
+
+def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
+    """Ā = V⁻ᴴ (diag(w̄) + (X - Vᴴ V diag(Re X)) ∘ F*) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
+    if grad_w is None and grad_v is None:
+        return None
+    core = None if grad_w is None else grad_w.diag_embed()
+    if grad_v is not None:
+        inner = V.mH.matmul(grad_v)
+        own = _diagonal(inner).real.unsqueeze(-2)
+        inner = inner - V.mH.matmul(V) * own
+        turned = inner * ops._linalg_eig_gaps(w, inner).conj()
+        core = turned if core is None else core + turned
+    return ops._linalg_solve(V.mH, core.matmul(V.mH), False)[0]
+
+
+def svd_vjp(
+    grad_u: Any, grad_s: Any, grad_vh: Any, A: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool
+) -> Any:
+    """Ā = U C Vᴴ + (1 - U Uᴴ) Ū S⁻¹ Vᴴ + U S⁻¹ V̄ᴴ (1 - V Vᴴ), with a = Uᴴ Ū - h.c., b = Vᴴ V̄ - h.c. and
+
+    C = diag(s̄) + ½ (a + b)/(s[j]-s[i]) + ½ (a - b)/(s[j]+s[i]).
+    """
+    if grad_u is None and grad_s is None and grad_vh is None:
+        return None
+    if not vectors:
+        U, S, Vh = ops._linalg_svd(A, False, True)
+        grad_u = grad_vh = None
+    k = S.shape[-1]
+    if grad_u is not None:
+        grad_u = _fold(grad_u, U, k)
+    grad_v = None if grad_vh is None else _fold(grad_vh.mH, Vh.mH, k)
+    U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+    if grad_u is None and grad_v is None:
+        return (U * grad_s.to(U.dtype).unsqueeze(-2)).matmul(Vh)
+    return _thin_svd_vjp(grad_u, grad_s, grad_v, U, S, Vh)
+
+
+def _thin_svd_vjp(
+    grad_u: Any, grad_s: Any, grad_v: Any, U: Tensor, S: Tensor, Vh: Tensor
+) -> Tensor:
+    x = ops.zeros_like(Vh.matmul(Vh.mH)) if grad_u is None else U.mH.matmul(grad_u)
+    y = ops.zeros_like(x) if grad_v is None else Vh.matmul(grad_v)
+    difference = 0.5 * ((x - x.mH) - (y - y.mH))
+    core = _turned(S, grad_s, x + y) + difference * ops._linalg_inverse_sums(S)
+    result = U.matmul(core)
+    inverse = ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+    if grad_u is not None and U.shape[-2] > U.shape[-1]:
+        result = result + (grad_u - U.matmul(x)) * inverse
+    result = result.matmul(Vh)
+    if grad_v is not None and Vh.shape[-1] > Vh.shape[-2]:
+        result = result + (U * inverse).matmul((grad_v - Vh.mH.matmul(y)).mH)
+    return result
+
+
+def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
+    """The gradient of the first columns of a complete basis, with what reaches A through the others."""
+    rest = Q.shape[-1] - count
+    if not rest:
+        return grad
+    Q1, Q2 = Q.narrow(-1, 0, count), Q.narrow(-1, count, rest)
+    other = grad.narrow(-1, count, rest)
+    turn = Q2.mH.matmul(other)
+    what = "linalg_svd(full_matrices=True): the vectors beyond the singular values"
+    other = ops._require_gauge(other, turn - turn.mH, what)
+    return grad.narrow(-1, 0, count) - Q2.matmul(other.mH.matmul(Q1))
+
+
+def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The rotations of U and V that Ȧ makes: U̇ = U Ω + …, V̇ = V Ψ + …; and B = Uᴴ Ȧ V.
+
+    Ω + Ψ and Ω - Ψ solve (Ω + Ψ)(s[j]-s[i]) = B + Bᴴ and (Ω - Ψ)(s[i]+s[j]) = B - Bᴴ.
+    """
+    inner = U.mH.matmul(A_t).matmul(Vh.mH)
+    both, apart = 0.5 * (inner + inner.mH), 0.5 * (inner - inner.mH)
+    factors = ops._linalg_inverse_gaps(S) + 0.5 * ops._linalg_repeated_guess(both, S)
+    together, difference = both * factors, apart * ops._linalg_inverse_sums(S)
+    return together + difference, together - difference, inner
+
+
+def svd_values_jvp(A: Tensor, A_t: Tensor, U: Tensor, Vh: Tensor, k: int, vectors: bool) -> Tensor:
+    """ṡ = Re diag(Uᴴ Ȧ V)."""
+    if not vectors:
+        U, _, Vh = ops._linalg_svd(A, False, True)
+    U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+    values = _diagonal(U.mH.matmul(A_t).matmul(Vh.mH))
+    return values.real if values.is_complex() else values
+
+
+def svd_left_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) -> Tensor:
+    """U̇ = U Ω + (1 - U Uᴴ) Ȧ V S⁻¹; the vectors beyond, U₂, move by -U U̇ᴴ U₂."""
+    if not vectors:
+        return ops.zeros_like(U)
+    k = S.shape[-1]
+    U1, V1h = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+    turn, _, _ = _frames(A_t, U1, S, V1h)
+    tangent = U1.matmul(turn)
+    if U.shape[-2] > k:
+        pushed = A_t.matmul(V1h.mH) * ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+        tangent = tangent + pushed - U1.matmul(U1.mH.matmul(pushed))
+    return _complete(tangent, U, k)
+
+
+def svd_right_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) -> Tensor:
+    """V̇ as U̇ of Ȧᴴ, with Ψ in place of Ω."""
+    if not vectors:
+        return ops.zeros_like(Vh)
+    k = S.shape[-1]
+    U1, V1 = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k).mH
+    _, turn, _ = _frames(A_t, U1, S, V1.mH)
+    tangent = V1.matmul(turn)
+    if Vh.shape[-1] > k:
+        pushed = A_t.mH.matmul(U1) * ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+        tangent = tangent + pushed - V1.matmul(V1.mH.matmul(pushed))
+    return _complete(tangent, Vh.mH, k).mH
+
+
+def _complete(tangent: Tensor, Q: Tensor, count: int) -> Tensor:
+    rest = Q.shape[-1] - count
+    if not rest:
+        return tangent
+    Q1, Q2 = Q.narrow(-1, 0, count), Q.narrow(-1, count, rest)
+    return ops.cat([tangent, -Q1.matmul(tangent.mH.matmul(Q2))], -1)
+
+
+def pinv_vjp(grad: Tensor, A: Tensor, P: Tensor) -> Tensor:
+    """Ā = -Pᴴ P̄ Pᴴ + (1 - A P)ᴴ… : the transpose of `pinv_jvp`, for constant rank."""
+    left, right = _projected(A, P, grad)
+    return -P.mH.matmul(grad).matmul(P.mH) + left + right
+
+
+def _projected(A: Tensor, P: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
+    """(1 - A P) P̄ᴴ P Pᴴ  and  Pᴴ P P̄ᴴ (1 - P A)."""
+    outer = grad.mH.matmul(P.matmul(P.mH))
+    inner = P.mH.matmul(P).matmul(grad.mH)
+    return outer - A.matmul(P.matmul(outer)), inner - inner.matmul(P).matmul(A)
+
+
+def pinv_jvp(A: Tensor, P: Tensor, A_t: Tensor) -> Tensor:
+    """Ṗ = -P Ȧ P + P Pᴴ Ȧᴴ (1 - A P) + (1 - P A) Ȧᴴ Pᴴ P.  Golub and Pereyra 1973."""
+    turned = A_t.mH
+    outer = P.matmul(P.mH).matmul(turned)
+    inner = turned.matmul(P.mH.matmul(P))
+    change = outer - outer.matmul(A).matmul(P) + inner - P.matmul(A.matmul(inner))
+    return change - P.matmul(A_t).matmul(P)
+
+
+def matrix_exp_tangent(A: Tensor, tangent: Tensor) -> Tensor:
+    """The upper right block of exp [[A, E], [0, A]].  Najfeld and Havel 1995."""
+    n = A.shape[-1]
+    A, tangent = ops.broadcast_tensors([A, tangent])
+    top, bottom = ops.cat([A, tangent], -1), ops.cat([ops.zeros_like(A), A], -1)
+    whole = ops.linalg_matrix_exp(ops.cat([top, bottom], -2))
+    return whole.narrow(-2, 0, n).narrow(-1, n, n)

@@ -1,0 +1,390 @@
+"""Passes: each on graphs written by hand, what it leaves, and that values stay equal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core import dtypes
+from adjoint.graph import passes
+from adjoint.graph.ir import Graph, Type
+from adjoint.graph.passes.inline import call
+from adjoint.ops.operator import operator
+from adjoint.table import TABLE
+from adjoint.testing import jacobians, laws
+
+
+def graph_of(body: str, **types: str) -> Graph:
+    """A graph written as short lines: y = sin.default(x); return y"""
+    inputs = ", ".join(f'{name}: "{type}"' for name, type in (types or {"x": "f64[3,4]"}).items())
+    lines = [line.strip() for line in body.strip().splitlines()]
+    text = [
+        line.replace("= ", "= ad.ops.", 1) if "=" in line and "= ad." not in line else line
+        for line in lines
+    ]
+    return ad.graph.verify(
+        ad.graph.parse(f"def f({inputs}):\n" + "".join(f"    {line}\n" for line in text))
+    )
+
+
+def ops(graph: Graph) -> list[str]:
+    return [n.op.name for n in graph.nodes]
+
+
+def kept_equal(before: Graph, *chosen: passes.Pass) -> Graph:
+    """Run passes on a copy, verify, and compare at random inputs."""
+    text = str(before)
+    after = ad.graph.verify(passes.run(before, chosen or passes.SIMPLIFY))
+    assert str(before) == text, "the pass changed the graph that it was given a copy of"
+    assert len(after.inputs) == len(before.inputs)
+    generator = np.random.default_rng(0)
+    inputs = [
+        ad.tensor(generator.standard_normal(v.shape) * 2, dtype=v.dtype) for v in before.inputs
+    ]
+    for a, b in zip(_flat(before(*inputs)), _flat(after(*inputs)), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        assert ad.allclose(a, b, equal_nan=True), f"{before.ssa()}\n{after.ssa()}"
+    return after
+
+
+def _flat(value: Any) -> list[Any]:
+    return [v for v in ad.core.pytrees.leaves(value) if isinstance(v, ad.Tensor)]
+
+
+# --- dead code, common subexpressions, constants, inlining ----------------------------------------------
+
+
+def test_dead_code_goes_with_what_it_used() -> None:
+    graph = graph_of("a = sin.default(x)\n b = cos.default(a)\n c = exp.default(x)\n return c")
+    assert ops(kept_equal(graph, passes.eliminate_dead)) == ["exp"]
+
+
+def test_dead_random_numbers_stay_so_that_later_draws_are_the_same() -> None:
+    graph = ad.trace(lambda: (ad.rand(2), ad.rand(3))[1])
+    assert ops(passes.run(graph)) == ["rand", "rand"]
+
+
+def test_unused_inputs_stay() -> None:
+    assert (
+        len(kept_equal(graph_of("a = sin.default(x)\n return a", x="f64[2]", y="f64[3]")).inputs)
+        == 2
+    )
+
+
+def test_common_subexpressions_are_merged_in_chains() -> None:
+    graph = graph_of("""
+        a = sin.default(x)
+        b = sin.default(x)
+        c = exp.default(a)
+        d = exp.default(b)
+        e = mul.Tensor(c, d)
+        return (e, b)""")
+    assert ops(kept_equal(graph, passes.merge_common, passes.eliminate_dead)) == [
+        "sin",
+        "exp",
+        "mul",
+    ]
+
+
+def test_equal_numbers_of_other_types_are_not_merged() -> None:
+    graph = graph_of("""
+        a = mul.Scalar(x, 2)
+        b = mul.Scalar(x, 2.0)
+        c = mul.Scalar(x, True)
+        d = mul.Scalar(x, 0.0)
+        e = mul.Scalar(x, -0.0)
+        return (a, b, c, d, e)""", x="i64[3]")  # fmt: skip
+    assert len(kept_equal(graph, passes.merge_common, passes.eliminate_dead)) == 5
+
+
+def test_results_of_several_outputs_are_merged() -> None:
+    graph = graph_of("""
+        a, b = max.dim(x, 0)
+        c, d = max.dim(x, 0)
+        e = add.Tensor(a, c)
+        return (e, b, d)""")
+    assert ops(kept_equal(graph, passes.merge_common, passes.eliminate_dead)) == ["max", "add"]
+
+
+def test_random_operators_are_neither_merged_nor_folded() -> None:
+    graph = ad.trace(lambda: ad.rand_like(ad.zeros(3)) + ad.rand_like(ad.zeros(3)))
+    assert ops(passes.run(graph)).count("rand_like") == 2
+
+
+def test_constants_are_folded() -> None:
+    graph = graph_of("""
+        c = ad.tensor([1.0, 4.0], dtype=ad.float64)
+        d = sqrt.default(c)
+        e = add.Scalar(d, 1)
+        y = mul.Tensor(x, e)
+        return y""", x="f64[2]")  # fmt: skip
+    after = kept_equal(graph, passes.fold_constants, passes.eliminate_dead)
+    assert ops(after) == ["constant", "mul"]
+    assert after.first.op.tensor.tolist() == [2.0, 3.0]  # type: ignore[union-attr]
+
+
+def test_folding_does_not_blow_constants_up() -> None:
+    graph = graph_of(
+        "c = ad.tensor([1.5], dtype=ad.float64)\n d = expand.default(c, (100000,))\n e = exp.default(d)\n return e",
+        x="f64[]",
+    )
+    assert ops(kept_equal(graph)) == ["constant", "expand", "exp"]
+
+
+def test_an_error_in_a_constant_is_left_to_the_run() -> None:
+    graph = ad.trace(lambda: ad.ones(2))
+    table, index = ad.tensor([1.0, 2.0]), ad.tensor([5])
+    graph = ad.trace(lambda x: x + 0 * table.sum(), ad.ShapeDtype(()))
+    node = graph.add(
+        operator("index_select"),
+        (_constant(graph, table), 0, _constant(graph, index)),
+        (Type((1,), ad.float32),),
+    )
+    graph.outputs.append(node.output)
+    graph.signature.outputs = None
+    after = passes.run(graph)
+    with pytest.raises(IndexError):
+        after(ad.zeros(()))
+
+
+def _constant(graph: Graph, tensor: ad.Tensor) -> Any:
+    return graph.add(ad.graph.ir.Constant(tensor), (), (Type.of(tensor),)).output
+
+
+def test_calls_are_inlined() -> None:
+    inner = graph_of("a = sin.default(x)\n b = mul.Tensor(a, x)\n return b", x="f64[3]")
+    graph = graph_of("a = exp.default(x)\n return a", x="f64[3]")
+    first = call(graph, inner, graph.outputs).output
+    graph.outputs = [call(graph, inner.clone(), [first]).output]
+    assert ops(kept_equal(graph, passes.inline_calls, passes.eliminate_dead)) == [
+        "exp",
+        "sin",
+        "mul",
+        "sin",
+        "mul",
+    ]
+
+
+def test_passes_go_into_nested_graphs() -> None:
+    inner = graph_of(
+        "a = mul.Scalar(x, 1)\n b = sin.default(a)\n c = sin.default(a)\n d = add.Tensor(b, c)\n return d",
+        x="f64[3]",
+    )
+    graph = graph_of("a = exp.default(x)\n return a", x="f64[3]")
+    graph.outputs = [call(graph, inner, graph.outputs).output]
+    without_inlining = [p for p in passes.SIMPLIFY if p is not passes.inline_calls]
+    after = kept_equal(graph, *without_inlining)
+    assert ops(after.last.graphs["body"]) == ["sin", "add"]  # type: ignore[union-attr]
+
+
+# --- algebra ----------------------------------------------------------------------------------------------
+
+SIMPLER: dict[str, tuple[str, str]] = {
+    # name: (before, operators after)
+    "x + 0": ("y = add.Scalar(x, 0)\n z = exp.default(y)\n return z", "exp"),
+    "0 + x": ("a = zeros.default((4,), dtype=ad.float64)\n y = add.Tensor(a, x)\n z = exp.default(y)\n return z", "exp"),
+    "x - 0": ("y = sub.Scalar(x, 0)\n z = exp.default(y)\n return z", "exp"),
+    "x + 0 that broadcasts stays": (
+        "a = zeros.default((2, 3, 4), dtype=ad.float64)\n y = add.Tensor(x, a)\n return y", "zeros add"),
+    "x + 0 that promotes stays": (
+        "a = zeros.default((4,), dtype=ad.complex128)\n y = add.Tensor(x, a)\n return y", "zeros add"),
+    "x * 1": ("y = mul.Scalar(x, 1)\n z = exp.default(y)\n return z", "exp"),
+    "x * 1j stays": ("y = mul.Scalar(x, 1j)\n return y", "mul"),
+    "x / 1": ("y = div.Scalar(x, 1.0)\n z = exp.default(y)\n return z", "exp"),
+    "x ** 1": ("y = pow.Tensor_Scalar(x, 1)\n z = exp.default(y)\n return z", "exp"),
+    "x * 0 stays": ("y = mul.Scalar(x, 0)\n return y", "mul"),
+    "ones of a gradient": (
+        "a = sum.default(x)\n b = ones_like.default(a)\n c = _unreduce.default(b, None, (3, 4), False)\n d = cos.default(x)\n"
+        "e = mul.Tensor(c, d)\n return e", "cos"),
+    "zeros of an unused branch": (
+        "a = zeros_like.default(x)\n b = neg.default(a)\n c = t.default(b)\n d = sum.dim_IntList(c, (0,))\n e = sum.default(x)\n"
+        "g = add.Tensor(e, d)\n return g", "zeros sum add"),
+    "-(-x)": ("a = neg.default(x)\n b = neg.default(a)\n c = exp.default(b)\n return c", "exp"),
+    "x.t().t()": ("a = t.default(x)\n b = t.default(a)\n c = exp.default(b)\n return c", "exp"),
+    "transpose twice": ("a = transpose.int(x, 0, 1)\n b = transpose.int(a, -1, 0)\n c = exp.default(b)\n return c", "exp"),
+    "permute twice": ("a = permute.default(x, (1, 0))\n b = permute.default(a, (-1, 0))\n c = exp.default(b)\n return c", "exp"),
+    "reshape of reshape": ("a = reshape.default(x, (2, 6))\n b = reshape.default(a, (12,))\n return b", "reshape"),
+    "reshape back": ("a = reshape.default(x, (12,))\n b = reshape.default(a, (3, 4))\n c = exp.default(b)\n return c", "exp"),
+    "unsqueeze, squeeze": ("a = unsqueeze.default(x, 0)\n b = squeeze.dim(a, 0)\n c = exp.default(b)\n return c", "exp"),
+    "expand to the same shape": ("a = expand.default(x, (3, 4))\n b = exp.default(a)\n return b", "exp"),
+    "expand of expand": ("a = expand.default(x, (2, 3, 4))\n b = expand.default(a, (5, 2, 3, 4))\n return b", "expand"),
+    "to the same dtype": ("a = _to_copy.default(x, dtype=ad.float64)\n b = exp.default(a)\n return b", "exp"),
+    "to a narrower dtype and back stays": (
+        "a = _to_copy.default(x, dtype=ad.float32)\n b = _to_copy.default(a, dtype=ad.float64)\n return b", "_to_copy _to_copy"),
+    "clone": ("a = clone.default(x)\n b = exp.default(a)\n return b", "exp"),
+    "a returned clone stays": ("a = clone.default(x)\n return a", "clone"),
+    "where(c, x, x)": ("c = gt.Scalar(x, 0)\n a = where.self(c, x, x)\n b = exp.default(a)\n return b", "exp"),
+    "sum of a sum": ("a = sum.dim_IntList(x, (0,), True)\n b = sum.dim_IntList(a, (1,))\n return b", "sum reshape"),
+    "sum over nothing": (
+        "a = unsqueeze.default(x, 0)\n b = exp.default(a)\n c = sum.dim_IntList(b, (0,))\n return c", "unsqueeze exp reshape"),
+    "sum of expand": ("a = expand.default(x, (5, 3, 4))\n b = sum.dim_IntList(a, (0,))\n return b", "mul"),
+    "sum of expand and more": ("a = expand.default(x, (5, 3, 4))\n b = sum.dim_IntList(a, (0, 2))\n return b", "sum reshape mul"),
+    "detach twice": ("a = detach.default(x)\n b = detach.default(a)\n c = exp.default(b)\n return c", "detach exp"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SIMPLER)
+def test_algebra(name: str) -> None:
+    body, expected = SIMPLER[name]
+    assert ops(kept_equal(graph_of(body))) == expected.split()
+
+
+def test_wider_and_back() -> None:
+    graph = graph_of(
+        "a = _to_copy.default(x, dtype=ad.float64)\n b = _to_copy.default(a, dtype=ad.float32)\n c = exp.default(b)\n return c",
+        x="f32[3]",
+    )
+    assert ops(kept_equal(graph)) == ["exp"]
+
+
+def test_whole_numbers_times_zero() -> None:
+    assert ops(kept_equal(graph_of("a = mul.Scalar(x, 0)\n return a", x="i64[3]"))) == ["zeros"]
+
+
+def test_nan_is_not_multiplied_away() -> None:
+    graph = graph_of(
+        "z = zeros.default((3,), dtype=ad.float64)\n y = mul.Tensor(x, z)\n return y", x="f64[3]"
+    )
+    assert np.isnan(
+        ad.simplify(graph)(ad.tensor([ad.inf, ad.nan, 1.0], dtype=ad.float64)).numpy()
+    ).tolist() == [True, True, False]
+
+
+def test_conjugates() -> None:
+    graph = graph_of(
+        "a = _conj.default(x)\n b = _conj.default(a)\n c = exp.default(b)\n return c", x="c128[3]"
+    )
+    assert ops(kept_equal(graph)) == ["exp"]
+
+
+def test_gradients_that_are_no_longer_wanted_are_forgotten() -> None:
+    graph = graph_of(
+        "a = zeros_like.default(x)\n b = neg.default(a)\n c = mul.Tensor(b, b)\n return c",
+        x="f64[3] grad",
+    )
+    ad.graph.verify(ad.simplify(graph))
+
+
+# --- masks --------------------------------------------------------------------------------------------------
+
+MASKED = """
+    c = gt.Scalar(x, 0)
+    r = sqrt.default(x)
+    w = where.ScalarOther(c, g, 0)
+    h = reciprocal.default(r)
+    y = mul.Tensor(w, h)  # f64[4]{block}
+    z = mul.Scalar(y, 0.5)  # f64[4]{block}
+    return z
+"""
+
+
+def test_a_mask_keeps_what_it_hides_in_a_backward() -> None:
+    graph = graph_of(MASKED.replace("{block}", "  of sqrt.default/1"), x="f64[4]", g="f64[4]")
+    x, g = ad.tensor([-1.0, 0.0, 4.0, 1.0], dtype=ad.float64), ad.ones(4, dtype=ad.float64)
+    assert np.isnan(graph(x, g).numpy()).any()
+    assert ad.simplify(graph)(x, g).tolist() == [0.0, 0.0, 0.25, 0.5]
+
+
+def test_elsewhere_masks_are_left_alone() -> None:
+    graph = graph_of(MASKED.replace("{block}", ""), x="f64[4]", g="f64[4]")
+    x, g = ad.tensor([-1.0, 0.0, 4.0, 1.0], dtype=ad.float64), ad.ones(4, dtype=ad.float64)
+    assert np.isnan(ad.simplify(graph)(x, g).numpy()).any()
+    after = passes.sink_where(graph.clone(), everywhere=True)
+    assert ad.graph.verify(after)(x, g).tolist() == [0.0, 0.0, 0.25, 0.5]
+
+
+def test_the_other_side_of_a_mask() -> None:
+    graph = graph_of("""
+        c = gt.Scalar(x, 0)
+        w = where.ScalarSelf(c, 0, g)
+        l = log.default(x)
+        y = div.Tensor(w, l)  # f64[3]  of log.default/1
+        return y""", x="f64[3]", g="f64[3]")  # fmt: skip
+    got = ad.simplify(graph)(
+        ad.tensor([1.0, 1.0, 2.0], dtype=ad.float64), ad.ones(3, dtype=ad.float64)
+    )
+    assert got.tolist() == [0.0, 0.0, 0.0]
+
+
+# --- whole pipelines ------------------------------------------------------------------------------------------
+
+
+def model(x: Any) -> Any:
+    w = ad.ones(4, 4, dtype=ad.float64) * 0.1
+    for _ in range(3):
+        x = (x @ w + x.mean(0)).tanh() * 1 + 0
+    return ad.where(x > 0, x.abs().sqrt(), x * x).sum()
+
+
+@pytest.mark.parametrize(
+    "f",
+    [model, ad.grad(model), ad.hessian(model), ad.vmap(ad.grad(lambda r: model(r.unsqueeze(0))))],
+    ids=["f", "grad", "hessian", "vmap"],
+)
+def test_values_stay_equal(f: Callable[..., Any]) -> None:
+    before = ad.trace(f, ad.ShapeDtype((3, 4), ad.float64))
+    after = kept_equal(before)
+    assert len(after) < len(before)
+    for each in passes.SIMPLIFY:
+        kept_equal(before, each)
+
+
+@pytest.mark.parametrize("family", sorted({r.family for r in TABLE.rows()}))
+def test_simplified_gradients_of_operators_stay_equal(family: str) -> None:
+    """The gradient of one sample of each operator, as a graph, before and after the passes."""
+    for row in TABLE.rows():
+        found = (
+            laws.cases(row, dtypes.float64) if row.family == family and row.differentiable else []
+        )
+        if found and not row.schema.mutates and family != "random":
+            _check_gradient(found[0])
+
+
+def _check_gradient(case: laws.Case) -> None:
+    tensors = jacobians.tensors_in(case.arguments)
+    values = jacobians.Call(case.run, case.arguments, tuple(tensors))
+    places = [k for k, t in enumerate(tensors) if t.requires_grad]
+    outputs = [k for k, t in enumerate(values(tensors)) if t.requires_grad]
+    if not outputs or not places:
+        return
+
+    def gradient(*given: Any) -> Any:
+        def f(*x: Any) -> Any:
+            full = list(given)
+            for place, tensor in zip(places, x, strict=True):
+                full[place] = tensor
+            found = values(full)
+            return sum(((found[k] * found[k].conj()).real.sum() for k in outputs), start=0)
+
+        return ad.grad(f, tuple(range(len(places))))(*[given[k] for k in places])
+
+    plain = [t.detach() for t in tensors]
+    try:
+        graph = ad.trace(gradient, *plain)
+    except ad.graph.TraceError:
+        return
+    after = ad.graph.verify(ad.simplify(graph))
+    for a, b in zip(_flat(graph(*plain)), _flat(after(*plain)), strict=True):
+        assert ad.allclose(a, b, rtol=1e-9, atol=1e-11, equal_nan=True), (
+            f"{case.title}\n{graph.ssa()}\n{after.ssa()}"
+        )
+
+
+def test_large_graphs_take_seconds() -> None:
+    def deep(x: Any) -> Any:
+        for _ in range(2500):
+            x = ((x.sin() * x + x * 1).tanh() + x.sin()).t().t()
+        return x.sum()
+
+    graph = ad.trace(deep, ad.ShapeDtype((3, 4)))
+    assert len(graph) > 20_000
+    start = time.perf_counter()
+    after = ad.simplify(graph)
+    took = time.perf_counter() - start
+    assert len(after) == 5 * 2500 + 1
+    assert took < 20, f"{took:.1f} s for {len(graph)} nodes"
