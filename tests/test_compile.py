@@ -280,6 +280,6 @@ def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
         both = ad.value_and_grad(function, argnums=(0, 1))
         compiled = ad.compile(both)
         same(compiled(*inputs), both(*inputs), rtol=1e-10)
-        assert compiled.lower(*inputs).callbacks() == []
+        assert "scan" not in compiled.lower(*inputs).callbacks()
     finally:
         ad.set_default_dtype(ad.float32)

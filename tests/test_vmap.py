@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import AdjointError, DependsOnValues, InplaceError
+from adjoint.core.errors import AdjointError, DependsOnValues
 from adjoint.transforms import batch
 from tests.oracle import programs
 
@@ -676,7 +676,7 @@ def check_program(steps: list[programs.Step], a: Any, b: Any) -> None:
     agrees(f, a, b)
     try:
         expected = loop(slope, a, b).numpy()
-    except InplaceError:
+    except RuntimeError:  # of the loop, which does without vmap
         return
     inside = ad.vmap(slope)(a, b)
     outside = ad.grad(lambda a: ad.vmap(f)(a, b).square().sum())(a)

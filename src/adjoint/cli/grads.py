@@ -37,7 +37,7 @@ def run_grad(args: argparse.Namespace) -> Iterator[str]:
     both = ad.value_and_grad(function, args.wrt)
     if args.source:
         name = getattr(function, "__name__", "f")
-        yield ad.export.python(ad.simplify(ad.trace(both, *point)), f"value_and_grad_of_{name}").rstrip()
+        yield ad.export.python(ad.trace(both, *point), f"value_and_grad_of_{name}").rstrip()
         return
     if any(isinstance(leaf, ad.ShapeDtype) for leaf in pytrees.leaves(point, lambda v: isinstance(v, ad.ShapeDtype))):
         raise ArgumentError("grad: a value and a gradient need numbers, not a type; types do with --source")

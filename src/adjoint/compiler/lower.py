@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS
-from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
 from adjoint.graph.trace import TraceLevel
 from adjoint.ops.operator import operator
@@ -159,7 +158,7 @@ def view_accesses(node: Node, access: Access) -> list[Access] | None:
     if not may_be_view(node):
         return None
     root = np.empty(access.root.shape, access.root.dtype.np)
-    if root.size == 0 or any(s < 0 for s in access.strides):
+    if root.size == 0:
         return None
     itemsize = root.itemsize
     strides = tuple(s * itemsize for s in access.strides)
@@ -170,8 +169,15 @@ def view_accesses(node: Node, access: Access) -> list[Access] | None:
     for array, value in zip(results, node.outputs, strict=True):
         if not np.may_share_memory(array, root) or array.shape != value.shape or array.dtype != root.dtype:
             return None
-        found.append(Access(access.root, storage_of(array)[1], strides_in_elements(array), access.steps))
+        found.append(_access_of(array, root, access))
     return found
+
+
+def _access_of(array: Any, room: Any, access: Access) -> Access:
+    """Where an array lies in the memory of another."""
+    address = array.__array_interface__["data"][0] - room.__array_interface__["data"][0]
+    strides = tuple(s // room.itemsize for s in array.strides)
+    return Access(access.root, address // room.itemsize, strides, access.steps)
 
 
 def _flipped(value: Value, access: Access, dims: tuple[int, ...]) -> Access:
@@ -197,8 +203,8 @@ def writes(node: Node) -> list[tuple[Value, Access]] | None:
     whole, part, *rest = node.args
     room = np.empty(whole.shape, whole.dtype.np)
     view = operator(base, _VIEW_OVERLOADS.get(base, "")).parts.compute(make(room), *rest)
-    target = Access(node.output, storage_of(view)[1], strides_in_elements(view))
-    return [(whole, contiguous(node.output)), (part, target)]
+    full = contiguous(node.output)
+    return [(whole, full), (part, _access_of(view, room, full))]
 
 
 _VIEW_OVERLOADS = {"slice": "Tensor", "select": "int"}

@@ -23,8 +23,10 @@ from adjoint.export import numpy_text
 from adjoint.export.numpy_text import ExportError, Scope, dtype_text
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
+from adjoint.graph.passes import run as simplify
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.decompose import decompose
+from adjoint.graph.passes.inline import inline_functions
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding
 
@@ -44,7 +46,8 @@ def python(graph: Graph, name: str | None = None) -> str:
     >>> space["gradient"]([1.0, 2.0, 3.0]).tolist()
     [2.0, 4.0, 6.0]
     """
-    small = _without_aliases(decompose(graph, keep=numpy_text.has_text))
+    small = simplify(inline_functions(graph.clone()))
+    small = _without_aliases(decompose(small, keep=numpy_text.has_text))
     function = name or graph.signature.name
     if not function.isidentifier() or function in _TAKEN:
         function = "f"

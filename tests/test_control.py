@@ -1,0 +1,237 @@
+"""cond, scan, while_loop, fori_loop: eager, under every transform, traced, printed, differentiated as graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
+
+W = ad.tensor([0.5, 0.3], dtype=ad.float64)
+XS = ad.tensor(np.random.default_rng(0).normal(size=(4, 2)))
+
+
+def branch(x: Any, y: Any) -> Any:
+    """A branch each way, closing over y."""
+    return ad.cond(x.sum() > 0, lambda v: (v * y).sin().sum(), lambda v: (v * v * v).sum() + y.sum(), x)
+
+
+def recurrent(w: Any, xs: Any) -> Any:
+    """A recurrence that closes over its weights."""
+
+    def step(c: Any, x: Any) -> Any:
+        c = {"h": (w * c["h"] + x).tanh(), "n": c["n"] + 1}
+        return c, c["h"] * x
+
+    c, ys = ad.scan(step, {"h": ad.zeros(2, dtype=ad.float64), "n": ad.tensor(0)}, xs)
+    return c["h"].sum() * c["n"] + ys.sin().sum()
+
+
+def backwards(w: Any, xs: Any) -> Any:
+    """The last x first."""
+    c, ys = ad.scan(lambda c, x: ((w * c).sin() + x, c * w), w, xs, reverse=True)
+    return (c * c).sum() + (ys * xs).sum()
+
+
+def newton(a: Any, b: Any) -> Any:
+    """√a, one component at a time; how often depends on the numbers."""
+    a = (a * a).sum() + 1
+
+    def body(x: Any) -> Any:
+        return (x + a / x) / 2
+
+    return ad.while_loop(lambda x: (x * x - a).abs() > 1e-10, body, ad.ones_like(a)) * b.sum()
+
+
+def powers(w: Any, xs: Any) -> Any:
+    """A loop of a known number of steps."""
+    return ad.fori_loop(1, 4, lambda i, c: c * w.sin() + xs.sum(0) * i, w).sum()
+
+
+def counted(w: Any, xs: Any) -> Any:
+    """A loop whose number of steps is a tensor."""
+    count = (xs.sum(1) > -100).sum()
+    return ad.fori_loop(0, count, lambda i, c: (c * w).cos() + i, w).sum() + xs.sum()
+
+
+def nested(w: Any, xs: Any) -> Any:
+    """A branch and a loop in a loop."""
+
+    def step(c: Any, x: Any) -> Any:
+        inner = ad.while_loop(lambda v: (v * v).sum() > 1, lambda v: v * w * 0.9, x * 3)
+        c = ad.cond(c.sum() > 0, lambda v: v * inner, lambda v: v - x, c)
+        return c, inner.sum()
+
+    c, ys = ad.scan(step, w, xs)
+    return c.sum() + ys.sum()
+
+
+FUNCTIONS = (branch, recurrent, backwards, newton, powers, counted, nested)
+
+TRANSFORMS: dict[str, Callable[[Any], Any]] = {
+    "value": lambda f: f,
+    "grad": ad.grad,
+    "grad in the second": lambda f: ad.grad(f, 1),
+    "jvp": lambda f: lambda w, xs: ad.jvp(f, (w, xs), (w + 1, xs * 2))[1],
+    "reverse over reverse": lambda f: ad.grad(lambda w, xs: ad.grad(f)(w, xs).sin().sum()),
+    "forward over reverse": lambda f: lambda w, xs: ad.jvp(lambda v: ad.grad(f)(v, xs), (w,), (w + 1,))[1],
+    "reverse over forward": lambda f: ad.grad(lambda w, xs: ad.jvp(lambda v: f(v, xs), (w,), (w + 1,))[1].sum()),
+    "hessian": ad.hessian,
+    "vmap": lambda f: lambda w, xs: ad.vmap(lambda s: f(w * s, xs - s))(ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)),
+    "vmap of grad": lambda f: lambda w, xs: ad.vmap(lambda s: ad.grad(f)(w * s, xs))(ad.tensor([0.5, -2.0], dtype=ad.float64)),
+    "grad of vmap": lambda f: ad.grad(
+        lambda w, xs: ad.vmap(lambda s: f(w, xs * s))(ad.tensor([0.5, -2.0], dtype=ad.float64)).sum()
+    ),
+}
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
+    np.testing.assert_allclose(np.asarray(a.numpy()), np.asarray(b.numpy()), rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_eager_derivatives_equal_differences(function: Any) -> None:
+    assert ad.testing.gradcheck(function, (W.clone().requires_grad_(), XS.clone().requires_grad_()), check_forward_ad=True)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: t.replace(" ", "_"))
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_traced_equals_eager(function: Any, transform: str) -> None:
+    made = TRANSFORMS[transform](function)
+    graph = ad.trace(made, W, XS)
+    ad.graph.verify(graph)
+    close(graph(W, XS), made(W, XS))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_vmap_equals_a_loop(function: Any) -> None:
+    scales = ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)
+    for made in (function, ad.grad(function)):
+        expected = ad.stack([made(W * s, XS - s) for s in scales])
+        close(ad.vmap(lambda s, made=made: made(W * s, XS - s))(scales), expected)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_graph_with_regions_can_be_mapped_differentiated_and_traced_again(function: Any) -> None:
+    graph = ad.trace(ad.grad(function), W, XS)
+    scales = ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)
+    close(ad.vmap(lambda s: graph(W * s, XS))(scales), ad.vmap(lambda s: ad.grad(function)(W * s, XS))(scales))
+    plain = ad.trace(function, W, XS)
+    close(ad.grad(plain)(W, XS), ad.grad(function)(W, XS))
+    close(ad.trace(ad.grad(plain), W, XS)(W, XS), ad.grad(function)(W, XS))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_a_graph_with_regions_prints_as_python_that_reads_back_and_runs(function: Any) -> None:
+    graph = ad.trace(ad.grad(function), W, XS)
+    text = str(graph)
+    again = ad.graph.parse(text, graph.constants)
+    assert str(again) == text
+    close(again(W, XS), graph(W, XS))
+    space: dict[str, Any] = {"constants": graph.constants}
+    exec(text, space)
+    close(space[graph.signature.name](W, XS), graph(W, XS))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_differentiate_goes_through_regions(function: Any) -> None:
+    graph = ad.trace(function, W, XS)
+    pair = ad.differentiate(graph)
+    outputs = pair.f(W, XS)
+    outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+    assert len(pair.input_grads) == 2
+    captured = [(W, XS)[i] for i in pair.captured_inputs] + [outputs[i] for i in pair.captured_outputs]
+    grads = pair.df(ad.ones((), dtype=ad.float64), *captured)
+    close(grads[0], ad.grad(function)(W, XS))
+    close(grads[1], ad.grad(function, 1)(W, XS))
+
+
+def test_simplified_and_decomposed_graphs_with_regions_give_the_same() -> None:
+    for function in FUNCTIONS:
+        graph = ad.trace(ad.grad(function), W, XS)
+        for changed in (ad.simplify(graph), ad.decompose(graph)):
+            ad.graph.verify(changed)
+            close(changed(W, XS), graph(W, XS))
+
+
+def test_the_eager_tape_goes_through_loops() -> None:
+    w = W.clone().requires_grad_()
+    newton(w, XS).backward()
+    close(w.grad, ad.grad(newton)(W, XS))
+
+
+def test_a_masked_branch_leaks_no_nan() -> None:
+    safe = ad.vmap(ad.grad(lambda x: ad.cond(x > 0, ad.sqrt, ad.zeros_like, x)))
+    x = ad.tensor([4.0, 0.0, -1.0])
+    assert safe(x).tolist() == [0.25, 0.0, 0.0]
+    assert ad.trace(safe, x)(x).tolist() == [0.25, 0.0, 0.0]
+
+
+def test_scan_without_steps_has_the_right_shapes() -> None:
+    def run(xs: Any) -> Any:
+        return ad.scan(lambda c, x: (c + x.sum(), x.double()), ad.tensor(1.0), xs)
+
+    xs = ad.zeros(0, 3)
+    for made in (run, ad.trace(run, xs)):
+        carry, ys = made(xs)
+        assert carry.item() == 1.0 and tuple(ys.shape) == (0, 3) and ys.dtype is ad.float64
+
+
+def test_a_loop_without_steps_has_the_gradient_of_its_start() -> None:
+    f = lambda x: ad.while_loop(lambda v: v > 1e9, lambda v: v * v, x)  # noqa: E731
+    assert ad.grad(f)(3.0).item() == 1.0
+    assert ad.trace(ad.grad(f), ad.tensor(3.0))(ad.tensor(3.0)).item() == 1.0
+
+
+def test_scan_takes_a_length_instead_of_xs_and_pytrees() -> None:
+    carry, ys = ad.scan(lambda c, _: ({"a": c["a"] * 2}, c["a"]), {"a": ad.tensor(1)}, None, 4)
+    assert carry["a"].item() == 16 and ys.tolist() == [1, 2, 4, 8]
+    carry, ys = ad.scan(lambda c, x: (c, (x["p"] + x["q"][0], None)), 0.0, {"p": ad.arange(3), "q": (ad.ones(3),)})
+    assert ys[0].tolist() == [1, 2, 3] and ys[1] is None
+
+
+def test_a_python_condition_chooses_at_once() -> None:
+    assert ad.cond(True, lambda x: x + 1, lambda x: "never", 1) == 2
+
+
+def test_a_large_loop_takes_one_node() -> None:
+    graph = ad.trace(lambda x: ad.scan(lambda c, v: (c * v, None), ad.ones(()), x)[0], ad.ShapeDtype(10_000))
+    assert len(graph) < 5
+
+
+def test_random_numbers_in_a_loop_are_drawn_when_the_graph_runs() -> None:
+    graph = ad.trace(lambda x: ad.scan(lambda c, v: (c + ad.rand(()) * v, None), ad.zeros(()), x)[0], ad.ShapeDtype(3))
+    x = ad.ones(3)
+    ad.manual_seed(1)
+    first, second = graph(x), graph(x)
+    ad.manual_seed(1)
+    assert graph(x).item() == first.item() != second.item()
+
+
+BAD: dict[str, tuple[type[Exception], str, Callable[[Any], Any]]] = {
+    "carry changes dtype": (DtypeError, "carry is i64.* before a step and f32", lambda x: ad.scan(lambda c, v: (c + v, None), 0, x)),
+    "carry changes shape": (ShapeError, r"carry\[0\] is", lambda x: ad.scan(lambda c, v: ((c[0] + x,), None), (0.0,), x)),
+    "while changes dtype": (DtypeError, "while_loop: carry", lambda x: ad.while_loop(lambda c: c < 3, lambda c: c + 0.5, 0)),
+    "no pair": (ArgumentError, r"pair \(carry, y\)", lambda x: ad.scan(lambda c, v: c, 0.0, x)),
+    "no length": (ArgumentError, "length=", lambda x: ad.scan(lambda c, v: (c, c), 0.0)),
+    "two lengths": (ShapeError, "one length", lambda x: ad.scan(lambda c, v: (c, c), 0.0, (x, ad.ones(5)))),
+    "condition has a shape": (ShapeError, "use .all", lambda x: ad.cond(x > 0, lambda: x, lambda: x)),
+    "carry changes structure": (ValueError, "carry", lambda x: ad.scan(lambda c, v: ((c, c), None), 0.0, x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_explained_in_eager_and_traced(name: str) -> None:
+    error, message, function = BAD[name]
+    for run in (function, lambda x: ad.trace(function, x)):
+        with pytest.raises(error, match=message):
+            run(ad.ones(3))
+
+
+def test_branches_of_two_types_are_refused_in_a_trace() -> None:
+    with pytest.raises(DtypeError, match=r"cond: result is f32\[\] from the first function and f64"):
+        ad.trace(lambda x: ad.cond(x > 0, lambda v: v, lambda v: v.double(), x), ad.tensor(1.0))
