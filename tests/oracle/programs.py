@@ -23,8 +23,8 @@ MORE = (
     "view size is not compatible",
 )  # fmt: skip
 
-# What adjoint refuses and PyTorch does: to fill an expanded tensor, whose elements share memory.
-LESS = "several elements of the tensor share one place"
+# What adjoint refuses and PyTorch does: to write to (a part of) an expanded tensor.
+LESS = ("several elements of the tensor share one place", "memory is read-only")
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def compare(seed: int) -> str:
         history.append(f"{step}  {('raises ' + b) if b else ''}")
         if b and not a and any(text in b for text in programs.MORE):
             return ""
-        if a and not b and programs.LESS in a and step.name in ("fill_", "zero_"):
+        if a and not b and any(text in a for text in programs.LESS):
             return ""
         if bool(a) != bool(b):
             trouble = f"adjoint {a or 'does not raise'}; PyTorch {b or 'does not raise'}"
@@ -112,7 +112,7 @@ def compare_tangents(seed: int) -> str:
             if not isinstance(a, str):
                 return ""  # PyTorch refuses more, and goes on with another pool
             continue
-        if isinstance(a, str) and programs.LESS in a:
+        if isinstance(a, str) and any(text in a for text in programs.LESS):
             return ""
         if isinstance(a, str) or any(differ(x, y) for x, y in zip(a, b, strict=True)):
             history = [f"program {seed}, forward mode", *map(str, steps[: number + 1])]

@@ -61,3 +61,55 @@ def qr(batch: Batch, A: Tensor, mode: str) -> Any:
     """As `leading`; mode r has no Q, an empty tensor for every sample."""
     Q, R = leading(batch, A, mode)
     return (whole(batch, Q, False) if mode == "r" else Q), R
+
+
+def eigh(batch: Batch, A: Tensor, UPLO: str, compute_v: bool) -> Any:
+    """As `leading`; without vectors, an empty tensor for every sample."""
+    values, vectors = leading(batch, A, UPLO, compute_v)
+    return values, (vectors if compute_v else whole(batch, vectors, False))
+
+
+def svd(batch: Batch, A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
+    """As `leading`; without vectors, empty tensors for every sample."""
+    U, S, Vh = leading(batch, A, full_matrices, compute_uv, driver)
+    return (U, S, Vh) if compute_uv else (whole(batch, U, False), S, whole(batch, Vh, False))
+
+
+def _limits(batch: Batch, rank: int, first: int, *tolerances: Any) -> list[Any]:
+    """Tolerances, one per matrix of the user's batch, with ones where they have fewer dimensions."""
+    return [
+        t if t is None else padded(t, batch.has[k], batch.ndims[k], rank - 2)
+        for k, t in enumerate(tolerances, first)
+    ]
+
+
+def pinv(batch: Batch, self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
+    """The tolerances broadcast against the batch of matrices."""
+    _need(batch, (2,))
+    limits = _limits(batch, batch.ndims[0], 1, atol, rtol)
+    return batch.op.call([whole(batch, self, batch.has[0]), *limits, hermitian])
+
+
+def pinv_tangent(batch: Batch, self: Tensor, tangent: Tensor, atol: Any, rtol: Any) -> Tensor:
+    """As `pinv`, along a direction."""
+    limits = _limits(batch, batch.ndims[0], 2, atol, rtol)
+    rank = max(batch.ndims[:2])
+    a = padded(whole(batch, self, batch.has[0]), True, batch.ndims[0], rank)
+    e = padded(whole(batch, tangent, batch.has[1]), True, batch.ndims[1], rank)
+    return batch.op.call([a, e, *limits])
+
+
+def lstsq(batch: Batch, self: Tensor, b: Tensor, rcond: float) -> Any:
+    """As `broadcast`; rank and singular values belong to A alone."""
+    solution, rank, values = broadcast(batch, self, b, rcond)
+    has = batch.has[0]
+    return solution, whole(batch, rank, has), whole(batch, values, has)
+
+
+def ldl_solve(batch: Batch, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Tensor:
+    """The factors, their pivots and the right-hand sides, all with the batch."""
+    rank = max(batch.ndims[0], batch.ndims[2])
+    parts = [whole(batch, x, h) for x, h in zip((LD, pivots, B), batch.has, strict=False)]
+    ranks = (rank, rank - 1, rank)
+    parts = [padded(x, True, n, r) for x, n, r in zip(parts, batch.ndims, ranks, strict=False)]
+    return batch.op.call([*parts, hermitian])

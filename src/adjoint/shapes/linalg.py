@@ -181,15 +181,30 @@ def pdist(self: Spec, *_: Any) -> Spec:
     return Spec((n * (n - 1) // 2,), self.dtype)
 
 
-def lstsq(self: Spec, b: Spec, *_: Any) -> Specs:
-    """The solutions, residuals, ranks and singular values of least-squares problems with matrices b."""
+def lstsq(self: Spec, b: Spec, rcond: float) -> Specs:
+    """Solutions, ranks and singular values of least-squares problems with matrices b."""
     *batch, m, n = self.shape
-    *_, _, k = b.shape
-    common = broadcast("linalg_lstsq(A, b): batches", tuple(batch), b.shape[:-2])
-    real = self.dtype.to_real()
+    common = broadcast("linalg_lstsq(A, B): batches", tuple(batch), b.shape[:-2])
     return (
-        Spec((*common, n, k), b.dtype),
-        Spec((*common, k), real),
+        Spec((*common, n, b.shape[-1]), b.dtype),
         Spec(tuple(batch), dtypes.int64),
-        Spec((*batch, min(m, n)), real),
+        Spec((*batch, min(m, n)), self.dtype.to_real()),
     )
+
+
+def pinv_tangent(self: Spec, tangent: Spec, *_: Any) -> Spec:
+    """Transposed matrices, with a common batch."""
+    *_, m, n = self.shape
+    batch = broadcast("linalg_pinv", self.shape[:-2], tangent.shape[:-2])
+    return Spec((*batch, n, m), self.dtype)
+
+
+def pairs(self: Spec, *_: Any) -> Spec:
+    """One number per pair of elements."""
+    return Spec((*self.shape, self.shape[-1]), self.dtype)
+
+
+def householder_product(input: Spec, tau: Spec) -> Spec:
+    """The shape of the packed reflections."""
+    _matrix("linalg_householder_product(A, tau)", input)
+    return input

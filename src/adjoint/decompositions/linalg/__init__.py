@@ -1,6 +1,31 @@
-"""Linear algebra in terms of few operators: `solve`, `factor`, `spectral`, `distances`."""
+"""Linear algebra in terms of few operators."""
 
 from adjoint.decompositions.linalg.factor import lu, lu_solve, lu_unpack
+from adjoint.decompositions.linalg.norms import (
+    cond,
+    lstsq,
+    matrix_norm,
+    matrix_power,
+    matrix_rank,
+    matrix_rank_tol,
+    norm,
+    pinv_floats,
+    pinv_rcond,
+    pinv_tangent,
+    pinverse,
+    svd,
+)
+from adjoint.decompositions.linalg.products import (
+    cdist,
+    cdist_backward,
+    cross,
+    cross_any,
+    pdist,
+    pdist_backward,
+    vander,
+    vander_flipped,
+)
+from adjoint.decompositions.linalg.reflections import geqrf, householder_product, ormqr
 from adjoint.decompositions.linalg.solve import (
     adjugate_tangent,
     cholesky_inverse,

@@ -1,6 +1,6 @@
 """Derivatives of linear algebra: `solve` systems and determinants, `factor` QR and LU, `spectral` the rest."""
 
-from adjoint.formulas.linalg.factor import lu_vjp, lu_factor_vjp, qr_vjp
+from adjoint.formulas.linalg.factor import lu_factor_vjp, lu_vjp, qr_vjp
 from adjoint.formulas.linalg.solve import (
     cholesky_jvp,
     cholesky_vjp,
@@ -10,16 +10,20 @@ from adjoint.formulas.linalg.solve import (
     solve_triangular_vjp,
     solve_vjp,
 )
-
-__all__ = [
-    "cholesky_jvp",
-    "cholesky_vjp",
-    "lu_factor_vjp",
-    "lu_vjp",
-    "qr_vjp",
-    "slogdet_vjp",
-    "solve_jvp",
-    "solve_triangular_jvp",
-    "solve_triangular_vjp",
-    "solve_vjp",
-]
+from adjoint.formulas.linalg.spectral import (
+    eig_vjp,
+    eigh_values_jvp,
+    eigh_vectors_jvp,
+    eigh_vjp,
+    inverse_gaps_vjp,
+    inverse_sums_vjp,
+    ldl_solve_vjp,
+    lstsq_jvp,
+    matrix_exp_tangent,
+    number,
+    pinv_of,
+    svd_left_jvp,
+    svd_right_jvp,
+    svd_values_jvp,
+    svd_vjp,
+)

@@ -68,7 +68,8 @@ def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
         inner = V.mH.matmul(grad_v)
         own = _diagonal(inner).real.unsqueeze(-2)
         inner = inner - V.mH.matmul(V) * own
-        turned = inner * ops._linalg_eig_gaps(w, inner).conj()
+        slopes = ops.zeros_like(w) if grad_w is None else grad_w
+        turned = inner * ops._linalg_eig_gaps(w, inner, slopes).conj()
         core = turned if core is None else core + turned
     return ops._linalg_solve(V.mH, core.matmul(V.mH), False)[0]
 
@@ -182,28 +183,6 @@ def _complete(tangent: Tensor, Q: Tensor, count: int) -> Tensor:
     return ops.cat([tangent, -Q1.matmul(tangent.mH.matmul(Q2))], -1)
 
 
-def pinv_vjp(grad: Tensor, A: Tensor, P: Tensor) -> Tensor:
-    """Ā = -Pᴴ P̄ Pᴴ + (1 - A P)ᴴ… : the transpose of `pinv_jvp`, for constant rank."""
-    left, right = _projected(A, P, grad)
-    return -P.mH.matmul(grad).matmul(P.mH) + left + right
-
-
-def _projected(A: Tensor, P: Tensor, grad: Tensor) -> tuple[Tensor, Tensor]:
-    """(1 - A P) P̄ᴴ P Pᴴ  and  Pᴴ P P̄ᴴ (1 - P A)."""
-    outer = grad.mH.matmul(P.matmul(P.mH))
-    inner = P.mH.matmul(P).matmul(grad.mH)
-    return outer - A.matmul(P.matmul(outer)), inner - inner.matmul(P).matmul(A)
-
-
-def pinv_jvp(A: Tensor, P: Tensor, A_t: Tensor) -> Tensor:
-    """Ṗ = -P Ȧ P + P Pᴴ Ȧᴴ (1 - A P) + (1 - P A) Ȧᴴ Pᴴ P.  Golub and Pereyra 1973."""
-    turned = A_t.mH
-    outer = P.matmul(P.mH).matmul(turned)
-    inner = turned.matmul(P.mH.matmul(P))
-    change = outer - outer.matmul(A).matmul(P) + inner - P.matmul(A.matmul(inner))
-    return change - P.matmul(A_t).matmul(P)
-
-
 def matrix_exp_tangent(A: Tensor, tangent: Tensor) -> Tensor:
     """The upper right block of exp [[A, E], [0, A]].  Najfeld and Havel 1995."""
     n = A.shape[-1]
@@ -211,3 +190,38 @@ def matrix_exp_tangent(A: Tensor, tangent: Tensor) -> Tensor:
     top, bottom = ops.cat([A, tangent], -1), ops.cat([ops.zeros_like(A), A], -1)
     whole = ops.linalg_matrix_exp(ops.cat([top, bottom], -2))
     return whole.narrow(-2, 0, n).narrow(-1, n, n)
+
+
+def inverse_gaps_vjp(grad: Tensor, values: Tensor, gaps: Tensor) -> Tensor:
+    """F[i,j] = 1/(w[j]-w[i]):  P = -F̄ ∘ F*²,  w̄[j] = Σᵢ P[i,j] - P[j,i]. Not at repeated values."""
+    change = -(grad * gaps * gaps)
+    return ops._linalg_refuse_repeated(change.sum(-2) - change.sum(-1), values)
+
+
+def inverse_sums_vjp(grad: Tensor, sums: Tensor) -> Tensor:
+    """F[i,j] = 1/(s[i]+s[j]):  P = -F̄ ∘ F²,  s̄[j] = Σᵢ P[i,j] + P[j,i]."""
+    change = -(grad * sums * sums)
+    return change.sum(-2) + change.sum(-1)
+
+
+def number(value: float, like: Tensor) -> Tensor:
+    """A real scalar tensor in the precision of another tensor."""
+    return ops.full((), value, dtype=like.dtype.to_real())
+
+
+def pinv_of(A: Tensor, rcond: float) -> Tensor:
+    """The pseudo-inverse with a relative tolerance."""
+    return ops.linalg_pinv(A, rtol=number(rcond, A))
+
+
+def lstsq_jvp(A: Tensor, A_t: Tensor, b: Tensor, b_t: Tensor, rcond: float) -> Tensor:
+    """X = A⁺ B."""
+    tangent = ops._linalg_pinv_tangent(A, A_t, None, number(rcond, A))
+    return tangent.matmul(b) + pinv_of(A, rcond).matmul(b_t)
+
+
+def ldl_solve_vjp(grad: Tensor, LD: Tensor, pivots: Tensor, hermitian: bool) -> Tensor:
+    """B̄ = A⁻ᴴ X̄; A is Hermitian, or symmetric: then A⁻ᴴ X̄ = (A⁻¹ X̄*)*."""
+    if hermitian:
+        return ops.linalg_ldl_solve(LD, pivots, grad, hermitian=True)
+    return ops.linalg_ldl_solve(LD, pivots, grad.conj(), hermitian=False).conj()

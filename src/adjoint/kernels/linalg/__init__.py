@@ -1,7 +1,8 @@
 """Kernels of the family `linalg`: arrays in, arrays out, on LAPACK through NumPy and SciPy."""
 
 from adjoint.kernels.linalg.determinants import adjugate, adjugate_tangent, det, slogdet
-from adjoint.kernels.linalg.factor import geqrf, qr, require_gauge
+from adjoint.kernels.linalg.factor import geqrf, householder_product, qr, require_gauge
+from adjoint.kernels.linalg.least import cdist, lstsq, pinv_tangent
 from adjoint.kernels.linalg.solve import (
     cholesky_ex,
     inv_ex,
@@ -11,4 +12,17 @@ from adjoint.kernels.linalg.solve import (
     permutation_of_pivots,
     solve,
     solve_triangular,
+)
+from adjoint.kernels.linalg.spectral import (
+    eig,
+    eig_gaps,
+    eigh,
+    inverse_gaps,
+    inverse_sums,
+    matrix_exp,
+    pinv,
+    refuse_repeated,
+    repeated_guess,
+    repeated_ratio,
+    svd,
 )

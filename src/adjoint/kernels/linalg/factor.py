@@ -42,3 +42,18 @@ def geqrf(self: Array) -> tuple[Array, Array]:
         for a, out, tau in each(self, packed, factors):
             out[...], tau[0], _, _ = routine(a)
     return packed, factors[..., 0, :]
+
+
+def householder_product(input: Array, tau: Array) -> Array:
+    """The first columns of H₁ H₂ … Hₖ, Hᵢ = 1 - τᵢ vᵢ vᵢᴴ, vᵢ below the diagonal of column i."""
+    matrices("linalg_householder_product(A, tau)", input)
+    result = np.empty(input.shape, input.dtype)
+    if not result.size:
+        return result
+    if tau.shape[-1] == 0:
+        result[...] = np.eye(*input.shape[-2:])
+        return result
+    routine = lapack("orgqr", input)
+    for out, a, t in each(result, input, tau[..., None, :]):
+        out[...] = routine(a, t[0])[0]
+    return result

@@ -213,3 +213,24 @@ _SECOND = (
     "linalg: the second derivative of eigenvectors (or singular vectors) at repeated values is not "
     "determined by what reaches them. Move the input a little away from the repeated values."
 )
+
+
+def eig_gaps(self: Array, inner: Array, slopes: Array) -> Array:
+    """1/(w[j] - w[i]), and 0 for equal values, where `inner` must vanish: Note [Repeated values]."""
+    pairs = _pairs(self)
+    size = np.max(np.abs(inner), (-2, -1), initial=0.0, keepdims=True)
+    loose = np.sqrt(np.finfo(self.dtype).eps)
+    skip = pairs | np.eye(self.shape[-1], dtype=bool)
+    if np.any(np.abs(np.where(skip, inner, 0)) > loose * np.maximum(size, np.max(np.abs(slopes), initial=0))):
+        raise GradError(_DEPENDS)
+    apart = np.abs(slopes[..., :, None] - slopes[..., None, :])
+    if np.any(pairs & (apart > loose * np.max(np.abs(slopes), initial=0.0))):
+        warnings.warn(_UNKNOWN, stacklevel=2)
+    gaps = self[..., None, :] - self[..., :, None]
+    return np.where(skip, 0, 1 / np.where(skip, 1, gaps)).astype(self.dtype)
+
+
+_UNKNOWN = (
+    "linalg_eig: at repeated eigenvalues the derivative is not determined by what reaches the values and "
+    "vectors; it was taken without the part that mixes them. Move the input a little away."
+)

@@ -1,0 +1,107 @@
+"""Cross products, Vandermonde matrices and distances from elementwise operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint import ops
+from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.shapes import wrap_dim
+from adjoint.formulas.reduction import vector_norm_vjp
+
+Tensor = Any
+
+
+def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
+    """c[i] = a[i+1] b[i+2] - a[i+2] b[i+1], counted modulo 3."""
+    if self.ndim != other.ndim:
+        raise ShapeError(
+            f"linalg_cross(a, b): both need the same number of dimensions, got {self.ndim} and {other.ndim}."
+        )
+    axis = wrap_dim("linalg_cross(a, b)", dim, self.ndim)
+    if self.shape[axis] != 3 or other.shape[axis] != 3:
+        raise ShapeError(
+            f"linalg_cross(a, b, dim={dim}): that dimension must have size 3, got {self.shape[axis]} "
+            f"and {other.shape[axis]}."
+        )
+    a, b = [x.roll((-1,), (axis,)) for x in (self, other)]
+    return a * other.roll((-2,), (axis,)) - self.roll((-2,), (axis,)) * b
+
+
+def cross_any(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
+    """`dim` is the first of size 3 unless given."""
+    if dim is None:
+        found = [d for d, size in enumerate(self.shape) if size == 3]
+        if not found:
+            raise ShapeError(f"cross(a, b): no dimension of a has size 3 (a: {tuple(self.shape)}).")
+        dim = found[0]
+    return cross(self, other, dim)
+
+
+def vander(x: Tensor, N: int | None) -> Tensor:
+    """1, x, x², … as products, so that derivatives at 0 are right."""
+    if x.ndim == 0:
+        raise ShapeError("linalg_vander(x): x must have at least one dimension.")
+    count = x.shape[-1] if N is None else N
+    if count < 0 or (N is not None and N <= 1):
+        raise ValueRangeError(f"linalg_vander(x, N): N must be greater than 1, got {N}")
+    if not x.dtype.is_differentiable:
+        x = x.to(ops.ones((), dtype=x.dtype).sum().dtype)
+    powers = x.unsqueeze(-1).expand((*x.shape, max(count - 1, 0)))
+    ones = ops.ones((*x.shape, 1), dtype=x.dtype)
+    return ops.cat([ones, powers], -1).cumprod(-1)
+
+
+def vander_flipped(x: Tensor, N: int | None, increasing: bool) -> Tensor:
+    """Highest power first, unless increasing."""
+    if x.ndim != 1:
+        raise ShapeError(f"vander(x): x must be a vector, got {x.ndim} dimensions.")
+    count = x.shape[0] if N is None else N
+    if count == 0:
+        return x.new_zeros((x.shape[0], 0))
+    if count == 1:
+        return ops.ones((x.shape[0], 1), dtype=x.dtype)
+    result = vander(x, count)
+    return result if increasing else result.flip((-1,))
+
+
+def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
+    """|x1[i] - x2[j]| in the p-norm."""
+    return ops.linalg_vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, (-1,))
+
+
+def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
+    """The gradient in x1."""
+    difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
+    return _norm_vjp(grad, difference, cdist, p).sum((-2,))
+
+
+def _norm_vjp(grad: Tensor, x: Tensor, norm: Tensor, p: float) -> Tensor:
+    if p == 2:
+        return x * ops._quotient(grad, norm).unsqueeze(-1)
+    return vector_norm_vjp(grad, x, norm, p, (-1,), False)
+
+
+def _pairs(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The first and the second row of each pair."""
+    if x.ndim != 2:
+        raise ShapeError(f"pdist(x): x must be a matrix of points, got {x.ndim} dimensions.")
+    indices = ops.triu_indices(x.shape[0], x.shape[0], 1)
+    return indices.select(0, 0), indices.select(0, 1)
+
+
+def pdist(self: Tensor, p: float) -> Tensor:
+    """The distances of all pairs of rows, the first with the others first."""
+    if p < 0:
+        raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")
+    i, j = _pairs(self)
+    difference = self.index_select(0, i) - self.index_select(0, j)
+    return ops.linalg_vector_norm(difference, p, (-1,))
+
+
+def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
+    """The gradient of the distances in the points."""
+    i, j = _pairs(self)
+    difference = self.index_select(0, i) - self.index_select(0, j)
+    each = _norm_vjp(grad, difference, pdist, p)
+    return ops.zeros_like(self).index_add(0, i, each).index_add(0, j, -each)

@@ -1,0 +1,108 @@
+"""Pseudo-inverses along a direction, least squares, and distances between points."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.matrices import batch_shape, check_same_dtype
+from adjoint.kernels.linalg.common import Array, each, mH
+from adjoint.kernels.linalg.spectral import tolerance
+
+
+def pinv_tangent(self: Array, tangent: Array, atol: Array | None, rtol: Array | None) -> Array:
+    """The derivative of the pseudo-inverse along E, the rank of its range kept.
+
+    With B = Uᴴ E V: where both values are kept, -B[i,j]/(s[i] s[j]); where one is (s, the other t):
+    (conj(B[j,i]) + B[i,j] t/s)/(s² - t²). Exact also where t is small but not 0.
+    """
+    *_, m, n = self.shape
+    shape = (*np.broadcast_shapes(self.shape[:-2], tangent.shape[:-2]), n, m)
+    if not self.size or not tangent.size:
+        return np.zeros(shape, self.dtype)
+    U, S, Vh = np.linalg.svd(self)
+    keep = S > tolerance(S[..., 0], self.shape, atol, rtol)[..., None]
+    rows, kept_rows = _extended(S, keep, n)
+    columns, kept_columns = _extended(S, keep, m)
+    s, t = rows[..., :, None], columns[..., None, :]
+    both = kept_rows[..., :, None] & kept_columns[..., None, :]
+    one = kept_rows[..., :, None] ^ kept_columns[..., None, :]
+    large = np.where(kept_rows[..., :, None], s, t)
+    small = np.where(kept_rows[..., :, None], t, s)
+    inner = mH(U) @ tangent @ mH(Vh)
+    crossed = np.where(one, 1 / np.where(one, large**2 - small**2, 1), 0)
+    straight = np.where(one, small / np.where(one, large, 1), 0) * crossed
+    straight = straight - np.where(both, 1 / np.where(both, s * t, 1), 0)
+    core = crossed * mH(inner) + straight * _resized(inner, n, m)
+    return np.asarray(mH(Vh) @ core @ mH(U), self.dtype)
+
+
+def _extended(S: Array, keep: Array, size: int) -> tuple[Array, Array]:
+    """Singular values with zeros after them, and which are kept."""
+    pad = [(0, 0)] * (S.ndim - 1) + [(0, size - S.shape[-1])]
+    return np.pad(S, pad), np.pad(keep, pad)
+
+
+def _resized(x: Array, rows: int, columns: int) -> Array:
+    """The matrices cut or filled with zeros to a shape; only what both shapes share is used."""
+    result = np.zeros((*x.shape[:-2], rows, columns), x.dtype)
+    m, n = min(rows, x.shape[-2]), min(columns, x.shape[-1])
+    result[..., :m, :n] = x[..., :m, :n]
+    return result
+
+
+def lstsq(self: Array, b: Array, rcond: float) -> tuple[Array, Array, Array]:
+    """The shortest X that minimises |A X - B|; the rank and singular values of A."""
+    what = "linalg_lstsq(A, B)"
+    check_same_dtype(what, dtypes.of(self.dtype), dtypes.of(b.dtype))
+    if self.shape[-2] != b.shape[-2]:
+        raise ShapeError(
+            f"{what}: A has {self.shape[-2]} rows, and B {b.shape[-2]} (A: {self.shape}, B: {b.shape})."
+        )
+    batch_shape(what, self.shape, b.shape)
+    U, S, Vh = np.linalg.svd(self, full_matrices=False)
+    keep = S > rcond * np.max(S, -1, initial=0.0, keepdims=True)
+    inverse = np.where(keep, 1 / np.where(keep, S, 1), 0).astype(S.dtype)
+    solution = mH(Vh) @ (inverse[..., None] * (mH(U) @ b))
+    return np.asarray(solution, b.dtype), keep.sum(-1), S
+
+
+def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
+    """The p-norm of each row of x1 minus each row of x2."""
+    check_distance("cdist(x1, x2)", x1, x2, p)
+    batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    result = np.zeros((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
+    if not result.size or not x1.shape[-1]:
+        return result
+    a = np.broadcast_to(x1, (*batch, *x1.shape[-2:]))
+    b = np.broadcast_to(x2, (*batch, *x2.shape[-2:]))
+    for out, rows, others in each(result, a, b):
+        out[...] = _distances(rows, others, p)
+    return result
+
+
+def _distances(a: Array, b: Array, p: float) -> Array:
+    from scipy.spatial.distance import cdist as scipy_cdist
+
+    if p == 0:
+        return scipy_cdist(a, b, "hamming") * a.shape[-1]
+    if p == math.inf:
+        return scipy_cdist(a, b, "chebyshev")
+    if p == 1:
+        return scipy_cdist(a, b, "cityblock")
+    return scipy_cdist(a, b, "euclidean") if p == 2 else scipy_cdist(a, b, "minkowski", p=p)
+
+
+def check_distance(what: str, x1: Array, x2: Array, p: float) -> None:
+    """Raise unless the operands hold points of one space and p is a norm's."""
+    if dtypes.of(x1.dtype) not in (dtypes.float32, dtypes.float64) or x1.dtype != x2.dtype:
+        raise ValueRangeError(f"{what}: needs float32 or float64, got {x1.dtype} and {x2.dtype}.")
+    if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
+        raise ShapeError(
+            f"{what}: needs matrices with equally many columns, got {x1.shape} and {x2.shape}."
+        )
+    if p < 0:
+        raise ValueRangeError(f"{what}: p must not be negative, got {p}")
