@@ -16,7 +16,7 @@ test: lint  ## linter, formatter, type checker, unit tests and doctests
 	$(PYTEST) --ignore=tests/oracle --doctest-modules src tests
 
 oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
-	$(PYTEST) -m oracle tests
+	$(PYTEST) -m oracle tests/oracle
 
 bench: $(VENV)/.bench  ## compare speed with PyTorch, JAX, HIPS autograd, PyTensor, CasADi
 	$(BIN)/python -m benchmarks

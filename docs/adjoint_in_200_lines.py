@@ -1,8 +1,11 @@
 """The whole idea of adjoint on one page. Run it: python docs/adjoint_in_200_lines.py
 
-The real thing has 600 rows, two ways to run a formula, views, in-place writes and transforms that nest. This page has nine rows, and
-everything else is the same in small: a row is all that is known of an operator; a formula is written once; what
-the tape must save is read off the formula; backward takes the newest node first; the missing mode is derived.
+The real thing has 600 rows, two ways to run a formula, views, in-place writes and transforms that
+nest. This page has nine rows, and
+everything else is the same in small: a row is all that is known of an operator; a formula is
+written once; what
+the tape must save is read off the formula; backward takes the newest node first; the missing mode
+is derived.
 """
 
 from __future__ import annotations
@@ -14,8 +17,10 @@ from typing import Any
 
 import numpy as np
 
-# 1. The table. An operator is a row: its arguments, its kernel on arrays, and one reverse formula per argument.
-#    `grad` is the gradient coming in, `result` the value computed; the rest are arguments and other operators.
+# 1. The table. An operator is a row: its arguments, its kernel on arrays, and one reverse formula
+# per argument.
+# `grad` is the gradient coming in, `result` the value computed; the rest are arguments and other
+# operators.
 TABLE: dict[str, dict[str, Any]] = {
     "add": {"args": ("a", "b"), "kernel": np.add, "a": "grad", "b": "grad"},
     "sub": {"args": ("a", "b"), "kernel": np.subtract, "a": "grad", "b": "-grad"},
@@ -29,7 +34,8 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-# 2. A formula is an expression, parsed once. What it mentions is what the tape must save: a tensor mentioned only
+# 2. A formula is an expression, parsed once. What it mentions is what the tape must save: a tensor
+# mentioned only
 #    through `.shape` is not saved, its shape is.
 class Formula:
     def __init__(self, text: str) -> None:
@@ -48,7 +54,8 @@ for row in TABLE.values():
     row["formulas"] = {name: Formula(row[name]) for name in row["args"] if name in row}
 
 
-# 3. A tensor is an array and an edge: the node that made it, or a leaf that wants a gradient, or nothing.
+# 3. A tensor is an array and an edge: the node that made it, or a leaf that wants a gradient, or
+# nothing.
 class Shape:
     """Stands for a tensor of which only the shape was saved."""
 
@@ -113,8 +120,10 @@ OPERATORS = {name: operator(name) for name in TABLE}
 sin, cos, exp, total = OPERATORS["sin"], OPERATORS["cos"], OPERATORS["exp"], OPERATORS["sum"]
 
 
-# 5. Backward. A node is younger than all it uses, so the youngest first is always right: no recursion, no counting.
-#    Formulas are evaluated on tensors, so a backward pass leaves a tape of its own: gradients of gradients.
+# 5. Backward. A node is younger than all it uses, so the youngest first is always right: no
+# recursion, no counting.
+# Formulas are evaluated on tensors, so a backward pass leaves a tape of its own: gradients of
+# gradients.
 def gradient(output: Tensor, inputs: list[Tensor], grad: Tensor) -> list[Any]:
     grads: dict[Any, Tensor] = {output.edge: grad}
     heap = [(-output.edge.sequence, id(output.edge), output.edge)]
@@ -144,14 +153,17 @@ def unbroadcast(grad: Tensor, argument: str, node: Node) -> Tensor:
 
 def grad(f: Any) -> Any:
     def derivative(x: Any) -> Tensor:
-        variable = Tensor(wrap(x).array, Leaf()) if not isinstance(x, Tensor) or x.edge is None else x
+        variable = (
+            Tensor(wrap(x).array, Leaf()) if not isinstance(x, Tensor) or x.edge is None else x
+        )
         output = f(variable)
         return gradient(output, [variable], Tensor(np.ones(output.shape)))[0]
 
     return derivative
 
 
-# 6. The missing mode. Reverse mode applies the transpose of the Jacobian, and is linear in `grad`; transposing that
+# 6. The missing mode. Reverse mode applies the transpose of the Jacobian, and is linear in `grad`;
+# transposing that
 #    linear map by another backward pass gives forward mode. No second table of derivatives exists.
 def jvp(f: Any, x: Any, tangent: Any) -> Tensor:
     variable = Tensor(x, Leaf())

@@ -1,6 +1,6 @@
 """Transforms that nest: per-sample gradients, a Hessian, and Newton's method on a small regression.
 
-    python examples/transforms.py
+python examples/transforms.py
 """
 
 import numpy as np
@@ -28,7 +28,12 @@ def total(parameters: dict[str, ad.Tensor]) -> ad.Tensor:
 
 start = {"slope": ad.zeros(2), "offset": ad.zeros(())}
 per_sample = ad.vmap(ad.grad(loss), in_dims=(None, 0, 0))(start, inputs, targets)
-print("one gradient for each sample:", tuple(per_sample["slope"].shape), "their mean:", per_sample["slope"].mean(0))
+print(
+    "one gradient for each sample:",
+    tuple(per_sample["slope"].shape),
+    "their mean:",
+    per_sample["slope"].mean(0),
+)
 print("the gradient of the mean:    ", ad.grad(total)(start)["slope"])
 
 

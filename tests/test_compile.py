@@ -1,4 +1,6 @@
-"""`ad.compile`: native code equals eager, in one call, with gradients, under transforms, and in bad circumstances."""
+"""`ad.compile`: native code equals eager, in one call, with gradients, under transforms, and in bad
+circumstances.
+"""
 
 from __future__ import annotations
 
@@ -125,10 +127,20 @@ def test_special_values_are_kept() -> None:
         [0.0, -0.0, float("inf"), float("-inf"), float("nan"), 1e308, 1e-320], dtype=ad.float64
     )
     for function in (
-        lambda x: x * 2, lambda x: 1 / x, lambda x: x.exp(), lambda x: x.log(), lambda x: ad.maximum(x, x * 0),
-        lambda x: x.relu(), lambda x: ad.where(x > 0, x, -x), lambda x: x.tanh(), lambda x: x.abs().sqrt(), lambda x: x == x,
-        lambda x: x.sign(), lambda x: -x, lambda x: x.clamp(-1.0, 1.0),
-    ):  # fmt: skip
+        lambda x: x * 2,
+        lambda x: 1 / x,
+        lambda x: x.exp(),
+        lambda x: x.log(),
+        lambda x: ad.maximum(x, x * 0),
+        lambda x: x.relu(),
+        lambda x: ad.where(x > 0, x, -x),
+        lambda x: x.tanh(),
+        lambda x: x.abs().sqrt(),
+        lambda x: x == x,
+        lambda x: x.sign(),
+        lambda x: -x,
+        lambda x: x.clamp(-1.0, 1.0),
+    ):
         np.testing.assert_array_equal(ad.compile(function)(x).numpy(), function(x).numpy())
 
 
@@ -234,12 +246,15 @@ def test_without_a_compiler_it_runs_in_eager_mode_and_says_so(tmp_path: Path) ->
     assert float(run.stdout) == pytest.approx(12 * np.sin(1.0), rel=1e-5)
 
 
-# -- loops over time -------------------------------------------------------------------------------------------
+# -- loops over time
+# -------------------------------------------------------------------------------------------
 
 
 def rotating(x: Any, w: Any) -> Any:
     """The carry changes places, a part of it stays, and results are stacked."""
-    carry, ys = ad.scan(lambda c, t: ((c[1], c[0] * t + w, c[2]), (c[0], c[1].sum())), (x, w, x * w), ad.arange(4.0))
+    carry, ys = ad.scan(
+        lambda c, t: ((c[1], c[0] * t + w, c[2]), (c[0], c[1].sum())), (x, w, x * w), ad.arange(4.0)
+    )
     return (carry[0] * carry[1] + carry[2]).sum() + (ys[0] * ys[0]).sum() + ys[1].prod()
 
 
@@ -268,7 +283,9 @@ def integrated(x: Any, w: Any) -> Any:
 
 
 def backwards(x: Any, w: Any) -> Any:
-    carry, ys = ad.scan(lambda c, t: (c * t + w, c.exp() * 0.1), x, ad.arange(4.0) * 0.3, reverse=True)
+    carry, ys = ad.scan(
+        lambda c, t: (c * t + w, c.exp() * 0.1), x, ad.arange(4.0) * 0.3, reverse=True
+    )
     return carry.sum() + (ys * ys).sum()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 import adjoint as ad
 from tests.functions import FUNCTIONS, point
+from tests.oracle import programs
 
 Function = Callable[[Any], Any]
 
@@ -124,3 +125,49 @@ def test_the_four_hessians_are_equal(f: Function) -> None:
 def test_hessian_equals_finite_differences(f: Function) -> None:
     hessian = array(ad.hessian(f)(point()))
     assert np.allclose(hessian @ np.array(DIRECTION), difference(ad.grad(f)), atol=1e-6)
+
+
+# Random programs of views and writes: every level gives what the eager tape gives
+
+
+def run_program(a: Any, b: Any, steps: list[programs.Step]) -> Any:
+    """Run a program on a pool of arguments, of what depends on them, and of new memory."""
+    pool = [a * 1.0, b * 2.0, ad.zeros(3, 3, dtype=ad.float64), a.clone()]
+    for step in steps:
+        if trouble := programs.run_step(pool, step):
+            raise RuntimeError(f"{step}: {trouble}")
+    return ad.cat([t.reshape(-1) for t in pool]).square().sum()
+
+
+def possible_steps(seed: int, a: Any, b: Any) -> list[programs.Step]:
+    """The steps of a program that the eager tape takes, and so must every level."""
+    kept: list[programs.Step] = []
+    for step in programs.draw(seed, 12):
+        try:
+            ad.grad(lambda a, steps=[*kept, step]: run_program(a, b, steps))(a)  # noqa: B006
+        except RuntimeError:
+            continue
+        kept.append(step)
+    return kept
+
+
+@pytest.mark.parametrize("block", range(8))
+def test_programs_have_one_derivative_on_every_level(block: int) -> None:
+    for seed in range(block * 10, (block + 1) * 10):
+        generator = np.random.default_rng(seed)
+        a, v = (ad.tensor(generator.uniform(-1, 1, (3, 3))) for _ in range(2))
+        b = ad.tensor(generator.uniform(-1, 1, 3))
+        steps = possible_steps(seed, a, b)
+
+        def f(a: Any, b: Any = b, steps: list[programs.Step] = steps) -> Any:
+            return run_program(a, b, steps)
+
+        gradient = ad.grad(f)(a)
+        slope = (gradient * v).sum().numpy()
+        assert np.allclose(ad.jvp(f, (a,), (v,))[1].numpy(), slope)
+        assert np.allclose(ad.vmap(ad.grad(f))(a[None])[0].numpy(), gradient.numpy())
+        assert np.allclose(ad.grad(ad.checkpoint(f))(a).numpy(), gradient.numpy())
+        second = ad.grad(lambda a, v=v, f=f: (ad.grad(f)(a) * v).sum())(a).numpy()
+        assert np.allclose(ad.jvp(ad.grad(f), (a,), (v,))[1].numpy(), second)
+        pushed = ad.grad(lambda a, v=v, f=f: ad.jvp(f, (a,), (v,))[1])(a)
+        assert np.allclose(pushed.numpy(), second)

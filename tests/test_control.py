@@ -17,7 +17,9 @@ XS = ad.tensor(np.random.default_rng(0).normal(size=(4, 2)))
 
 def branch(x: Any, y: Any) -> Any:
     """A branch each way, closing over y."""
-    return ad.cond(x.sum() > 0, lambda v: (v * y).sin().sum(), lambda v: (v * v * v).sum() + y.sum(), x)
+    return ad.cond(
+        x.sum() > 0, lambda v: (v * y).sin().sum(), lambda v: (v * v * v).sum() + y.sum(), x
+    )
 
 
 def recurrent(w: Any, xs: Any) -> Any:
@@ -78,24 +80,42 @@ TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "grad in the second": lambda f: ad.grad(f, 1),
     "jvp": lambda f: lambda w, xs: ad.jvp(f, (w, xs), (w + 1, xs * 2))[1],
     "reverse over reverse": lambda f: ad.grad(lambda w, xs: ad.grad(f)(w, xs).sin().sum()),
-    "forward over reverse": lambda f: lambda w, xs: ad.jvp(lambda v: ad.grad(f)(v, xs), (w,), (w + 1,))[1],
-    "reverse over forward": lambda f: ad.grad(lambda w, xs: ad.jvp(lambda v: f(v, xs), (w,), (w + 1,))[1].sum()),
+    "forward over reverse": lambda f: (
+        lambda w, xs: ad.jvp(lambda v: ad.grad(f)(v, xs), (w,), (w + 1,))[1]
+    ),
+    "reverse over forward": lambda f: ad.grad(
+        lambda w, xs: ad.jvp(lambda v: f(v, xs), (w,), (w + 1,))[1].sum()
+    ),
     "hessian": ad.hessian,
-    "vmap": lambda f: lambda w, xs: ad.vmap(lambda s: f(w * s, xs - s))(ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)),
-    "vmap of grad": lambda f: lambda w, xs: ad.vmap(lambda s: ad.grad(f)(w * s, xs))(ad.tensor([0.5, -2.0], dtype=ad.float64)),
+    "vmap": lambda f: (
+        lambda w, xs: ad.vmap(lambda s: f(w * s, xs - s))(
+            ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)
+        )
+    ),
+    "vmap of grad": lambda f: (
+        lambda w, xs: ad.vmap(lambda s: ad.grad(f)(w * s, xs))(
+            ad.tensor([0.5, -2.0], dtype=ad.float64)
+        )
+    ),
     "grad of vmap": lambda f: ad.grad(
-        lambda w, xs: ad.vmap(lambda s: f(w, xs * s))(ad.tensor([0.5, -2.0], dtype=ad.float64)).sum()
+        lambda w, xs: ad.vmap(lambda s: f(w, xs * s))(
+            ad.tensor([0.5, -2.0], dtype=ad.float64)
+        ).sum()
     ),
 }
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
-    np.testing.assert_allclose(np.asarray(a.numpy()), np.asarray(b.numpy()), rtol=tolerance, atol=tolerance)
+    np.testing.assert_allclose(
+        np.asarray(a.numpy()), np.asarray(b.numpy()), rtol=tolerance, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
 def test_eager_derivatives_equal_differences(function: Any) -> None:
-    assert ad.testing.gradcheck(function, (W.clone().requires_grad_(), XS.clone().requires_grad_()), check_forward_ad=True)
+    assert ad.testing.gradcheck(
+        function, (W.clone().requires_grad_(), XS.clone().requires_grad_()), check_forward_ad=True
+    )
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS, ids=lambda t: t.replace(" ", "_"))
@@ -119,7 +139,10 @@ def test_vmap_equals_a_loop(function: Any) -> None:
 def test_a_graph_with_regions_can_be_mapped_differentiated_and_traced_again(function: Any) -> None:
     graph = ad.trace(ad.grad(function), W, XS)
     scales = ad.tensor([0.5, -1.0, 2.0], dtype=ad.float64)
-    close(ad.vmap(lambda s: graph(W * s, XS))(scales), ad.vmap(lambda s: ad.grad(function)(W * s, XS))(scales))
+    close(
+        ad.vmap(lambda s: graph(W * s, XS))(scales),
+        ad.vmap(lambda s: ad.grad(function)(W * s, XS))(scales),
+    )
     plain = ad.trace(function, W, XS)
     close(ad.grad(plain)(W, XS), ad.grad(function)(W, XS))
     close(ad.trace(ad.grad(plain), W, XS)(W, XS), ad.grad(function)(W, XS))
@@ -188,7 +211,9 @@ def test_a_loop_without_steps_has_the_gradient_of_its_start() -> None:
 def test_scan_takes_a_length_instead_of_xs_and_pytrees() -> None:
     carry, ys = ad.scan(lambda c, _: ({"a": c["a"] * 2}, c["a"]), {"a": ad.tensor(1)}, None, 4)
     assert carry["a"].item() == 16 and ys.tolist() == [1, 2, 4, 8]
-    carry, ys = ad.scan(lambda c, x: (c, (x["p"] + x["q"][0], None)), 0.0, {"p": ad.arange(3), "q": (ad.ones(3),)})
+    carry, ys = ad.scan(
+        lambda c, x: (c, (x["p"] + x["q"][0], None)), 0.0, {"p": ad.arange(3), "q": (ad.ones(3),)}
+    )
     assert ys[0].tolist() == [1, 2, 3] and ys[1] is None
 
 
@@ -197,12 +222,17 @@ def test_a_python_condition_chooses_at_once() -> None:
 
 
 def test_a_large_loop_takes_one_node() -> None:
-    graph = ad.trace(lambda x: ad.scan(lambda c, v: (c * v, None), ad.ones(()), x)[0], ad.ShapeDtype(10_000))
+    graph = ad.trace(
+        lambda x: ad.scan(lambda c, v: (c * v, None), ad.ones(()), x)[0], ad.ShapeDtype(10_000)
+    )
     assert len(graph) < 5
 
 
 def test_random_numbers_in_a_loop_are_drawn_when_the_graph_runs() -> None:
-    graph = ad.trace(lambda x: ad.scan(lambda c, v: (c + ad.rand(()) * v, None), ad.zeros(()), x)[0], ad.ShapeDtype(3))
+    graph = ad.trace(
+        lambda x: ad.scan(lambda c, v: (c + ad.rand(()) * v, None), ad.zeros(()), x)[0],
+        ad.ShapeDtype(3),
+    )
     x = ad.ones(3)
     ad.manual_seed(1)
     first, second = graph(x), graph(x)
@@ -231,5 +261,7 @@ def test_mistakes_are_explained_in_eager_and_traced(name: str) -> None:
 
 
 def test_branches_of_two_types_are_refused_in_a_trace() -> None:
-    with pytest.raises(DtypeError, match=r"cond: result is f32\[\] from the first function and f64"):
+    with pytest.raises(
+        DtypeError, match=r"cond: result is f32\[\] from the first function and f64"
+    ):
         ad.trace(lambda x: ad.cond(x > 0, lambda v: v, lambda v: v.double(), x), ad.tensor(1.0))

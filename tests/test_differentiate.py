@@ -1,4 +1,6 @@
-"""`differentiate`: the pair of graphs equals the tape, and keeps its calling convention in every odd case."""
+"""`differentiate`: the pair of graphs equals the tape, and keeps its calling convention in every
+odd case.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def test_pair_equals_the_tape(name: str, recompute: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_second_order_by_differentiating_df(name: str) -> None:
-    """Differentiate df, chain it with f's own backward, and compare with the tape's second derivative."""
+    """Differentiate df, chain it with f's own backward, and compare with the tape's second
+    derivative.
+    """
     function, shapes = FUNCTIONS[name]
     inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
 
@@ -177,7 +181,8 @@ def test_jvp_graph_equals_jvp(name: str) -> None:
         assert_same(got, want)
 
 
-# -- odd cases -----------------------------------------------------------------------------------------------
+# -- odd cases
+# -----------------------------------------------------------------------------------------------
 
 
 def test_repeated_output_gets_a_gradient_each() -> None:
@@ -308,7 +313,8 @@ def test_transpose_of_a_linear_graph() -> None:
         ad.graph.transpose(ad.trace(lambda x: x * x, make(3)))
 
 
-# -- random graphs from the table ------------------------------------------------------------------------------
+# -- random graphs from the table
+# ------------------------------------------------------------------------------
 
 UNARY = ("sin", "cos", "tanh", "exp", "sigmoid", "neg", "abs", "square", "atan", "relu")
 BINARY = ("add", "sub", "mul", "maximum", "minimum", "hypot", "atan2")

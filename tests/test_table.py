@@ -47,7 +47,8 @@ def test_schema_types(text: str, types: list[str] | None) -> None:
 
 def test_schema_parts() -> None:
     parsed = schemas.parse(
-        "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0, *, Scalar? p=2.5) -> Tensor(a)[]"
+        "split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0, *, Scalar? p=2.5) -> "
+        "Tensor(a)[]"
     )
     assert parsed.is_view
     assert not parsed.mutates
@@ -79,7 +80,9 @@ def test_catalogue_families_are_complete() -> None:
 
 
 def test_catalogue_derivatives_exist() -> None:
-    """Every argument with a reverse rule in PyTorch has one here, its own or through the decomposition."""
+    """Every argument with a reverse rule in PyTorch has one here, its own or through the
+    decomposition.
+    """
     lacking = []
     for entry in CATALOGUE:
         if entry["family"] not in FAMILIES or not entry["reverse"]:
@@ -133,7 +136,8 @@ def test_tape_saves_for_the_inputs_that_need_it() -> None:
     assert node._saved_self is None
 
 
-# -- tables of users ----------------------------------------------------------------------------------------
+# -- tables of users
+# ----------------------------------------------------------------------------------------
 
 
 def write(folder: Path, text: str, name: str = "mine") -> Path:
@@ -182,22 +186,52 @@ def test_library_with_kernels_and_only_a_forward_formula(tmp_path: Path) -> None
 
 
 WRONG = {
-    "unknown name": ("- name: w1(Tensor self) -> Tensor\n  kernel: xp.sin\n  self: grad * nonsense\n", 3, "nonsense"),
-    "duplicate key": ("- name: w2(Tensor self) -> Tensor\n  self: grad\n  self: grad\n", 3, "duplicate"),
+    "unknown name": (
+        "- name: w1(Tensor self) -> Tensor\n  kernel: xp.sin\n  self: grad * nonsense\n",
+        3,
+        "nonsense",
+    ),
+    "duplicate key": (
+        "- name: w2(Tensor self) -> Tensor\n  self: grad\n  self: grad\n",
+        3,
+        "duplicate",
+    ),
     "no such argument": ("- name: w3(Tensor self) -> Tensor\n  other: grad\n", 2, "other"),
     "mixed styles": (
-        "- name: w4(Tensor a, Tensor b) -> (Tensor, Tensor)\n  a: grad\n  b: grads[0]\n", None, "choose one",
+        "- name: w4(Tensor a, Tensor b) -> (Tensor, Tensor)\n  a: grad\n  b: grads[0]\n",
+        None,
+        "choose one",
     ),
-    "not an expression": ("- name: w5(Tensor self) -> Tensor\n  self: grad *\n", 2, "not an expression"),
-    "a statement": ('- name: w6(Tensor self) -> Tensor\n  self: "(lambda x: x)(grad)"\n', 2, "Lambda"),
-    "private attribute": ("- name: w7(Tensor self) -> Tensor\n  self: grad.__class__\n", 2, "private"),
+    "not an expression": (
+        "- name: w5(Tensor self) -> Tensor\n  self: grad *\n",
+        2,
+        "not an expression",
+    ),
+    "a statement": (
+        '- name: w6(Tensor self) -> Tensor\n  self: "(lambda x: x)(grad)"\n',
+        2,
+        "Lambda",
+    ),
+    "private attribute": (
+        "- name: w7(Tensor self) -> Tensor\n  self: grad.__class__\n",
+        2,
+        "private",
+    ),
     "not a tensor": ("- name: w8(Tensor self, int n) -> Tensor\n  n: grad\n", 2, "not a tensor"),
     "archetype": ("- name: w9(Tensor self) -> Tensor\n  like: nothing\n", 2, "nothing"),
-    "second formula": ("- name: w10(Tensor a, Tensor b) -> Tensor\n  a, b: grad\n  b: grad\n", 3, "second"),
-    "outputs": ("- name: w11(Tensor a) -> Tensor\n  output_differentiability: [True, False]\n", 2, "booleans"),
+    "second formula": (
+        "- name: w10(Tensor a, Tensor b) -> Tensor\n  a, b: grad\n  b: grad\n",
+        3,
+        "second",
+    ),
+    "outputs": (
+        "- name: w11(Tensor a) -> Tensor\n  output_differentiability: [True, False]\n",
+        2,
+        "booleans",
+    ),
     "not a row": ("- nome: w12(Tensor a) -> Tensor\n", 1, "starts with"),
     "duplicate row": ("- name: sin(Tensor self) -> Tensor\n  self: grad\n", 1, "already"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mistake", WRONG)
@@ -221,8 +255,11 @@ def test_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_traceback_in_a_formula_shows_the_line_of_the_table(tmp_path: Path) -> None:
-    path = write(tmp_path, "- name: user_bad(Tensor self) -> Tensor\n  kernel: xp.sin(self)\n  shape: pointwise.same\n"
-                           "  self: grad.reshape((7, 7))\n")  # fmt: skip
+    path = write(
+        tmp_path,
+        "- name: user_bad(Tensor self) -> Tensor\n  kernel: xp.sin(self)\n  shape: pointwise.same\n"
+        "  self: grad.reshape((7, 7))\n",
+    )
     ad.library(path)
     y = ad.user_bad(ad.ones(3, requires_grad=True)).sum()
     with pytest.raises(ad.AdjointError) as caught:
@@ -253,7 +290,8 @@ def test_several_outputs_and_grad_input_mask(tmp_path: Path) -> None:
 - name: user_pair(Tensor a, Tensor b) -> (Tensor total, Tensor product)
   kernel: {path.stem}.pair
   shape: {path.stem}.shapes
-  a, b: "((grad_total + grad_product * b) if grad_input_mask[0] else None, (grad_total + grad_product * a) if grad_input_mask[1] else None)"
+  a, b: "((grad_total + grad_product * b) if grad_input_mask[0] else None, (grad_total +
+  grad_product * a) if grad_input_mask[1] else None)"
 """)
     kernels = SimpleNamespace(pair=lambda a, b: (a + b, a * b), shapes=lambda a, b: (a, a))
     ad.library(path, kernels=kernels)

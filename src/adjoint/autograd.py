@@ -19,10 +19,24 @@ from adjoint.tensor.modes import (
 )
 
 __all__ = [
-    "Function", "FunctionContext", "backward", "detect_anomaly", "enable_grad", "forward_ad", "function", "grad", "gradcheck",
-    "gradgradcheck", "graph", "inference_mode", "is_anomaly_enabled", "no_grad", "once_differentiable",
-    "set_detect_anomaly", "set_grad_enabled",
-]  # fmt: skip
+    "Function",
+    "FunctionContext",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "forward_ad",
+    "function",
+    "grad",
+    "gradcheck",
+    "gradgradcheck",
+    "graph",
+    "inference_mode",
+    "is_anomaly_enabled",
+    "no_grad",
+    "once_differentiable",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
 
 
 def __getattr__(name: str) -> Any:

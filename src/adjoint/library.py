@@ -1,6 +1,7 @@
 """Tables of users' own: `ad.library("my_ops.yaml", kernels=module)` adds rows to the table.
 
-Such rows get all that the built-in ones have: functions, methods, both modes of differentiation, gradients of
+Such rows get all that the built-in ones have: functions, methods, both modes of differentiation,
+gradients of
 gradients, in-place variants, shape rules and checks.
 """
 
@@ -18,7 +19,8 @@ def library(path: str | Path, kernels: Any = None) -> list[Any]:
     """Add the rows of a YAML file; returns their operators.
 
     In the rows, `<file name>.<function>` means a function of the module (or any object) `kernels`,
-    in the columns `kernel`, `shape` and `decompose` alike. All rows are parsed and checked at once, and a
+    in the columns `kernel`, `shape` and `decompose` alike. All rows are parsed and checked at once,
+    and a
     mistake raises `TableError` with `file:line` before anything is added.
     """
     file = Path(path)

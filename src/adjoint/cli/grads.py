@@ -22,9 +22,21 @@ def add_grad(commands: Any) -> None:
         "--at", nargs="+", action="extend", default=[], metavar="ARGUMENT",
         help="one for each argument: a Python literal (lists of numbers are tensors), or with --source a type such as 'f64[3]'",
     )  # fmt: skip
-    made.add_argument("--wrt", type=int, default=0, metavar="N", help="the argument to differentiate in; the first is 0")
-    made.add_argument("--double", action="store_true", help="take numbers as float64 instead of float32")
-    made.add_argument("--source", action="store_true", help="print the gradient as a Python file that needs NumPy alone")
+    made.add_argument(
+        "--wrt",
+        type=int,
+        default=0,
+        metavar="N",
+        help="the argument to differentiate in; the first is 0",
+    )
+    made.add_argument(
+        "--double", action="store_true", help="take numbers as float64 instead of float32"
+    )
+    made.add_argument(
+        "--source",
+        action="store_true",
+        help="print the gradient as a Python file that needs NumPy alone",
+    )
     made.set_defaults(run=run_grad)
 
 
@@ -39,8 +51,13 @@ def run_grad(args: argparse.Namespace) -> Iterator[str]:
         name = getattr(function, "__name__", "f")
         yield ad.export.python(ad.trace(both, *point), f"value_and_grad_of_{name}").rstrip()
         return
-    if any(isinstance(leaf, ad.ShapeDtype) for leaf in pytrees.leaves(point, lambda v: isinstance(v, ad.ShapeDtype))):
-        raise ArgumentError("grad: a value and a gradient need numbers, not a type; types do with --source")
+    if any(
+        isinstance(leaf, ad.ShapeDtype)
+        for leaf in pytrees.leaves(point, lambda v: isinstance(v, ad.ShapeDtype))
+    ):
+        raise ArgumentError(
+            "grad: a value and a gradient need numbers, not a type; types do with --source"
+        )
     value, gradient = both(*point)
     yield f"value     {_number(value)}"
     leaves, structure = pytrees.flatten(gradient)

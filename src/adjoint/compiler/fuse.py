@@ -1,10 +1,13 @@
 """Fusion: nodes that run over the same elements become one loop nest.
 
-A `Loop` runs over a shape. Its nodes are pointwise expressions in registers and reductions that end in accumulators;
-several outputs and several reductions share it. Everything else is a `Callback` to an eager kernel. Steps are in an
+A `Loop` runs over a shape. Its nodes are pointwise expressions in registers and reductions that end
+in accumulators;
+several outputs and several reductions share it. Everything else is a `Callback` to an eager kernel.
+Steps are in an
 order in which each can run after those before it.
 
-A node goes to the first loop of its shape that comes after everything it needs; a value that is used in the loop that
+A node goes to the first loop of its shape that comes after everything it needs; a value that is
+used in the loop that
 makes it never reaches memory.
 """
 
@@ -54,7 +57,9 @@ class Scan:
     body: Plan
     depth: int  # how many loops over time it stands in
     carry: list[Value]  # inputs of the body that are carried, each in a buffer
-    staged: dict[Value, Value]  # a carried value that the body passes on as another: where it waits meanwhile
+    staged: dict[
+        Value, Value
+    ]  # a carried value that the body passes on as another: where it waits meanwhile
 
 
 @dataclass
@@ -65,14 +70,18 @@ class Plan:
     steps: list[Step]
     access: dict[Value, Access]  # of everything that is in memory
     constants: dict[Value, object]  # tensors known beforehand
-    fills: dict[Value, Any]  # values that are one number everywhere: written as a literal where they are read
+    fills: dict[
+        Value, Any
+    ]  # values that are one number everywhere: written as a literal where they are read
 
 
 Step = Loop | Callback | Scan | Write
 
 
 class _Fuser:
-    def __init__(self, graph: Graph, access: dict[Value, Access], fills: dict[Value, Any], depth: int) -> None:
+    def __init__(
+        self, graph: Graph, access: dict[Value, Access], fills: dict[Value, Any], depth: int
+    ) -> None:
         self.graph = graph
         self.depth = depth
         self.steps: list[Step] = []
@@ -96,7 +105,9 @@ class _Fuser:
                 self._pointwise(node)
             elif lower.is_reduction(node):
                 self._reduction(node)
-            elif not (self._known(node) or self._view(node) or self._write(node) or self._scan(node)):
+            elif not (
+                self._known(node) or self._view(node) or self._write(node) or self._scan(node)
+            ):
                 self._callback(node)
         self._store_what_is_needed()
         return Plan(self.graph, self.steps, self.access, self.constants, self.fills)
@@ -135,7 +146,11 @@ class _Fuser:
 
     def _known(self, node: Node) -> bool:
         """Whether a node can run now, since it depends on nothing: arange, eye."""
-        if isinstance(node.op, Region) or any(True for _ in node.inputs()) or node.op.row.family == "random":
+        if (
+            isinstance(node.op, Region)
+            or any(True for _ in node.inputs())
+            or node.op.row.family == "random"
+        ):
             return False
         for value, result in zip(node.outputs, interpret.evaluate(node, {}), strict=True):
             self.constants[value] = result
@@ -164,7 +179,9 @@ class _Fuser:
         return earliest
 
     def _loop(self, shape: Shape, earliest: int, reduced: tuple[int, ...] | None) -> int:
-        """The first loop of this shape that is not too early and agrees on what is reduced; or a new one."""
+        """The first loop of this shape that is not too early and agrees on what is reduced; or a
+        new one.
+        """
         for position in self.open.get(shape, []):
             loop = self.steps[position]
             assert isinstance(loop, Loop)
@@ -213,23 +230,43 @@ class _Fuser:
             self.access[value] = lower.contiguous(value)
 
     def _store_what_is_needed(self) -> None:
-        """A value goes to memory if a step other than its own reads it, or it is an output, or it is reduced."""
-        outputs = {self.access[o].root for o in self.graph.outputs if isinstance(o, Value) and o not in self.fills}
-        outputs |= {o for o in self.graph.outputs if isinstance(o, Value) and o in self.fills and self.depth == 0}
-        where = {n: p for p, s in enumerate(self.steps) for n in (s.nodes if isinstance(s, Loop) else [s.node])}
+        """A value goes to memory if a step other than its own reads it, or it is an output, or it
+        is reduced.
+        """
+        outputs = {
+            self.access[o].root
+            for o in self.graph.outputs
+            if isinstance(o, Value) and o not in self.fills
+        }
+        outputs |= {
+            o
+            for o in self.graph.outputs
+            if isinstance(o, Value) and o in self.fills and self.depth == 0
+        }
+        where = {
+            n: p
+            for p, s in enumerate(self.steps)
+            for n in (s.nodes if isinstance(s, Loop) else [s.node])
+        }
         read_elsewhere: set[Value] = set()
         for node in self.graph.nodes:
             for value in node.inputs():
                 root = self.access[value].root
                 if node not in where:
                     continue  # a view or a constant: its own readers count
-                if root is not value or self.inside.get(value) != where[node] or value.shape != self._space(node):
+                if (
+                    root is not value
+                    or self.inside.get(value) != where[node]
+                    or value.shape != self._space(node)
+                ):
                     read_elsewhere.add(root)
         called = {v for s in self.steps if isinstance(s, Callback) for v in s.node.inputs()}
         called |= {v for s in self.steps if isinstance(s, Scan) for v in s.node.inputs()}
         for value, number in self.fills.items():
             if value in outputs or value in called:
-                self.constants[value] = operators.packet("full")(value.shape, number, dtype=value.dtype)
+                self.constants[value] = operators.packet("full")(
+                    value.shape, number, dtype=value.dtype
+                )
         for step in self.steps:
             if isinstance(step, Loop):
                 step.stored = [
@@ -242,12 +279,16 @@ class _Fuser:
         return next(node.inputs()).shape if lower.is_reduction(node) else node.output.shape
 
 
-def native_scan(node: Node, access: dict[Value, Access], fills: dict[Value, Any], depth: int) -> Scan | None:
+def native_scan(
+    node: Node, access: dict[Value, Access], fills: dict[Value, Any], depth: int
+) -> Scan | None:
     """The plan of a scan as a native loop; None where its body has operators without native code."""
     if not isinstance(node.op, Region) or node.op.name != "scan":
         return None
     constants, start, xs, length, _ = node.args
-    if not isinstance(length, int) or not all(map(lower.is_native_type, (*node.inputs(), *node.outputs))):
+    if not isinstance(length, int) or not all(
+        map(lower.is_native_type, (*node.inputs(), *node.outputs))
+    ):
         return None
     body = lower.expand_decompositions(node.graphs["body"])
     given = dict(zip(body.inputs, (*constants, *start, *xs), strict=True))
@@ -256,14 +297,20 @@ def native_scan(node: Node, access: dict[Value, Access], fills: dict[Value, Any]
         inside[value] = access[given[value]]
     for value in body.inputs[len(constants) + len(start) :]:
         outer = access[given[value]]
-        inside[value] = Access(outer.root, outer.offset, outer.strides[1:], (*outer.steps, (depth, outer.strides[0])))
+        inside[value] = Access(
+            outer.root, outer.offset, outer.strides[1:], (*outer.steps, (depth, outer.strides[0]))
+        )
     carry = body.inputs[len(constants) : len(constants) + len(start)]
     plan = _Fuser(body, inside, {}, depth + 1).run()
     if any(isinstance(s, Callback) for s in plan.steps):
         return None
     staged = {}
     for value, output in zip(carry, body.outputs, strict=False):
-        if isinstance(output, Value) and plan.access[output].root in carry and plan.access[output].root is not value:
+        if (
+            isinstance(output, Value)
+            and plan.access[output].root in carry
+            and plan.access[output].root is not value
+        ):
             staged[value] = Value(f"{value.name}_next", value.type)
     return Scan(node, plan, depth, carry, staged)
 

@@ -1,6 +1,7 @@
 """Lowering: a graph in terms of what the compiler knows, and what each value is in memory.
 
-Nodes that have no native form are decomposed while they have a decomposition; what is left over calls back to its
+Nodes that have no native form are decomposed while they have a decomposition; what is left over
+calls back to its
 eager kernel. A view becomes an `Access`: the buffer it looks into, an offset and strides.
 """
 
@@ -19,9 +20,17 @@ from adjoint.ops.operator import operator
 from adjoint.tensor import binding
 from adjoint.tensor.tensor import make
 
-REDUCTIONS = frozenset(f"{name}.{overload}" for name, overload in (
-    ("sum", "default"), ("sum", "dim_IntList"), ("mean", "default"), ("mean", "dim"), ("amax", "default"), ("amin", "default"),
-))  # fmt: skip
+REDUCTIONS = frozenset(
+    f"{name}.{overload}"
+    for name, overload in (
+        ("sum", "default"),
+        ("sum", "dim_IntList"),
+        ("mean", "default"),
+        ("mean", "dim"),
+        ("amax", "default"),
+        ("amin", "default"),
+    )
+)
 
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
@@ -34,7 +43,9 @@ class Access:
     root: Value  # the value whose buffer it is
     offset: int  # in elements
     strides: tuple[int, ...]  # in elements, one for each dimension of the value
-    steps: tuple[tuple[int, int], ...] = ()  # (depth of a loop over time, elements to go on in each of its steps)
+    steps: tuple[
+        tuple[int, int], ...
+    ] = ()  # (depth of a loop over time, elements to go on in each of its steps)
 
 
 def is_native_type(value: Value) -> bool:
@@ -44,7 +55,11 @@ def is_native_type(value: Value) -> bool:
 
 def is_pointwise(node: Node) -> bool:
     """Whether a node is an expression of its elements."""
-    if isinstance(node.op, (Constant, Region)) or node.name not in EXPRESSIONS or len(node.outputs) != 1:
+    if (
+        isinstance(node.op, (Constant, Region))
+        or node.name not in EXPRESSIONS
+        or len(node.outputs) != 1
+    ):
         return False
     if not all(is_native_type(v) for v in (*node.inputs(), *node.outputs)):
         return False
@@ -60,7 +75,12 @@ def is_reduction(node: Node) -> bool:
     if isinstance(node.op, (Constant, Region)) or node.name not in REDUCTIONS:
         return False
     source = next(node.inputs())
-    return source.dtype.is_floating_point and is_native_type(source) and node.output.dtype is source.dtype and source.shape != ()
+    return (
+        source.dtype.is_floating_point
+        and is_native_type(source)
+        and node.output.dtype is source.dtype
+        and source.shape != ()
+    )
 
 
 def reduction_kind(node: Node) -> str:
@@ -95,7 +115,9 @@ def expand_decompositions(graph: Graph) -> Graph:
     """Replace nodes without a native form by their decompositions, until nothing changes."""
     level = TraceLevel(Graph(Signature(name=graph.signature.name)))
     with level:
-        here: dict[Value, Any] = {v: level.lift(level.graph.add_input(v.type, v.name)) for v in graph.inputs}
+        here: dict[Value, Any] = {
+            v: level.lift(level.graph.add_input(v.type, v.name)) for v in graph.inputs
+        }
         for node in graph.nodes:
             _lower_node(level, node, here)
         level.graph.outputs = [here[o].value if isinstance(o, Value) else o for o in graph.outputs]
@@ -103,7 +125,12 @@ def expand_decompositions(graph: Graph) -> Graph:
 
 
 def _lower_node(level: TraceLevel, node: Node, here: dict[Value, Any]) -> None:
-    keep = isinstance(node.op, (Constant, Region)) or is_pointwise(node) or is_reduction(node) or is_fill(node)
+    keep = (
+        isinstance(node.op, (Constant, Region))
+        or is_pointwise(node)
+        or is_reduction(node)
+        or is_fill(node)
+    )
     if keep or not node.op.row.decompose or node.op.row.schema.is_view:
         args = substitute(node.args, lambda v: level.value(here[v]))
         graphs = {k: g.clone() for k, g in node.graphs.items()}
@@ -144,14 +171,18 @@ def contiguous(value: Value) -> Access:
 
 def may_be_view(node: Node) -> bool:
     """Whether a node may give another look at the elements of its one input."""
-    if isinstance(node.op, (Constant, Region)) or not (node.op.row.schema.is_view or node.op.name == "_unreduce"):
+    if isinstance(node.op, (Constant, Region)) or not (
+        node.op.row.schema.is_view or node.op.name == "_unreduce"
+    ):
         return False
     inputs = list(node.inputs())
     return len(inputs) == 1 and all(v.dtype is inputs[0].dtype for v in node.outputs)
 
 
 def view_accesses(node: Node, access: Access) -> list[Access] | None:
-    """The accesses of views, found by running the kernel on an array of the source's geometry; None: not views."""
+    """The accesses of views, found by running the kernel on an array of the source's geometry;
+    None: not views.
+    """
     inputs = list(node.inputs())
     if node.name == "flip.default":
         return [_flipped(inputs[0], access, node.args[1])]
@@ -163,11 +194,17 @@ def view_accesses(node: Node, access: Access) -> list[Access] | None:
     itemsize = root.itemsize
     strides = tuple(s * itemsize for s in access.strides)
     source = np.ndarray(inputs[0].shape, root.dtype, root, access.offset * itemsize, strides)
-    result = node.op.parts.compute(*[make(source) if isinstance(a, Value) else a for a in node.args])
+    result = node.op.parts.compute(
+        *[make(source) if isinstance(a, Value) else a for a in node.args]
+    )
     results = result if isinstance(result, (list, tuple)) else [result]
     found = []
     for array, value in zip(results, node.outputs, strict=True):
-        if not np.may_share_memory(array, root) or array.shape != value.shape or array.dtype != root.dtype:
+        if (
+            not np.may_share_memory(array, root)
+            or array.shape != value.shape
+            or array.dtype != root.dtype
+        ):
             return None
         found.append(_access_of(array, root, access))
     return found
@@ -190,15 +227,26 @@ def _flipped(value: Value, access: Access, dims: tuple[int, ...]) -> Access:
 
 
 def writes(node: Node) -> list[tuple[Value, Access]] | None:
-    """A node that only puts its inputs into places of its output: what goes where, in order. None: another node."""
-    if isinstance(node.op, (Constant, Region)) or not all(map(is_native_type, (*node.inputs(), *node.outputs))):
+    """A node that only puts its inputs into places of its output: what goes where, in order. None:
+    another node.
+    """
+    if isinstance(node.op, (Constant, Region)) or not all(
+        map(is_native_type, (*node.inputs(), *node.outputs))
+    ):
         return None
-    if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()) or 0 in node.outputs[0].shape:
+    if (
+        any(v.dtype is not node.outputs[0].dtype for v in node.inputs())
+        or 0 in node.outputs[0].shape
+    ):
         return None
     if node.name == "cat.default":
         return _joined(node)
     base, _, ending = node.op.name.rpartition("_")
-    if ending != "scatter" or base not in ("slice", "select", "diagonal") or node.name.partition(".")[2] != "default":
+    if (
+        ending != "scatter"
+        or base not in ("slice", "select", "diagonal")
+        or node.name.partition(".")[2] != "default"
+    ):
         return None
     whole, part, *rest = node.args
     room = np.empty(whole.shape, whole.dtype.np)

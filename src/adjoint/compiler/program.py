@@ -28,6 +28,7 @@ from adjoint.tensor.modes import modes
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.arguments import keeps_signature
 
+
 @dataclass
 class Stages:
     """What became of a function on the way to native code; `print` shows all of it."""
@@ -47,7 +48,9 @@ class Stages:
         lines = [str(self.graph), f"# {len(self.lowered)} nodes in {len(loops)} loops"]
         lines += [f"#   {len(s.nodes)} operators over {s.shape}" for s in loops]
         lines += [f"#   calls back: {name}" for name in self.callbacks()]
-        return "\n".join([*lines, self.source, *(f"# {k}: {v * 1e3:.1f} ms" for k, v in self.seconds.items())])
+        return "\n".join(
+            [*lines, self.source, *(f"# {k}: {v * 1e3:.1f} ms" for k, v in self.seconds.items())]
+        )
 
 
 class Program:
@@ -61,11 +64,15 @@ class Program:
         seconds["lower and fuse"] = time.perf_counter() - started
         self.graph, self.plan = lowered, plan
         roots = {a.root for a in plan.access.values()}
-        stored = dict.fromkeys((*(v for v in _values(lowered) if v in roots), *buffers(plan), *all_constants(plan)))
+        stored = dict.fromkeys(
+            (*(v for v in _values(lowered) if v in roots), *buffers(plan), *all_constants(plan))
+        )
         self.slots = {v: i for i, v in enumerate(stored)}
         source, self.segments = self._segments()
         seconds["write C"] = time.perf_counter() - started - sum(seconds.values())
-        self.functions = [None if s is None else build.load(source, s) for s in self.segments] if source else []
+        self.functions = (
+            [None if s is None else build.load(source, s) for s in self.segments] if source else []
+        )
         seconds["compile C"] = time.perf_counter() - started - sum(seconds.values())
         self.stages = Stages(graph, lowered, plan, source, seconds)
         self.lock = threading.Lock()
@@ -82,11 +89,18 @@ class Program:
                 continue
             if run:
                 names.append(f"segment{len(names)}")
-                text.append(f"void {names[-1]}(void **objects) {{\n  void **p = objects;\n{''.join(run)}}}\n")
+                text.append(
+                    f"void {names[-1]}(void **objects) "
+                    f"{{\n  void **p = objects;\n{''.join(run)}}}\n"
+                )
                 run = []
             if step is not None:
                 names.append(None)
-        return (expressions.prelude(build.data_offset()) + "\n".join(text), names) if text else ("", names)
+        return (
+            (expressions.prelude(build.data_offset()) + "\n".join(text), names)
+            if text
+            else ("", names)
+        )
 
     def _allocate(self) -> None:
         """Buffers of temporaries, kept from call to call; outputs are made anew each time."""
@@ -153,8 +167,12 @@ class Program:
         strides = tuple(s * itemsize for s in access.strides)
         if not math.prod(value.shape):
             return np.empty(value.shape, root.dtype)
-        view = np.ndarray(value.shape, root.dtype, storage_of(root)[0], access.offset * itemsize, strides)
-        return view.copy() if any(s < 0 for s in strides) else view  # tensors have no negative strides
+        view = np.ndarray(
+            value.shape, root.dtype, storage_of(root)[0], access.offset * itemsize, strides
+        )
+        return (
+            view.copy() if any(s < 0 for s in strides) else view
+        )  # tensors have no negative strides
 
 
 def _values(graph: Graph) -> list[Value]:
@@ -183,12 +201,17 @@ class Compiled:
                 found = self.plain.get(tuple(key))
                 if found is not None:
                     outputs = found[0].run([_contiguous(t) for t in args])
-                    return pytrees.unflatten(found[1], [make(o) if type(o) is np.ndarray else o for o in outputs])
+                    return pytrees.unflatten(
+                        found[1], [make(o) if type(o) is np.ndarray else o for o in outputs]
+                    )
         return self._general(args, keywords)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         leaves, structure = pytrees.flatten((args, keywords))
-        tensors = [as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v for v in leaves]
+        tensors = [
+            as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v
+            for v in leaves
+        ]
         given = [t for t in tensors if isinstance(t, Tensor)]
         if build.compiler() is None or any(t.interpreter is not None for t in given):
             if build.compiler() is None:
@@ -201,10 +224,15 @@ class Compiled:
         if not keywords and all(type(a) is Tensor for a in args):
             self.plain[tuple(p for a in args for p in (a.value.shape, a.value.dtype))] = found
         outputs = found[0].run([_contiguous(t) for t in given])
-        return pytrees.unflatten(found[1], [make(o) if isinstance(o, np.ndarray) else o for o in outputs])
+        return pytrees.unflatten(
+            found[1], [make(o) if isinstance(o, np.ndarray) else o for o in outputs]
+        )
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
-        examples = [ShapeDtype(t.shape, t.dtype, marked and t.requires_grad) if isinstance(t, Tensor) else t for t in tensors]
+        examples = [
+            ShapeDtype(t.shape, t.dtype, marked and t.requires_grad) if isinstance(t, Tensor) else t
+            for t in tensors
+        ]
         args, keywords = pytrees.unflatten(structure, examples)
         return trace(self.function, *args, **keywords)
 
@@ -236,7 +264,10 @@ class Compiled:
     def lower(self, *args: Any, **keywords: Any) -> Stages:
         """Compile for these arguments and return every stage: graph, fused loops, C source, times."""
         leaves, structure = pytrees.flatten((args, keywords))
-        tensors = [as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v for v in leaves]
+        tensors = [
+            as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v
+            for v in leaves
+        ]
         key = (structure, *[(t.shape, t.dtype) if isinstance(t, Tensor) else t for t in tensors])
         program, _ = self.programs.get(key) or self._compile(key, tensors, structure)
         return program.stages
@@ -246,13 +277,19 @@ class _PairFunction(Function):
     """A compiled pair on the eager tape. Second order goes through the graphs, interpreted."""
 
     @staticmethod
-    def forward(ctx: Any, pair: Gradient, forward: Program, backward: dict[Any, Program], *inputs: Any) -> Any:
+    def forward(
+        ctx: Any, pair: Gradient, forward: Program, backward: dict[Any, Program], *inputs: Any
+    ) -> Any:
         ctx.set_materialize_grads(False)
         outputs = [make(o) for o in forward.run([_contiguous(t) for t in inputs])]
         ctx.pair, ctx.programs, ctx.count = pair, backward, len(inputs)
-        captured = [inputs[i] for i in pair.captured_inputs] + [outputs[i] for i in pair.captured_outputs]
+        captured = [inputs[i] for i in pair.captured_inputs] + [
+            outputs[i] for i in pair.captured_outputs
+        ]
         ctx.save_for_backward(*captured)
-        ctx.mark_non_differentiable(*[o for i, o in enumerate(outputs) if i not in pair.output_grads])
+        ctx.mark_non_differentiable(
+            *[o for i, o in enumerate(outputs) if i not in pair.output_grads]
+        )
         return tuple(outputs)
 
     @staticmethod
@@ -286,15 +323,21 @@ _warned: list[bool] = []
 def _warn_once() -> None:
     if not _warned:
         _warned.append(True)
-        warnings.warn("ad.compile: no C compiler was found; functions run in eager mode", stacklevel=3)
+        warnings.warn(
+            "ad.compile: no C compiler was found; functions run in eager mode", stacklevel=3
+        )
 
 
 def compile(function: Callable[..., Any], *, verbose: bool = False) -> Compiled:
-    """Return `function` as native code, compiled when it is first called with arguments of some shapes and dtypes.
+    """Return `function` as native code, compiled when it is first called with arguments of some
+    shapes and dtypes.
 
-    Pointwise operators, views and reductions are fused into loops in C; other operators call their eager kernels
-    (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its function: `ad.compile(ad.grad(f))` shares
-    the loops of forward and backward. Whole numbers and other Python values are part of the signature.
+    Pointwise operators, views and reductions are fused into loops in C; other operators call their
+    eager kernels
+    (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its function:
+    `ad.compile(ad.grad(f))` shares
+    the loops of forward and backward. Whole numbers and other Python values are part of the
+    signature.
 
     >>> import adjoint as ad
     >>> fast = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x).sum()))

@@ -26,7 +26,15 @@ class DType:
     (ad.float32, True, ad.float32)
     """
 
-    __slots__ = ("category", "is_complex", "is_floating_point", "is_signed", "itemsize", "name", "np")
+    __slots__ = (
+        "category",
+        "is_complex",
+        "is_floating_point",
+        "is_signed",
+        "itemsize",
+        "name",
+        "np",
+    )
 
     def __init__(self, name: str, numpy_dtype: Any, category: int, is_signed: bool = True) -> None:
         self.name = name  # "float32"

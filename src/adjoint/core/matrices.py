@@ -18,7 +18,8 @@ def check_dtype(what: str, dtype: DType) -> None:
     """Raise unless LAPACK computes in this dtype."""
     if dtype not in LAPACK:
         raise DtypeError(
-            f"{what}: needs float32, float64, complex64 or complex128, got {dtype}; convert it first."
+            f"{what}: needs float32, float64, complex64 or complex128, got {dtype}; convert it "
+            "first."
         )
 
 

@@ -45,7 +45,11 @@ class Scope:
         if isinstance(value, Value):
             return self.name_of(value)
         if isinstance(value, (tuple, list)):
-            return f"[{', '.join(map(self.text, value))}]" if any(isinstance(v, Value) for v in value) else repr(tuple(value))
+            return (
+                f"[{', '.join(map(self.text, value))}]"
+                if any(isinstance(v, Value) for v in value)
+                else repr(tuple(value))
+            )
         return number_text(value)
 
     def type(self, name: str) -> Any:
@@ -125,7 +129,9 @@ def _place(s: Scope, dim: int, item: str) -> str:
 
 def _slice_text(s: Scope) -> str:
     size = s.type("self").shape[wrap_dim("slice", s.values["dim"], len(s.type("self").shape))]
-    start, end, step = slice(s.values["start"], s.values["end"]).indices(size)[:2] + (s.values["step"],)
+    start, end, step = slice(s.values["start"], s.values["end"]).indices(size)[:2] + (
+        s.values["step"],
+    )
     return f"{start}:{max(start, end)}" + (f":{step}" if step != 1 else "")
 
 
@@ -479,7 +485,11 @@ def promoted(s: Scope, name: str) -> str:
     """An argument in the common dtype of its operator."""
     value = s.values[name]
     common = common_dtype(s)
-    if not isinstance(value, Value) or common is None or name not in {a.name for a in s.node.op.row.promoted}:
+    if (
+        not isinstance(value, Value)
+        or common is None
+        or name not in {a.name for a in s.node.op.row.promoted}
+    ):
         return s.text(value)
     return cast(s.text(value), value.type.dtype, common)
 
@@ -498,11 +508,14 @@ class _Fill(ast.NodeTransformer):
         self.s = s
         common = common_dtype(s)
         self.known: dict[str, Any] = {
-            n: _Known((common or v.type.dtype).np) if isinstance(v, Value) else v for n, v in s.values.items()
+            n: _Known((common or v.type.dtype).np) if isinstance(v, Value) else v
+            for n, v in s.values.items()
         }
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:  # noqa: N802
-        test = eval(compile(ast.Expression(node.test), "kernel", "eval"), {"__builtins__": {}}, self.known)  # noqa: S307
+        test = eval(
+            compile(ast.Expression(node.test), "kernel", "eval"), {"__builtins__": {}}, self.known
+        )  # noqa: S307
         return self.visit(node.body if test else node.orelse)
 
     def visit_Name(self, node: ast.Name) -> Any:  # noqa: N802
@@ -534,4 +547,6 @@ def has_text(op: Operator) -> bool:
     """Whether an operator is written as it is, without being decomposed; a kernel may yet refuse a dtype."""
     if op.full_name in TABLE:
         return True
-    return "xp." in op.row.kernel and op.row.archetype.promotes and "pointwise." not in op.row.kernel
+    return (
+        "xp." in op.row.kernel and op.row.archetype.promotes and "pointwise." not in op.row.kernel
+    )

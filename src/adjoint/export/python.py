@@ -31,7 +31,21 @@ from adjoint.ops.operator import Operator
 from adjoint.tensor import binding
 
 SMALL = 64  # elements of a constant that is written as a list
-_TAKEN = frozenset((*keyword.kwlist, "np", "math", "base64", "range", "reversed", "len", "slice", "list", "tuple", "enumerate"))
+_TAKEN = frozenset(
+    (
+        *keyword.kwlist,
+        "np",
+        "math",
+        "base64",
+        "range",
+        "reversed",
+        "len",
+        "slice",
+        "list",
+        "tuple",
+        "enumerate",
+    )
+)
 
 
 def python(graph: Graph, name: str | None = None) -> str:
@@ -80,7 +94,9 @@ class _File:
 
     def text(self) -> str:
         main = self.function(self.graph, self.name, outermost=True)
-        if set(self.helpers) & _names(self.graph):  # a value has the name of a function that was copied
+        if set(self.helpers) & _names(
+            self.graph
+        ):  # a value has the name of a function that was copied
             self.taken |= set(self.helpers)
             main = self.function(self.graph, self.name, outermost=True)
         imports = sorted(self.modules.values(), key=lambda line: ("numpy" in line, line))
@@ -100,7 +116,9 @@ class _File:
             lines += [f"    {line}" for line in self.documented(graph)]
             for value, text in zip(graph.inputs, names, strict=True):
                 lines.append(f"    {text} = np.asarray({text}, {dtype_text(value.dtype)})")
-            body.append(f"return {outputs[0] if len(outputs) == 1 else '(' + ', '.join(outputs) + ')'}")
+            body.append(
+                f"return {outputs[0] if len(outputs) == 1 else '(' + ', '.join(outputs) + ')'}"
+            )
             lines.append('    with np.errstate(all="ignore"):')
             return lines + [f"        {line}" for line in body]
         body.append(f"return ({', '.join(outputs)}{',' if len(outputs) == 1 else ''})")
@@ -110,7 +128,10 @@ class _File:
         """A docstring with what the arguments are."""
         paths = graph.signature.names or tuple(v.name for v in graph.inputs)
         pairs = zip(graph.inputs, paths, strict=True)
-        shown = [f"{self.name_of(v)}: {v.type}" + (f", {path}" if path != v.name else "") for v, path in pairs]
+        shown = [
+            f"{self.name_of(v)}: {v.type}" + (f", {path}" if path != v.name else "")
+            for v, path in pairs
+        ]
         return ['"""' + ("; ".join(shown) or "No arguments.") + '"""']
 
     def statements(self, node: Node) -> list[str]:
@@ -135,7 +156,9 @@ class _File:
                 text = numpy_text.from_row(scope) or self.computed(node) or self.copied(scope)
         except ExportError as error:
             where = f" ({node.place})" if node.place else ""
-            raise ExportError(f"export.python: {op.full_name}{where} cannot be written with NumPy alone: {error}") from error
+            raise ExportError(
+                f"export.python: {op.full_name}{where} cannot be written with NumPy alone: {error}"
+            ) from error
         for name, source in numpy_text.HELPERS.items():
             if f"{name}(" in text:
                 self.helpers.setdefault(name, source)
@@ -163,8 +186,17 @@ class _File:
         lines: list[str] = []
         for key, graph in node.graphs.items():
             lines += self.function(graph, f"{stem}_{key}", outermost=False)
-        targets = ", ".join(map(self.name_of, node.outputs)) + ("," if len(node.outputs) == 1 else "")
-        groups = ["[" + ", ".join(map(self.name_of, a)) + "]" if isinstance(a, tuple) else self.name_of(a) if isinstance(a, Value) else repr(a) for a in node.args]
+        targets = ", ".join(map(self.name_of, node.outputs)) + (
+            "," if len(node.outputs) == 1 else ""
+        )
+        groups = [
+            "[" + ", ".join(map(self.name_of, a)) + "]"
+            if isinstance(a, tuple)
+            else self.name_of(a)
+            if isinstance(a, Value)
+            else repr(a)
+            for a in node.args
+        ]
         if node.op.name == "cond":
             call = f"({stem}_true if {groups[0]} else {stem}_false)(*{groups[1]})"
         elif node.op.name == "scan":
@@ -197,7 +229,9 @@ class _File:
     def include(self, function: Any, pending: dict[str, Any]) -> str:
         """Add the source of a function, after what it uses; return its name in the file."""
         if not isinstance(function, FunctionType) or function.__closure__:
-            raise ExportError(f"its kernel {getattr(function, '__name__', function)!r} is not a plain function")
+            raise ExportError(
+                f"its kernel {getattr(function, '__name__', function)!r} is not a plain function"
+            )
         name = function.__name__
         if name in self.helpers or name in pending:
             return name
@@ -211,7 +245,13 @@ class _File:
     def need(self, name: str, value: Any, pending: dict[str, Any]) -> None:
         """Provide a global that a copied function uses."""
         if isinstance(value, ModuleType):
-            if value.__name__.split(".")[0] not in ("numpy", "math", "itertools", "functools", "operator"):
+            if value.__name__.split(".")[0] not in (
+                "numpy",
+                "math",
+                "itertools",
+                "functools",
+                "operator",
+            ):
                 raise ExportError(f"its kernel uses {value.__name__}")
             line = f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")
             self.modules[name] = line
@@ -219,7 +259,9 @@ class _File:
             if self.include(value, pending) != name:
                 raise ExportError(f"its kernel uses {name}")
         elif inspect.isclass(value) and issubclass(value, AdjointError):
-            self.helpers.setdefault(name, f'class {name}(ValueError):\n    """Arguments that do not fit."""')
+            self.helpers.setdefault(
+                name, f'class {name}(ValueError):\n    """Arguments that do not fit."""'
+            )
         elif isinstance(value, (bool, int, float, str, tuple)) and _is_literal(value):
             self.helpers.setdefault(name, f"{name} = {value!r}")
         elif getattr(value, "__module__", "").split(".")[0] == "numpy":
@@ -229,7 +271,11 @@ class _File:
 
 
 def _is_literal(value: Any) -> bool:
-    return all(map(_is_literal, value)) if isinstance(value, tuple) else isinstance(value, (bool, int, float, str))
+    return (
+        all(map(_is_literal, value))
+        if isinstance(value, tuple)
+        else isinstance(value, (bool, int, float, str))
+    )
 
 
 def _globals_used(code: Any) -> Iterator[str]:

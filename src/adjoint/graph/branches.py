@@ -80,7 +80,9 @@ class Cond(Call):
 
             return run
 
-        found = cond_flat(primals[0], *map(pulled, self._branches()), [*rest, *(grads[i] for i in present)])
+        found = cond_flat(
+            primals[0], *map(pulled, self._branches()), [*rest, *(grads[i] for i in present)]
+        )
         return put([None] * len(primals), [i + 1 for i in places], found)
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
@@ -98,14 +100,22 @@ class Cond(Call):
         return [level.lift(r, 0 if h else None) for r, h in zip(results, out, strict=True)]
 
 
-def both_branches(predicate: Any, true: Callable[[Flat], Flat], false: Callable[[Flat], Flat], operands: Flat) -> Flat:
+def both_branches(
+    predicate: Any, true: Callable[[Flat], Flat], false: Callable[[Flat], Flat], operands: Flat
+) -> Flat:
     """A predicate that differs from sample to sample: run both, and choose."""
     chosen = true(shielded(predicate, operands))
     others = false(shielded(predicate.logical_not(), operands))
     return choose(predicate, chosen, others)
 
 
-def cond_flat(predicate: Any, true: Callable[[Flat], Flat], false: Callable[[Flat], Flat], operands: Flat, paths: Any = None) -> Flat:
+def cond_flat(
+    predicate: Any,
+    true: Callable[[Flat], Flat],
+    false: Callable[[Flat], Flat],
+    operands: Flat,
+    paths: Any = None,
+) -> Flat:
     """`cond` of flat functions of a list, eager or traced."""
     if not is_tracing():
         known = known_truth(predicate)
@@ -130,7 +140,9 @@ def cond_flat(predicate: Any, true: Callable[[Flat], Flat], false: Callable[[Fla
 
 def _check_branches(first: Graph, second: Graph, paths: Any) -> None:
     if len(first.outputs) != len(second.outputs):
-        raise ShapeError(f"cond: one branch returns {len(first.outputs)} tensors, the other {len(second.outputs)}")
+        raise ShapeError(
+            f"cond: one branch returns {len(first.outputs)} tensors, the other {len(second.outputs)}"
+        )
     for i, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         if a.shape != b.shape or a.dtype is not b.dtype:
             where = paths()[i] if callable(paths) else f"result {i}"
@@ -162,8 +174,6 @@ def _split_tangents(results: Flat, count: int, places: list[int]) -> tuple[Flat,
 def cond(predicate: Any, operands: Sequence[Any], *, true: Any, false: Any) -> tuple[Any, ...]:
     """Run the region `cond`; branches are graphs or functions of flat arguments. What a printed graph calls."""
     return tuple(cond_flat(predicate, runner(true), runner(false), list(operands)))
-
-
 
 
 register(

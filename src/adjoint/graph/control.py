@@ -26,7 +26,9 @@ def _flatten(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
     leaves, structure = pytrees.flatten(tree)
     for leaf, path in zip(leaves, pytrees.paths(structure, root), strict=True):
         if not isinstance(leaf, (Tensor, np.ndarray, np.generic, bool, int, float, complex)):
-            raise ArgumentError(f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}")
+            raise ArgumentError(
+                f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}"
+            )
     return [v if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
 
 
@@ -36,12 +38,16 @@ def _predicate(what: str, value: Any) -> Any:
         return as_tensor(bool(value))
     tensor = value if isinstance(value, Tensor) else as_tensor(value)
     if tensor.numel() != 1:
-        raise ShapeError(f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; use .all() or .any()")
+        raise ShapeError(
+            f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; use .all() or .any()"
+        )
     tensor = tensor.reshape(()) if tensor.ndim else tensor
     return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
 
 
-def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+def cond(
+    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
+) -> Any:
     """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`; both must return the same structure and types.
 
     >>> import adjoint as ad
@@ -57,21 +63,38 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
 
     def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
         def run(values: Flat) -> Flat:
-            leaves, got = _flatten("cond", function(*pytrees.unflatten(structure, values)), "result")
+            leaves, got = _flatten(
+                "cond", function(*pytrees.unflatten(structure, values)), "result"
+            )
             if returned:
-                pytrees.check_same("cond: the second function must return what the first does; its result", returned[0], got, "result")
+                pytrees.check_same(
+                    "cond: the second function must return what the first does; its result",
+                    returned[0],
+                    got,
+                    "result",
+                )
             returned.append(got)
             return leaves
 
         return run
 
     found = branches.cond_flat(
-        predicate, branch(true_fn), branch(false_fn), tensors, lambda: pytrees.paths(returned[0], "result")
+        predicate,
+        branch(true_fn),
+        branch(false_fn),
+        tensors,
+        lambda: pytrees.paths(returned[0], "result"),
     )
     return pytrees.unflatten(returned[0], found)
 
 
-def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False) -> tuple[Any, Any]:
+def scan(
+    f: Callable[..., Any],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+) -> tuple[Any, Any]:
     """Run `carry, y = f(carry, x)` for each x along the first dimension of `xs`; return the last carry and all y, stacked.
 
     With `reverse` the last x comes first; each y stays at the place of its x. Without `xs`, `length` says how often.
@@ -95,8 +118,12 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
         y, y_structure = _flatten("scan", returned[1], "y")
         return new, y
 
-    found = loops.scan_flat(step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry"))
-    return pytrees.unflatten(structure, found[: len(start)]), pytrees.unflatten(y_structure, found[len(start) :])
+    found = loops.scan_flat(
+        step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry")
+    )
+    return pytrees.unflatten(structure, found[: len(start)]), pytrees.unflatten(
+        y_structure, found[len(start) :]
+    )
 
 
 def _length(xs: Flat, paths: list[str], length: int | None) -> int:
@@ -110,7 +137,10 @@ def _length(xs: Flat, paths: list[str], length: int | None) -> int:
     if not sizes:
         raise ArgumentError("scan: give xs, or length= to say how often")
     if len(sizes) > 1:
-        shown = ", ".join(f"{path} has {size}" if path != "length" else f"length is {size}" for size, path in sizes.items())
+        shown = ", ".join(
+            f"{path} has {size}" if path != "length" else f"length is {size}"
+            for size, path in sizes.items()
+        )
         raise ShapeError(f"scan: all must have one length: {shown}")
     return next(iter(sizes))
 
@@ -136,7 +166,9 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
         return new
 
     paths = lambda: pytrees.paths(structure, "carry")
-    return pytrees.unflatten(structure, while_loops.while_flat(condition, body, [], [], start, False, paths))
+    return pytrees.unflatten(
+        structure, while_loops.while_flat(condition, body, [], [], start, False, paths)
+    )
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) -> Any:
@@ -155,5 +187,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) ->
     if low.dtype is not high.dtype:
         low, high = (v.to(operators.packet("arange")(1).dtype) for v in (low, high))
     return while_loop(
-        lambda state: state[0] < high, lambda state: (state[0] + 1, body_fn(state[0], state[1])), (low, init)
+        lambda state: state[0] < high,
+        lambda state: (state[0] + 1, body_fn(state[0], state[1])),
+        (low, init),
     )[1]

@@ -1,8 +1,12 @@
-"""Differentiating graphs: a graph in, a pair of graphs out, with the table as the only source of derivatives.
+"""Differentiating graphs: a graph in, a pair of graphs out, with the table as the only source of
+derivatives.
 
-`differentiate` walks the nodes backwards with a map from values to their gradients, and evaluates each row's reverse
-formula on traced tensors; what that writes down is the node's *linear block*. Forward and backward stand in one joint
-graph then, which `partition` cuts in two: `f` computes the outputs and what the backward needs, `df` the gradients.
+`differentiate` walks the nodes backwards with a map from values to their gradients, and evaluates
+each row's reverse
+formula on traced tensors; what that writes down is the node's *linear block*. Forward and backward
+stand in one joint
+graph then, which `partition` cuts in two: `f` computes the outputs and what the backward needs,
+`df` the gradients.
 """
 
 from __future__ import annotations
@@ -13,7 +17,18 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError, NotDifferentiable
 from adjoint.graph import interpret, partition, typing
-from adjoint.graph.ir import Block, Constant, Graph, GraphError, Node, Region, Signature, Type, Value, substitute
+from adjoint.graph.ir import (
+    Block,
+    Constant,
+    Graph,
+    GraphError,
+    Node,
+    Region,
+    Signature,
+    Type,
+    Value,
+    substitute,
+)
 from adjoint.graph.passes.dead_code import eliminate_dead as simplified
 from adjoint.graph.trace import TraceLevel, TraceTensor
 from adjoint.ops.operator import Operator, operator
@@ -28,9 +43,12 @@ from adjoint.transforms.forward import pushforward
 class Gradient:
     """A function and its reverse derivative as two graphs, and how to call them.
 
-    `f` takes the inputs of the original graph. It returns the `real_outputs` original outputs, then temporaries that
-    `df` needs. `df` takes, in this order: a gradient for each output of `f` listed in `output_grads`; the inputs
-    of `f` listed in `captured_inputs`; the outputs of `f` listed in `captured_outputs`. It returns a gradient for
+    `f` takes the inputs of the original graph. It returns the `real_outputs` original outputs, then
+    temporaries that
+    `df` needs. `df` takes, in this order: a gradient for each output of `f` listed in
+    `output_grads`; the inputs
+    of `f` listed in `captured_inputs`; the outputs of `f` listed in `captured_outputs`. It returns
+    a gradient for
     each input of `f` listed in `input_grads`.
     """
 
@@ -46,22 +64,30 @@ class Gradient:
         """`df` without the gradients at these positions, which are zero; kept for the next time."""
         cache = self.__dict__.setdefault("_specialised", {})
         if absent not in cache:
-            cache[absent] = without_absent(self.df, len(self.output_grads), absent) if absent else self.df
+            cache[absent] = (
+                without_absent(self.df, len(self.output_grads), absent) if absent else self.df
+            )
         return cache[absent]
 
     def run(self, *inputs: Any) -> tuple[list[Any], list[Any]]:
         """Run `f`: the real outputs, and what `pull` needs."""
         outputs = interpret.run_flat(self.f, list(inputs))
-        captured = [inputs[i] for i in self.captured_inputs] + [outputs[i] for i in self.captured_outputs]
+        captured = [inputs[i] for i in self.captured_inputs] + [
+            outputs[i] for i in self.captured_outputs
+        ]
         return outputs[: self.real_outputs], captured
 
     def pull(self, captured: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-        """Run `df` on one gradient per real output (None: zero); one per input, None where there is none."""
+        """Run `df` on one gradient per real output (None: zero); one per input, None where there is
+        none.
+        """
         if len(grads) != self.real_outputs:
             raise ArgumentError(f"pull: {len(grads)} gradients for {self.real_outputs} outputs")
         given = [grads[i] if i < self.real_outputs else None for i in self.output_grads]
         absent = tuple(i for i, g in enumerate(given) if g is None)
-        found = interpret.run_flat(self.specialised(absent), [g for g in given if g is not None] + list(captured))
+        found = interpret.run_flat(
+            self.specialised(absent), [g for g in given if g is not None] + list(captured)
+        )
         spread: list[Any] = [None] * len(self.f.inputs)
         for position, value in zip(self.input_grads, found, strict=True):
             spread[position] = value
@@ -69,14 +95,19 @@ class Gradient:
 
 
 def without_absent(df: Graph, count: int, absent: Sequence[int]) -> Graph:
-    """`df` for the case that some of the gradients, its first `count` inputs, are zero: they are no inputs any more.
+    """`df` for the case that some of the gradients, its first `count` inputs, are zero: they are no
+    inputs any more.
 
-    Every value that depends on gradients is linear in them. So a node all of whose gradients are absent gives nothing,
-    and its whole block goes; where only some are absent, they become zeros. An output that is zero becomes None.
+    Every value that depends on gradients is linear in them. So a node all of whose gradients are
+    absent gives nothing,
+    and its whole block goes; where only some are absent, they become zeros. An output that is zero
+    becomes None.
     """
     made = Graph(Signature(name=df.signature.name))
     gone = {df.inputs[i] for i in absent}
-    mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in df.inputs if v not in gone}
+    mapping: dict[Value, Any] = {
+        v: made.add_input(v.type, v.name) for v in df.inputs if v not in gone
+    }
     dependent = set(df.inputs[:count])
     for node in df.nodes:
         missing = [v for v in node.inputs() if v in gone]
@@ -90,10 +121,17 @@ def without_absent(df: Graph, count: int, absent: Sequence[int]) -> Graph:
                 args = (value.shape, value.dtype, None, None, None)
                 mapping[value] = made.add(operator("zeros"), args, (value.type,)).output
         graphs = {k: g.clone() for k, g in node.graphs.items()}
-        copied = made.add(node.op, substitute(node.args, lambda v: mapping[v]), [v.type for v in node.outputs], graphs=graphs)
+        copied = made.add(
+            node.op,
+            substitute(node.args, lambda v: mapping[v]),
+            [v.type for v in node.outputs],
+            graphs=graphs,
+        )
         copied.block, copied.place = node.block, node.place
         mapping.update(zip(node.outputs, copied.outputs, strict=True))
-    made.outputs = [(None if o in gone else mapping[o]) if isinstance(o, Value) else o for o in df.outputs]
+    made.outputs = [
+        (None if o in gone else mapping[o]) if isinstance(o, Value) else o for o in df.outputs
+    ]
     return simplified(made)
 
 
@@ -116,7 +154,9 @@ class _Walk:
     def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
         self.graph = graph
         self.level = _JointLevel(Graph())
-        self.here: dict[Value, Any] = {}  # a value of the original -> its traced tensor in the joint graph
+        self.here: dict[
+            Value, Any
+        ] = {}  # a value of the original -> its traced tensor in the joint graph
         self.needs: set[Value] = {graph.inputs[i] for i in wanted}
         self.grads: dict[Value, Any] = {}
         self.incoming: list[Value] = []  # gradient inputs of the joint graph
@@ -129,7 +169,13 @@ class _Walk:
         outputs = [self.here[o].value for o in self.graph.outputs if isinstance(o, Value)]
         back = {t.value: v for v, t in self.here.items()}
         kept = partition.choose(
-            joint, joint.inputs[:count], joint.inputs[count:], outputs, self.results(received), set(back), recompute
+            joint,
+            joint.inputs[:count],
+            joint.inputs[count:],
+            outputs,
+            self.results(received),
+            set(back),
+            recompute,
         )
         return [back[v] for v in kept]
 
@@ -178,7 +224,9 @@ class _Walk:
             return
         row = node.op.row
         _refuse(node, self.needs)
-        wanted = {a.name: True for a in row.differentiable if _wants(_argument(node, a.name), self.needs)}
+        wanted = {
+            a.name: True for a in row.differentiable if _wants(_argument(node, a.name), self.needs)
+        }
         if not wanted:
             return
         results = [self.here[v] for v in node.outputs]
@@ -188,7 +236,9 @@ class _Walk:
                 self.accumulate(target, grad)
 
     def _by_pullback(self, node: Node, args: list[Any], grads: list[Any]) -> None:
-        """The derivative of what the node does, for a region or an operator without a formula of its own."""
+        """The derivative of what the node does, for a region or an operator without a formula of
+        its own.
+        """
         inputs = list(dict.fromkeys(v for v in node.inputs() if v in self.needs))
 
         def run(*variables: Any) -> tuple[list[Any], None]:
@@ -213,14 +263,20 @@ def _through_decomposition(row: Row) -> bool:
     return bool(row.decompose and not row.reverse and not row.forward)
 
 
-def _reverse(row: Row, args: list[Any], results: list[Any], grads: list[Any], wanted: dict[str, Any]) -> Iterable[Any]:
+def _reverse(
+    row: Row, args: list[Any], results: list[Any], grads: list[Any], wanted: dict[str, Any]
+) -> Iterable[Any]:
     """The gradients of a row's differentiable arguments, lists flattened."""
     listed = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list
     per_return: list[Any] = [results] if listed else results
-    scope = dict(zip(row.schema.names, args, strict=True)) | {n: per_return[i] for n, i in result_names(row).items()}
+    scope = dict(zip(row.schema.names, args, strict=True)) | {
+        n: per_return[i] for n, i in result_names(row).items()
+    }
     if not any(entry.formula for entry in row.reverse):
         needs = [a.name in wanted for a in row.differentiable]
-        return derive.reverse_from_forward(row, scope, grads if len(row.schema.returns) > 1 else grads[0], needs)
+        return derive.reverse_from_forward(
+            row, scope, grads if len(row.schema.returns) > 1 else grads[0], needs
+        )
     several = listed or len(row.schema.returns) > 1
     for name, number in grad_names(row).items():
         scope[name] = grads if number < 0 else grads[number] if several else grads[0]
@@ -258,7 +314,10 @@ def _refuse(node: Node, needs: set[Value]) -> None:
     for name, entry in node.op.row.refused.items():
         if _wants(_argument(node, name), needs):
             reason = f": {entry.reason}" if entry.reason else ""
-            raise NotDifferentiable(f"{node.name} is not differentiable in {name}{reason} ({node.place or 'in the graph'})")
+            raise NotDifferentiable(
+                f"{node.name} is not differentiable in {name}{reason} "
+                f"({node.place or 'in the graph'})"
+            )
 
 
 def _needing(node: Node, needs: set[Value]) -> list[Value]:
@@ -269,11 +328,15 @@ def _needing(node: Node, needs: set[Value]) -> list[Value]:
         return [v for v in node.outputs if v.dtype.is_differentiable]
     row = node.op.row
     names = typing.differentiable_names(row)
-    if not any(_wants(a, needs) for n, a in zip(row.schema.names, node.args, strict=True) if n in names):
+    if not any(
+        _wants(a, needs) for n, a in zip(row.schema.names, node.args, strict=True) if n in names
+    ):
         return []
     listed = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list
     flags = row.differentiable_outputs * len(node.outputs) if listed else row.differentiable_outputs
-    return [v for v, flag in zip(node.outputs, flags, strict=True) if flag and v.dtype.is_differentiable]
+    return [
+        v for v, flag in zip(node.outputs, flags, strict=True) if flag and v.dtype.is_differentiable
+    ]
 
 
 def _wanted_inputs(graph: Graph, wrt: Sequence[int] | None) -> list[int]:
@@ -284,12 +347,17 @@ def _wanted_inputs(graph: Graph, wrt: Sequence[int] | None) -> list[int]:
     return marked or [i for i, v in enumerate(graph.inputs) if v.dtype.is_differentiable]
 
 
-def differentiate(graph: Graph, *, wrt: Sequence[int] | None = None, recompute: Any = "auto") -> Gradient:
+def differentiate(
+    graph: Graph, *, wrt: Sequence[int] | None = None, recompute: Any = "auto"
+) -> Gradient:
     """Return the reverse derivative of a graph as a pair of graphs.
 
-    Gradients are given for the inputs `wrt` (positions), else for those marked requires_grad, else for all of a
-    differentiable dtype. `recompute` says what `df` computes again instead of getting it from `f`: "auto" keeps the fewest
-    bytes given that cheap operators may run twice; "nothing"; "everything"; or a number of bytes to stay under.
+    Gradients are given for the inputs `wrt` (positions), else for those marked requires_grad, else
+    for all of a
+    differentiable dtype. `recompute` says what `df` computes again instead of getting it from `f`:
+    "auto" keeps the fewest
+    bytes given that cheap operators may run twice; "nothing"; "everything"; or a number of bytes to
+    stay under.
 
     >>> import adjoint as ad
     >>> pair = ad.differentiate(ad.trace(lambda x: (x.sin() * x).sum(), ad.ShapeDtype(2, ad.float64)))
@@ -303,7 +371,8 @@ def differentiate(graph: Graph, *, wrt: Sequence[int] | None = None, recompute: 
     kept = first.choose(wanted, recompute)
     known = set(graph.inputs) | set(outputs)
     temporaries = [v for v in kept if v not in known]
-    # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be differentiated itself.
+    # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be
+    # differentiated itself.
     rooted = [v for v in temporaries if v in first.needs]
     walk = _walked(graph, wanted, [*outputs, *rooted]) if rooted else first
     return _cut(walk, graph, wanted, kept, rooted)
@@ -327,13 +396,17 @@ def _gradient_type(value: Value) -> Type:
     return Type(value.shape, value.dtype)
 
 
-def _cut(walk: _Walk, graph: Graph, wanted: Sequence[int], kept: Sequence[Value], rooted: Sequence[Value]) -> Gradient:
+def _cut(
+    walk: _Walk, graph: Graph, wanted: Sequence[int], kept: Sequence[Value], rooted: Sequence[Value]
+) -> Gradient:
     joint = walk.level.graph
     count = len(graph.inputs)
     received = [i for i in wanted if graph.inputs[i] in walk.grads]
     grads = walk.results(received)
     here = {v: walk.here[v].value for v in kept}
-    chosen = partition.floor(joint, joint.inputs[count:], grads, set(joint.inputs[:count]) | set(here.values()))
+    chosen = partition.floor(
+        joint, joint.inputs[count:], grads, set(joint.inputs[:count]) | set(here.values())
+    )
     back = {new: old for old, new in here.items()}
     kept = [back.get(v, v) for v in chosen]
     inputs_at = {v: i for i, v in enumerate(graph.inputs)}
@@ -355,8 +428,12 @@ def _cut(walk: _Walk, graph: Graph, wanted: Sequence[int], kept: Sequence[Value]
     values = [walk.here[o].value if isinstance(o, Value) else o for o in outputs]
     captures = [walk.here[v].value for v in (*captured_inputs, *captured_outputs)]
     name = graph.signature.name
-    f = partition.extract(joint, joint.inputs[:count], values, Signature(name=name, names=graph.signature.names))
-    df = partition.extract(joint, [*joint.inputs[count:], *captures], grads, Signature(name=f"d{name}"))
+    f = partition.extract(
+        joint, joint.inputs[:count], values, Signature(name=name, names=graph.signature.names)
+    )
+    df = partition.extract(
+        joint, [*joint.inputs[count:], *captures], grads, Signature(name=f"d{name}")
+    )
     return Gradient(
         f=simplified(f),
         df=simplified(df),
@@ -373,9 +450,11 @@ def _value_of(level: TraceLevel, tensor: Any) -> Value:
 
 
 def jvp(graph: Graph) -> Graph:
-    """Return the forward derivative of a graph: inputs, then their tangents, to outputs, then theirs.
+    """Return the forward derivative of a graph: inputs, then their tangents, to outputs, then
+    theirs.
 
-    Only inputs and outputs of a differentiable dtype have tangents. An output that depends on no input has zeros.
+    Only inputs and outputs of a differentiable dtype have tangents. An output that depends on no
+    input has zeros.
     """
     level = _JointLevel(Graph(Signature(name=f"jvp_{graph.signature.name}")))
     with level:
@@ -391,12 +470,16 @@ def jvp(graph: Graph) -> Graph:
         for output in graph.outputs:
             if isinstance(output, Value) and output.dtype.is_differentiable:
                 tangent = tangents.get(output)
-                outputs.append(_value_of(level, here[output].zeros_like() if tangent is None else tangent))
+                outputs.append(
+                    _value_of(level, here[output].zeros_like() if tangent is None else tangent)
+                )
     level.graph.outputs = outputs
     return simplified(level.graph)
 
 
-def _push_node(level: TraceLevel, node: Node, here: dict[Value, Any], tangents: dict[Value, Any]) -> None:
+def _push_node(
+    level: TraceLevel, node: Node, here: dict[Value, Any], tangents: dict[Value, Any]
+) -> None:
     args = substitute(node.args, lambda v: here[v].value)
     graphs = {k: g.clone() for k, g in node.graphs.items()}
     made = level.graph.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
@@ -419,13 +502,20 @@ def _push_row(node: Node, here: dict[Value, Any], tangents: dict[Value, Any]) ->
     given: dict[str, Any] = {}
     for argument in row.differentiable:
         value = _argument(node, argument.name)
-        given[argument.name] = [tangents.get(v) for v in value] if argument.type.is_list else tangents.get(value)
-    if not any(t is not None and (not isinstance(t, list) or any(e is not None for e in t)) for t in given.values()):
+        given[argument.name] = (
+            [tangents.get(v) for v in value] if argument.type.is_list else tangents.get(value)
+        )
+    if not any(
+        t is not None and (not isinstance(t, list) or any(e is not None for e in t))
+        for t in given.values()
+    ):
         return [None] * len(node.outputs)
     args = [_traced(a, here) for a in node.args]
     results = [here[v] for v in node.outputs]
     listed = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list
-    return derive.forward_all(row, dict(zip(row.schema.names, args, strict=True)), given, [results] if listed else results)
+    return derive.forward_all(
+        row, dict(zip(row.schema.names, args, strict=True)), given, [results] if listed else results
+    )
 
 
 def _push_through(node: Node, here: dict[Value, Any], tangents: dict[Value, Any]) -> list[Any]:
@@ -441,7 +531,8 @@ def _push_through(node: Node, here: dict[Value, Any], tangents: dict[Value, Any]
 
 
 def transpose(graph: Graph) -> Graph:
-    """Return the transpose of a linear graph: from cotangents of its outputs to cotangents of its inputs.
+    """Return the transpose of a linear graph: from cotangents of its outputs to cotangents of its
+    inputs.
 
     >>> import adjoint as ad
     >>> graph = ad.trace(lambda x: x.cumsum(0), ad.ShapeDtype(3))
@@ -451,7 +542,10 @@ def transpose(graph: Graph) -> Graph:
     pair = differentiate(graph, recompute="everything")
     if pair.captured_inputs or pair.captured_outputs:
         names = [graph.inputs[i].name for i in pair.captured_inputs]
-        raise GraphError(f"transpose: the graph is not linear in its inputs ({', '.join(names) or 'it keeps values'})")
+        raise GraphError(
+            "transpose: the graph is not linear in its inputs "
+            f"({', '.join(names) or 'it keeps values'})"
+        )
     if len(pair.input_grads) != len(graph.inputs):
         raise GraphError("transpose: an output does not depend linearly on every input")
     return pair.df

@@ -1,11 +1,15 @@
 """The graph: inputs, nodes in order, outputs; every value is made once (SSA).
 
-A `Node` holds an operator, one argument for each of its schema's (values, constants, lists of both) and its output
-values. A `Value` knows its type, what made it, and who uses it; the uses are kept right under every edit. Nodes form
+A `Node` holds an operator, one argument for each of its schema's (values, constants, lists of both)
+and its output
+values. A `Value` knows its type, what made it, and who uses it; the uses are kept right under every
+edit. Nodes form
 a linked list, so that inserting and removing cost nothing in a graph of any size.
 
-Control flow (`cond`, `scan`, `while_loop`) is a node whose operator is a `Region`, with graphs of its own. A node of a
-backward remembers the `Block` it belongs to: the operator it differentiates, so that a block whose incoming
+Control flow (`cond`, `scan`, `while_loop`) is a node whose operator is a `Region`, with graphs of
+its own. A node of a
+backward remembers the `Block` it belongs to: the operator it differentiates, so that a block whose
+incoming
 gradients are all zero can be skipped.
 """
 
@@ -21,9 +25,19 @@ from adjoint.core.pytrees import TreeDef
 from adjoint.core.shapes import Spec
 
 _SHORT = {
-    "bool": "b8", "uint8": "u8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "float16": "f16",
-    "bfloat16": "bf16", "float32": "f32", "float64": "f64", "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
+    "bool": "b8",
+    "uint8": "u8",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "c64",
+    "complex128": "c128",
+}
 LONG = {short: name for name, short in _SHORT.items()}
 
 
@@ -62,7 +76,9 @@ class Value:
         self.type = type
         self.node = node  # what makes it; None for an input of the graph
         self.number = number  # which output of the node
-        self.uses: dict[Node, int] = {}  # how often each node uses it; the graph's outputs are not counted here
+        self.uses: dict[
+            Node, int
+        ] = {}  # how often each node uses it; the graph's outputs are not counted here
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -89,17 +105,33 @@ class Region:
     """An operator that runs graphs: `cond`, `scan`, `while_loop`."""
 
     name: str  # "scan"
-    run: Callable[..., Any]  # (node, values of the arguments) -> outputs; interprets the node's graphs
+    run: Callable[
+        ..., Any
+    ]  # (node, values of the arguments) -> outputs; interprets the node's graphs
 
 
 class Node:
     """One call of an operator."""
 
-    __slots__ = ("args", "block", "following", "graph", "graphs", "op", "outputs", "place", "preceding")
+    __slots__ = (
+        "args",
+        "block",
+        "following",
+        "graph",
+        "graphs",
+        "op",
+        "outputs",
+        "place",
+        "preceding",
+    )
 
-    def __init__(self, op: Any, args: Iterable[Any], graphs: dict[str, Graph] | None = None) -> None:
+    def __init__(
+        self, op: Any, args: Iterable[Any], graphs: dict[str, Graph] | None = None
+    ) -> None:
         self.op = op  # an Operator, a Region, or Constant
-        self.args: tuple[Any, ...] = tuple(args)  # in the order of the schema; lists are tuples here
+        self.args: tuple[Any, ...] = tuple(
+            args
+        )  # in the order of the schema; lists are tuples here
         self.outputs: list[Value] = []
         self.graphs: dict[str, Graph] = graphs or {}
         self.block: Block | None = None
@@ -134,8 +166,13 @@ class Node:
         self.set_args(substitute(self.args, lambda v: new if v is old else v))
 
     def _claim(self) -> None:
-        for value in self.inputs():
-            value.uses[self] = value.uses.get(self, 0) + 1
+        for argument in self.args:  # written out: this runs for every node that is made
+            if type(argument) is Value:
+                uses = argument.uses
+                uses[self] = uses.get(self, 0) + 1
+            elif type(argument) is tuple:
+                for value in _values(argument):
+                    value.uses[self] = value.uses.get(self, 0) + 1
 
     def _release(self) -> None:
         for value in self.inputs():
@@ -169,7 +206,8 @@ def _values(args: Any) -> Iterator[Value]:
 def substitute(args: Any, change: Callable[[Value], Any]) -> tuple[Any, ...]:
     """Arguments with every value changed."""
     return tuple(
-        change(a) if isinstance(a, Value) else substitute(a, change) if isinstance(a, tuple) else a for a in args
+        change(a) if isinstance(a, Value) else substitute(a, change) if isinstance(a, tuple) else a
+        for a in args
     )
 
 
@@ -182,7 +220,9 @@ class Signature:
     name: str = "f"
     names: tuple[str, ...] = ()  # of the inputs, as the user would write them: "x", "params['w']"
     constants: dict[str, Any] = field(default_factory=dict)
-    static: dict[int, Any] = field(default_factory=dict)  # leaves that are no tensors, by number: {1: 3}
+    static: dict[int, Any] = field(
+        default_factory=dict
+    )  # leaves that are no tensors, by number: {1: 3}
 
 
 class Graph:
@@ -190,7 +230,9 @@ class Graph:
 
     def __init__(self, signature: Signature | None = None) -> None:
         self.inputs: list[Value] = []
-        self.outputs: list[Any] = []  # values; a constant where an output does not depend on anything
+        self.outputs: list[
+            Any
+        ] = []  # values; a constant where an output does not depend on anything
         self.signature = signature or Signature()
         self.first: Node | None = None
         self.last: Node | None = None
@@ -209,7 +251,8 @@ class Graph:
         @property
         def constants(self) -> dict[str, Any]: ...
 
-    # -- names and values ---------------------------------------------------------------------------
+    # -- names and values
+    # ---------------------------------------------------------------------------
 
     def fresh_name(self, wanted: str) -> str:
         """A name not used yet: `wanted`, or with a number behind it."""
@@ -222,7 +265,8 @@ class Graph:
         self.inputs.append(value)
         return value
 
-    # -- nodes ----------------------------------------------------------------------------------------
+    # -- nodes
+    # ----------------------------------------------------------------------------------------
 
     @property
     def nodes(self) -> Iterator[Node]:
@@ -244,7 +288,15 @@ class Graph:
     def __len__(self) -> int:
         return self.count
 
-    def add(self, op: Any, args: Iterable[Any], types: Iterable[Type], *, graphs: dict[str, Graph] | None = None, name: str = "") -> Node:
+    def add(
+        self,
+        op: Any,
+        args: Iterable[Any],
+        types: Iterable[Type],
+        *,
+        graphs: dict[str, Graph] | None = None,
+        name: str = "",
+    ) -> Node:
         """Put a node at the insertion point, with outputs of these types."""
         node = Node(op, args, graphs)
         base = name or _short_name(node.name)
@@ -267,7 +319,9 @@ class Graph:
         """Take out a node that nobody uses."""
         for value in node.outputs:
             if value.uses:
-                raise GraphError(f"cannot remove {node!r}: %{value.name} is used by {next(iter(value.uses))!r}")
+                raise GraphError(
+                    f"cannot remove {node!r}: %{value.name} is used by {next(iter(value.uses))!r}"
+                )
             if any(value is o for o in self.outputs):
                 raise GraphError(f"cannot remove {node!r}: %{value.name} is an output of the graph")
         self.discard(node)
@@ -309,24 +363,44 @@ class Graph:
         node.graph = None
         self.count -= 1
 
-    # -- whole graphs -----------------------------------------------------------------------------------
+    # -- whole graphs
+    # -----------------------------------------------------------------------------------
 
     def clone(self) -> Graph:
-        """A copy that shares nothing but operators and constants."""
+        """A copy that shares nothing but operators and constants; names stay."""
         made = Graph(replace(self.signature))
-        mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in self.inputs}
-        made.outputs = made.inline(self, mapping)
+        mapping: dict[Value, Any] = {v: Value(v.name, v.type) for v in self.inputs}
+        made.inputs = list(mapping.values())
+        for node in self.nodes:
+            graphs = {k: g.clone() for k, g in node.graphs.items()} if node.graphs else None
+            copy = Node(node.op, substitute(node.args, mapping.__getitem__), graphs)
+            copy.block, copy.place = node.block, node.place
+            for value in node.outputs:
+                new = mapping[value] = Value(value.name, value.type, copy, value.number)
+                copy.outputs.append(new)
+            made.append(copy)
+        made.outputs = [mapping[o] if isinstance(o, Value) else o for o in self.outputs]
+        made._names = dict(self._names)
         return made
 
     def inline(self, graph: Graph, mapping: dict[Value, Any]) -> list[Any]:
-        """Copy the nodes of another graph here; `mapping` says what its inputs are. Returns its outputs here."""
+        """Copy the nodes of another graph here; `mapping` says what its inputs are. Returns its
+        outputs here.
+        """
+
         def lookup(value: Value) -> Any:
             return mapping[value]
 
         for node in graph.nodes:
             inner = {k: g.clone() for k, g in node.graphs.items()}
             types = [v.type for v in node.outputs]
-            made = self.add(node.op, substitute(node.args, lookup), types, graphs=inner, name=_stem(node.outputs))
+            made = self.add(
+                node.op,
+                substitute(node.args, lookup),
+                types,
+                graphs=inner,
+                name=_stem(node.outputs),
+            )
             made.block, made.place = node.block, node.place
             mapping.update(zip(node.outputs, made.outputs, strict=True))
         return [mapping[o] if isinstance(o, Value) else o for o in graph.outputs]

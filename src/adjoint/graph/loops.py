@@ -62,7 +62,9 @@ class Scan(Call):
     def types(self, operands: Flat, needs: bool) -> list[Type]:
         types = [type_of_output(o, needs) for o in self.graphs["body"].outputs]
         count = self.sizes[1]
-        return types[:count] + [Type((self.length, *t.shape), t.dtype, t.requires_grad) for t in types[count:]]
+        return types[:count] + [
+            Type((self.length, *t.shape), t.dtype, t.requires_grad) for t in types[count:]
+        ]
 
     def step(self, constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         results = run_flat(self.graphs["body"], [*constants, *carry, *x])
@@ -71,7 +73,11 @@ class Scan(Call):
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         groups = self.groups(primals)
         first, last = self.groups(tangents)[0], self.groups(tangents)[2]
-        p, q, r = ([i for i, t in enumerate(first) if t is not None], floats(groups[1]), [i for i, t in enumerate(last) if t is not None])
+        p, q, r = (
+            [i for i, t in enumerate(first) if t is not None],
+            floats(groups[1]),
+            [i for i, t in enumerate(last) if t is not None],
+        )
         a, b, c = self.sizes
         ys = floats(self.graphs["body"].outputs[b:])
         places = [*p, *(a + i for i in q), *(a + b + i for i in r)]
@@ -83,7 +89,13 @@ class Scan(Call):
 
             count = b + len(self.graphs["body"].outputs[b:])
             given = [*constants[a:], *carry[b:], *x[c:]]
-            results = pushed_forward(both, [*constants[:a], *carry[:b], *x[:c]], places, given, [*q, *(b + i for i in ys)])
+            results = pushed_forward(
+                both,
+                [*constants[:a], *carry[:b], *x[:c]],
+                places,
+                given,
+                [*q, *(b + i for i in ys)],
+            )
             values, found = results[:count], results[count:]
             return [*values[:b], *found[: len(q)]], [*values[b:], *found[len(q) :]]
 
@@ -109,18 +121,24 @@ class Scan(Call):
         return results[:count], results[count:]
 
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        return pull_loop(self.step, self.groups(primals), kept, grads, wanted, self.length, not self.backwards)
+        return pull_loop(
+            self.step, self.groups(primals), kept, grads, wanted, self.length, not self.backwards
+        )
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
         a, b, _ = self.sizes
         fronts, has = fronts_of(level, operands[: a + b])
         last = [level.is_batched(x) for x in operands[a + b :]]
         first, carries, body = has[:a], has[a:], self.graphs["body"]
-        carries, flags = settle(lambda h: batched_results(body, level, [*first, *h, *last]), carries)
+        carries, flags = settle(
+            lambda h: batched_results(body, level, [*first, *h, *last]), carries
+        )
 
         def mapped(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
             out = [*carries, *flags[b:]]
-            results = mapped_over(body, level, [*first, *carries, *last], [*constants, *carry, *x], out)
+            results = mapped_over(
+                body, level, [*first, *carries, *last], [*constants, *carry, *x], out
+            )
             return results[:b], results[b:]
 
         with level.outside():
@@ -137,13 +155,17 @@ def _second(level: BatchLevel, tensor: Any) -> Any:
     return level.front(tensor).movedim(0, 1)
 
 
-def lifted_stacks(level: BatchLevel, results: Flat, carries: list[bool], stacks: list[bool]) -> Flat:
+def lifted_stacks(
+    level: BatchLevel, results: Flat, carries: list[bool], stacks: list[bool]
+) -> Flat:
     carried = [level.lift(r, 0 if h else None) for r, h in zip(results, carries, strict=False)]
     rest = results[len(carries) :]
     return carried + [level.lift(r, 1 if h else None) for r, h in zip(rest, stacks, strict=True)]
 
 
-def settle(flags_of: Callable[[list[bool]], list[bool]], carries: list[bool]) -> tuple[list[bool], list[bool]]:
+def settle(
+    flags_of: Callable[[list[bool]], list[bool]], carries: list[bool]
+) -> tuple[list[bool], list[bool]]:
     """Which parts of a carry are batched in the end: those that ever become so."""
     while True:
         flags = flags_of(carries)
@@ -154,7 +176,13 @@ def settle(flags_of: Callable[[list[bool]], list[bool]], carries: list[bool]) ->
 
 
 def pull_loop(
-    step: Step, groups: tuple[Flat, Flat, Flat], kept: Flat, grads: Flat, wanted: list[bool], length: int, backwards: bool
+    step: Step,
+    groups: tuple[Flat, Flat, Flat],
+    kept: Flat,
+    grads: Flat,
+    wanted: list[bool],
+    length: int,
+    backwards: bool,
 ) -> Flat:
     """Reverse mode of a loop: another one the other way round, over the carries that it kept.
 
@@ -182,12 +210,26 @@ def pull_loop(
 
     bars = [zeros(start[i]) if grads[i] is None else grads[i] for i in q]
     scanned = [*xs, *kept, *(grads[b + j] for j in present)]
-    results = scan_flat(back, constants, [*bars, *(zeros(constants[i]) for i in p)], scanned, length, backwards)
+    results = scan_flat(
+        back, constants, [*bars, *(zeros(constants[i]) for i in p)], scanned, length, backwards
+    )
     new, sums, x_bars = cut(results, len(q), len(p), len(r))
-    return put([None] * (a + b + len(xs)), [*p, *(a + i for i in q), *(a + b + i for i in r)], [*sums, *new, *x_bars])
+    return put(
+        [None] * (a + b + len(xs)),
+        [*p, *(a + i for i in q), *(a + b + i for i in r)],
+        [*sums, *new, *x_bars],
+    )
 
 
-def scan_flat(step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Any = None) -> Flat:
+def scan_flat(
+    step: Step,
+    constants: Flat,
+    start: Flat,
+    xs: Flat,
+    length: int,
+    backwards: bool,
+    paths: Any = None,
+) -> Flat:
     """`scan` of a flat step, eager or traced: the last carry, then the stacked results."""
     if not is_tracing():
         return _scan_eagerly(step, constants, start, xs, length, backwards, paths)
@@ -203,7 +245,9 @@ def paths_of(paths: Any, count: int) -> list[str]:
     return paths() if callable(paths) else [f"carry {i}" for i in range(count)]
 
 
-def stage_step(step: Step, constants: Flat, start: Flat, xs: Flat, needs: bool) -> tuple[Graph, Flat]:
+def stage_step(
+    step: Step, constants: Flat, start: Flat, xs: Flat, needs: bool
+) -> tuple[Graph, Flat]:
     a, b = len(constants), len(start)
 
     def flat(*values: Any) -> Flat:
@@ -218,7 +262,9 @@ def stage_step(step: Step, constants: Flat, start: Flat, xs: Flat, needs: bool) 
     return captured_first(body, a, b, len(xs)), captured
 
 
-def _scan_eagerly(step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Any) -> Flat:
+def _scan_eagerly(
+    step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Any
+) -> Flat:
     count = int(xs[0].shape[0]) if length == UNKNOWN else length
     if not count:
         body, _ = stage_step(step, constants, start, xs, False)
@@ -228,11 +274,16 @@ def _scan_eagerly(step: Step, constants: Flat, start: Flat, xs: Flat, length: in
     carry, rows = list(start), []
     for i in reversed(range(count)) if backwards else range(count):
         carry, y = step(constants, carry, [column[i] for column in columns])
-        check_alike("scan", start, carry, paths_of(paths, len(start)) if paths is None else LazyPaths(paths))
+        check_alike(
+            "scan", start, carry, paths_of(paths, len(start)) if paths is None else LazyPaths(paths)
+        )
         rows.append(y)
     if backwards:
         rows.reverse()
-    return [*carry, *(operators.packet("stack")([row[j] for row in rows]) for j in range(len(rows[0])))]
+    return [
+        *carry,
+        *(operators.packet("stack")([row[j] for row in rows]) for j in range(len(rows[0]))),
+    ]
 
 
 class LazyPaths(Sequence[str]):
@@ -248,7 +299,15 @@ class LazyPaths(Sequence[str]):
         return len(self.make())
 
 
-def scan(constants: Sequence[Any], start: Sequence[Any], xs: Sequence[Any], length: int, reverse: bool, *, body: Any) -> tuple[Any, ...]:
+def scan(
+    constants: Sequence[Any],
+    start: Sequence[Any],
+    xs: Sequence[Any],
+    length: int,
+    reverse: bool,
+    *,
+    body: Any,
+) -> tuple[Any, ...]:
     """Run the region `scan`. What a printed graph calls."""
     count = len(start)
 
@@ -257,8 +316,6 @@ def scan(constants: Sequence[Any], start: Sequence[Any], xs: Sequence[Any], leng
         return results[:count], results[count:]
 
     return tuple(scan_flat(step, list(constants), list(start), list(xs), length, reverse))
-
-
 
 
 def _types(node: Node) -> list[Type]:

@@ -1,7 +1,9 @@
 """Cutting a joint graph in two: which values the forward half keeps for the backward half.
 
-`choose` finds them, `extract` takes a half out. By default a minimum cut chooses the fewest bytes, given that cheap
-operators (pointwise ones, views, constants) may be computed again in the backward half. Inputs and outputs are alive
+`choose` finds them, `extract` takes a half out. By default a minimum cut chooses the fewest bytes,
+given that cheap
+operators (pointwise ones, views, constants) may be computed again in the backward half. Inputs and
+outputs are alive
 anyway and count almost nothing.
 """
 
@@ -28,9 +30,11 @@ def choose(
     originals: set[Value],
     recompute: Any,
 ) -> list[Value]:
-    """The values that the backward half takes from the forward half, in the order of the joint graph.
+    """The values that the backward half takes from the forward half, in the order of the joint
+    graph.
 
-    `results` are what the backward half computes from `grads`; `originals` the values of the forward graph.
+    `results` are what the backward half computes from `grads`; `originals` the values of the
+    forward graph.
     """
     dependent = _depending_on(joint, grads)
     required = _required(joint, dependent, results)
@@ -43,11 +47,16 @@ def choose(
     elif isinstance(recompute, int) and not isinstance(recompute, bool):
         return _within(recompute, joint, inputs, grads, outputs, results, originals)
     else:
-        raise ArgumentError(f"recompute must be 'auto', 'nothing', 'everything' or a number of bytes, got {recompute!r}")
+        raise ArgumentError(
+            "recompute must be 'auto', 'nothing', 'everything' or a number of bytes, got "
+            f"{recompute!r}"
+        )
     return _in_order(joint, kept)
 
 
-def floor(joint: Graph, grads: Sequence[Value], results: Sequence[Value], allowed: set[Value]) -> list[Value]:
+def floor(
+    joint: Graph, grads: Sequence[Value], results: Sequence[Value], allowed: set[Value]
+) -> list[Value]:
     """What the backward half needs of `allowed`, computing everything else again."""
     dependent = _depending_on(joint, grads)
     return _in_order(joint, _down_to(_required(joint, dependent, results), allowed))
@@ -68,7 +77,10 @@ def _within(limit: int, *arguments: Any) -> list[Value]:
         if temporaries <= limit:
             return kept
         smallest = kept
-    warnings.warn(f"differentiate: recompute={limit} bytes cannot be kept; {temporaries} bytes are needed", stacklevel=4)
+    warnings.warn(
+        f"differentiate: recompute={limit} bytes cannot be kept; {temporaries} bytes are needed",
+        stacklevel=4,
+    )
     return smallest
 
 
@@ -97,7 +109,11 @@ def _is_constant(node: Node | None) -> bool:
 
 def _is_fixed(node: Node | None) -> bool:
     """Whether a node must not run twice: it draws random numbers."""
-    return node is not None and not isinstance(node.op, (Constant, Region)) and node.op.row.family == "random"
+    return (
+        node is not None
+        and not isinstance(node.op, (Constant, Region))
+        and node.op.row.family == "random"
+    )
 
 
 def _is_cheap(node: Node) -> bool:
@@ -109,7 +125,12 @@ def _is_cheap(node: Node) -> bool:
     row = node.op.row
     if row.family == "random":
         return False
-    return row.archetype.promotes or row.schema.is_view or row.archetype.name == "creation" or row.family == "shape"
+    return (
+        row.archetype.promotes
+        or row.schema.is_view
+        or row.archetype.name == "creation"
+        or row.family == "shape"
+    )
 
 
 def _down_to(required: Iterable[Value], floor: set[Value]) -> set[Value]:
@@ -206,7 +227,8 @@ def _minimum_cut(
 ) -> set[Value]:
     """The values with the fewest bytes from which all required ones can be computed cheaply.
 
-    Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs to the source. What
+    Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs
+    to the source. What
     a formula computes is not cut: it stays in the backward half, where it can be differentiated.
     """
     alive = set(inputs) | {o for o in outputs if isinstance(o, Value)}
@@ -219,7 +241,9 @@ def _minimum_cut(
         if found is None:
             found = entry[value] = flow.vertex()
             size = 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0
-            flow.edge(found, flow.vertex(), size if value in originals or value in alive else _INFINITE)
+            flow.edge(
+                found, flow.vertex(), size if value in originals or value in alive else _INFINITE
+            )
         return found
 
     stack, seen = list(required), set(required)
@@ -246,7 +270,9 @@ def _minimum_cut(
     return {v for v, here in entry.items() if depth[here] >= 0 and depth[here + 1] < 0}
 
 
-def extract(joint: Graph, inputs: Sequence[Value], outputs: Sequence[Any], signature: Signature) -> Graph:
+def extract(
+    joint: Graph, inputs: Sequence[Value], outputs: Sequence[Any], signature: Signature
+) -> Graph:
     """The graph that computes `outputs` from `inputs`, both values of the joint graph."""
     made = Graph(signature)
     mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in inputs}

@@ -75,7 +75,7 @@ def _statement(node: Node, comments: bool) -> list[str]:
     if isinstance(node.op, Region):
         stem = name_of(node.outputs[0]) if node.outputs else node.op.name
         for key, inner in node.graphs.items():
-            lines += _function(inner, f"{stem}_{key}", comments)
+            lines += _function(inner, f"{stem}_{'body' if _is_call(node) else key}", comments)
         text = _region_text(node, stem)
     elif isinstance(node.op, Constant):
         text = _constant_text(node.op.tensor, node.outputs[0])
@@ -107,7 +107,7 @@ def _is_call(node: Node) -> bool:
 def _region_text(node: Node, stem: str) -> str:
     values = [_literal(a) for a in node.args]
     if _is_call(node):
-        return f"{stem}_{next(iter(node.graphs))}({', '.join(values)})"
+        return f"{stem}_body({', '.join(values)})"
     graphs = [f"{key}={stem}_{key}" for key in node.graphs]
     return f"ad.graph.region({', '.join([repr(node.op.name), *values, *graphs])})"
 

@@ -41,13 +41,15 @@ def is_tracing() -> bool:
     return any(level.creates for level in stack.levels)
 
 
-
-
-def stage(function: Callable[..., Flat], types: Sequence[Type], names: Sequence[str] = ()) -> tuple[Graph, Flat]:
+def stage(
+    function: Callable[..., Flat], types: Sequence[Type], names: Sequence[str] = ()
+) -> tuple[Graph, Flat]:
     """Trace a flat function; return its closed graph and the tensors for its further inputs."""
     named = names or ["x"] * len(types)
     with TraceLevel(Graph()) as level:
-        inputs = [level.lift(level.graph.add_input(t, n)) for t, n in zip(types, named, strict=True)]
+        inputs = [
+            level.lift(level.graph.add_input(t, n)) for t, n in zip(types, named, strict=True)
+        ]
         outputs = function(*inputs)
         level.graph.outputs = [level.value(o) for o in outputs]
     graph = eliminate_dead(level.graph)
@@ -92,7 +94,9 @@ def zeros(like: Any) -> Any:
     return operators.packet("zeros")(tuple(like.shape), dtype=like.dtype)
 
 
-def check_alike(what: str, before: Sequence[Any], after: Sequence[Any], paths: Sequence[str]) -> None:
+def check_alike(
+    what: str, before: Sequence[Any], after: Sequence[Any], paths: Sequence[str]
+) -> None:
     """Raise unless a step leaves every part of the carry with the shape and dtype that it had."""
     for a, b, path in zip(before, after, paths, strict=True):
         if tuple(a.shape) == tuple(b.shape) and a.dtype is b.dtype:
@@ -103,7 +107,6 @@ def check_alike(what: str, before: Sequence[Any], after: Sequence[Any], paths: S
             f"{what}: {path} is {was} before a step and {now} after it. A loop needs the same type in every step: "
             f"{'give the start the shape of the result' if shapes else f'convert the start, or the result, to {b.dtype.name}'}"
         )
-
 
 
 # --- calls ------------------------------------------------------------
@@ -149,7 +152,11 @@ def bind(call: Call, operands: Flat) -> Flat:
         return _forward(level, call, operands)
     if isinstance(level, BatchLevel):
         return call.batch(level, operands)
-    trace = level if isinstance(level, TraceLevel) else next(t for t in reversed(stack.levels) if t.creates)
+    trace = (
+        level
+        if isinstance(level, TraceLevel)
+        else next(t for t in reversed(stack.levels) if t.creates)
+    )
     return _node(trace, call, operands)
 
 
@@ -175,7 +182,9 @@ def _forward(level: JvpLevel, call: Call, operands: Flat) -> Flat:
 
 def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
     primals = [level.below(t) for t in operands]
-    edges = tuple(t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands)
+    edges = tuple(
+        t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands
+    )
     with level.outside():
         if not modes.recording or not any(e is not None for e in edges):
             return [level.lift(o) for o in bind(call, primals)]
@@ -183,12 +192,20 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
         if node.saved is None:
-            raise GradError(f"backward a second time through {call.name}; use retain_graph=True the first time")
+            raise GradError(
+                f"backward a second time through {call.name}; use retain_graph=True the first time"
+            )
         wanted = [bool(n) and e is not None for n, e in zip(needs, edges, strict=True)]
         given = grads if isinstance(grads, list) else [grads]
         return tuple(call.pull(node.saved[0], node.saved[1], given, wanted))
 
-    node = TapeNode(Rule(f"{call.name.title().replace('_', '')}Backward", general), edges, (primals, kept), None, None)
+    node = TapeNode(
+        Rule(f"{call.name.title().replace('_', '')}Backward", general),
+        edges,
+        (primals, kept),
+        None,
+        None,
+    )
     node.home = level
     lifted = [level.lift(o) for o in outputs]
     node.outputs = tuple((o.value.shape, o.value.dtype) for o in lifted)
@@ -210,9 +227,13 @@ def put(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> Fla
     return found
 
 
-def pulled_back(function: Callable[[Flat], Flat], inputs: Flat, places: list[int], cotangents: Flat) -> Flat:
+def pulled_back(
+    function: Callable[[Flat], Flat], inputs: Flat, places: list[int], cotangents: Flat
+) -> Flat:
     """Pull cotangents (one per result) back to some inputs of a flat function; zeros where nothing comes."""
-    _, pull = levels.pullback(lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places])
+    _, pull = levels.pullback(
+        lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places]
+    )
     found = pull(cotangents, retain=False)
     return [zeros(inputs[i]) if g is None else g for g, i in zip(found, places, strict=True)]
 
@@ -225,7 +246,13 @@ def runner(graph: Any) -> Callable[[Flat], Flat]:
     return lambda values: run_flat(graph, values)
 
 
-def pushed_forward(function: Callable[[Flat], Flat], primals: Flat, places: list[int], tangents: Flat, outputs: list[int]) -> Flat:
+def pushed_forward(
+    function: Callable[[Flat], Flat],
+    primals: Flat,
+    places: list[int],
+    tangents: Flat,
+    outputs: list[int],
+) -> Flat:
     """Results, then the tangents of some of them."""
     given = put([None] * len(primals), places, tangents)
     results, found, _ = pushforward(lambda *v: (function(list(v)), None), primals, given)
@@ -240,17 +267,27 @@ def cut(values: Flat, *counts: int) -> list[Flat]:
     return found
 
 
-
 # --- vmap of graphs ------------------------------------------------------------
 
 
-def mapped_over(graph: Graph, level: BatchLevel, has: Sequence[bool], values: Sequence[Any], out: Sequence[bool] | None) -> Any:
+def mapped_over(
+    graph: Graph,
+    level: BatchLevel,
+    has: Sequence[bool],
+    values: Sequence[Any],
+    out: Sequence[bool] | None,
+) -> Any:
     """Run a graph over a batch in front of some inputs; results as `out` says, or which of them are batched."""
     with BatchLevel(level.size, level.randomness) as inner:
-        results = run_flat(graph, [inner.lift(v, 0) if h else v for v, h in zip(values, has, strict=True)])
+        results = run_flat(
+            graph, [inner.lift(v, 0) if h else v for v, h in zip(values, has, strict=True)]
+        )
         if out is None:
             return [inner.is_batched(r) for r in results]
-    return [inner.result(r) if wanted else inner.below(r) for r, wanted in zip(results, out, strict=True)]
+    return [
+        inner.result(r) if wanted else inner.below(r)
+        for r, wanted in zip(results, out, strict=True)
+    ]
 
 
 def batched_results(graph: Graph, level: BatchLevel, has: Sequence[bool]) -> list[bool]:
@@ -261,7 +298,9 @@ def batched_results(graph: Graph, level: BatchLevel, has: Sequence[bool]) -> lis
         flags[:] = mapped_over(graph, level, has, values, None)
         return []
 
-    sizes = [(level.size, *v.shape) if h else v.shape for v, h in zip(graph.inputs, has, strict=True)]
+    sizes = [
+        (level.size, *v.shape) if h else v.shape for v, h in zip(graph.inputs, has, strict=True)
+    ]
     stage(look, [Type(tuple(s), v.dtype) for s, v in zip(sizes, graph.inputs, strict=True)])
     return flags
 
@@ -289,5 +328,3 @@ def shielded(predicate: Any, values: Sequence[Any]) -> Flat:
     """The same values; where the predicate does not hold no derivative passes, not even 0·∞."""
     where = operators.packet("where")
     return [where(predicate, v, v.detach()) if v.is_differentiable_dtype() else v for v in values]
-
-

@@ -53,7 +53,9 @@ from adjoint.transforms.batch import BatchLevel
 class While(Call):
     """operands: constants of the condition, constants of the body, the carry at the start."""
 
-    graphs: dict[str, Graph]  # "condition": constants, carry -> bool; "body": constants, carry -> carry
+    graphs: dict[
+        str, Graph
+    ]  # "condition": constants, carry -> bool; "body": constants, carry -> carry
     sizes: tuple[int, int, int]
     keep: bool  # whether to stack the carry of each step
     name = "while_loop"
@@ -67,7 +69,11 @@ class While(Call):
 
     def types(self, operands: Flat, needs: bool) -> list[Type]:
         types = [type_of_output(o, needs) for o in self.graphs["body"].outputs]
-        return types + [Type((UNKNOWN, *t.shape), t.dtype, t.requires_grad) for t in types] if self.keep else types
+        return (
+            types + [Type((UNKNOWN, *t.shape), t.dtype, t.requires_grad) for t in types]
+            if self.keep
+            else types
+        )
 
     def condition(self, constants: Flat, carry: Flat) -> Any:
         return run_flat(self.graphs["condition"], [*constants, *carry])[0]
@@ -84,7 +90,11 @@ class While(Call):
         def pushed(values: Flat, carry: Flat) -> Flat:
             places = [*p, *(a + i for i in q)]
             return pushed_forward(
-                lambda v: self.body(v[:a], v[a:]), [*values[:a], *carry[:b]], places, [*values[a:], *carry[b:]], q
+                lambda v: self.body(v[:a], v[a:]),
+                [*values[:a], *carry[:b]],
+                places,
+                [*values[a:], *carry[b:]],
+                q,
             )
 
         results = while_flat(
@@ -95,7 +105,9 @@ class While(Call):
             [*start, *filled(self.groups(tangents)[2], start, q)],
             self.keep,
         )
-        carry, carry_t, stacks, stacks_t = cut(results, b, len(q), b if self.keep else 0, len(q) if self.keep else 0)
+        carry, carry_t, stacks, stacks_t = cut(
+            results, b, len(q), b if self.keep else 0, len(q) if self.keep else 0
+        )
         found = put([None] * b, q, carry_t)
         return [*carry, *stacks], [*found, *put([None] * b, q, stacks_t)] if self.keep else found
 
@@ -120,7 +132,9 @@ class While(Call):
             return new, carry if self.keep else []
 
         wanted = [*[False] * a, *wanted[a:]]
-        return pull_loop(step, ([*first, *constants], start, []), kept, grads, wanted, UNKNOWN, True)
+        return pull_loop(
+            step, ([*first, *constants], start, []), kept, grads, wanted, UNKNOWN, True
+        )
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
         fronts, has = fronts_of(level, operands)
@@ -137,14 +151,20 @@ class While(Call):
         groups = self.groups(fronts)
 
         def holds(values: Flat, carry: Flat) -> Any:
-            return mapped_over(self.graphs["condition"], level, [*first, *carries], [*values, *carry], [masked])[0]
+            return mapped_over(
+                self.graphs["condition"], level, [*first, *carries], [*values, *carry], [masked]
+            )[0]
 
         def body(values: Flat, carry: Flat) -> Flat:
             if not masked:
-                return mapped_over(self.graphs["body"], level, [*second, *carries], [*values, *carry], carries)
+                return mapped_over(
+                    self.graphs["body"], level, [*second, *carries], [*values, *carry], carries
+                )
             predicate = holds(values[:a], carry)
             inputs = [_along(shielded_along, predicate, c) for c in carry]
-            new = mapped_over(self.graphs["body"], level, [*second, *carries], [*values[a:], *inputs], carries)
+            new = mapped_over(
+                self.graphs["body"], level, [*second, *carries], [*values[a:], *inputs], carries
+            )
             return [_along(choose_along, predicate, n, c) for n, c in zip(new, carry, strict=True)]
 
         with level.outside():
@@ -183,7 +203,9 @@ def while_flat(
     needs = needs_gradient([*first, *constants, *start])
     test, tested = stage_step(lambda v, c, _: ([condition(v, c)], []), first, start, [], needs)
     if test.outputs[0].shape != () or test.outputs[0].dtype.name != "bool":
-        raise DtypeError(f"while_loop: the condition must return one bool, got {test.outputs[0].type}")
+        raise DtypeError(
+            f"while_loop: the condition must return one bool, got {test.outputs[0].type}"
+        )
     graph, captured = stage_step(lambda v, c, _: (body(v, c), []), constants, start, [], needs)
     check_alike("while_loop", start, graph.outputs, paths_of(paths, len(start)))
     sizes = len(first) + len(tested), len(constants) + len(captured), len(start)
@@ -191,7 +213,9 @@ def while_flat(
     return bind(call, [*first, *tested, *constants, *captured, *start])
 
 
-def _while_eagerly(condition: Any, body: Any, first: Flat, constants: Flat, start: Flat, keep: bool, paths: Any) -> Flat:
+def _while_eagerly(
+    condition: Any, body: Any, first: Flat, constants: Flat, start: Flat, keep: bool, paths: Any
+) -> Flat:
     carry, kept = list(start), []
     while True:
         predicate = condition(first, carry)
@@ -203,7 +227,12 @@ def _while_eagerly(condition: Any, body: Any, first: Flat, constants: Flat, star
             new = body(constants, carry)
         else:
             new = body(constants, shielded(predicate, carry))
-        check_alike("while_loop", start, new, LazyPaths(paths) if callable(paths) else paths_of(paths, len(start)))
+        check_alike(
+            "while_loop",
+            start,
+            new,
+            LazyPaths(paths) if callable(paths) else paths_of(paths, len(start)),
+        )
         carry = new if known else choose(predicate, new, carry)
     if not keep:
         return carry
@@ -215,7 +244,13 @@ def _stacked(rows: Flat, like: Any) -> Any:
 
 
 def while_loop(
-    first: Sequence[Any], constants: Sequence[Any], start: Sequence[Any], keep: bool, *, condition: Any, body: Any
+    first: Sequence[Any],
+    constants: Sequence[Any],
+    start: Sequence[Any],
+    keep: bool,
+    *,
+    condition: Any,
+    body: Any,
 ) -> tuple[Any, ...]:
     """Run the region `while_loop`. What a printed graph calls."""
     return tuple(
@@ -225,8 +260,6 @@ def while_loop(
             list(first), list(constants), list(start), keep,
         )
     )  # fmt: skip
-
-
 
 
 def _types(node: Node) -> list[Type]:

@@ -21,9 +21,15 @@ from adjoint.table.schema import Argument, Schema, Type
 NUMBERS = frozenset((bool, int, float, complex))
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {
-    "input": "self", "axis": "dim", "keepdims": "keepdim", "x": "self", "a": "self", "axes": "dims", "axis1": "dim1",
+    "input": "self",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "self",
+    "a": "self",
+    "axes": "dims",
+    "axis1": "dim1",
     "axis2": "dim2",
-}  # fmt: skip
+}
 
 
 def to_int(what: str, name: str, value: Any) -> int:
@@ -38,12 +44,16 @@ def to_int(what: str, name: str, value: Any) -> int:
 
 def to_ints(what: str, name: str, value: Any, length: int | None = None) -> tuple[int, ...]:
     """Return `value` as a tuple of ints; a single one stands for `length` of them."""
-    if isinstance(value, (list, tuple, range)) or (isinstance(value, np.ndarray) and value.ndim == 1):
+    if isinstance(value, (list, tuple, range)) or (
+        isinstance(value, np.ndarray) and value.ndim == 1
+    ):
         if all(type(v) is int for v in value):
             return tuple(value)
         return tuple(to_int(what, name, v) for v in value)
     if isinstance(value, (str, bytes)) or value is None:
-        raise ArgumentError(f"{what}: {name} must be an integer or a sequence of them, got {describe(value)}")
+        raise ArgumentError(
+            f"{what}: {name} must be an integer or a sequence of them, got {describe(value)}"
+        )
     return (to_int(what, name, value),) * (length or 1)
 
 
@@ -55,7 +65,11 @@ def to_scalar(what: str, name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
         return to_scalar(what, name, value.item())
-    for kind, convert in ((numbers.Integral, int), (numbers.Real, float), (numbers.Complex, complex)):
+    for kind, convert in (
+        (numbers.Integral, int),
+        (numbers.Real, float),
+        (numbers.Complex, complex),
+    ):
         if isinstance(value, kind):
             return convert(value)
     raise ArgumentError(f"{what}: {name} must be a number, got {describe(value)}")
@@ -96,7 +110,9 @@ def to_tensor(what: str, name: str, value: Any) -> Any:
         return value
     if isinstance(value, (np.ndarray, np.generic)) or type(value) in NUMBERS:
         return runtime.tensor_of(value)
-    raise ArgumentError(f"{what}: {name} must be a tensor, an array or a number, got {describe(value)}")
+    raise ArgumentError(
+        f"{what}: {name} must be a tensor, an array or a number, got {describe(value)}"
+    )
 
 
 def describe(value: Any) -> str:
@@ -115,9 +131,14 @@ def converter(kind: Type) -> Callable[[str, str, Any], Any] | None:
 
 
 _CONVERTERS: dict[str, Callable[[str, str, Any], Any]] = {
-    "Tensor": to_tensor, "int": to_int, "Scalar": to_scalar, "float": to_float, "bool": to_bool, "str": to_str,
+    "Tensor": to_tensor,
+    "int": to_int,
+    "Scalar": to_scalar,
+    "float": to_float,
+    "bool": to_bool,
+    "str": to_str,
     "ScalarType": lambda what, name, value: to_dtype(value),
-}  # fmt: skip
+}
 
 
 def convert(what: str, argument: Argument, value: Any) -> Any:
@@ -150,7 +171,9 @@ def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
     if value is None:
         return kind.is_optional
     if kind.is_list:
-        if kind.base == "int" and _is_int(value, lenient):  # True is a dimension only as a last resort
+        if kind.base == "int" and _is_int(
+            value, lenient
+        ):  # True is a dimension only as a last resort
             return lenient or kind.length is not None
         if kind.base in ("float", "bool", "Scalar") and type(value) in NUMBERS:
             return kind.length is not None
@@ -162,11 +185,15 @@ def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
     if kind.base == "Tensor":
         return tensor or (lenient and (type(value) in NUMBERS or isinstance(value, np.generic)))
     if kind.base == "Scalar":
-        return isinstance(value, (numbers.Number, np.generic)) or (lenient and tensor and value.ndim == 0)
+        return isinstance(value, (numbers.Number, np.generic)) or (
+            lenient and tensor and value.ndim == 0
+        )
     if kind.base == "int":
         return _is_int(value, lenient)
     if kind.base == "float":
-        return isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(value, bool)
+        return isinstance(value, (float, int, np.floating, np.integer)) and not isinstance(
+            value, bool
+        )
     if kind.base == "bool":
         return isinstance(value, (bool, np.bool_)) or (lenient and type(value) is int)
     if kind.base == "str":
@@ -200,11 +227,19 @@ def rename(schema: Schema, keywords: dict[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, lenient: bool) -> bool:
-    """Whether a call fits a schema; integers may be spread (`x.view(2, 3)`), and tensors (`meshgrid(x, y)`)."""
+def match(
+    schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, lenient: bool
+) -> bool:
+    """Whether a call fits a schema; integers may be spread (`x.view(2, 3)`), and tensors
+    (`meshgrid(x, y)`).
+    """
     positional = [a for a in schema.arguments if not a.keyword_only]
     start = spreads(schema)
-    if start is not None and len(args) > start and _are_separate(positional[start].type, args[start:]):
+    if (
+        start is not None
+        and len(args) > start
+        and _are_separate(positional[start].type, args[start:])
+    ):
         args = (*args[:start], tuple(args[start:]))
     if len(args) > len(positional):
         return False
@@ -214,7 +249,9 @@ def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, le
         return False
     given |= keywords
     return all(
-        accepts(a.type, given[a.name], lenient=lenient) if a.name in given else a.has_default or a.type.is_optional
+        accepts(a.type, given[a.name], lenient=lenient)
+        if a.name in given
+        else a.has_default or a.type.is_optional
         for a in schema.arguments
     )
 
@@ -233,7 +270,12 @@ def spreads(schema: Schema) -> int | None:
     positional = [a for a in schema.arguments if not a.keyword_only]
     for position, argument in enumerate(positional[:2]):
         kind = argument.type
-        if kind.is_list and kind.base in ("int", "Tensor") and not kind.holds_none and not argument.has_default:
+        if (
+            kind.is_list
+            and kind.base in ("int", "Tensor")
+            and not kind.holds_none
+            and not argument.has_default
+        ):
             return position if position == len(positional) - 1 else None
         if not kind.is_tensor:
             return None

@@ -1,4 +1,5 @@
-"""Operators: one per row (`ad.ops.add.Tensor`), and packets that choose among overloads (`ad.ops.add`).
+"""Operators: one per row (`ad.ops.add.Tensor`), and packets that choose among overloads
+(`ad.ops.add`).
 
 The function of an operator is generated on first use by the builder that `runtime` holds. A packet
 remembers which overload a combination of argument types led to, so the choice costs one look-up.
@@ -139,7 +140,9 @@ def _choose(packet: Packet, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
         for candidate in packet.operators:
             if arguments.match(candidate.schema, args, keywords, lenient=lenient):
                 return _spreading(candidate, args)
-    given = [arguments.describe(a) for a in args] + [f"{k}={arguments.describe(v)}" for k, v in keywords.items()]
+    given = [arguments.describe(a) for a in args] + [
+        f"{k}={arguments.describe(v)}" for k, v in keywords.items()
+    ]
     known = "\n".join(f"  {o.schema}" for o in packet.operators)
     raise ArgumentError(f"{packet.name}({', '.join(given)}) fits none of its signatures:\n{known}")
 
@@ -159,7 +162,11 @@ def _spreading(candidate: Operator, args: tuple[Any, ...]) -> Callable[..., Any]
 def _overload_names(name: str) -> list[str]:
     own = TABLE.overloads(name) if name in TABLE else []
     if name.endswith("_") and name[:-1] in TABLE:
-        own += [o for o in TABLE.overloads(name[:-1]) if o not in own and TABLE.row(name[:-1], o).inplace]
+        own += [
+            o
+            for o in TABLE.overloads(name[:-1])
+            if o not in own and TABLE.row(name[:-1], o).inplace
+        ]
     if not own:
         TABLE.overloads(name)
         raise MissingOperator(f"{name[:-1]} has no in-place variant")
@@ -191,7 +198,11 @@ def operator(name: str, overload: str = "") -> Operator:
 def _make(name: str, overload: str) -> Operator:
     if name.endswith("_") and (name not in TABLE or overload not in TABLE.overloads(name)):
         base = name[:-1]
-        if base in TABLE and overload in TABLE.overloads(base) and (row := TABLE.row(base, overload)).inplace:
+        if (
+            base in TABLE
+            and overload in TABLE.overloads(base)
+            and (row := TABLE.row(base, overload)).inplace
+        ):
             return Operator(row, _inplace_schema(row))
     return Operator(TABLE.row(name, overload))
 

@@ -14,7 +14,8 @@ tensor_of: Callable[[Any], Any]  # a number or array -> tensor
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
 
-# (ȳ, y, where y = 0) -> the limit of ȳ/y there or None: see Note [Norms at zero] in tensor/limits.py
+# (ȳ, y, where y = 0) -> the limit of ȳ/y there or None: see Note [Norms at zero] in
+# tensor/limits.py
 quotient_limit: Callable[[Any, Any, Any], Any] = lambda grad, result, kink: None
 
 # Keywords that every operator takes beside its schema's.

@@ -48,6 +48,14 @@ def first(self: Spec, *_: Any) -> Spec:
     return self
 
 
+def matrix_exp(self: Spec) -> Spec:
+    """Square matrices of any floating point dtype."""
+    if self.dtype.np not in dtypes.REDUCED:
+        check_dtype("linalg_matrix_exp(A)", self.dtype)
+    check_square("linalg_matrix_exp(A)", self.shape)
+    return self
+
+
 def square_and_info(self: Spec, *_: Any) -> Specs:
     """A matrix like the first argument, and LAPACK's info."""
     return _square("linalg", self), _info(self)

@@ -39,7 +39,9 @@ class Table:
             name, overload = match[1], match[2] or ""
             known = self._sources.setdefault(name, {})
             if overload in known:
-                raise TableError(f"{path}:{line}: {match[0][8:-1]} is already at {known[overload].where}")
+                raise TableError(
+                    f"{path}:{line}: {match[0][8:-1]} is already at {known[overload].where}"
+                )
             known[overload] = Source(family, Location(str(path), line), block, name, overload)
             added.append(known[overload])
         return added
@@ -99,12 +101,16 @@ def _refuse_unindexed(text: str, indexed: int, path: Path) -> None:
     if entries != indexed:
         for number, line in enumerate(text.splitlines(), 1):
             if line.startswith("- ") and not _NAME.match(line):
-                raise TableError(f"{path}:{number}: a row starts with '- name: schema(...)', got {line!r}")
+                raise TableError(
+                    f"{path}:{number}: a row starts with '- name: schema(...)', got {line!r}"
+                )
 
 
 TABLE = Table()
 _FOLDER = Path(__file__).parent
 for _path in sorted(_FOLDER.glob("*.yaml")):
     TABLE.add_file(_path, _path.stem)
-language.MODULES |= {p.stem for p in (_FOLDER.parent / "formulas").glob("*.py") if p.stem != "__init__"}
+language.MODULES |= {
+    p.stem for p in (_FOLDER.parent / "formulas").glob("*.py") if p.stem != "__init__"
+}
 language.MODULES |= {p.parent.name for p in (_FOLDER.parent / "formulas").glob("*/__init__.py")}

@@ -20,11 +20,32 @@ from typing import Any
 from adjoint.core.errors import TableError
 
 _ALLOWED = (
-    ast.Expression, ast.Call, ast.keyword, ast.Attribute, ast.Name, ast.Load, ast.Constant,
-    ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Compare, ast.cmpop, ast.BoolOp, ast.boolop,
-    ast.IfExp, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Starred,
-    ast.ListComp, ast.GeneratorExp, ast.comprehension, ast.Store,
-)  # fmt: skip
+    ast.Expression,
+    ast.Call,
+    ast.keyword,
+    ast.Attribute,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.operator,
+    ast.unaryop,
+    ast.Compare,
+    ast.cmpop,
+    ast.BoolOp,
+    ast.boolop,
+    ast.IfExp,
+    ast.Subscript,
+    ast.Slice,
+    ast.Tuple,
+    ast.List,
+    ast.Starred,
+    ast.ListComp,
+    ast.GeneratorExp,
+    ast.comprehension,
+    ast.Store,
+)
 
 # Attributes and methods of a tensor that say something about it without its data.
 FACTS = frozenset(("shape", "dtype", "ndim", "device"))
@@ -32,12 +53,33 @@ FACT_METHODS = frozenset(
     ("numel", "dim", "size", "is_complex", "is_floating_point", "stride", "storage_offset")
 )
 # Properties of a tensor that are operators.
-PROPERTIES = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H", "real": "real", "imag": "imag"}
+PROPERTIES = {
+    "T": "numpy_T",
+    "mT": "mT",
+    "mH": "mH",
+    "H": "matrix_H",
+    "real": "real",
+    "imag": "imag",
+}
 BUILTINS: dict[str, Any] = {
-    "len": len, "range": range, "zip": zip, "enumerate": enumerate, "any": any, "all": all, "abs": abs,
-    "tuple": tuple, "list": list, "reversed": reversed, "isinstance": isinstance, "int": int,
-    "float": float, "bool": bool, "None": None, "True": True, "False": False,
-}  # fmt: skip
+    "len": len,
+    "range": range,
+    "zip": zip,
+    "enumerate": enumerate,
+    "any": any,
+    "all": all,
+    "abs": abs,
+    "tuple": tuple,
+    "list": list,
+    "reversed": reversed,
+    "isinstance": isinstance,
+    "int": int,
+    "float": float,
+    "bool": bool,
+    "None": None,
+    "True": True,
+    "False": False,
+}
 
 
 @dataclass(frozen=True)
@@ -84,15 +126,22 @@ class Formula:
         tree = ast.Expression(body)
         return replace(self, tree=tree, names=_free_names(tree))
 
-    def compile(self, symbol: str, parameters: Iterable[str], scope: dict[str, Any], *, raw: bool) -> Callable[..., Any]:
+    def compile(
+        self, symbol: str, parameters: Iterable[str], scope: dict[str, Any], *, raw: bool
+    ) -> Callable[..., Any]:
         """Return the function `symbol(*parameters)` of this formula, names resolved in `scope`."""
         tree = copy.deepcopy(self.tree)
         if raw:
             tree = _Raw().visit(tree)
         arguments = ast.arguments(
-            posonlyargs=[], kwonlyargs=[], kw_defaults=[], defaults=[], vararg=None, kwarg=None,
+            posonlyargs=[],
+            kwonlyargs=[],
+            kw_defaults=[],
+            defaults=[],
+            vararg=None,
+            kwarg=None,
             args=[ast.arg(p) for p in parameters],
-        )  # fmt: skip
+        )
         function = ast.FunctionDef(symbol, arguments, [ast.Return(tree.body)], [], None)
         module = ast.fix_missing_locations(ast.Module([function], []))
         for node in ast.walk(module):
@@ -104,14 +153,18 @@ class Formula:
 
 
 def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[str] = ()) -> Formula:
-    """Parse and check a formula; `tensors` and `lists` (of tensors) are the names whose facts are split off."""
+    """Parse and check a formula; `tensors` and `lists` (of tensors) are the names whose facts are
+    split off.
+    """
     try:
         tree = ast.parse(" ".join(str(text).split()), mode="eval")
     except SyntaxError as error:
         raise TableError(f"{where}: not an expression: {text!r} ({error.msg})") from None
     for node in ast.walk(tree):
         if not isinstance(node, _ALLOWED):
-            raise TableError(f"{where}: {type(node).__name__} is not allowed in a formula: {text!r}")
+            raise TableError(
+                f"{where}: {type(node).__name__} is not allowed in a formula: {text!r}"
+            )
         if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
             raise TableError(f"{where}: private attribute .{node.attr} in a formula: {text!r}")
     conditions = _Conditions()
@@ -123,20 +176,25 @@ def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[st
 def _terms(node: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
     """The terms of a sum, with their signs."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        return _terms(node.left, sign) + _terms(node.right, sign if isinstance(node.op, ast.Add) else -sign)
+        return _terms(node.left, sign) + _terms(
+            node.right, sign if isinstance(node.op, ast.Add) else -sign
+        )
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         return _terms(node.operand, -sign)
     return [(sign, node)]
 
 
 def _free_names(tree: ast.AST) -> frozenset[str]:
-    stored = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    stored = {
+        n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
     loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
     return frozenset(loaded - stored)
 
 
 class _Facts(ast.NodeTransformer):
-    """self.shape -> self__shape, self.numel() -> self__numel: a fact is saved instead of the tensor.
+    """self.shape -> self__shape, self.numel() -> self__numel: a fact is saved instead of the
+    tensor.
 
     Of a list, [x.shape for x in tensors] -> tensors__shape.
     """
@@ -174,7 +232,11 @@ class _Facts(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if isinstance(node.value, ast.Name) and node.value.id in self.tensors and node.attr in FACTS:
+        if (
+            isinstance(node.value, ast.Name)
+            and node.value.id in self.tensors
+            and node.attr in FACTS
+        ):
             return ast.Name(f"{node.value.id}__{node.attr}", ast.Load())
         return self.generic_visit(node)
 
@@ -209,10 +271,14 @@ class _Raw(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         f = node.func
         if isinstance(f, ast.Attribute) and not _is_module(f.value):
-            call = ast.Call(ast.Name(f"op_{f.attr}", ast.Load()), [f.value, *node.args], node.keywords)
+            call = ast.Call(
+                ast.Name(f"op_{f.attr}", ast.Load()), [f.value, *node.args], node.keywords
+            )
             return self.generic_visit(call)
         if isinstance(f, ast.Attribute):
-            return ast.Call(f, [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords])
+            return ast.Call(
+                f, [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+            )
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -236,5 +302,7 @@ def methods_used(tree: ast.AST) -> frozenset[str]:
     return frozenset(
         n.func.attr
         for n in ast.walk(tree)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and not _is_module(n.func.value)
+        if isinstance(n, ast.Call)
+        and isinstance(n.func, ast.Attribute)
+        and not _is_module(n.func.value)
     )

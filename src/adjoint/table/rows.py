@@ -173,7 +173,9 @@ class _Reader:
             raise TableError(f"{self.where('name')}: {error}") from None
         like = values.get("like", "none")
         if like not in ARCHETYPES:
-            raise TableError(f"{self.where('like')}: no archetype {like!r}; there are {', '.join(ARCHETYPES)}")
+            raise TableError(
+                f"{self.where('like')}: no archetype {like!r}; there are {', '.join(ARCHETYPES)}"
+            )
         archetype = ARCHETYPES[like]
         self.schema = schema
         formulas = self._formulas_of_default(values)
@@ -219,7 +221,9 @@ class _Reader:
             names = tuple(n.strip() for n in key.split(","))
             if all(n in inputs for n in names):
                 if repeated := served & set(names):
-                    raise TableError(f"{self.where(key)}: a second formula for {', '.join(repeated)}")
+                    raise TableError(
+                        f"{self.where(key)}: a second formula for {', '.join(repeated)}"
+                    )
                 served |= set(names)
                 reverse.append(self._reverse(key, names, str(value)))
             elif all(n in outputs for n in names):
@@ -227,7 +231,8 @@ class _Reader:
             else:
                 wrong = next(n for n in names if n not in inputs | outputs)
                 raise TableError(
-                    f"{self.where(key)}: {wrong!r} is neither a column, nor an argument or output of "
+                    f"{self.where(key)}: {wrong!r} is neither a column, nor an argument or "
+                    "output of "
                     f"{self.schema.text!r}"
                 )
         return tuple(reverse), tuple(forward)
@@ -235,11 +240,15 @@ class _Reader:
     def _reverse(self, key: str, names: tuple[str, ...], text: str) -> Reverse:
         for name in names:
             if not self.schema.argument(name).type.is_tensor:
-                raise TableError(f"{self.where(key)}: {name!r} is not a tensor in {self.schema.text!r}")
+                raise TableError(
+                    f"{self.where(key)}: {name!r} is not a tensor in {self.schema.text!r}"
+                )
         if text == "non_differentiable":
             return Reverse(names, None, text)
         if text.startswith("not_implemented"):
-            return Reverse(names, None, "not_implemented", text[len("not_implemented") :].strip("()'\" "))
+            return Reverse(
+                names, None, "not_implemented", text[len("not_implemented") :].strip("()'\" ")
+            )
         if text == "zero":
             zeros = ", ".join(f"zeros({n}.shape, dtype={n}.dtype)" for n in names)
             text = f"({zeros})" if len(names) > 1 else zeros
@@ -279,7 +288,9 @@ class _Reader:
                 if present:
                     styles[style] = entry.inputs[0]
         if len(styles) > 1:
-            raise TableError(f"{self.where(','.join(styles.values()))}: mixes {' and '.join(styles)}; choose one")
+            raise TableError(
+                f"{self.where(','.join(styles.values()))}: mixes {' and '.join(styles)}; choose one"
+            )
 
     def _differentiable_outputs(self, reverse: tuple[Reverse, ...]) -> tuple[bool, ...]:
         given = self.values.get("output_differentiability")
@@ -287,11 +298,14 @@ class _Reader:
         if given is not None:
             if len(given) != count:
                 raise TableError(
-                    f"{self.where('output_differentiability')}: {len(given)} booleans for {count} outputs"
+                    f"{self.where('output_differentiability')}: {len(given)} booleans for "
+                    f"{count} outputs"
                 )
             return tuple(bool(v) for v in given)
         used = {n for r in reverse if r.formula is not None for n in r.formula.names}
-        if "grad" in used and not any(n == "grads" or n.startswith("grad_") for n in used - set(self.schema.names)):
+        if "grad" in used and not any(
+            n == "grads" or n.startswith("grad_") for n in used - set(self.schema.names)
+        ):
             return tuple(i == 0 for i in range(count))
         return (True,) * count
 

@@ -1,4 +1,5 @@
-"""ATen schemas: `name.overload(Tensor(a!) self, int[2] size=[1,1], *, Scalar? alpha=1) -> Tensor(a!)`.
+"""ATen schemas: `name.overload(Tensor(a!) self, int[2] size=[1,1], *, Scalar? alpha=1) ->
+Tensor(a!)`.
 
 A schema is parsed once into frozen records. Nothing here knows of derivatives or kernels.
 """
@@ -15,7 +16,9 @@ from adjoint.core.errors import TableError
 _TYPE = re.compile(
     r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<inner>\?)?(?P<list>\[(?P<length>\d*)\])?(?P<outer>\?)?"
 )
-_HEAD = re.compile(r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)", re.S)
+_HEAD = re.compile(
+    r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)", re.S
+)
 _INTEGERS = {"SymInt": "int", "SymBool": "bool", "SymFloat": "float"}
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
 

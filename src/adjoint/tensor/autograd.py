@@ -44,7 +44,15 @@ def grad(
     (tensor(2.),)
     """
     if is_grads_batched:
-        return _batched_grad(outputs, inputs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
+        return _batched_grad(
+            outputs,
+            inputs,
+            grad_outputs,
+            retain_graph,
+            create_graph,
+            allow_unused,
+            materialize_grads,
+        )
     if materialize_grads and allow_unused is False:
         raise GradError("grad: materialize_grads=True and allow_unused=False contradict each other")
     roots = _listed(outputs)
@@ -53,14 +61,22 @@ def grad(
         if not isinstance(tensor, Tensor):
             raise TypeError(f"grad: inputs must be tensors, got {type(tensor).__name__}")
         if isinstance(tensor, LevelTensor):
-            raise GradError(f"autograd.grad inside {tensor.home.name}: use ad.grad or ad.vjp there in place of the tape")
+            raise GradError(
+                f"autograd.grad inside {tensor.home.name}: use ad.grad or ad.vjp there in place "
+                "of the tape"
+            )
         if tensor.edge is None:
-            raise GradError("grad: one of the inputs does not require a gradient; call requires_grad_() before use")
+            raise GradError(
+                "grad: one of the inputs does not require a gradient; call requires_grad_() "
+                "before use"
+            )
     grads = _paired("grad", roots, grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
     found = engine.gradients(roots, grads, wanted, create_graph=create_graph, retain_graph=keep)
     if materialize_grads:
-        found = [t.detach().zeros_like() if g is None else g for t, g in zip(wanted, found, strict=True)]
+        found = [
+            t.detach().zeros_like() if g is None else g for t, g in zip(wanted, found, strict=True)
+        ]
     elif not allow_unused and any(g is None for g in found):
         which = next(i for i, g in enumerate(found) if g is None)
         raise GradError(
@@ -77,12 +93,21 @@ def _batched_grad(outputs: Any, inputs: Any, grads: Any, *options: Any) -> tuple
     """The gradients of a batch of cotangents, the batch in front."""
     retain_graph, create_graph, allow_unused, materialize_grads = options
     if grads is None or any(g is None for g in _listed(grads)):
-        raise GradError("grad: is_grads_batched=True needs grad_outputs with the batch in front, one for each output")
+        raise GradError(
+            "grad: is_grads_batched=True needs grad_outputs with the batch in front, one for "
+            "each output"
+        )
     known: list[bool] = []
 
     def one(*cotangents: Any) -> tuple[Any, ...]:
         found = grad(
-            outputs, inputs, cotangents, retain_graph, create_graph, allow_unused, materialize_grads=materialize_grads
+            outputs,
+            inputs,
+            cotangents,
+            retain_graph,
+            create_graph,
+            allow_unused,
+            materialize_grads=materialize_grads,
         )
         known[:] = [g is not None for g in found]
         return tuple(g for g in found if g is not None)

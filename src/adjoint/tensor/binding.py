@@ -1,7 +1,9 @@
-"""Binding formulas: to tensors, where names are operators, and to raw arrays, where they are kernels.
+"""Binding formulas: to tensors, where names are operators, and to raw arrays, where they are
+kernels.
 
 The same formula text serves both. On arrays, arithmetic is NumPy's own; a call of a simple
-pointwise operator goes straight to its ufunc; any other operator or formula function is *lifted*: its
+pointwise operator goes straight to its ufunc; any other operator or formula function is *lifted*:
+its
 array arguments are wrapped as tensors, and its results unwrapped.
 """
 
@@ -46,7 +48,9 @@ def lift(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return `function`, which works on tensors, as one that works on arrays."""
 
     def lifted(*args: Any, **keywords: Any) -> Any:
-        return _lower(function(*[_raise(a) for a in args], **{k: _raise(v) for k, v in keywords.items()}))
+        return _lower(
+            function(*[_raise(a) for a in args], **{k: _raise(v) for k, v in keywords.items()})
+        )
 
     lifted.__name__ = getattr(function, "__name__", "lifted")
     return lifted
@@ -111,7 +115,9 @@ def raw_operator(name: str) -> Callable[..., Any]:
 
 
 def _straight(packet: operators.Packet) -> Callable[..., Any]:
-    """Return an operator on arrays that calls its kernel where that takes them as they are, else lifts."""
+    """Return an operator on arrays that calls its kernel where that takes them as they are, else
+    lifts.
+    """
     lifted = lift(packet.function)
     chosen: dict[Any, Callable[..., Any] | None] = {}
 
@@ -127,9 +133,16 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
     return straight
 
 
-def _kernel_on_arrays(packet: operators.Packet, args: Any, keywords: Any) -> Callable[..., Any] | None:
-    """Return the kernel of the overload that the arguments fit, as a function of all ways to pass them."""
-    op = next((o for o in packet.operators if arguments.match(o.schema, args, keywords, lenient=False)), None)
+def _kernel_on_arrays(
+    packet: operators.Packet, args: Any, keywords: Any
+) -> Callable[..., Any] | None:
+    """Return the kernel of the overload that the arguments fit, as a function of all ways to pass
+    them.
+    """
+    op = next(
+        (o for o in packet.operators if arguments.match(o.schema, args, keywords, lenient=False)),
+        None,
+    )
     if op is None or op.row.archetype.promotes or op.schema.mutates or len(args) > op.positional:
         return None
     if not op.row.kernel or not is_reference(op.row.kernel):
@@ -151,7 +164,9 @@ def _kernel_on_arrays(packet: operators.Packet, args: Any, keywords: Any) -> Cal
         result = kernel(*values)
         if type(result) is ndarray:
             return result
-        return [np.asarray(r) for r in result] if type(result) in (list, tuple) else np.asarray(result)
+        return (
+            [np.asarray(r) for r in result] if type(result) in (list, tuple) else np.asarray(result)
+        )
 
     return call
 
@@ -187,7 +202,9 @@ def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dic
     return scope
 
 
-def bind(formula: Formula, symbol: str, parameters: tuple[str, ...], *, raw: bool) -> Callable[..., Any]:
+def bind(
+    formula: Formula, symbol: str, parameters: tuple[str, ...], *, raw: bool
+) -> Callable[..., Any]:
     """Compile a formula for tensors or for arrays."""
     return formula.compile(symbol, parameters, scope_of(formula, parameters, raw=raw), raw=raw)
 
@@ -214,7 +231,9 @@ def reference(text: str, layer: str, row: Row, column: str) -> Any:
     try:
         return getattr(module, name)
     except AttributeError:
-        raise TableError(f"{row.where}: {column}: there is no {name} in {layer}/{family}.py") from None
+        raise TableError(
+            f"{row.where}: {column}: there is no {name} in {layer}/{family}.py"
+        ) from None
 
 
 def decomposition(row: Row) -> Callable[..., Any]:
@@ -235,5 +254,7 @@ def _decomposition(row: Row) -> Callable[..., Any]:
 
 
 def known_names() -> frozenset[str]:
-    """Every name that a formula may use beside its own row's: operators, families, a few of Python's."""
+    """Every name that a formula may use beside its own row's: operators, families, a few of
+    Python's.
+    """
     return frozenset(TABLE.names()) | frozenset(MODULES) | frozenset(BUILTINS)

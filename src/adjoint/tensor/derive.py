@@ -1,6 +1,7 @@
 """The missing mode of a row, derived from the one that is written.
 
-A row's derivative is a linear map J at a point. Its reverse formula applies Jᴴ, its forward formula J.
+A row's derivative is a linear map J at a point. Its reverse formula applies Jᴴ, its forward formula
+J.
 Either is the transpose of the other, and the tape can transpose a linear function: run it on a
 variable of which only the shape matters, and pull a cotangent back through what it did.
 """
@@ -22,7 +23,8 @@ from adjoint.tensor.tensor import Tensor
 def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]) -> list[Any]:
     """Apply the transpose of a linear function of several tensors.
 
-    `like` are tensors with the shapes and dtypes of its arguments. The result keeps its history in whatever
+    `like` are tensors with the shapes and dtypes of its arguments. The result keeps its history in
+    whatever
     the function closed over, if the tape is on.
     """
     zeros = [operators.packet("zeros_like")(t.detach()) for t in like if t is not None]
@@ -50,7 +52,9 @@ def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> An
 def with_facts(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
     """Add self__shape, self__dtype, … where the reverse formulas of a row use them."""
     facts: dict[str, Any] = {}
-    for used in (n for entry in row.reverse if entry.formula for n in entry.formula.names if "__" in n):
+    for used in (
+        n for entry in row.reverse if entry.formula for n in entry.formula.names if "__" in n
+    ):
         name, _, fact = used.rpartition("__")
         value = scope.get(name)
         if isinstance(value, Tensor):
@@ -65,7 +69,9 @@ def _fact(tensor: Any, name: str) -> Any:
     return found() if callable(found) else found
 
 
-def forward_from_reverse(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> list[Any]:
+def forward_from_reverse(
+    row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
+) -> list[Any]:
     """J t for each output, as the transpose of the reverse formulas."""
     wanted = [i for i, d in enumerate(row.differentiable_outputs) if d]
     names = grad_names(row)
@@ -110,7 +116,11 @@ def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> li
         local["grad_input_mask"] = tuple(tangents.get(n) is not None for n in entry.inputs)
         local["retain_variables"] = True
         value = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local)
-        found |= dict(zip(entry.inputs, value, strict=True)) if len(entry.inputs) > 1 else {entry.inputs[0]: value}
+        found |= (
+            dict(zip(entry.inputs, value, strict=True))
+            if len(entry.inputs) > 1
+            else {entry.inputs[0]: value}
+        )
     flat: list[Any] = []
     for argument in row.differentiable:
         value = found.get(argument.name)
@@ -125,7 +135,9 @@ def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any)
     """Jᴴ g for each input, as the transpose of the forward formulas."""
     inputs = [a for a in row.differentiable if scope.get(a.name) is not None]
     if any(a.type.is_list for a in inputs):
-        raise GradError(f"{row.full_name}: a reverse formula is needed for its list of tensors; see {row.where}")
+        raise GradError(
+            f"{row.full_name}: a reverse formula is needed for its list of tensors; see {row.where}"
+        )
     results = [scope[r.name] for r in row.schema.returns]
 
     def push(*tangents: Any) -> list[Any]:
@@ -137,21 +149,31 @@ def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any)
     return tuple(transpose(push, like, cotangents))
 
 
-def forward_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> list[Any]:
+def forward_all(
+    row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
+) -> list[Any]:
     """The tangent of each output, by the row's forward formulas or derived from the reverse ones."""
     by_output = {f.output: f for f in row.forward}
     if not by_output:
         return forward_from_reverse(row, scope, tangents, results)
     output: list[Any] = []
-    for returned, differentiable in zip(row.schema.returns, row.differentiable_outputs, strict=True):
+    for returned, differentiable in zip(
+        row.schema.returns, row.differentiable_outputs, strict=True
+    ):
         entry = by_output.get(returned.name)
-        output.append(_forward(row, entry, scope, tangents, results) if differentiable and entry is not None else None)
+        output.append(
+            _forward(row, entry, scope, tangents, results)
+            if differentiable and entry is not None
+            else None
+        )
     if len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list:
         return list(output[0])
     return output
 
 
-def _forward(row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
+def _forward(
+    row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
+) -> Any:
     if entry.automatic == "auto_linear":
         return _linear(row, scope, tangents)
     if entry.automatic == "auto_element_wise":
@@ -168,12 +190,16 @@ def _forward(row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str
         local[f"{name}_p"] = scope.get(name)
         if f"{name}_t" in used:
             local[f"{name}_t"] = materialised(scope.get(name), tangents.get(name))
-    symbol = "_".join((row.schema.symbol, entry.output, "tangent", *(f"without_{n}" for n in sorted(absent))))
+    symbol = "_".join(
+        (row.schema.symbol, entry.output, "tangent", *(f"without_{n}" for n in sorted(absent)))
+    )
     return call_formula(row, entry, symbol, local)
 
 
 def _without(row: Row, entry: Forward, absent: frozenset[str]) -> Forward:
-    """A forward formula without the terms that are zero because a tangent is absent; kept on the row."""
+    """A forward formula without the terms that are zero because a tangent is absent; kept on the
+    row.
+    """
     if not absent:
         return entry
     cache = row.__dict__.setdefault("_without", {})
@@ -189,7 +215,9 @@ def _without(row: Row, entry: Forward, absent: frozenset[str]) -> Forward:
 def materialised(primal: Any, tangent: Any) -> Any:
     """A tangent that is there: zeros for one that is absent."""
     if isinstance(primal, (list, tuple)):
-        return [materialised(p, t) for p, t in zip(primal, tangent or [None] * len(primal), strict=True)]
+        return [
+            materialised(p, t) for p, t in zip(primal, tangent or [None] * len(primal), strict=True)
+        ]
     if tangent is not None or primal is None:
         return tangent
     return operators.packet("zeros_like")(primal.detach())  # of integers too: x / count has both
@@ -201,11 +229,17 @@ def _linear(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> Any:
     values = []
     for argument in row.schema.arguments:
         value = scope[argument.name]
-        values.append(materialised(value, tangents.get(argument.name)) if argument.name in differentiable else value)
+        values.append(
+            materialised(value, tangents.get(argument.name))
+            if argument.name in differentiable
+            else value
+        )
     return operators.operator(row.schema.name, row.schema.overload).call(values)
 
 
-def _element_wise(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
+def _element_wise(
+    row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
+) -> Any:
     """The factor of the reverse formula: t ↦ conj(vjp(conj(t))), summed over the inputs."""
     total: Any = None
     names = {n: i for n, i in grad_names(row).items() if i >= 0}

@@ -1,4 +1,5 @@
-"""The way of an unusual call: conversion of arguments, `out=`, the topmost interpreter, good errors.
+"""The way of an unusual call: conversion of arguments, `out=`, the topmost interpreter, good
+errors.
 
 A plain call never comes here. `slow` brings the arguments to the schema's types, and hands the
 operator to the topmost interpreter among them, or back to the eager function.
@@ -54,7 +55,9 @@ def _takes_tensor(op: Operator) -> tuple[bool, ...]:
     """Which arguments are single tensors, so that a tensor needs no conversion."""
     known = op.__dict__.get("takes_tensor")
     if known is None:
-        known = op.__dict__["takes_tensor"] = tuple(a.type.is_tensor and not a.type.is_list for a in op.schema.arguments)
+        known = op.__dict__["takes_tensor"] = tuple(
+            a.type.is_tensor and not a.type.is_list for a in op.schema.arguments
+        )
     return known
 
 
@@ -64,7 +67,9 @@ def _place(op: Operator, values: list[Any]) -> str | None:
     known_places = op.__dict__.get("places")
     if known_places is None:
         known_places = op.__dict__["places"] = tuple(
-            (i, a) for i, a in enumerate(op.schema.arguments) if a.name in _PLACES and not a.type.is_tensor
+            (i, a)
+            for i, a in enumerate(op.schema.arguments)
+            if a.name in _PLACES and not a.type.is_tensor
         )
     for i, argument in known_places:
         allowed = _PLACES[argument.name]
@@ -73,7 +78,9 @@ def _place(op: Operator, values: list[Any]) -> str | None:
         given = str(values[i]).removeprefix("ad.").removeprefix("torch.")
         if given not in allowed:
             known = ", ".join(repr(a) for a in allowed)
-            raise ArgumentError(f"{op.name}: there is no {argument.name}={values[i]!r} here; use {known}")
+            raise ArgumentError(
+                f"{op.name}: there is no {argument.name}={values[i]!r} here; use {known}"
+            )
         if argument.name == "device":
             device = given
         values[i] = None
@@ -85,7 +92,9 @@ def run(op: Operator, values: list[Any]) -> Any:
     if op.row.decompose and not op.row.kernel and not op.schema.mutates:
         return binding.decomposition(op.row)(*values)
     if stack.levels and op.row.family == "random":
-        return stack.levels[-1].random(op, values)  # the innermost transform says who gets which numbers
+        return stack.levels[-1].random(
+            op, values
+        )  # the innermost transform says who gets which numbers
     interpreter = topmost(values)
     if interpreter is not None:
         return interpreter.process(op, values)
@@ -99,7 +108,11 @@ def _create(op: Operator, values: list[Any]) -> Any:
     outer, stack.levels = stack.levels, ()
     start = max((i for i, level in enumerate(outer) if level.creates), default=-1)
     try:
-        made = op.call([_plain_value(v) for v in values]) if start < 0 else outer[start].process(op, values)
+        made = (
+            op.call([_plain_value(v) for v in values])
+            if start < 0
+            else outer[start].process(op, values)
+        )
     finally:
         stack.levels = outer
     if isinstance(made, Tensor):
@@ -138,9 +151,14 @@ def _with_extras(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> 
     names = op.schema.names
     for key, value in arguments.rename(op.schema, extra).items():
         if key not in names:
-            raise ArgumentError(f"{op.name}() has no argument {key!r}; its signature is {op.schema}")
+            raise ArgumentError(
+                f"{op.name}() has no argument {key!r}; its signature is {op.schema}"
+            )
         position = names.index(key)
-        if values[position] is not arguments.MISSING and not op.schema.arguments[position].has_default:
+        if (
+            values[position] is not arguments.MISSING
+            and not op.schema.arguments[position].has_default
+        ):
             raise ArgumentError(f"{op.name}() got {key!r} twice")
         values[position] = value
     result = slow(op, tuple(values), {})
@@ -159,11 +177,16 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
     if modes.recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
     if not out.is_meta and is_expanded(out.value):
-        raise InplaceError(f"{what}: several elements of out= share one place in memory (it was expanded)")
+        raise InplaceError(
+            f"{what}: several elements of out= share one place in memory (it was expanded)"
+        )
     check_inplace_cast(what, result.dtype, out.dtype)
     if out.shape != result.shape:
         if out.numel() and not (out.extra is None or out.extra.view is None):
-            raise ShapeError(f"{what}: out= is a view of shape {show(out.shape)}, the result is {show(result.shape)}")
+            raise ShapeError(
+                f"{what}: out= is a view of shape {show(out.shape)}, the result is "
+                f"{show(result.shape)}"
+            )
         out.value = np.empty(result.shape, out.value.dtype)
     np.copyto(out.value, result.value, casting="unsafe")
     counter = own_counter(out)
@@ -193,7 +216,11 @@ def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
     explanation = meta.explain(op, args)
     if explanation is not None:
         raise explanation from None
-    kinds: dict[type, type[AdjointError]] = {ValueError: ShapeError, IndexError: IndexOutOfRange, TypeError: DtypeError}
+    kinds: dict[type, type[AdjointError]] = {
+        ValueError: ShapeError,
+        IndexError: IndexOutOfRange,
+        TypeError: DtypeError,
+    }
     kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), None)
     if kind is None:
         raise error
@@ -204,4 +231,8 @@ def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
 def _describe(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"{of(value.value.dtype).name}[{show(value.shape)}]"
-    return arguments.describe(value) if not isinstance(value, (int, float, bool, tuple)) else repr(value)
+    return (
+        arguments.describe(value)
+        if not isinstance(value, (int, float, bool, tuple))
+        else repr(value)
+    )

@@ -3,9 +3,11 @@
 The function checks types once, calls the kernel on the arrays, wraps the result and, if a gradient
 is wanted, records a node. Everything known beforehand (promotion, what to save, which inputs
 have a derivative) is decided here, when the text is written, so a call runs straight through.
-Anything unusual (arrays in place of tensors, `out=`, dual tensors, transforms) goes to `dispatch.slow`.
+Anything unusual (arrays in place of tensors, `out=`, dual tensors, transforms) goes to
+`dispatch.slow`.
 
-`_Writer` holds the pieces of text; `build` puts them together; `python -c "…; print(ad.ops.mul.Tensor.source)"`
+`_Writer` holds the pieces of text; `build` puts them together; `python -c "…;
+print(ad.ops.mul.Tensor.source)"`
 shows the result.
 """
 
@@ -39,15 +41,36 @@ from adjoint.tensor.tape import ZERO, Node, Output, Refusal, next_sequence
 from adjoint.tensor.tensor import Tensor
 
 _NAMESPACE: dict[str, Any] = {
-    "_Tensor": Tensor, "_new": object.__new__, "_Node": Node, "_Output": Output, "_ZERO": ZERO, "_modes": modes,
-    "_ndarray": np.ndarray, "_asarray": np.asarray, "_INEXACT": INEXACT, "_DIFFERENTIABLE": DIFFERENTIABLE,
+    "_Tensor": Tensor,
+    "_new": object.__new__,
+    "_Node": Node,
+    "_Output": Output,
+    "_ZERO": ZERO,
+    "_modes": modes,
+    "_ndarray": np.ndarray,
+    "_asarray": np.asarray,
+    "_INEXACT": INEXACT,
+    "_DIFFERENTIABLE": DIFFERENTIABLE,
     "_WEAK": INEXACT - {bfloat16.np},
-    "_promote": promote, "_slow": dispatch.slow, "_recover": dispatch.recover, "_sequence": next_sequence,
-    "_frame": sys._getframe, "_DUNDERS": vars(dunders), "_NUMBERS": arguments.NUMBERS, "_DType": DType, "_OF": OF,
-    "_observe": observe.observe, "_view": views.attach, "_MISSING": arguments.MISSING, "_same": dispatch.same_dtype,
-    "_plain": dispatch.all_plain, "_stack": levels.stack, "xp": np, "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
+    "_promote": promote,
+    "_slow": dispatch.slow,
+    "_recover": dispatch.recover,
+    "_sequence": next_sequence,
+    "_frame": sys._getframe,
+    "_DUNDERS": vars(dunders),
+    "_NUMBERS": arguments.NUMBERS,
+    "_DType": DType,
+    "_OF": OF,
+    "_observe": observe.observe,
+    "_view": views.attach,
+    "_MISSING": arguments.MISSING,
+    "_same": dispatch.same_dtype,
+    "_plain": dispatch.all_plain,
+    "_stack": levels.stack,
+    "xp": np,
+    "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
     "__name__": "adjoint.generated",
-}  # fmt: skip
+}
 
 
 def build(op: Operator) -> Callable[..., Any]:
@@ -102,8 +125,12 @@ class _Writer:
         self.tuple = f"({self.call},)" if self.names else "()"
         row = self.row
         self.differentiable = row.differentiable
-        self.refused = [a for a in self.schema.tensors if a.name in row.refused and not a.type.is_list]
-        self.through_decomposition = bool(row.decompose and row.kernel and not row.reverse and not row.forward)
+        self.refused = [
+            a for a in self.schema.tensors if a.name in row.refused and not a.type.is_list
+        ]
+        self.through_decomposition = bool(
+            row.decompose and row.kernel and not row.reverse and not row.forward
+        )
 
     # -- whole functions ---------------------------------------------------------------------
 
@@ -114,7 +141,12 @@ class _Writer:
         body += self._wrap()
         body += self._record_if_wanted()
         body += [f"return {self._named(self._outs())}"]
-        lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2), self._fallback()]
+        lines = [
+            self._signature(),
+            f"    if {self._condition()}:",
+            *_indent(body, 2),
+            self._fallback(),
+        ]
         return self._make(lines)
 
     def composite(self) -> Callable[..., Any]:
@@ -166,7 +198,11 @@ class _Writer:
             default = "_MISSING"
             if argument.has_default or argument.type.is_optional:
                 default = f"_default_{name}"
-                self.namespace[default] = arguments.convert("", argument, argument.default) if argument.has_default else None
+                self.namespace[default] = (
+                    arguments.convert("", argument, argument.default)
+                    if argument.has_default
+                    else None
+                )
             pieces.append(f"{name}={default}")
         pieces.append("**_extra")
         return f"def {self._symbol()}({', '.join(pieces)}):"
@@ -199,21 +235,40 @@ class _Writer:
             if test:
                 self.namespace[f"_arg_{name}"] = argument
                 self.namespace["_convert"] = arguments.convert
-                lines += [f"if not ({test}):", f"    {name} = _convert({self.schema.name!r}, _arg_{name}, {name})"]
+                lines += [
+                    f"if not ({test}):",
+                    f"    {name} = _convert({self.schema.name!r}, _arg_{name}, {name})",
+                ]
         return lines
 
     def _is_normal(self, argument: Argument, name: str) -> str:
         kind = argument.type
-        tests = {"int": f"type({name}) is int", "Scalar": f"type({name}) in _NUMBERS",
-                 "float": f"type({name}) is float", "bool": f"type({name}) is bool", "ScalarType": f"type({name}) is _DType",
-                 "str": f"type({name}) is str"}  # fmt: skip
+        tests = {
+            "int": f"type({name}) is int",
+            "Scalar": f"type({name}) in _NUMBERS",
+            "float": f"type({name}) is float",
+            "bool": f"type({name}) is bool",
+            "ScalarType": f"type({name}) is _DType",
+            "str": f"type({name}) is str",
+        }
         if kind.base not in tests:
             return ""
-        self.namespace |= {"tuple": tuple, "list": list, "int": int, "float": float, "bool": bool, "str": str}
+        self.namespace |= {
+            "tuple": tuple,
+            "list": list,
+            "int": int,
+            "float": float,
+            "bool": bool,
+            "str": str,
+        }
         test = tests[kind.base]
         if kind.is_list:
             # a tuple is trusted to hold ints only after conversion; checking entries costs little
-            test = f"type({name}) is tuple and all(type(_v) is int for _v in {name})" if kind.base == "int" else "False"
+            test = (
+                f"type({name}) is tuple and all(type(_v) is int for _v in {name})"
+                if kind.base == "int"
+                else "False"
+            )
         return f"{name} is None or ({test})" if kind.is_optional else test
 
     # -- kernel ------------------------------------------------------------------------------
@@ -245,14 +300,18 @@ class _Writer:
         if not tensors:
             return []
         to_float = self.row.archetype.to_float
-        needed = self._promotion_needed(tensors, [a for a in promoted if not a.type.is_tensor], to_float)
+        needed = self._promotion_needed(
+            tensors, [a for a in promoted if not a.type.is_tensor], to_float
+        )
         if not needed:
             return []
         targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
         joined = ", ".join(targets) + ","
         return [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
 
-    def _promotion_needed(self, tensors: list[Argument], scalars: list[Argument], to_float: bool) -> str:
+    def _promotion_needed(
+        self, tensors: list[Argument], scalars: list[Argument], to_float: bool
+    ) -> str:
         first = f"_v_{tensors[0].name}"
         tests: list[str] = []
         if any(a.type.is_optional for a in tensors) or len(tensors) > 2:
@@ -269,7 +328,10 @@ class _Writer:
 
     def _kernel(self) -> str:
         text = self.row.kernel
-        values = [f"_v_{n}" if a.type.is_tensor else n for a, n in zip(self.schema.arguments, self.names, strict=True)]
+        values = [
+            f"_v_{n}" if a.type.is_tensor else n
+            for a, n in zip(self.schema.arguments, self.names, strict=True)
+        ]
         if not text:
             return f"_no_kernel({self.call})"
         if is_reference(text, tuple(a.name for a in self.schema.tensors)):
@@ -283,7 +345,9 @@ class _Writer:
         for i, returned in enumerate(self.schema.returns):
             name = self._result(i)
             if returned.type.is_tensor and returned.type.is_list:
-                lines.append(f"{name} = [_v if type(_v) is _ndarray else _asarray(_v) for _v in {name}]")
+                lines.append(
+                    f"{name} = [_v if type(_v) is _ndarray else _asarray(_v) for _v in {name}]"
+                )
             elif returned.type.is_tensor:
                 lines += [f"if type({name}) is not _ndarray:", f"    {name} = _asarray({name})"]
         return lines
@@ -319,7 +383,10 @@ class _Writer:
             if not returned.type.is_tensor:
                 continue
             out = self._out(i)
-            lines.append(f"{self._result(i)} = {f'[_t.value for _t in {out}]' if returned.type.is_list else f'{out}.value'}")
+            lines.append(
+                f"{self._result(i)} = "
+                f"{f'[_t.value for _t in {out}]' if returned.type.is_list else f'{out}.value'}"
+            )
         return lines
 
     def _wrap(self) -> list[str]:
@@ -330,11 +397,15 @@ class _Writer:
                 lines.append(f"{out} = {result}")
             elif returned.type.is_list:
                 lines += [f"{out} = []", f"for _v in {result}:"]
-                lines += _indent(["_t = _new(_Tensor)", "_t.value = _v", *_fresh("_t"), f"{out}.append(_t)"])
+                lines += _indent(
+                    ["_t = _new(_Tensor)", "_t.value = _v", *_fresh("_t"), f"{out}.append(_t)"]
+                )
             else:
                 lines += [f"{out} = _new(_Tensor)", f"{out}.value = {result}", *_fresh(out)]
             if returned.alias and not returned.writes:
-                base = next(python_name(a.name) for a in self.schema.arguments if a.alias == returned.alias)
+                base = next(
+                    python_name(a.name) for a in self.schema.arguments if a.alias == returned.alias
+                )
                 rest = self.tuple.replace(f"{base}, ", "", 1) if len(self.names) > 1 else "()"
                 lines.append(f"_view(_op, {base}, {out}, {rest})")
         return lines
@@ -354,22 +425,39 @@ class _Writer:
                 lines.append(f"_e_{name} = {name}.edge")
         for argument in self.refused:
             name = python_name(argument.name)
-            self.namespace |= {f"_refusal_{name}": _refusal(self.op, argument.name), "_Refusal": Refusal}
-            absent = f"{name} is None or {name}.edge is None" if argument.type.is_optional else f"{name}.edge is None"
-            lines.append(f"_e_{name} = None if {absent} else _Refusal(_refusal_{name}, {name}.edge)")
+            self.namespace |= {
+                f"_refusal_{name}": _refusal(self.op, argument.name),
+                "_Refusal": Refusal,
+            }
+            absent = (
+                f"{name} is None or {name}.edge is None"
+                if argument.type.is_optional
+                else f"{name}.edge is None"
+            )
+            lines.append(
+                f"_e_{name} = None if {absent} else _Refusal(_refusal_{name}, {name}.edge)"
+            )
         return lines
 
     def _any_edge(self) -> str:
         tests = []
         for argument in (*self.differentiable, *self.refused):
             name = f"_e_{python_name(argument.name)}"
-            tests.append(f"any(_e is not None for _e in {name})" if argument.type.is_list else f"{name} is not None")
+            tests.append(
+                f"any(_e is not None for _e in {name})"
+                if argument.type.is_list
+                else f"{name} is not None"
+            )
         return " or ".join(tests)
 
     def _can_have_gradient(self) -> bool:
         outputs = zip(self.schema.returns, self.row.differentiable_outputs, strict=True)
         tensors = any(r.type.is_tensor and d for r, d in outputs)
-        return tensors and bool(self.differentiable or self.refused) and self.row.archetype.result != "bool"
+        return (
+            tensors
+            and bool(self.differentiable or self.refused)
+            and self.row.archetype.result != "bool"
+        )
 
     def _decomposition_when_recording(self) -> list[str]:
         if not self.through_decomposition:
@@ -382,7 +470,10 @@ class _Writer:
                 tests.append(f"any(_t is not None and _t.edge is not None for _t in {name})")
             else:
                 tests.append(f"{name} is not None and {name}.edge is not None")
-        return [f"if _modes.recording and ({' or '.join(tests)}):", f"    return {self._named(f'_decomposition({self.call})')}"]
+        return [
+            f"if _modes.recording and ({' or '.join(tests)}):",
+            f"    return {self._named(f'_decomposition({self.call})')}",
+        ]
 
     def _record_if_wanted(self) -> list[str]:
         if not self._can_have_gradient():
@@ -406,7 +497,12 @@ class _Writer:
         values += [f"len({python_name(a.name)})" for a in self.differentiable if a.type.is_list]
         lines.append(f"_node.saved = ({', '.join(values)}{',' if values else ''})")
         lines.append(f"_node.versions = {self._versions(rule.saves)}")
-        lines += ["_node.sequence = _sequence()", f"_node.home = {home}", "_node.extra = None", *self._place()]
+        lines += [
+            "_node.sequence = _sequence()",
+            f"_node.home = {home}",
+            "_node.extra = None",
+            *self._place(),
+        ]
         lines += self._attach()
         return [*lines, "if _mode == 2:", "    _observe(_node)"]
 
@@ -420,7 +516,9 @@ class _Writer:
             if save.number < 0 and self.schema.argument(save.source).type.is_list:
                 return f"[_t.{fact} for _t in {owner}]"
             plain = {"shape": f"{owner}.value.shape", "ndim": f"{owner}.value.ndim"}
-            value = plain.get(fact, f"{owner}.{fact}" + ("()" if fact not in ("dtype", "device") else ""))
+            value = plain.get(
+                fact, f"{owner}.{fact}" + ("()" if fact not in ("dtype", "device") else "")
+            )
             optional = save.number < 0 and self.schema.argument(save.source).type.is_optional
             return f"None if {owner} is None else {value}" if optional else value
         else:
@@ -436,11 +534,19 @@ class _Writer:
         if len(users) < len(self.differentiable):
             for argument in users:
                 name = f"_e_{python_name(argument.name)}"
-                tests.append(f"any(_e is not None for _e in {name})" if argument.type.is_list else f"{name} is not None")
+                tests.append(
+                    f"any(_e is not None for _e in {name})"
+                    if argument.type.is_list
+                    else f"{name} is not None"
+                )
         conditions = [" or ".join(tests)] if tests else []
         if save.condition:
             conditions.append(self._condition_text(save.condition))
-        return f"{value} if {' and '.join(f'({c})' for c in conditions)} else None" if conditions else value
+        return (
+            f"{value} if {' and '.join(f'({c})' for c in conditions)} else None"
+            if conditions
+            else value
+        )
 
     def _condition_text(self, condition: str) -> str:
         masks = ", ".join(f"_e_{python_name(a.name)} is not None" for a in self.differentiable)
@@ -449,12 +555,22 @@ class _Writer:
     def _versions(self, saves: tuple[Save, ...]) -> str:
         tensors = [python_name(s.source) for s in saves if s.kind == TENSOR]
         if any(s.kind == TENSORS for s in saves):
-            return f"_versions_of(({', '.join(self._saved(s) for s in saves)},))" if self._need_versions() else ""
+            return (
+                f"_versions_of(({', '.join(self._saved(s) for s in saves)},))"
+                if self._need_versions()
+                else ""
+            )
         if not tensors:
             return "None"
         optional = {python_name(a.name) for a in self.schema.tensors if a.type.is_optional}
-        tests = [f"({t} is None or {t}.counter is _ZERO)" if t in optional else f"{t}.counter is _ZERO" for t in tensors]
-        counts = [f"0 if {t} is None else {t}.counter.count" if t in optional else f"{t}.counter.count" for t in tensors]
+        tests = [
+            f"({t} is None or {t}.counter is _ZERO)" if t in optional else f"{t}.counter is _ZERO"
+            for t in tensors
+        ]
+        counts = [
+            f"0 if {t} is None else {t}.counter.count" if t in optional else f"{t}.counter.count"
+            for t in tensors
+        ]
         return f"None if {' and '.join(tests)} else ({', '.join(counts)},)"
 
     def _need_versions(self) -> bool:
@@ -475,7 +591,11 @@ class _Writer:
         if len(returns) == 1 and not returns[0].type.is_list:
             lines = ["_node.outputs = None", "_node.shape = _r.shape", "_node.dtype = _r.dtype"]
             maybe = any(a.type.base == "ScalarType" for a in self.schema.arguments)
-            return [*lines, *(["if _out.is_differentiable_dtype():"] if maybe else []), "    " * maybe + "_out.edge = _node"]
+            return [
+                *lines,
+                *(["if _out.is_differentiable_dtype():"] if maybe else []),
+                "    " * maybe + "_out.edge = _node",
+            ]
         flat: list[str] = []
         lines = []
         count = "0"
@@ -489,7 +609,10 @@ class _Writer:
             else:
                 flat.append(f"({result}.shape, {result}.dtype)")
                 if self.row.differentiable_outputs[i]:
-                    lines += [f"if {out}.is_differentiable_dtype():", f"    {out}.edge = _Output(_node, {count})"]
+                    lines += [
+                        f"if {out}.is_differentiable_dtype():",
+                        f"    {out}.edge = _Output(_node, {count})",
+                    ]
                 count = str(int(count) + 1)
         return [f"_node.outputs = ({', '.join(flat)},)", "_node.shape = _node.dtype = None", *lines]
 
@@ -499,7 +622,9 @@ def _fresh(name: str) -> list[str]:
 
 
 class _Renamer(ast.NodeTransformer):
-    """In a kernel expression, tensor arguments stand for their arrays, and families for kernels/ modules."""
+    """In a kernel expression, tensor arguments stand for their arrays, and families for kernels/
+    modules.
+    """
 
     def __init__(self, writer: _Writer) -> None:
         self.writer = writer
@@ -515,7 +640,9 @@ class _Renamer(ast.NodeTransformer):
         if isinstance(node.value, ast.Name) and node.value.id not in (*self.tensors, "xp"):
             name = f"_{node.value.id}_{node.attr}"
             text = f"{node.value.id}.{node.attr}"
-            self.writer.namespace[name] = binding.reference(text, "kernels", self.writer.row, "kernel")
+            self.writer.namespace[name] = binding.reference(
+                text, "kernels", self.writer.row, "kernel"
+            )
             return ast.Name(name, ast.Load())
         return self.generic_visit(node)
 

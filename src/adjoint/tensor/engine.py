@@ -2,7 +2,8 @@
 
 The engine is one loop over a heap. Gradients are plain arrays as long as nobody differentiates the
 pass itself; then a node's `raw` rule runs. Otherwise they are tensors, and its `general` rule runs.
-Gradients are brought to the shape and dtype of the value they belong to on the way in: broadcasting is
+Gradients are brought to the shape and dtype of the value they belong to on the way in: broadcasting
+is
 undone by summing, a complex gradient of a real value keeps its real part.
 """
 
@@ -21,7 +22,17 @@ from adjoint.core.errors import GradError, NotDifferentiable, ShapeError
 from adjoint.core.shapes import show
 from adjoint.core.storage import is_expanded
 from adjoint.tensor.modes import modes
-from adjoint.tensor.tape import CLOSED, Leaf, Node, Output, Refusal, dtype_name, own_counter, show_place, source_of
+from adjoint.tensor.tape import (
+    CLOSED,
+    Leaf,
+    Node,
+    Output,
+    Refusal,
+    dtype_name,
+    own_counter,
+    show_place,
+    source_of,
+)
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
@@ -44,9 +55,12 @@ def gradients(
     `level` is the transform whose tape this is; its gradients are tensors of the level below.
     `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
     `stops`: edges of `inputs` beyond which the pass does not go.
-    `whole`: the tape is known to end in `inputs`, which are leaves, so there is no need to look which paths lead there.
+    `whole`: the tape is known to end in `inputs`, which are leaves, so there is no need to look
+    which paths lead there.
     """
-    run = Run(create_graph, retain_graph or create_graph, None if whole else [t.edge for t in inputs])
+    run = Run(
+        create_graph, retain_graph or create_graph, None if whole else [t.edge for t in inputs]
+    )
     if whole:
         run.captures = {(t.edge, 0): None for t in inputs}
     run.level = level
@@ -58,10 +72,19 @@ def gradients(
 
 
 def backward(
-    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any] | None, *, create_graph: bool, retain_graph: bool
+    outputs: Sequence[Any],
+    grads: Sequence[Any],
+    inputs: Sequence[Any] | None,
+    *,
+    create_graph: bool,
+    retain_graph: bool,
 ) -> None:
     """Accumulate gradients into `.grad` of the leaves, or of `inputs` only."""
-    run = Run(create_graph, retain_graph or create_graph, None if inputs is None else [t.edge for t in inputs])
+    run = Run(
+        create_graph,
+        retain_graph or create_graph,
+        None if inputs is None else [t.edge for t in inputs],
+    )
     run.start(outputs, grads)
     run.loop()
     if inputs is None:
@@ -134,7 +157,12 @@ class Run:
                 node = pop(heap)[1]
                 grad = buffers.pop(node)
             rule = node.rule
-            if node.extra is not None or node.home is not None or rule.raw is None or type(grad) is not ndarray:
+            if (
+                node.extra is not None
+                or node.home is not None
+                or rule.raw is None
+                or type(grad) is not ndarray
+            ):
                 self.step(node, grad)
                 node = None
                 continue
@@ -157,7 +185,11 @@ class Run:
                 if type(edge) is not Node or edge in buffers:
                     self.send(edge, value)
                     continue
-                if type(value) is not ndarray or value.dtype is not edge.dtype or value.shape != edge.shape:
+                if (
+                    type(value) is not ndarray
+                    or value.dtype is not edge.dtype
+                    or value.shape != edge.shape
+                ):
                     value = _fit(value, edge.shape, edge.dtype, edge)
                 if heap:
                     buffers[edge] = value
@@ -266,7 +298,8 @@ class Run:
 
 
 _CLOSED = (
-    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from the function "
+    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from "
+    "the function "
     "(has_aux=True for values that are not differentiated) instead of keeping it."
 )
 
@@ -357,14 +390,24 @@ def fit_tensor(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 def _sum_to(grad: Any, shape: tuple[int, ...], target: Any) -> Any:
     extra = grad.ndim - len(shape)
-    if extra < 0 or any(s not in (1, g) for s, g in zip(shape, grad.shape[max(extra, 0) :], strict=True)):
+    if extra < 0 or any(
+        s not in (1, g) for s, g in zip(shape, grad.shape[max(extra, 0) :], strict=True)
+    ):
         raise ShapeError(
-            f"backward made a gradient of shape {show(grad.shape)} for a value of shape {show(shape)} "
+            f"backward made a gradient of shape {show(grad.shape)} for a value of shape "
+            f"{show(shape)} "
             f"({_context(target)})"
         )
-    axes = (*range(extra), *(i + extra for i, s in enumerate(shape) if s == 1 and grad.shape[i + extra] != 1))
+    axes = (
+        *range(extra),
+        *(i + extra for i, s in enumerate(shape) if s == 1 and grad.shape[i + extra] != 1),
+    )
     wide = np.float32 if grad.dtype.itemsize == 2 else None
-    return np.add.reduce(grad, axis=axes, dtype=wide, keepdims=True).reshape(shape).astype(grad.dtype, copy=False)
+    return (
+        np.add.reduce(grad, axis=axes, dtype=wide, keepdims=True)
+        .reshape(shape)
+        .astype(grad.dtype, copy=False)
+    )
 
 
 def _cast(grad: Any, dtype: Any) -> Any:
@@ -373,7 +416,8 @@ def _cast(grad: Any, dtype: Any) -> Any:
     return grad.astype(dtype)
 
 
-# -- hooks and diagnostics ---------------------------------------------------------------------------
+# -- hooks and diagnostics
+# ---------------------------------------------------------------------------
 
 
 def _pre_hooks(node: Node, grad: Any) -> Any:
@@ -406,9 +450,13 @@ def _replaced(changed: Any, grad: Any) -> Any:
     if changed is None:
         return grad
     if not isinstance(changed, Tensor):
-        raise TypeError(f"a gradient hook must return a tensor or None, got {type(changed).__name__}")
+        raise TypeError(
+            f"a gradient hook must return a tensor or None, got {type(changed).__name__}"
+        )
     if changed.shape != tuple(grad.shape):
-        raise ShapeError(f"a gradient hook changed the shape from {show(grad.shape)} to {show(changed.shape)}")
+        raise ShapeError(
+            f"a gradient hook changed the shape from {show(grad.shape)} to {show(changed.shape)}"
+        )
     return _lowered(changed, grad)
 
 
@@ -418,7 +466,9 @@ def _lowered(changed: Any, like: Any) -> Any:
 
 def _post_hooks(node: Node, sent: tuple[Any, ...], grad: Any) -> tuple[Any, ...]:
     assert node.extra is not None
-    outputs = tuple(None if g is None else as_tensor(g) for g in (grad if type(grad) is list else [grad]))
+    outputs = tuple(
+        None if g is None else as_tensor(g) for g in (grad if type(grad) is list else [grad])
+    )
     for hook in list(node.extra.post_hooks.values()):
         changed = hook(tuple(None if g is None else as_tensor(g) for g in sent), outputs)
         if changed is not None:
@@ -448,10 +498,14 @@ def _check_nan(node: Node, sent: tuple[Any, ...]) -> None:
     for number, value in enumerate(sent):
         array = getattr(value, "value", value)
         if isinstance(array, ndarray) and array.dtype in DIFFERENTIABLE and np.isnan(array).any():
-            raise GradError(f"{node.rule.name} returned NaN as gradient of its input {number} ({_context(node)})")
+            raise GradError(
+                f"{node.rule.name} returned NaN as gradient of its input {number} "
+                f"({_context(node)})"
+            )
 
 
-# -- leaves ------------------------------------------------------------------------------------------
+# -- leaves
+# ------------------------------------------------------------------------------------------
 
 
 def accumulate(leaf: Leaf, grad: Any, create_graph: bool) -> None:
@@ -473,7 +527,8 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
     known = tensor.more().grad
     if known is None:
         if type(grad) is ndarray:
-            # this frame, its callers' variables and the call hold the array; anyone else makes it shared
+            # this frame, its callers' variables and the call hold the array; anyone else makes it
+            # shared
             shared = grad.base is not None or sys.getrefcount(grad) > 5
             grad = make(grad.copy() if shared else grad)
         elif not create_graph:
@@ -493,22 +548,31 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
 def check_grad(what: str, output: Any, grad: Any) -> Any:
     """Check a gradient given by the user for an output, or make the default one."""
     if output.edge is None:
-        raise GradError(f"{what}: the tensor does not require a gradient and has no grad_fn; nothing to differentiate")
+        raise GradError(
+            f"{what}: the tensor does not require a gradient and has no grad_fn; nothing to "
+            "differentiate"
+        )
     if grad is None:
         if output.numel() != 1:
             raise GradError(
-                f"{what}: the output has shape {show(output.shape)}, and a gradient can be left out only for a scalar. "
+                f"{what}: the output has shape {show(output.shape)}, and a gradient can be left "
+                "out only for a scalar. "
                 "Pass the gradient of each output, or sum() first."
             )
         if output.is_complex():
-            raise GradError(f"{what}: the output is complex; pass its gradient, or differentiate a real loss")
+            raise GradError(
+                f"{what}: the output is complex; pass its gradient, or differentiate a real loss"
+            )
         return output.detach().ones_like()
     if not isinstance(grad, Tensor):
         grad = as_tensor(np.asarray(grad))
     if grad.shape != output.shape:
         raise ShapeError(
-            f"{what}: the gradient has shape {show(grad.shape)}, the output {show(output.shape)}; they must be equal"
+            f"{what}: the gradient has shape {show(grad.shape)}, the output "
+            f"{show(output.shape)}; they must be equal"
         )
     if grad.is_complex() and not output.is_complex():
-        raise GradError(f"{what}: a complex gradient for a real output ({dtype_name(output.value.dtype)})")
+        raise GradError(
+            f"{what}: a complex gradient for a real output ({dtype_name(output.value.dtype)})"
+        )
     return grad

@@ -125,14 +125,19 @@ def _keep_duals(outputs: list[Any], primals: list[Any], values: list[Any]) -> No
         if type(p) is list:
             originals |= {id(a): b for a, b in zip(p, v, strict=True)}
     node.saved = tuple(
-        [originals.get(id(e), e) for e in s] if type(s) is list else originals.get(id(s), s) for s in node.saved
+        [originals.get(id(e), e) for e in s] if type(s) is list else originals.get(id(s), s)
+        for s in node.saved
     )
     node.home = FORWARD
 
 
 def _attach(outputs: list[Any], tangents: list[Any]) -> None:
     for number, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
-        if tangent is None or not isinstance(output, Tensor) or not output.is_differentiable_dtype():
+        if (
+            tangent is None
+            or not isinstance(output, Tensor)
+            or not output.is_differentiable_dtype()
+        ):
             continue
         tangent = fit_tangent(tangent, output)
         dual(output, tangent)
@@ -153,10 +158,14 @@ def fit_tangent(tangent: Any, like: Tensor) -> Any:
 def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
     """Raise where a tangent arrives at an input without a derivative."""
     for name, value in zip(row.schema.names, values, strict=True):
-        if name in row.refused and isinstance(value, DualTensor) and any(
-            isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs
+        if (
+            name in row.refused
+            and isinstance(value, DualTensor)
+            and any(isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs)
         ):
-            raise NotDifferentiable(f"{row.full_name} is not differentiable in {name}, and {name} has a tangent")
+            raise NotDifferentiable(
+                f"{row.full_name} is not differentiable in {name}, and {name} has a tangent"
+            )
 
 
 def _share_extras(values: list[Any]) -> None:
@@ -170,9 +179,13 @@ def _share_extras(values: list[Any]) -> None:
 def _rebase_views(outputs: list[Any], primals: list[Any], values: list[Any]) -> None:
     """Views of a dual tensor have it as their base, and not the tensor without its tangent."""
     for output in outputs:
-        view = output.extra.view if isinstance(output, Tensor) and output.extra is not None else None
+        view = (
+            output.extra.view if isinstance(output, Tensor) and output.extra is not None else None
+        )
         if view is not None:
-            view.base = next((v for p, v in zip(primals, values, strict=True) if p is view.base), view.base)
+            view.base = next(
+                (v for p, v in zip(primals, values, strict=True) if p is view.base), view.base
+            )
 
 
 def write_tangent(tensor: Tensor, tangent: Any) -> None:
@@ -181,7 +194,9 @@ def write_tangent(tensor: Tensor, tangent: Any) -> None:
     base = tensor if view is None else view.base
     if view is None:
         if tangent is not None and views.has_living_views(tensor):
-            tangent = views.laid_out(tangent, tensor)  # so that it can be viewed where the tensor can
+            tangent = views.laid_out(
+                tangent, tensor
+            )  # so that it can be viewed where the tensor can
         _set_tangent(tensor, tangent)
     elif tangent is not None or isinstance(base, DualTensor):
         old = tangent_of(base)

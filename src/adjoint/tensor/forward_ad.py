@@ -69,15 +69,20 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     if modes.duals is None:
         raise GradError("make_dual needs an open level: with forward_ad.dual_level(): …")
     if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
-        raise TypeError(f"make_dual needs two tensors, got {type(tensor).__name__} and {type(tangent).__name__}")
+        raise TypeError(
+            f"make_dual needs two tensors, got {type(tensor).__name__} and {type(tangent).__name__}"
+        )
     if not tensor.is_differentiable_dtype():
         raise DtypeError(f"make_dual: a {tensor.dtype.name} tensor cannot have a tangent")
     if tensor.shape != tangent.shape:
         raise ShapeError(
-            f"make_dual: the tangent has shape {show(tangent.shape)}, the tensor {show(tensor.shape)}; they must be equal"
+            f"make_dual: the tangent has shape {show(tangent.shape)}, the tensor "
+            f"{show(tensor.shape)}; they must be equal"
         )
     if tensor.dtype is not tangent.dtype:
-        raise DtypeError(f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}")
+        raise DtypeError(
+            f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}"
+        )
     if isinstance(tensor, DualTensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
     made = make(tensor.value)

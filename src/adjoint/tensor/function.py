@@ -1,6 +1,7 @@
 """`Function`: an operator of the user's own, with its derivatives in Python.
 
-Write `forward` and `backward`, `jvp`, or both. If one of the two derivatives is missing it is derived from the
+Write `forward` and `backward`, `jvp`, or both. If one of the two derivatives is missing it is
+derived from the
 other by transposition, so a function is differentiable in both modes as soon as it is in one.
 """
 
@@ -58,7 +59,9 @@ class FunctionContext:
         if node is None:
             return self.to_save or self.to_save_for_forward
         if node.saved is None:
-            raise GradError("saved_tensors: they were freed by a first backward; use retain_graph=True there")
+            raise GradError(
+                "saved_tensors: they were freed by a first backward; use retain_graph=True there"
+            )
         return tuple(_unsave(node, s, self._graph) for s in node.saved)
 
 
@@ -96,7 +99,12 @@ class _FunctionRule(Rule):
     __slots__ = ("context", "function", "inputs", "specs")
 
     def __init__(self, function: type[Function], context: FunctionContext) -> None:
-        self.name, self.raw, self.saved_names, self.holds = f"{function.__name__}Backward", None, (), True
+        self.name, self.raw, self.saved_names, self.holds = (
+            f"{function.__name__}Backward",
+            None,
+            (),
+            True,
+        )
         self.function = function
         self.context = context
         self.specs: list[Any] = []  # stand-ins for the outputs: shape and dtype
@@ -105,8 +113,13 @@ class _FunctionRule(Rule):
     def general(self, node: Node, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:  # type: ignore[override]
         """Call the user's backward."""
         if node.saved is None:
-            raise GradError(f"backward a second time through {self.name}; use retain_graph=True the first time")
-        grads = [_zeros(s) if g is None and self.context.materialize_grads else g for g, s in zip(grads, self.specs, strict=True)]
+            raise GradError(
+                f"backward a second time through {self.name}; use retain_graph=True the first time"
+            )
+        grads = [
+            _zeros(s) if g is None and self.context.materialize_grads else g
+            for g, s in zip(grads, self.specs, strict=True)
+        ]
         self.context._graph = graph
         if self.function.has("backward"):
             returned = self.function.backward(self.context, *grads)
@@ -114,11 +127,20 @@ class _FunctionRule(Rule):
             returned = self.function.transposed_jvp(self.context, self.inputs, grads)
         returned = returned if isinstance(returned, tuple) else (returned,)
         given = len(self.context.needs_input_grad)
-        if len(returned) > given and any(r is not None for r in returned[given:]) or len(returned) < given:
+        if (
+            len(returned) > given
+            and any(r is not None for r in returned[given:])
+            or len(returned) < given
+        ):
             raise GradError(
-                f"{self.function.__name__}.backward returned {len(returned)} gradients for {given} inputs of forward"
+                f"{self.function.__name__}.backward returned {len(returned)} gradients for "
+                f"{given} inputs of forward"
             )
-        tensors = [r for r, is_tensor in zip(returned, node.more().metadata["tensors"], strict=False) if is_tensor]
+        tensors = [
+            r
+            for r, is_tensor in zip(returned, node.more().metadata["tensors"], strict=False)
+            if is_tensor
+        ]
         return tuple(tensors)
 
 
@@ -176,7 +198,9 @@ class Function:
         """The reverse mode, from `jvp`."""
         if not cls.has("jvp"):
             raise GradError(f"{cls.__name__} has neither backward nor jvp")
-        places = [i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.is_differentiable_dtype()]
+        places = [
+            i for i, t in enumerate(inputs) if isinstance(t, Tensor) and t.is_differentiable_dtype()
+        ]
 
         def push(*tangents: Any) -> list[Any]:
             full: list[Any] = [None] * len(inputs)
@@ -221,7 +245,8 @@ class Function:
         """Run inside grad or jvp: the function below, its derivative here."""
         if not cls.has("setup_context"):
             raise GradError(
-                f"{cls.__name__} is used inside {level.name}: give it a setup_context(ctx, inputs, output) apart from "
+                f"{cls.__name__} is used inside {level.name}: give it a setup_context(ctx, "
+                "inputs, output) apart from "
                 "forward(*inputs), so that each transform can set up its own context"
             )
         below = [level.below(a) for a in args]
@@ -238,9 +263,13 @@ class Function:
         return tuple(outs) if isinstance(output, (tuple, list)) else outs[0]
 
     @classmethod
-    def _record_on_level(cls, level: Any, context: FunctionContext, args: Sequence[Any], outs: list[Any]) -> None:
+    def _record_on_level(
+        cls, level: Any, context: FunctionContext, args: Sequence[Any], outs: list[Any]
+    ) -> None:
         edges = tuple(a.edge if level.owns(a) else None for a in args if isinstance(a, Tensor))
-        context.needs_input_grad = tuple(isinstance(a, Tensor) and level.owns(a) and a.edge is not None for a in args)
+        context.needs_input_grad = tuple(
+            isinstance(a, Tensor) and level.owns(a) and a.edge is not None for a in args
+        )
         if not modes.recording or not any(e is not None for e in edges):
             return
         rule = _FunctionRule(cls, context)
@@ -251,21 +280,35 @@ class Function:
         node.outputs = tuple((o.value.shape, o.value.dtype) for o in outs if isinstance(o, Tensor))
         node.more().metadata["tensors"] = [isinstance(a, Tensor) for a in args]
         for number, out in enumerate(o for o in outs if isinstance(o, Tensor)):
-            if out.is_differentiable_dtype() and not any(out.value is t for t in context.non_differentiable):
+            if out.is_differentiable_dtype() and not any(
+                out.value is t for t in context.non_differentiable
+            ):
                 out.edge = Output(node, number)
 
     @classmethod
     def _push_on_level(
-        cls, level: Any, context: FunctionContext, args: Sequence[Any], outputs: list[Any], outs: list[Any]
+        cls,
+        level: Any,
+        context: FunctionContext,
+        args: Sequence[Any],
+        outputs: list[Any],
+        outs: list[Any],
     ) -> None:
         tangents = [level.tangent(a) for a in args]
         if not any(t is not None for t in tangents):
             return
         with level.outside():
             below = [level.below(a) for a in args]
-            places = [i for i, o in enumerate(outputs) if isinstance(o, Tensor) and o.is_differentiable_dtype()]
+            places = [
+                i
+                for i, o in enumerate(outputs)
+                if isinstance(o, Tensor) and o.is_differentiable_dtype()
+            ]
             if cls.has("jvp"):
-                given = [derive.materialised(a, t) if isinstance(a, Tensor) else t for a, t in zip(below, tangents, strict=True)]
+                given = [
+                    derive.materialised(a, t) if isinstance(a, Tensor) else t
+                    for a, t in zip(below, tangents, strict=True)
+                ]
                 found = cls.jvp(context, *given)
                 found = list(found) if isinstance(found, tuple) else [found]
             else:
@@ -278,7 +321,9 @@ class Function:
     def apply_on_batch(cls, level: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """Run inside vmap: a function of the whole batch, whose parts are this one's under vmap."""
         if not cls.has("setup_context"):
-            raise GradError(f"{cls.__name__} is used inside vmap: give it a setup_context apart from forward")
+            raise GradError(
+                f"{cls.__name__} is used inside vmap: give it a setup_context apart from forward"
+            )
         axes = [0 if level.is_batched(a) else None for a in args]
         fronts = [level.front(a) for a in args]
 
@@ -300,11 +345,15 @@ class Function:
             def backward(ctx: Any, *grads: Any) -> Any:
                 def one(*values: Any) -> Any:
                     context, given = _inner_context(cls, ctx, values)
-                    returned = cls.backward(context, *given) if cls.has("backward") else cls.transposed_jvp(
-                        context, list(values[: ctx.count]), list(given)
+                    returned = (
+                        cls.backward(context, *given)
+                        if cls.has("backward")
+                        else cls.transposed_jvp(context, list(values[: ctx.count]), list(given))
                     )
                     returned = returned if isinstance(returned, tuple) else (returned,)
-                    return tuple(_zero_or(r, v) for r, v in zip(returned, values[: ctx.count], strict=True))
+                    return tuple(
+                        _zero_or(r, v) for r, v in zip(returned, values[: ctx.count], strict=True)
+                    )
 
                 found = _run_saved(level, ctx, axes, grads, one)
                 return tuple(
@@ -321,9 +370,14 @@ class Function:
                     outputs = list(values[ctx.count : len(ctx.rest)])
                     places = [i for i, o in enumerate(outputs) if o.is_differentiable_dtype()]
                     found = cls._transposed_backward(context, outputs, places, list(given))
-                    return tuple(_zero_or(f, outputs[p]) for f, p in zip(found, places, strict=True))
+                    return tuple(
+                        _zero_or(f, outputs[p]) for f, p in zip(found, places, strict=True)
+                    )
 
-                spread = [t if a == 0 or t is None else t.expand((level.size, *t.shape)) for t, a in zip(tangents, axes, strict=True)]
+                spread = [
+                    t if a == 0 or t is None else t.expand((level.size, *t.shape))
+                    for t, a in zip(tangents, axes, strict=True)
+                ]
                 return _run_saved(level, ctx, axes, spread, one)
 
         with level.outside():
@@ -345,16 +399,30 @@ class Function:
         """An output that is an input, and was not changed, becomes a tensor of its own."""
         if not isinstance(output, Tensor) or any(output is d for d in context.dirty):
             return output
-        return make(output.value) if any(output is a for a in args) or output.edge is not None else output
+        return (
+            make(output.value)
+            if any(output is a for a in args) or output.edge is not None
+            else output
+        )
 
     @classmethod
-    def _record(cls, context: FunctionContext, args: tuple[Any, ...], tensors: list[bool], outputs: list[Any]) -> None:
+    def _record(
+        cls,
+        context: FunctionContext,
+        args: tuple[Any, ...],
+        tensors: list[bool],
+        outputs: list[Any],
+    ) -> None:
         rule = _FunctionRule(cls, context)
         rule.inputs = list(args) if not cls.has("backward") else []
-        rule.specs = [make(dispatch.meta.dummy(o.shape, o.dtype)) for o in outputs if isinstance(o, Tensor)]
+        rule.specs = [
+            make(dispatch.meta.dummy(o.shape, o.dtype)) for o in outputs if isinstance(o, Tensor)
+        ]
         following = tuple(a.edge for a in args if isinstance(a, Tensor))
         node = Node(rule, following, (), None, None)
-        node.outputs = tuple((o.value.shape, o.value.dtype) for o in outputs if isinstance(o, Tensor))
+        node.outputs = tuple(
+            (o.value.shape, o.value.dtype) for o in outputs if isinstance(o, Tensor)
+        )
         node.more().metadata["tensors"] = tensors
         context._node_reference = weakref.ref(node)
         numbers = {id(o): i for i, o in enumerate(o for o in outputs if isinstance(o, Tensor))}
@@ -362,7 +430,10 @@ class Function:
         node.saved = tuple(_save(t, args, numbers, values) for t in context.to_save) or ()
         context.to_save = ()
         for number, output in enumerate(o for o in outputs if isinstance(o, Tensor)):
-            if any(output is t for t in context.non_differentiable) or not output.is_differentiable_dtype():
+            if (
+                any(output is t for t in context.non_differentiable)
+                or not output.is_differentiable_dtype()
+            ):
                 continue
             if any(output is d for d in context.dirty):
                 if type(output.edge) is Leaf:
@@ -373,11 +444,25 @@ class Function:
                 output.edge = Output(node, number)
 
     @classmethod
-    def _push(cls, context: FunctionContext, args: tuple[Any, ...], tangents: list[Any], outputs: list[Any]) -> None:
-        places = [i for i, o in enumerate(outputs) if isinstance(o, Tensor) and o.is_differentiable_dtype()]
+    def _push(
+        cls,
+        context: FunctionContext,
+        args: tuple[Any, ...],
+        tangents: list[Any],
+        outputs: list[Any],
+    ) -> None:
+        places = [
+            i
+            for i, o in enumerate(outputs)
+            if isinstance(o, Tensor) and o.is_differentiable_dtype()
+        ]
         if cls.has("jvp"):
-            given = [derive.materialised(a, t) if context.materialize_grads and isinstance(a, Tensor) else t
-                     for a, t in zip(args, tangents, strict=True)]  # fmt: skip
+            given = [
+                derive.materialised(a, t)
+                if context.materialize_grads and isinstance(a, Tensor)
+                else t
+                for a, t in zip(args, tangents, strict=True)
+            ]
             found = cls.jvp(context, *given)
             found = list(found) if isinstance(found, tuple) else [found]
         else:
@@ -387,7 +472,9 @@ class Function:
                 forward.dual(outputs[place], forward.fit_tangent(tangent, outputs[place]))
 
     @classmethod
-    def _transposed_backward(cls, context: Any, outputs: list[Any], places: list[int], tangents: list[Any]) -> list[Any]:
+    def _transposed_backward(
+        cls, context: Any, outputs: list[Any], places: list[int], tangents: list[Any]
+    ) -> list[Any]:
         def pull(*grads: Any) -> list[Any]:
             full: list[Any] = [None] * len(outputs)
             for place, grad in zip(places, grads, strict=True):
@@ -403,7 +490,9 @@ def _saved_values(ctx: Any) -> list[Any]:
     return [next(tensors) if v is None else v for v in ctx.rest]
 
 
-def _inner_context(cls: Any, ctx: Any, values: tuple[Any, ...]) -> tuple[FunctionContext, tuple[Any, ...]]:
+def _inner_context(
+    cls: Any, ctx: Any, values: tuple[Any, ...]
+) -> tuple[FunctionContext, tuple[Any, ...]]:
     """The user's context for one sample: inputs, outputs, then gradients or tangents."""
     context = FunctionContext()
     inputs, outputs = values[: ctx.count], values[ctx.count : len(ctx.rest)]
@@ -412,7 +501,9 @@ def _inner_context(cls: Any, ctx: Any, values: tuple[Any, ...]) -> tuple[Functio
     return context, values[len(ctx.rest) :]
 
 
-def _run_saved(level: Any, ctx: Any, axes: list[Any], more: Sequence[Any], one: Callable[..., Any]) -> Any:
+def _run_saved(
+    level: Any, ctx: Any, axes: list[Any], more: Sequence[Any], one: Callable[..., Any]
+) -> Any:
     values = _saved_values(ctx)
     outs = [0 if isinstance(v, Tensor) else None for v in values[ctx.count :]]
     extra = [0 if isinstance(v, Tensor) else None for v in more]
@@ -425,7 +516,9 @@ def _zero_or(value: Any, like: Any) -> Any:
     return like.detach().zeros_like()
 
 
-def _save(tensor: Any, args: tuple[Any, ...], numbers: dict[int, int], values: dict[int, int]) -> Any:
+def _save(
+    tensor: Any, args: tuple[Any, ...], numbers: dict[int, int], values: dict[int, int]
+) -> Any:
     if tensor is None:
         return None
     for argument in args:

@@ -13,7 +13,14 @@ from adjoint.tensor.modes import modes, saved_tensors_hooks
 from adjoint.tensor.tape import Handle, Node
 from adjoint.tensor.tensor import Tensor, make
 
-__all__ = ["Node", "disable_saved_tensors_hooks", "get_gradient_edge", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = [
+    "Node",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
@@ -51,8 +58,12 @@ class _Several:
             handle.remove()
 
 
-def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> _Several:
-    """Call `fn` once the gradients of all `tensors` are known (mode 'all': with the list of them), or of the first."""
+def register_multi_grad_hook(
+    tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
+) -> _Several:
+    """Call `fn` once the gradients of all `tensors` are known (mode 'all': with the list of them),
+    or of the first.
+    """
     if mode not in ("all", "any"):
         raise GradError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
     seen: list[Any] = [None] * len(tensors)

@@ -1,4 +1,5 @@
-"""Writing in place: the out-of-place operator, its result written over `self`, and the history moved.
+"""Writing in place: the out-of-place operator, its result written over `self`, and the history
+moved.
 
 Whatever `name_` does to memory, its derivative is that of `name`: compute, write back, and let
 `self` (and the base it views, and that base's other views) continue from the new node.
@@ -65,12 +66,18 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     return write_in_place
 
 
-def _write_plainly(what: str, functional: Callable[..., Any], args: tuple[Any, ...]) -> Tensor | None:
+def _write_plainly(
+    what: str, functional: Callable[..., Any], args: tuple[Any, ...]
+) -> Tensor | None:
     """The common case, an update of parameters with the tape off; None: take the long way."""
     tensor = args[0]
     result = functional(*args)
     array = tensor.value
-    if type(result) is not Tensor or result.value.dtype is not array.dtype or result.value.shape != array.shape:
+    if (
+        type(result) is not Tensor
+        or result.value.dtype is not array.dtype
+        or result.value.shape != array.shape
+    ):
         return None
     if 0 in array.strides or not array.flags.writeable:
         return None
@@ -83,27 +90,42 @@ def _bind(op: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> list
     what, schema = op.schema.name, op.schema
     positional = [a for a in schema.arguments if not a.keyword_only]
     if len(args) > len(positional):
-        raise ArgumentError(f"{what}() takes {len(positional)} positional arguments, got {len(args)}: {schema}")
-    given = dict(zip((a.name for a in positional), args, strict=False)) | arguments.rename(schema, keywords)
+        raise ArgumentError(
+            f"{what}() takes {len(positional)} positional arguments, got {len(args)}: {schema}"
+        )
+    given = dict(zip((a.name for a in positional), args, strict=False)) | arguments.rename(
+        schema, keywords
+    )
     unknown = given.keys() - set(schema.names)
     if unknown:
-        raise ArgumentError(f"{what}() has no argument {unknown.pop()!r}; its signature is {schema}")
-    values = [arguments.convert(what, a, given.get(a.name, arguments.MISSING)) for a in schema.arguments]
+        raise ArgumentError(
+            f"{what}() has no argument {unknown.pop()!r}; its signature is {schema}"
+        )
+    values = [
+        arguments.convert(what, a, given.get(a.name, arguments.MISSING)) for a in schema.arguments
+    ]
     if values[0] is not given.get(schema.arguments[0].name):
-        raise ArgumentError(f"{what}: the tensor that is written to must be a tensor, got {arguments.describe(args[0])}")
+        raise ArgumentError(
+            f"{what}: the tensor that is written to must be a tensor, got "
+            f"{arguments.describe(args[0])}"
+        )
     return values
 
 
 def _call(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
     count = op.positional
-    return functional(*values[:count], **dict(zip(op.schema.names[count:], values[count:], strict=True)))
+    return functional(
+        *values[:count], **dict(zip(op.schema.names[count:], values[count:], strict=True))
+    )
 
 
 def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     """The tensor as it was: a copy of its memory if the tape will need it."""
     copied = keeps_self and modes.recording != 0
     before = make(tensor.value.copy() if copied else tensor.value, edge=tensor.edge)
-    return forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
+    return (
+        forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
+    )
 
 
 def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
@@ -121,7 +143,8 @@ def check_writable(tensor: Tensor, what: str) -> None:
     array = tensor.value
     if is_expanded(array):
         raise InplaceError(
-            f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first"
+            f"{what}: several elements of the tensor share one place in memory (it was "
+            "expanded); clone() it first"
         )
     if not array.flags.writeable:
         raise InplaceError(f"{what}: the tensor's memory is read-only; clone() it first")
@@ -130,7 +153,8 @@ def check_writable(tensor: Tensor, what: str) -> None:
 def _write(what: str, tensor: Tensor, result: Tensor) -> None:
     if result.shape != tensor.shape:
         raise ShapeError(
-            f"{what}: the result has shape {show(result.shape)}, but the tensor written to has {show(tensor.shape)}"
+            f"{what}: the result has shape {show(result.shape)}, but the tensor written to has "
+            f"{show(tensor.shape)}"
         )
     check_inplace_cast(what, result.dtype, tensor.dtype)
     np.copyto(tensor.value, result.value, casting="unsafe")
@@ -155,7 +179,9 @@ def _share_result(result: Tensor, tensor: Tensor) -> None:
 def _swap_view(what: str, tensor: Tensor, result: Tensor) -> Tensor:
     """Change the shape or strides of `tensor` itself: squeeze_, t_, …"""
     if result.edge is not None and views.has_living_views(tensor):
-        raise InplaceError(f"{what}: the tensor has views that follow its history; use the out-of-place operator")
+        raise InplaceError(
+            f"{what}: the tensor has views that follow its history; use the out-of-place operator"
+        )
     views.check_writable(tensor, what)
     tensor.value = result.value
     if isinstance(result, forward.DualTensor):

@@ -1,11 +1,15 @@
 """Levels: what nests transforms without mixing them up.
 
-Each call of a transform opens a level, and wraps its inputs as tensors of that level. An operator goes to
+Each call of a transform opens a level, and wraps its inputs as tensors of that level. An operator
+goes to
 the topmost level among its arguments, which does its part and calls the operator again on what its
-tensors hold, one level below. `value` is thus an array for a plain tensor and a tensor for one of a level.
+tensors hold, one level below. `value` is thus an array for a plain tensor and a tensor for one of a
+level.
 
-`GradLevel` is the tape, one level of it: it records the same nodes as the eager tape, and its saved values
-and gradients live on the level below. Outside any other transform it is not needed, since the eager tape
+`GradLevel` is the tape, one level of it: it records the same nodes as the eager tape, and its saved
+values
+and gradients live on the level below. Outside any other transform it is not needed, since the eager
+tape
 itself is safe to nest; `pullback` chooses.
 """
 
@@ -74,8 +78,10 @@ class Level:
         """Raise if a tensor of this level has outlived it."""
         if not self.open:
             raise GradError(
-                f"{what}: a tensor made inside {self.name} is used after it ended. Return it from the "
-                "function (has_aux=True for values that are not differentiated) instead of keeping it."
+                f"{what}: a tensor made inside {self.name} is used after it ended. Return it "
+                "from the "
+                "function (has_aux=True for values that are not differentiated) instead of "
+                "keeping it."
             )
 
     name = "a transform"
@@ -99,7 +105,9 @@ class Level:
         raise AssertionError(f"{type(self).__name__} defines process")
 
     def created(self, tensor: Tensor) -> Tensor:
-        """A tensor that a function of no tensors made inside this level: it may be written to there."""
+        """A tensor that a function of no tensors made inside this level: it may be written to
+        there.
+        """
         return tensor
 
     def random(self, op: Operator, values: list[Any]) -> Any:
@@ -160,16 +168,20 @@ class LevelTensor(Tensor):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         raise GradError(
-            f"requires_grad_() inside {self.home.name}: use ad.grad, ad.vjp or ad.jacrev there in place of the tape, or call "
+            f"requires_grad_() inside {self.home.name}: use ad.grad, ad.vjp or ad.jacrev there "
+            "in place of the tape, or call "
             "requires_grad_() outside"
         )
 
     def backward(self, *_: Any, **__: Any) -> None:
-        raise GradError(f"backward() inside {self.home.name}: use ad.grad or ad.vjp there in place of the tape")
+        raise GradError(
+            f"backward() inside {self.home.name}: use ad.grad or ad.vjp there in place of the tape"
+        )
 
     def numpy(self, *, force: bool = False) -> Any:
         raise AdjointError(
-            f"numpy() inside {self.home.name}: the array would leave the derivative; use adjoint's operators there"
+            f"numpy() inside {self.home.name}: the array would leave the derivative; use "
+            "adjoint's operators there"
         )
 
     def __repr__(self) -> str:
@@ -215,7 +227,11 @@ class GradLevel(Level):
         if row.archetype.result == "bool" or not _has_tensor(results):
             return results
         lifted = [self._lifted(v) for v in values]
-        outs = [self.lift(r) for r in results] if isinstance(results, (tuple, list)) else self.lift(results)
+        outs = (
+            [self.lift(r) for r in results]
+            if isinstance(results, (tuple, list))
+            else self.lift(results)
+        )
         if op.schema.is_view:
             self._attach_views(op, lifted, outs)
         if modes.recording and op.parts.record is not None and _any_edge(lifted):
@@ -224,7 +240,9 @@ class GradLevel(Level):
 
     def _lifted(self, value: Any) -> Any:
         if isinstance(value, Tensor):
-            return value if isinstance(value, GradTensor) and value.home is self else self.lift(value)
+            return (
+                value if isinstance(value, GradTensor) and value.home is self else self.lift(value)
+            )
         return [self._lifted(v) for v in value] if type(value) is list else value
 
     def _attach_views(self, op: Operator, lifted: list[Any], outs: Any) -> None:
@@ -238,12 +256,15 @@ class GradLevel(Level):
         """Also without recording if there was none when the level was opened."""
         return _Outside(self, modes.recording and self.outer_recording)
 
-    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
         """Write the result to the tensor below, and move the history here."""
         target = values[0]
         if not (isinstance(target, GradTensor) and target.home is self):
             raise GradError(
-                f"{op.name}: a tensor from outside {self.name} is changed in place with a value from inside; "
+                f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
+                "from inside; "
                 "return the value instead"
             )
         views.check_writable(target, op.name)
@@ -260,9 +281,15 @@ class GradLevel(Level):
             views.rebase(target, result.edge)
         return target
 
-    def _swap_view(self, op: Operator, functional: Callable[..., Any], target: Any, values: list[Any]) -> Any:
+    def _swap_view(
+        self, op: Operator, functional: Callable[..., Any], target: Any, values: list[Any]
+    ) -> Any:
         """squeeze_, t_, …: another shape of the same memory."""
-        result = functional(self.lift(target.value, target.edge), *values[1 : op.positional], **_keywords(op, values))
+        result = functional(
+            self.lift(target.value, target.edge),
+            *values[1 : op.positional],
+            **_keywords(op, values),
+        )
         target.value, target.edge = self.below(result), result.edge
         return target
 
@@ -284,12 +311,15 @@ def _keywords(op: Operator, values: list[Any]) -> dict[str, Any]:
 
 
 def _has_tensor(results: Any) -> bool:
-    return isinstance(results, Tensor) or (isinstance(results, (tuple, list)) and all(isinstance(r, Tensor) for r in results))
+    return isinstance(results, Tensor) or (
+        isinstance(results, (tuple, list)) and all(isinstance(r, Tensor) for r in results)
+    )
 
 
 def _any_edge(values: Sequence[Any]) -> bool:
     return any(
-        _any_edge(v) if type(v) is list else isinstance(v, Tensor) and v.edge is not None for v in values
+        _any_edge(v) if type(v) is list else isinstance(v, Tensor) and v.edge is not None
+        for v in values
     )
 
 
@@ -316,7 +346,9 @@ class Pullback:
 
     __slots__ = ("inputs", "keep", "level", "outputs")
 
-    def __init__(self, level: GradLevel | None, inputs: list[Any], outputs: list[Any], keep: bool) -> None:
+    def __init__(
+        self, level: GradLevel | None, inputs: list[Any], outputs: list[Any], keep: bool
+    ) -> None:
         self.level = level
         self.inputs = inputs
         self.outputs = outputs
@@ -324,36 +356,64 @@ class Pullback:
 
     def __call__(self, cotangents: Sequence[Any], retain: bool = True) -> list[Any]:
         """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on."""
-        pairs = [(o, c) for o, c in zip(self.outputs, cotangents, strict=True) if o is not None and c is not None]
+        pairs = [
+            (o, c)
+            for o, c in zip(self.outputs, cotangents, strict=True)
+            if o is not None and c is not None
+        ]
         if not pairs:
             return [None] * len(self.inputs)
         roots, grads = [o for o, _ in pairs], [c for _, c in pairs]
         if self.level is not None:
             return engine.gradients(
-                roots, grads, self.inputs, create_graph=False, retain_graph=retain, level=self.level, whole=True
+                roots,
+                grads,
+                self.inputs,
+                create_graph=False,
+                retain_graph=retain,
+                level=self.level,
+                whole=True,
             )
         keep = self.keep and modes.recording != 0
-        linear = modes.recording != 0 and any(c.edge is not None or c.interpreter is not None for c in grads)
+        linear = modes.recording != 0 and any(
+            c.edge is not None or c.interpreter is not None for c in grads
+        )
         return engine.gradients(
-            roots, grads, self.inputs, create_graph=keep, retain_graph=retain, linear=linear, whole=not self.keep
+            roots,
+            grads,
+            self.inputs,
+            create_graph=keep,
+            retain_graph=retain,
+            linear=linear,
+            whole=not self.keep,
         )
 
     def outside(self, value: Any) -> Any:
-        """What a tensor made by the function is outside it: the same, without the history of this call."""
+        """What a tensor made by the function is outside it: the same, without the history of this
+        call.
+        """
         if not isinstance(value, Tensor):
             return value
         if self.level is not None:
             return self.level.below(value)
-        return value if value.edge is None or self.keep or value.interpreter is not None else make(value.value)
+        return (
+            value
+            if value.edge is None or self.keep or value.interpreter is not None
+            else make(value.value)
+        )
 
 
 def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
-    """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree); and its pullback.
+    """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree); and
+    its pullback.
 
     The outputs are given back on the level of the caller, without history of this call.
-    Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside, so the variables
-    are closed when it ends; a later backward that arrives there comes from a tensor that was kept, and raises.
-    Where the tape goes on to other leaves they only end, since what is returned has the same history: gradients that
+    Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside,
+    so the variables
+    are closed when it ends; a later backward that arrives there comes from a tensor that was kept,
+    and raises.
+    Where the tape goes on to other leaves they only end, since what is returned has the same
+    history: gradients that
     arrive there are dropped.
     """
     if stack.levels or any(t.interpreter is not None for t in inputs):
@@ -381,7 +441,9 @@ def _goes_on(edges: list[Any], variables: list[Any]) -> bool:
     return any(type(e) is Node for e in starts) or engine.reaches_other_leaves(edges, starts)
 
 
-def _pullback_on_level(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
+def _pullback_on_level(
+    function: Callable[..., Any], inputs: Sequence[Tensor]
+) -> tuple[Any, Pullback]:
     with GradLevel() as level:
         variables = []
         for tensor in inputs:
@@ -389,6 +451,9 @@ def _pullback_on_level(function: Callable[..., Any], inputs: Sequence[Tensor]) -
             variable.edge = Leaf(variable)
             variables.append(variable)
         outputs, rest = function(*variables)
-    live = [o if isinstance(o, GradTensor) and o.home is level and o.edge is not None else None for o in outputs]
+    live = [
+        o if isinstance(o, GradTensor) and o.home is level and o.edge is not None else None
+        for o in outputs
+    ]
     pull = Pullback(level, variables, live, True)
     return ([pull.outside(o) for o in outputs], rest), pull

@@ -31,7 +31,9 @@ class MetaInterpreter:
     def process(self, op: Operator, values: list[Any]) -> Any:
         return _wrap(infer(op, values))
 
-    def process_inplace(self, op: Operator, functional: Callable[..., Any], values: list[Any]) -> Any:
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
         """Nothing is written; only squeeze_ and its like change the shape."""
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
@@ -40,7 +42,8 @@ class MetaInterpreter:
             values[0].value = result.value
         elif result.shape != values[0].shape:
             raise ShapeError(
-                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has "
+                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written "
+                "to has "
                 f"{show(values[0].shape)}"
             )
         return values[0]
@@ -64,7 +67,9 @@ class MetaTensor(Tensor):
         raise DependsOnValues("tolist() of a meta tensor: it has a shape and no data")
 
     def __repr__(self) -> str:
-        return printing.format_tensor(self.value, self.dtype, self.edge is not None, None, is_meta=True)
+        return printing.format_tensor(
+            self.value, self.dtype, self.edge is not None, None, is_meta=True
+        )
 
 
 def meta_tensor(shape: tuple[int, ...], dtype: DType) -> MetaTensor:

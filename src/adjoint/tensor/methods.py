@@ -1,4 +1,6 @@
-"""Methods and functions that no row can say: construction, `to`, `backward`, comparison of whole tensors."""
+"""Methods and functions that no row can say: construction, `to`, `backward`, comparison of whole
+tensors.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from adjoint.tensor.tensor import Tensor, make, native
 _DEVICES = (None, "cpu")
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Make a tensor from numbers, nested lists or an array; the data is copied.
 
     >>> import adjoint as ad
@@ -46,11 +50,20 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return tensor(data, dtype=dtype)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False) -> Tensor:
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Return `obj` as a tensor; `copy=True` always copies, `copy=False` never does."""
     shared = as_tensor(obj, dtype, device)
     same = isinstance(obj, Tensor) or (isinstance(obj, np.ndarray) and shared.value is obj)
-    if copy is False and not (same and (dtype is None or of(shared.value.dtype) is to_dtype(dtype))):
+    if copy is False and not (
+        same and (dtype is None or of(shared.value.dtype) is to_dtype(dtype))
+    ):
         raise ArgumentError("asarray(copy=False): the data cannot be shared without a copy")
     made = shared.clone() if copy and same else shared
     return made.requires_grad_() if requires_grad and made.edge is None else made
@@ -111,7 +124,9 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return f"ad.{self.dtype.name}" if dtype is None else self.to(to_dtype(dtype))
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False
+) -> Tensor:
     """Make a tensor of this one's dtype from data."""
     return tensor(data, dtype=self.dtype if dtype is None else dtype, requires_grad=requires_grad)
 
@@ -150,7 +165,11 @@ def numel(self: Tensor) -> int:
 
 def tensor_of(value: Any) -> Tensor:
     """Make a tensor of a number or array given where an operator wants a tensor."""
-    return make(native(value)) if isinstance(value, np.ndarray) else make(np.asarray(tensor_from_data(value)))
+    return (
+        make(native(value))
+        if isinstance(value, np.ndarray)
+        else make(np.asarray(tensor_from_data(value)))
+    )
 
 
 def directory(self: Tensor) -> list[str]:

@@ -75,7 +75,10 @@ class Mode:
         raise AssertionError("a mode defines __enter__")
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         raise AssertionError("a mode defines __exit__")
 

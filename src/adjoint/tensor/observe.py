@@ -26,7 +26,9 @@ class Packed:
     def unpack(self) -> Tensor:
         tensor = self.unpack_hook(self.packed)
         if not isinstance(tensor, Tensor):
-            raise GradError(f"saved_tensors_hooks: unpack must return a tensor, got {type(tensor).__name__}")
+            raise GradError(
+                f"saved_tensors_hooks: unpack must return a tensor, got {type(tensor).__name__}"
+            )
         return make(tensor.value, edge=self.edge)
 
 
@@ -77,7 +79,11 @@ def check_versions(node: Node) -> None:
 def _aligned(node: Node) -> tuple[int, ...]:
     """Versions of those tensors that were in fact kept (others were not needed and are None)."""
     assert node.versions is not None and node.saved is not None
-    kept = [v for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False) if s.kind == TENSOR]
+    kept = [
+        v
+        for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False)
+        if s.kind == TENSOR
+    ]
     return tuple(c for v, c in zip(kept, node.versions, strict=False) if v is not None)
 
 
@@ -86,7 +92,8 @@ def _changed(node: Node, counter: Any) -> None:
     raise InplaceError(
         f"a value needed for backward of {_operator_name(node)} (saved at {show_place(node.place)}"
         f"{f': {text}' if text else ''}) was changed in place by {counter.by or 'an operator'} "
-        f"({show_place(counter.place)}). Use the out-of-place operator there, or clone() the value before."
+        f"({show_place(counter.place)}). Use the out-of-place operator there, or clone() the "
+        "value before."
     )
 
 
@@ -99,7 +106,8 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
     """The saved values as tensors: with their own history if `graph`, for a backward of backward."""
     if node.saved is None:
         raise GradError(
-            f"backward a second time through {rule.name}: its saved values were freed by the first pass. "
+            f"backward a second time through {rule.name}: its saved values were freed by the "
+            "first pass. "
             "Call the first backward or grad with retain_graph=True."
         )
     if node.home is not PACKED:
@@ -139,7 +147,11 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
     if type(value) is Packed:
         value = value.unpack().value
     if node.home is not None:
-        return node.home.result(value, edge, node, number) if graph or node.home is PACKED else node.home.below(value)
+        return (
+            node.home.result(value, edge, node, number)
+            if graph or node.home is PACKED
+            else node.home.below(value)
+        )
     return make(value, edge=edge)
 
 

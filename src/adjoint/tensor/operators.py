@@ -1,6 +1,8 @@
-"""Python's operators on tensors: `x + 1`, `-x`, `x @ y`, `x[0]`, `x += y`, and the properties `x.T`, `x.real`.
+"""Python's operators on tensors: `x + 1`, `-x`, `x @ y`, `x[0]`, `x += y`, and the properties
+`x.T`, `x.real`.
 
-Each is a function made on first use from the operators of the table. They live in this module so that a
+Each is a function made on first use from the operators of the table. They live in this module so
+that a
 node can tell them from the user's code when it remembers its place.
 """
 
@@ -16,13 +18,30 @@ from adjoint.tensor import indexing
 from adjoint.tensor.tensor import Tensor
 
 _BINARY = {
-    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
-    "pow": "pow", "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
-}  # fmt: skip
+    "add": "add",
+    "sub": "sub",
+    "mul": "mul",
+    "truediv": "div",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
 _COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
 _UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
-_PROPERTIES = {"T": "numpy_T", "mT": "mT", "mH": "mH", "H": "matrix_H", "real": "real", "imag": "imag"}
+_PROPERTIES = {
+    "T": "numpy_T",
+    "mT": "mT",
+    "mH": "mH",
+    "H": "matrix_H",
+    "real": "real",
+    "imag": "imag",
+}
 _NUMBERS = (int, float, complex, np.number, np.bool_)
 
 

@@ -1,6 +1,7 @@
 """Backward of a row: its reverse formulas, put together as one function of the node.
 
-There are two: `raw`, on arrays, for a backward pass that nobody differentiates; `general`, on tensors, for
+There are two: `raw`, on arrays, for a backward pass that nobody differentiates; `general`, on
+tensors, for
 everything else. Both are written as Python text on first use, from the same pieces.
 """
 
@@ -61,7 +62,8 @@ class RowRule(Rule):
 def released(node: Node) -> None:
     """Raise because the saved values of `node` are gone."""
     raise GradError(
-        f"backward a second time through {node.rule.name}: its saved values were freed by the first pass. "
+        f"backward a second time through {node.rule.name}: its saved values were freed by the "
+        "first pass. "
         "Call the first backward or grad with retain_graph=True."
     )
 
@@ -73,7 +75,11 @@ def refuse(message: str) -> None:
 
 def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     row = rule.row
-    namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": "adjoint.generated", "_ZERO": ZERO}
+    namespace: dict[str, Any] = {
+        "__builtins__": BUILTINS,
+        "__name__": "adjoint.generated",
+        "_ZERO": ZERO,
+    }
     namespace |= {"_released": released, "_check": observe.check_versions, "_modes": modes}
     lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
     if not raw:
@@ -97,7 +103,9 @@ def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     for number, entry in enumerate(row.reverse):
         if entry.formula is not None:
             lines += _entry(rule, entry, number, positions, namespace, raw)
-    returned += ["_refused" for a in row.schema.tensors if a.name in row.refused and not a.type.is_list]
+    returned += [
+        "_refused" for a in row.schema.tensors if a.name in row.refused and not a.type.is_list
+    ]
     if row.refused:
         lines.append("    _refused = _grad")
     lines.append(f"    return ({', '.join(returned)},)")
@@ -110,16 +118,31 @@ def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
 
 
 def _load_raw(rule: RowRule) -> list[str]:
-    lines = ["def raw(_node, _grad, _needs):", "    _s = _node.saved", "    if _s is None:", "        _released(_node)"]
+    lines = [
+        "def raw(_node, _grad, _needs):",
+        "    _s = _node.saved",
+        "    if _s is None:",
+        "        _released(_node)",
+    ]
     if any(s.kind == RESULT for s in rule.saves):
-        lines += ["    if _node.extra is not None and _node.extra.counters:", "        _check(_node)"]
+        lines += [
+            "    if _node.extra is not None and _node.extra.counters:",
+            "        _check(_node)",
+        ]
     for i, save in enumerate(rule.saves):
         lines.append(f"    {save.name} = _s[{i}]")
         if save.kind == TENSOR:
-            lines += [f"    if {save.name} is not None:", f"        if {save.name}.counter is not _ZERO:"]
+            lines += [
+                f"    if {save.name} is not None:",
+                f"        if {save.name}.counter is not _ZERO:",
+            ]
             lines += ["            _check(_node)", f"        {save.name} = {save.name}.value"]
         elif save.kind == TENSORS:
-            lines += ["    _check(_node)", f"    {save.name} = {save.name} and [_t if _t is None else _t.value for _t in {save.name}]"]
+            lines += [
+                "    _check(_node)",
+                f"    {save.name} = {save.name} and [_t if _t is None else _t.value for _t in "
+                f"{save.name}]",
+            ]
     return lines
 
 
@@ -150,22 +173,37 @@ def _is_real_with_its_output(row: Row) -> bool:
 
 
 def _entry(
-    rule: RowRule, entry: Reverse, number: int, needs: dict[str, str], namespace: dict[str, Any], raw: bool
+    rule: RowRule,
+    entry: Reverse,
+    number: int,
+    needs: dict[str, str],
+    namespace: dict[str, Any],
+    raw: bool,
 ) -> list[str]:
     formula = entry.formula
     assert formula is not None
     row = rule.row
-    known = {s.name for s in rule.saves} | set(grad_names(row)) | {"grad_input_mask", "retain_variables"}
+    known = (
+        {s.name for s in rule.saves}
+        | set(grad_names(row))
+        | {"grad_input_mask", "retain_variables"}
+    )
     parameters = tuple(sorted(formula.names & known))
     symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
     namespace[f"_f{number}"] = binding.bind(formula, symbol, parameters, raw=raw)
     call = f"_f{number}({', '.join(parameters)})"
     if raw and _is_real_with_its_output(row) and "conj" in methods_used(formula.tree):
-        namespace[f"_real{number}"] = binding.bind(formula.without_conj(), symbol, parameters, raw=True)
-        call = f"(_f{number} if _node.dtype.kind == 'c' else _real{number})({', '.join(parameters)})"
+        namespace[f"_real{number}"] = binding.bind(
+            formula.without_conj(), symbol, parameters, raw=True
+        )
+        call = (
+            f"(_f{number} if _node.dtype.kind == 'c' else _real{number})({', '.join(parameters)})"
+        )
     lines = []
     if "grad_input_mask" in parameters:
-        mask = ", ".join(f"{needs[n]} is not None and {needs[n]} is not False" for n in entry.inputs)
+        mask = ", ".join(
+            f"{needs[n]} is not None and {needs[n]} is not False" for n in entry.inputs
+        )
         lines.append(f"    grad_input_mask = ({mask},)")
     names = [f"_g_{n}" for n in entry.inputs]
     if len(names) == 1:
@@ -173,7 +211,10 @@ def _entry(
         none = f"[None] * _n_{entry.inputs[0]}" if is_list else "None"
         return [*lines, f"    {names[0]} = {call} if {needs[entry.inputs[0]]} else {none}"]
     wanted = " or ".join(needs[n] for n in entry.inputs)
-    return [*lines, f"    {', '.join(names)} = {call} if {wanted} else ({', '.join(['None'] * len(names))})"]
+    return [
+        *lines,
+        f"    {', '.join(names)} = {call} if {wanted} else ({', '.join(['None'] * len(names))})",
+    ]
 
 
 def as_tensor(value: Any) -> Any:

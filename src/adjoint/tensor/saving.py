@@ -1,6 +1,7 @@
 """What the tape must save for a row, read off its formulas.
 
-A name that no formula uses is not saved. A tensor that is used only through `.shape`, `.dtype`, … is
+A name that no formula uses is not saved. A tensor that is used only through `.shape`, `.dtype`, …
+is
 saved as that fact. A tensor that only one input's formula uses is saved only if that input
 needs a gradient.
 """
@@ -58,7 +59,9 @@ def grad_names(row: Row) -> dict[str, int]:
 def result_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for outputs."""
     returns = row.schema.returns
-    names = {f"result{i}": i for i in range(len(returns))} | {r.name: i for i, r in enumerate(returns)}
+    names = {f"result{i}": i for i in range(len(returns))} | {
+        r.name: i for i, r in enumerate(returns)
+    }
     if len(returns) == 1:
         names["result"] = 0
     arguments = set(row.schema.names)
@@ -83,7 +86,11 @@ def all_saves(row: Row) -> tuple[Save, ...]:
     """Everything: for rows whose reverse is derived from the forward formula."""
     users = frozenset(a.name for a in row.differentiable)
     arguments = [_argument(row, a.name, users, "") for a in row.schema.arguments]
-    results = [Save(r.name, RESULT, r.name, i, users) for i, r in enumerate(row.schema.returns) if r.type.is_tensor]
+    results = [
+        Save(r.name, RESULT, r.name, i, users)
+        for i, r in enumerate(row.schema.returns)
+        if r.type.is_tensor
+    ]
     return (*arguments, *results)
 
 
@@ -101,8 +108,18 @@ def _save(row: Row, entry: Reverse, formula: Formula, name: str) -> Save | None:
     if name in results:
         return Save(name, RESULT, name, results[name], users, condition)
     source, divider, fact = name.rpartition("__")
-    if divider and fact in FACTS | FACT_METHODS and (source in row.schema.names or source in results):
-        return Save(name, FACT, source, results.get(source, -1) if source not in row.schema.names else -1, users)
+    if (
+        divider
+        and fact in FACTS | FACT_METHODS
+        and (source in row.schema.names or source in results)
+    ):
+        return Save(
+            name,
+            FACT,
+            source,
+            results.get(source, -1) if source not in row.schema.names else -1,
+            users,
+        )
     return None
 
 
@@ -114,7 +131,9 @@ def _argument(row: Row, name: str, users: frozenset[str], condition: str) -> Sav
 
 
 def check_names(row: Row, known: frozenset[str]) -> None:
-    """Raise `TableError` for a name in a formula that means nothing; `known` holds operators and functions."""
+    """Raise `TableError` for a name in a formula that means nothing; `known` holds operators and
+    functions.
+    """
     arguments = set(row.schema.names)
     scope = known | set(grad_names(row)) | set(result_names(row)) | arguments
     scope |= {"grad_input_mask", "retain_variables"}

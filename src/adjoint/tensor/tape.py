@@ -5,7 +5,8 @@ node with several, or to a `Leaf` that accumulates. A tensor requires a gradient
 an edge. Nodes are numbered as they are made, so a larger number never feeds a smaller one, and
 backward only has to take the largest number first.
 
-Note [Counters]: in-place writes bump the `Counter` of a tensor, which its views share. Almost no tensor is
+Note [Counters]: in-place writes bump the `Counter` of a tensor, which its views share. Almost no
+tensor is
 ever written to, so all start with the one `ZERO`, and get a counter of their own when they are
 first written to or viewed (`own_counter`).
 """
@@ -47,7 +48,10 @@ def show_place(place: Place | None) -> str:
     if place is None:
         return "an unknown place"
     code, instruction = place
-    line = next((n for a, b, n in code.co_lines() if a <= instruction < b and n is not None), code.co_firstlineno)
+    line = next(
+        (n for a, b, n in code.co_lines() if a <= instruction < b and n is not None),
+        code.co_firstlineno,
+    )
     return f"{code.co_filename.rsplit('/', 1)[-1]}:{line}"
 
 
@@ -72,7 +76,8 @@ def caller() -> Place | None:
 class Rule:
     """How a kind of node passes gradients; made from a row, or by hand for the engine's own nodes.
 
-    `raw` works on plain arrays and is None where there is no such version; `general` works on tensors.
+    `raw` works on plain arrays and is None where there is no such version; `general` works on
+    tensors.
     Both take the node, its output gradient (a list for several outputs) and which inputs need one.
     """
 
@@ -96,7 +101,16 @@ class Rule:
 class NodeExtra:
     """What few nodes have: hooks, counters of saved results, a forward traceback."""
 
-    __slots__ = ("captures", "counters", "metadata", "post_hooks", "pre_hooks", "tangents", "tensor_hooks", "trace")
+    __slots__ = (
+        "captures",
+        "counters",
+        "metadata",
+        "post_hooks",
+        "pre_hooks",
+        "tangents",
+        "tensor_hooks",
+        "trace",
+    )
 
     def __init__(self) -> None:
         self.counters: dict[int, tuple[Counter, int]] = {}
@@ -113,9 +127,19 @@ class Node:
     """One recorded operator."""
 
     __slots__ = (
-        "__weakref__", "dtype", "extra", "home", "next", "outputs", "place", "rule", "saved", "sequence", "shape",
+        "__weakref__",
+        "dtype",
+        "extra",
+        "home",
+        "next",
+        "outputs",
+        "place",
+        "rule",
+        "saved",
+        "sequence",
+        "shape",
         "versions",
-    )  # fmt: skip
+    )
 
     rule: Rule
     next: tuple[Any, ...]  # an edge or None for each differentiable input
@@ -129,7 +153,9 @@ class Node:
     home: Any  # None for plain tensors, else the level that the node lives on
     extra: NodeExtra | None
 
-    def __init__(self, rule: Rule, following: tuple[Any, ...], saved: tuple[Any, ...], shape: Any, dtype: Any) -> None:
+    def __init__(
+        self, rule: Rule, following: tuple[Any, ...], saved: tuple[Any, ...], shape: Any, dtype: Any
+    ) -> None:
         self.rule = rule
         self.next = following
         self.saved = saved
@@ -199,15 +225,29 @@ class Output:
         self.number = number
 
 
-OPEN, ENDED, CLOSED = 0, 1, 2  # a leaf: the user's; of a transform that has ended; and not to be reached again
+OPEN, ENDED, CLOSED = (
+    0,
+    1,
+    2,
+)  # a leaf: the user's; of a transform that has ended; and not to be reached again
 
 
 class Leaf:
     """The edge of a leaf tensor: gradients end here, in `.grad`."""
 
     __slots__ = (
-        "__weakref__", "closed", "dtype", "extra", "home", "hooks", "place", "post_hooks", "sequence", "shape", "tensor",
-    )  # fmt: skip
+        "__weakref__",
+        "closed",
+        "dtype",
+        "extra",
+        "home",
+        "hooks",
+        "place",
+        "post_hooks",
+        "sequence",
+        "shape",
+        "tensor",
+    )
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
@@ -242,7 +282,9 @@ class Leaf:
 
 
 class Refusal:
-    """The edge of an input without a derivative: raises when a gradient arrives on its way to `edge`."""
+    """The edge of an input without a derivative: raises when a gradient arrives on its way to
+    `edge`.
+    """
 
     __slots__ = ("message", "next")
 

@@ -77,7 +77,9 @@ class Tensor(metaclass=TensorType):
     __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
 
     def __new__(cls, data: Any = (), dtype: Any = None, requires_grad: bool = False) -> Any:
-        raise TypeError("make tensors with ad.tensor(data), ad.zeros(shape), ad.from_numpy(array), …")
+        raise TypeError(
+            "make tensors with ad.tensor(data), ad.zeros(shape), ad.from_numpy(array), …"
+        )
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -192,7 +194,9 @@ class Tensor(metaclass=TensorType):
         """Return the one element as a Python number."""
         array = self.array
         if array.size != 1:
-            raise ShapeError(f"item(): the tensor has {array.size} elements ({show(self.shape)}), not one")
+            raise ShapeError(
+                f"item(): the tensor has {array.size} elements ({show(self.shape)}), not one"
+            )
         number = array.reshape(()).item()
         return float(number) if self.dtype.is_floating_point else number
 
@@ -203,9 +207,14 @@ class Tensor(metaclass=TensorType):
         return self.array.tolist()
 
     def numpy(self, *, force: bool = False) -> Array:
-        """Return the array, sharing memory; `force=True` also for a tensor that requires a gradient."""
+        """Return the array, sharing memory; `force=True` also for a tensor that requires a
+        gradient.
+        """
         if self.edge is not None and not force:
-            raise GradError("numpy() on a tensor that requires a gradient: use detach().numpy() or numpy(force=True)")
+            raise GradError(
+                "numpy() on a tensor that requires a gradient: use detach().numpy() or "
+                "numpy(force=True)"
+            )
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -217,7 +226,8 @@ class Tensor(metaclass=TensorType):
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ValueRangeError(
-                f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any(), all() or ad.where"
+                f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any(), "
+                "all() or ad.where"
             )
         return bool(self.item())
 
@@ -232,7 +242,9 @@ class Tensor(metaclass=TensorType):
 
     def __index__(self) -> int:
         if self.dtype.is_differentiable:
-            raise TypeError(f"only integer tensors can be used as an index, this one is {self.dtype.name}")
+            raise TypeError(
+                f"only integer tensors can be used as an index, this one is {self.dtype.name}"
+            )
         return operator.index(self.item())
 
     def __len__(self) -> int:
@@ -278,11 +290,16 @@ class Tensor(metaclass=TensorType):
         """Ask for a gradient of this leaf tensor, or stop asking."""
         if not requires_grad:
             if self.edge is not None and type(self.edge) is not Leaf:
-                raise GradError("requires_grad = False on the result of an operator: use detach() to cut it off")
+                raise GradError(
+                    "requires_grad = False on the result of an operator: use detach() to cut it off"
+                )
             self.edge = None
         elif self.edge is None:
             if not self.is_differentiable_dtype():
-                raise DtypeError(f"only floating point and complex tensors can require gradients, this is {self.dtype.name}")
+                raise DtypeError(
+                    "only floating point and complex tensors can require gradients, this is "
+                    f"{self.dtype.name}"
+                )
             self.edge = Leaf(self)
         return self
 
@@ -305,8 +322,12 @@ class Tensor(metaclass=TensorType):
     def grad(self) -> Tensor | None:
         found = None if self.extra is None else self.extra.grad
         if found is None and not self.is_leaf and not self.retains_grad:
-            warnings.warn(".grad of a tensor that is not a leaf is not kept; call retain_grad() on it before backward()",
-                          UserWarning, stacklevel=2)  # fmt: skip
+            warnings.warn(
+                ".grad of a tensor that is not a leaf is not kept; call retain_grad() on it "
+                "before backward()",
+                UserWarning,
+                stacklevel=2,
+            )
         return found
 
     @grad.setter
@@ -315,9 +336,14 @@ class Tensor(metaclass=TensorType):
             if not isinstance(value, Tensor):
                 raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
             if value.shape != self.shape:
-                raise ShapeError(f".grad must have the tensor's shape {show(self.shape)}, got {show(value.shape)}")
+                raise ShapeError(
+                    f".grad must have the tensor's shape {show(self.shape)}, got "
+                    f"{show(value.shape)}"
+                )
             if value.dtype is not self.dtype:
-                raise DtypeError(f".grad must have the tensor's dtype {self.dtype.name}, got {value.dtype.name}")
+                raise DtypeError(
+                    f".grad must have the tensor's dtype {self.dtype.name}, got {value.dtype.name}"
+                )
         self.more().grad = value
 
     @grad.deleter
@@ -376,7 +402,10 @@ class Tensor(metaclass=TensorType):
     def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(tensor)` after `.grad` of this leaf was accumulated."""
         if type(self.edge) is not Leaf:
-            raise GradError("register_post_accumulate_grad_hook: only leaf tensors that require gradients have it")
+            raise GradError(
+                "register_post_accumulate_grad_hook: only leaf tensors that require gradients "
+                "have it"
+            )
         return Handle(self.edge.post_hooks, hook)
 
     def retain_grad(self) -> None:
@@ -395,7 +424,11 @@ class Tensor(metaclass=TensorType):
     def __reduce__(self) -> Any:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
-        return _rebuild, (np.ascontiguousarray(self.array).reshape(self.shape), self.requires_grad, self.grad)
+        return _rebuild, (
+            np.ascontiguousarray(self.array).reshape(self.shape),
+            self.requires_grad,
+            self.grad,
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:

@@ -19,7 +19,9 @@ from adjoint.tensor.modes import enable_grad, modes
 from adjoint.tensor.tape import Leaf, Node, Rule, next_sequence, own_counter
 from adjoint.tensor.tensor import Tensor, TensorExtra, make
 
-Step = tuple[Operator, tuple[Any, ...], int | None]  # operator, arguments after the tensor, which output
+Step = tuple[
+    Operator, tuple[Any, ...], int | None
+]  # operator, arguments after the tensor, which output
 
 
 class View:
@@ -43,7 +45,9 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
     if extra is None:
         extra = source.extra = TensorExtra()
     view = extra.view
-    base, path, several = (source, (), False) if view is None else (view.base, view.path, view.several)
+    base, path, several = (
+        (source, (), False) if view is None else (view.base, view.path, view.several)
+    )
     recorded = modes.recording != 0
     registry = base.more().views
     if type(outs) is list:
@@ -67,11 +71,18 @@ def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
     registry = base.more().views
     listed = type(outs) is list
     for i, out in enumerate(outs if listed else [outs]):
-        _attach(out, counter, View(base, (*path, (op, rest, i if listed else None)), listed, True), registry)
+        _attach(
+            out,
+            counter,
+            View(base, (*path, (op, rest, i if listed else None)), listed, True),
+            registry,
+        )
 
 
 def _share_memory(view: Any, source: Any) -> bool:
-    """Whether the tensors at the bottom of two of a transform share memory; that of a trace is imagined."""
+    """Whether the tensors at the bottom of two of a transform share memory; that of a trace is
+    imagined.
+    """
     while isinstance(source.value, Tensor) and isinstance(view.value, Tensor):
         source, view = source.value, view.value
     if isinstance(source.value, np.ndarray) and isinstance(view.value, np.ndarray):
@@ -103,7 +114,11 @@ def replay(path: tuple[Step, ...], base: Any) -> Any:
     for op, rest, number in path:
         schema = op.schema
         positional = sum(not a.keyword_only for a in schema.arguments) - 1
-        keywords = dict(zip((a.name for a in schema.arguments[positional + 1 :]), rest[positional:], strict=True))
+        keywords = dict(
+            zip(
+                (a.name for a in schema.arguments[positional + 1 :]), rest[positional:], strict=True
+            )
+        )
         base = op(base, *rest[:positional], **keywords)
         if number is not None:
             base = base[number]
@@ -130,12 +145,14 @@ def check_writable(tensor: Tensor, by: str) -> None:
         )
     if view.several and (base_needs or tensor.edge is not None):
         raise InplaceError(
-            f"{by}: this view is one of several outputs of {view.path[-1][0].name}, and such views cannot be "
+            f"{by}: this view is one of several outputs of {view.path[-1][0].name}, and such "
+            "views cannot be "
             "changed in place while gradients are recorded; clone() it first"
         )
     if not view.recorded and base_needs:
         raise InplaceError(
-            f"{by}: this view was made under no_grad() and is changed in place with gradients on, so its "
+            f"{by}: this view was made under no_grad() and is changed in place with gradients "
+            "on, so its "
             "history is unclear; make the view with gradients on, or clone() it"
         )
 
@@ -183,7 +200,13 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         tensor.edge = edge
     else:
         base = view.base
-        node = Node(COPY_SLICES, (base.edge, edge), (view.path, _memory_order(base.value)), base.value.shape, base.value.dtype)
+        node = Node(
+            COPY_SLICES,
+            (base.edge, edge),
+            (view.path, _memory_order(base.value)),
+            base.value.shape,
+            base.value.dtype,
+        )
         node.sequence = next_sequence()
         base.edge = node
     refresh(base)

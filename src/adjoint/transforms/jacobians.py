@@ -127,6 +127,9 @@ def _basis(tensors: list[Any]) -> list[Any]:
     """For each tensor the rows of the identity over all of them: (n, *shape)."""
     sizes = [t.numel() for t in tensors]
     total = sum(sizes)
+    if len(tensors) == 1:
+        eye = operators.packet("eye")(total, dtype=tensors[0].dtype)
+        return [eye.reshape((total, *tensors[0].shape))]
     found, start = [], 0
     for tensor, size in zip(tensors, sizes, strict=True):
         rows = operators.packet("zeros")((total, size), dtype=tensor.dtype)
@@ -135,6 +138,26 @@ def _basis(tensors: list[Any]) -> list[Any]:
         found.append(operators.packet("cat")(parts, 0).reshape((total, *tensor.shape)))
         start += size
     return found
+
+
+def _over_basis(
+    one: Callable[..., Any], tensors: list[Any], chunk: int | None, **options: Any
+) -> Any:
+    """Map a function over the rows of the identity; in chunks, they are made when needed."""
+    if chunk is None:
+        return vmap(one, **options)(*_basis(tensors))
+    sizes = [t.numel() for t in tensors]
+    arange = operators.packet("arange")
+
+    def at(place: Any) -> Any:
+        rows, start = [], 0
+        for tensor, size in zip(tensors, sizes, strict=True):
+            row = (arange(start, start + size) == place).to(tensor.dtype)
+            rows.append(row.reshape(tensor.shape))
+            start += size
+        return one(*rows)
+
+    return vmap(at, chunk_size=chunk, **options)(arange(sum(sizes)))
 
 
 def _chunk(chunk_size: int | None, columns: int, progress: bool) -> int | None:
@@ -152,8 +175,12 @@ def _reverse_blocks(
     def one(*cotangents: Any) -> list[Any]:
         return reverse.filled(pull(cotangents), problem.inputs)
 
-    chunk = _chunk(chunk_size, sum(o.numel() for o in outputs), progress)
-    rows = vmap(one, chunk_size=chunk, progress=progress)(*_basis(outputs))
+    total = sum(o.numel() for o in outputs)
+    if total == 1:  # a gradient; Hessians begin with one
+        rows = [g.unsqueeze(0) for g in one(*[o.detach().ones_like() for o in outputs])]
+    else:
+        chunk = _chunk(chunk_size, total, progress)
+        rows = _over_basis(one, outputs, chunk, progress=progress)
     blocks, start = [], 0
     for output in outputs:
         size = output.numel()
@@ -189,8 +216,9 @@ def _forward_blocks(
         return reverse.filled(found, outputs), [v for v in aux_leaves if isinstance(v, Tensor)]
 
     chunk = _chunk(chunk_size, sum(t.numel() for t in problem.inputs), progress)
-    mapped = vmap(one, out_dims=(-1, 0), chunk_size=chunk, progress=progress, randomness=randomness)
-    columns, kept = mapped(*_basis(problem.inputs))
+    columns, kept = _over_basis(
+        one, problem.inputs, chunk, out_dims=(-1, 0), progress=progress, randomness=randomness
+    )
     tensors = iter(kept)  # aux does not depend on the direction: that of the first will do
     aux = pytrees.unflatten(
         aux_structure, [next(tensors)[0] if isinstance(v, Tensor) else v for v in aux_leaves]

@@ -1,7 +1,9 @@
 """From C text to a function: finding a compiler, a cache on disk, loading.
 
-Objects are named by a hash of everything that matters (source, compiler, flags, processor, our version), written to a
-temporary name and renamed, so that processes that build the same thing at once, or are killed, leave the cache whole.
+Objects are named by a hash of everything that matters (source, compiler, flags, processor, our
+version), written to a
+temporary name and renamed, so that processes that build the same thing at once, or are killed,
+leave the cache whole.
 """
 
 from __future__ import annotations
@@ -23,7 +25,16 @@ import numpy as np
 from adjoint._version import __version__
 from adjoint.core.errors import AdjointError
 
-FLAGS = ("-O3", "-march=native", "-std=gnu11", "-fPIC", "-shared", "-fopenmp", "-fno-math-errno", "-fno-trapping-math")
+FLAGS = (
+    "-O3",
+    "-march=native",
+    "-std=gnu11",
+    "-fPIC",
+    "-shared",
+    "-fopenmp",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+)
 
 
 class BuildError(AdjointError, RuntimeError):
@@ -44,17 +55,30 @@ def _identity() -> str:
     """What the machine code depends on beside the source."""
     path = compiler()
     assert path is not None
-    version = subprocess.run([path, "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+    version = subprocess.run(
+        [path, "--version"], capture_output=True, text=True, check=False
+    ).stdout.split("\n")[0]
     features = ""
     if Path("/proc/cpuinfo").exists():
-        features = next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("flags")), "")
+        features = next(
+            (
+                line
+                for line in Path("/proc/cpuinfo").read_text().splitlines()
+                if line.startswith("flags")
+            ),
+            "",
+        )
     return "\n".join((version, platform.machine(), features, *FLAGS, __version__))
 
 
 @lru_cache(maxsize=1)
 def cache_directory() -> Path:
-    """Where objects are kept: $ADJOINT_CACHE, or below the user's cache directory; a temporary one if that fails."""
-    base = os.environ.get("ADJOINT_CACHE") or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "adjoint")
+    """Where objects are kept: $ADJOINT_CACHE, or below the user's cache directory; a temporary one
+    if that fails.
+    """
+    base = os.environ.get("ADJOINT_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "adjoint"
+    )
     path = Path(base).expanduser()
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -62,7 +86,11 @@ def cache_directory() -> Path:
             pass
     except OSError as error:
         path = Path(tempfile.mkdtemp(prefix="adjoint-"))
-        warnings.warn(f"the cache of compiled code cannot be written ({error}); using {path} for this process", stacklevel=2)
+        warnings.warn(
+            f"the cache of compiled code cannot be written ({error}); using {path} for this "
+            "process",
+            stacklevel=2,
+        )
     return path
 
 
@@ -74,7 +102,10 @@ def data_offset() -> int:
     for offset in range(8, 64, 8):
         if ctypes.c_void_p.from_address(id(array) + offset).value == wanted:
             return offset
-    raise BuildError("the layout of NumPy's arrays is not the one that compiled code knows; call without ad.compile")
+    raise BuildError(
+        "the layout of NumPy's arrays is not the one that compiled code knows; call without "
+        "ad.compile"
+    )
 
 
 def build(source: str) -> Path:
@@ -100,8 +131,10 @@ def build(source: str) -> Path:
                 return target
     message = run.stderr.strip().splitlines()[:3]
     raise BuildError(
-        "the C compiler refused code that adjoint wrote; this is a bug of adjoint. Set ADJOINT_DEBUG=1 to keep the source in "
-        f"{cache_directory()}, and call the function without ad.compile meanwhile. It said: {' / '.join(message)}"
+        "the C compiler refused code that adjoint wrote; this is a bug of adjoint. Set "
+        "ADJOINT_DEBUG=1 to keep the source in "
+        f"{cache_directory()}, and call the function without ad.compile meanwhile. It said: "
+        f"{' / '.join(message)}"
     )
 
 

@@ -1,7 +1,9 @@
 """Pointwise rows as C expressions.
 
-The renderer is a table from an operator to text. In it `{self}`, `{other}`, … stand for the operands, already of the type
-that the operator computes in, and `{f}` for the suffix of that type's functions (`sinf`). An operator that is not here
+The renderer is a table from an operator to text. In it `{self}`, `{other}`, … stand for the
+operands, already of the type
+that the operator computes in, and `{f}` for the suffix of that type's functions (`sinf`). An
+operator that is not here
 runs its decomposition, or calls back to its eager kernel.
 """
 
@@ -10,12 +12,41 @@ from __future__ import annotations
 import math
 from typing import Any
 
-C_TYPES = {"float32": "float", "float64": "double", "bool": "unsigned char", "int64": "long long", "int32": "int"}
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "bool": "unsigned char",
+    "int64": "long long",
+    "int32": "int",
+}
 
 _UNARY = (
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-    "tanh", "asinh", "acosh", "atanh", "sqrt", "ceil", "floor", "trunc", "erf", "erfc",
-)  # fmt: skip
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "sin",
+    "cos",
+    "tan",
+    "asin",
+    "acos",
+    "atan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sqrt",
+    "ceil",
+    "floor",
+    "trunc",
+    "erf",
+    "erfc",
+)
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _NAN_FIRST = "({a} != {a} ? {a} : {b} != {b} ? {b} : {a} {sign} {b} ? {a} : {b})"
 
@@ -46,8 +77,12 @@ EXPRESSIONS: dict[str, str] = {
     "where.self": "({condition} ? {self} : {other})",
     "where.ScalarSelf": "({condition} ? {self} : {other})",
     "where.ScalarOther": "({condition} ? {self} : {other})",
-    "maximum.default": _NAN_FIRST.replace("{a}", "{self}").replace("{b}", "{other}").replace("{sign}", ">"),
-    "minimum.default": _NAN_FIRST.replace("{a}", "{self}").replace("{b}", "{other}").replace("{sign}", "<"),
+    "maximum.default": _NAN_FIRST.replace("{a}", "{self}")
+    .replace("{b}", "{other}")
+    .replace("{sign}", ">"),
+    "minimum.default": _NAN_FIRST.replace("{a}", "{self}")
+    .replace("{b}", "{other}")
+    .replace("{sign}", "<"),
     "clamp_min.default": "({self} < {min} ? {min} : {self})",
     "clamp_max.default": "({self} > {max} ? {max} : {self})",
     "isnan.default": "({self} != {self})",
@@ -64,11 +99,20 @@ EXPRESSIONS: dict[str, str] = {
     "clone.default": "{self}",
     "detach.default": "{self}",
     **{f"{name}.default": f"{name}{{f}}({{self}})" for name in _UNARY},
-    **{f"{name}.{o}": f"({{self}} {sign} {{other}})" for name, sign in _COMPARISONS.items() for o in ("Tensor", "Scalar")},
+    **{
+        f"{name}.{o}": f"({{self}} {sign} {{other}})"
+        for name, sign in _COMPARISONS.items()
+        for o in ("Tensor", "Scalar")
+    },
 }
 
-# Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a loop.
-VECTORIZED = {name: 1 for name in _UNARY if name not in ("sqrt", "ceil", "floor", "trunc")} | {"pow": 2, "atan2": 2, "hypot": 2}
+# Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
+# loop.
+VECTORIZED = {name: 1 for name in _UNARY if name not in ("sqrt", "ceil", "floor", "trunc")} | {
+    "pow": 2,
+    "atan2": 2,
+    "hypot": 2,
+}
 SCALAR = {"sqrt": 1, "ceil": 1, "floor": 1, "trunc": 1, "fabs": 1}
 
 IDENTITY = {"sum": "0", "mean": "0", "amax": "-HUGE_VAL", "amin": "HUGE_VAL"}
@@ -91,14 +135,19 @@ def literal(value: Any, c_type: str) -> str:
             return f"NAN_{c_type}"
         if math.isinf(number):
             return f"({'-' if number < 0 else ''}INF_{c_type})"
-        return f"({number!r}{suffix})" if number < 0 or math.copysign(1, number) < 0 else f"{number!r}{suffix}"
+        return (
+            f"({number!r}{suffix})"
+            if number < 0 or math.copysign(1, number) < 0
+            else f"{number!r}{suffix}"
+        )
     return f"({int(value)}LL)"
 
 
 def prelude(data_offset: int) -> str:
     """Declarations that every source starts with: no header is needed.
 
-    Arguments are NumPy's array objects, whose first field after the header is the address of the data: reading it here
+    Arguments are NumPy's array objects, whose first field after the header is the address of the
+    data: reading it here
     is much quicker than asking for it in Python.
     """
     lines = [

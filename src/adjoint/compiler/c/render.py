@@ -1,6 +1,7 @@
 """Loops as C text.
 
-Each value is a local variable; broadcasting, views and transposes are strides in an index. Dimensions that all accesses
+Each value is a local variable; broadcasting, views and transposes are strides in an index.
+Dimensions that all accesses
 walk alike are merged, so that most loops become one. Sums are kept in double.
 """
 
@@ -29,7 +30,9 @@ class LoopWriter:
         self.names: dict[Value, str] = {}
         self.loads: list[str] = []
         self.body: list[str] = []
-        self.accesses: list[list[int]] = []  # strides over the iteration of everything that is read or written
+        self.accesses: list[
+            list[int]
+        ] = []  # strides over the iteration of everything that is read or written
         self.pointers: dict[int, Value] = {}
         self.indices: list[str] = []
 
@@ -43,7 +46,8 @@ class LoopWriter:
             self._node(node)
         return self._nest()
 
-    # -- one node --------------------------------------------------------------------------------------
+    # -- one node
+    # --------------------------------------------------------------------------------------
 
     def _node(self, node: Node) -> None:
         if lower.is_reduction(node):
@@ -91,7 +95,8 @@ class LoopWriter:
         text = COMBINE[kind].format(acc=name, v=self._read(next(node.inputs())))
         self.body.append(text)
 
-    # -- memory ------------------------------------------------------------------------------------------
+    # -- memory
+    # ------------------------------------------------------------------------------------------
 
     def _read(self, value: Value) -> str:
         if value in self.plan.fills:
@@ -109,7 +114,9 @@ class LoopWriter:
         lead = len(self.loop.shape) - len(value.shape)
         strides = [0] * lead + [
             0 if size == 1 and full != 1 else stride
-            for size, full, stride in zip(value.shape, self.loop.shape[lead:], access.strides, strict=True)
+            for size, full, stride in zip(
+                value.shape, self.loop.shape[lead:], access.strides, strict=True
+            )
         ]
         self.accesses.append([strides[d] for d in self.order])
         self.indices.append(offset_text(access))
@@ -117,7 +124,8 @@ class LoopWriter:
         self.pointers[slot] = access.root
         return f"p{slot}[@{len(self.accesses) - 1}@]"
 
-    # -- loops ---------------------------------------------------------------------------------------------
+    # -- loops
+    # ---------------------------------------------------------------------------------------------
 
     def _nest(self) -> str:
         sizes = [self.loop.shape[d] for d in self.order]
@@ -144,13 +152,27 @@ class LoopWriter:
             k = int(number)
             terms = [f"i{d} * {s}" if s != 1 else f"i{d}" for d, s in enumerate(strides[k]) if s]
             offset = self.indices[k]
-            line = before + " + ".join([*([offset] if offset != "0" or not terms else []), *terms]) + after
+            line = (
+                before
+                + " + ".join([*([offset] if offset != "0" or not terms else []), *terms])
+                + after
+            )
         return line
 
-    def _reducing(self, sizes: list[int], strides: list[list[int]], kept: int, body: list[str], nodes: list[Node]) -> list[str]:
+    def _reducing(
+        self,
+        sizes: list[int],
+        strides: list[list[int]],
+        kept: int,
+        body: list[str],
+        nodes: list[Node],
+    ) -> list[str]:
         names = [self.names[n.output] for n in nodes]
         sums = all(lower.reduction_kind(n) in ("sum", "mean") for n in nodes)
-        start = [f"double {name} = {IDENTITY[lower.reduction_kind(n)]};" for name, n in zip(names, nodes, strict=True)]
+        start = [
+            f"double {name} = {IDENTITY[lower.reduction_kind(n)]};"
+            for name, n in zip(names, nodes, strict=True)
+        ]
         end = [self._finish(n, name, sizes[:kept]) for name, n in zip(names, nodes, strict=True)]
         clause = f" reduction(+:{', '.join(names)})" if sums else ""
         whole = kept == 0 or math.prod(sizes[:kept]) == 1
@@ -191,27 +213,45 @@ def step_text(plan: Plan, step: Step, slots: dict[Value, int]) -> str:
 
 
 def _scan(step: Scan, outer: Plan, slots: dict[Value, int]) -> str:
-    """A loop over time: copy the carry in, run the body, put results and the next carry in their places, copy out."""
+    """A loop over time: copy the carry in, run the body, put results and the next carry in their
+    places, copy out.
+    """
     _, start, _, length, backwards = step.node.args
     body, carry, count = step.body, step.carry, len(start)
     t, s = f"t{step.depth}", f"s{step.depth}"
     outputs = body.graph.outputs
-    lines = [_assign(outer, value, lower.contiguous(target), slots) for value, target in zip(start, carry, strict=True)]
+    lines = [
+        _assign(outer, value, lower.contiguous(target), slots)
+        for value, target in zip(start, carry, strict=True)
+    ]
     order = f"{length - 1} - {s}" if backwards else s
     lines.append(f"for (long {s} = 0; {s} < {length}; {s}++) {{\nconst long {t} = {order};\n")
     lines += [step_text(body, inner, slots) for inner in body.steps]
     for output, target in zip(outputs[count:], step.node.outputs[count:], strict=True):
         full = lower.contiguous(target)
-        lines.append(_assign(body, output, Access(target, 0, full.strides[1:], ((step.depth, full.strides[0]),)), slots))
+        lines.append(
+            _assign(
+                body,
+                output,
+                Access(target, 0, full.strides[1:], ((step.depth, full.strides[0]),)),
+                slots,
+            )
+        )
     for value, waiting in step.staged.items():
         lines.append(_assign(body, outputs[carry.index(value)], lower.contiguous(waiting), slots))
     for value, output in zip(carry, outputs, strict=False):
-        stays = isinstance(output, Value) and output not in body.fills and body.access[output].root is value
+        stays = (
+            isinstance(output, Value)
+            and output not in body.fills
+            and body.access[output].root is value
+        )
         if value not in step.staged and not stays:
             lines.append(_assign(body, output, lower.contiguous(value), slots))
     lines += [_move(waiting, value, slots) for value, waiting in step.staged.items()]
     lines.append("}\n")
-    lines += [_move(value, target, slots) for value, target in zip(carry, step.node.outputs, strict=False)]
+    lines += [
+        _move(value, target, slots) for value, target in zip(carry, step.node.outputs, strict=False)
+    ]
     return "{\n" + "".join(lines) + "}\n"
 
 
@@ -232,13 +272,17 @@ def _assign(plan: Plan, source: Any, target: Access, slots: dict[Value, int]) ->
 
 
 def _elements(source: Value, access: Access, target: Access, slots: dict[Value, int]) -> str:
-    sizes, (here, there), _ = _merge(list(source.shape), [list(access.strides), list(target.strides)], 0)
+    sizes, (here, there), _ = _merge(
+        list(source.shape), [list(access.strides), list(target.strides)], 0
+    )
     return _copy_loop(sizes, _place(target, there, slots), _place(access, here, slots))
 
 
 def _place(access: Access, strides: Sequence[int], slots: dict[Value, int]) -> str:
     terms = [offset_text(access), *(f"i{d} * {s}" for d, s in enumerate(strides) if s)]
-    return f"(({C_TYPES[access.root.dtype.name]} *)DATA(p, {slots[access.root]}))[{' + '.join(terms)}]"
+    return (
+        f"(({C_TYPES[access.root.dtype.name]} *)DATA(p, {slots[access.root]}))[{' + '.join(terms)}]"
+    )
 
 
 def _copy_loop(sizes: Sequence[int], target: str, source: str) -> str:
@@ -247,10 +291,18 @@ def _copy_loop(sizes: Sequence[int], target: str, source: str) -> str:
 
 def _power(exponent: Any) -> str:
     """Small whole powers without pow()."""
-    return {2: "{self} * {self}", 1: "{self}", 3: "{self} * {self} * {self}", -1: "1 / {self}", 0.5: ""}.get(exponent, "")
+    return {
+        2: "{self} * {self}",
+        1: "{self}",
+        3: "{self} * {self} * {self}",
+        -1: "1 / {self}",
+        0.5: "",
+    }.get(exponent, "")
 
 
-def _merge(sizes: list[int], accesses: list[list[int]], kept: int) -> tuple[list[int], list[list[int]], int]:
+def _merge(
+    sizes: list[int], accesses: list[list[int]], kept: int
+) -> tuple[list[int], list[list[int]], int]:
     """Drop dimensions of size 1, and join neighbours that every access walks as one."""
     keep = [d for d, s in enumerate(sizes) if s != 1]
     kept = sum(1 for d in keep if d < kept)
@@ -268,7 +320,13 @@ def _merge(sizes: list[int], accesses: list[list[int]], kept: int) -> tuple[list
 
 
 def _pragma(
-    sizes: Sequence[int], first: int, last: int, *, simd: bool, clause: str = "", parallel: bool = True
+    sizes: Sequence[int],
+    first: int,
+    last: int,
+    *,
+    simd: bool,
+    clause: str = "",
+    parallel: bool = True,
 ) -> dict[int, str]:
     """The pragma of each loop: threads on the outermost, vectors on the innermost."""
     if first >= last:
@@ -285,7 +343,9 @@ def _pragma(
     return found
 
 
-def _loops(sizes: Sequence[int], body: list[str], first: int, pragmas: dict[int, str], last: int) -> list[str]:
+def _loops(
+    sizes: Sequence[int], body: list[str], first: int, pragmas: dict[int, str], last: int
+) -> list[str]:
     lines: list[str] = []
     for d in range(first, last):
         pad = "  " * (d + 1)

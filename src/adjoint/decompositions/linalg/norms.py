@@ -28,7 +28,8 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
     """Aⁿ by repeated squaring; of the inverse if n is negative."""
     check_square("linalg_matrix_power(A)", self.shape)
     if n == 0:
-        return ops.eye(self.shape[-1], dtype=self.dtype).expand(self.shape).clone()
+        nothing = self.masked_fill(ops.full((), True), 0)  # depends on A, with gradient 0
+        return nothing + ops.eye(self.shape[-1], dtype=self.dtype)
     if n < 0:
         return matrix_power(ops.linalg_inv(self), -n)
     if n == 1:
@@ -182,15 +183,22 @@ def lstsq(
     right = b.unsqueeze(-1) if vector else b
     limit = finfo(self.dtype).eps * max(m, n) if rcond is None else rcond
     solution, rank, values = ops._linalg_lstsq(self, right, limit)
-    residuals = self.new_zeros((0,), dtype=self.dtype.to_real())
+    residuals = _real(self.reshape((-1,)).narrow(0, 0, 0))
     if m > n and n and _is_full(rank, n, driver):
         error = self.matmul(solution) - right
-        residuals = ops.real(error * error.conj()).sum((-2,)) if error.is_complex() else (error * error).sum((-2,))
+        residuals = _real(error * error.conj()).sum((-2,))
     solution = solution.squeeze(-1) if vector else solution
     rank = rank if driver != "gels" else rank.new_zeros((0,))
-    return solution, residuals, rank, values if driver in ("gelsd", "gelss") else values.new_zeros((0,))
+    values = values if driver in ("gelsd", "gelss") else values.new_zeros((0,))
+    return solution, residuals, rank, values
+
+
+def _real(x: Tensor) -> Tensor:
+    return ops.real(x) if x.is_complex() else x
 
 
 def _is_full(rank: Tensor, n: int, driver: str | None) -> bool:
-    """Whether every matrix has full column rank; the shape of the residuals depends on it."""
-    return driver == "gels" or bool((rank == n).all())
+    """Whether residuals are given: not by gelsy, the default, nor for deficient matrices."""
+    if driver == "gels":
+        return True
+    return driver in ("gelsd", "gelss") and bool((rank == n).all())

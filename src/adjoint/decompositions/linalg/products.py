@@ -40,8 +40,8 @@ def cross_any(self: Tensor, other: Tensor, dim: int | None) -> Tensor:
 
 def vander(x: Tensor, N: int | None) -> Tensor:
     """1, x, x², … as products, so that derivatives at 0 are right."""
-    if x.ndim == 0:
-        raise ShapeError("linalg_vander(x): x must have at least one dimension.")
+    if x.ndim == 0 and N is None:
+        raise ShapeError("linalg_vander(x): x must have at least one dimension, or N be given.")
     count = x.shape[-1] if N is None else N
     if count < 0 or (N is not None and N <= 1):
         raise ValueRangeError(f"linalg_vander(x, N): N must be greater than 1, got {N}")

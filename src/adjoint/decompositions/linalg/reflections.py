@@ -36,10 +36,10 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
             f"linalg_householder_product(A, tau): A must have at least as many rows as columns, and "
             f"tau not more elements than that: got {tuple(input.shape)} and {tuple(tau.shape)}."
         )
-    result = ops.eye(rows, columns, dtype=input.dtype).expand(input.shape)
+    result = input.masked_fill(ops.full((), True), 0) + ops.eye(rows, columns, dtype=input.dtype)
     for i in reversed(range(tau.shape[-1])):
         result = _reflected(result, _vector(input, i), _factor(tau, i))
-    return result.clone()
+    return result
 
 
 def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> Tensor:

@@ -131,4 +131,3 @@ def _lifted(level: TraceLevel, argument: Any) -> Any:
     if isinstance(argument, tuple) and any(isinstance(a, Value) for a in argument):
         return [_lifted(level, a) for a in argument]
     return argument
-

@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 
+from adjoint.core import dtypes
 from adjoint.core.errors import GradError, ValueRangeError
 from adjoint.kernels.linalg.common import Array, matrices, mH, real_dtype, square
 
@@ -75,10 +76,11 @@ def matrix_exp(self: Array) -> Array:
     """Σ Aᵏ/k!."""
     from scipy.linalg import expm
 
-    square("linalg_matrix_exp(A)", self)
+    wide = self.astype(np.float32) if self.dtype in dtypes.REDUCED else self
+    square("linalg_matrix_exp(A)", wide)
     if not self.size:
         return self.copy()
-    return np.asarray(expm(self), self.dtype)
+    return np.asarray(expm(wide)).astype(self.dtype)
 
 
 # ---- repeated values --------------------------------------------------------------------------

@@ -134,6 +134,11 @@ def add_batches(make: Any) -> Samples:
     yield Sample(make(2, 2, 2), make(2, 2, 0), make(2, 0, 2), beta=beta, name="empty inner")
 
 
+@sampler("baddbmm.dtype")
+def add_batches_in_another_dtype(make: Any) -> Samples:
+    yield Sample(make(2, 2, 2), make(2, 2, 3), make(2, 3, 2), make.dtype, name="plain")
+
+
 @sampler("addbmm", reference=_sum_of(lambda a, b: np.matmul(a, b).sum(0)))
 def add_sum_of_batches(make: Any) -> Samples:
     beta, alpha = _factors(make)

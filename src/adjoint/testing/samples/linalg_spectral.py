@@ -1,0 +1,237 @@
+"""Samples of eigenvalues, singular values, functions of matrices, norms, products and distances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from adjoint.testing.samples import Sample, sampler
+
+Samples = Iterator[Sample]
+
+
+@sampler("linalg_eigvalsh")
+def eigenvalues(make: Any) -> Samples:
+    yield Sample(make.hermitian(3, 3), name="plain", kink=True)
+    yield Sample(make.hermitian(2, 2, 2), "U", name="batch upper", kink=True)
+    yield Sample(make(0, 0), name="empty", kink=True)
+    yield Sample(make.like(np.eye(3)), name="identity", kink=True, order=1)
+
+
+@sampler("linalg_svdvals")
+def singular_values(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 3), name="square")
+    yield Sample(make.invertible(4, 2), name="tall")
+    yield Sample(make.invertible(2, 2, 3), name="batch wide")
+    yield Sample(make(0, 2), name="empty")
+
+
+@sampler("linalg_eigvals")
+def general_eigenvalues(make: Any) -> Samples:
+    yield Sample(_spread(make, 3), name="plain")
+    yield Sample(make.like(np.array([[1.0, 2.0], [-1.0, 0.5]])), name="conjugate pair")
+
+
+def _spread(make: Any, n: int) -> Any:
+    """A matrix whose eigenvalues are far apart."""
+    return make.like(np.array(make.unit(n, n).detach().numpy()) + 3 * np.diag(np.arange(n)))
+
+
+@sampler("_linalg_inverse_gaps")
+def gaps(make: Any) -> Samples:
+    yield Sample(make.like([0.5, 1.0, 2.5]), name="plain")
+    yield Sample(make.like([[0.5, 1.0], [3.0, -1.0]]), name="batch")
+    yield Sample(make.like([]), name="empty")
+
+
+@sampler("_linalg_inverse_sums")
+def sums(make: Any) -> Samples:
+    yield Sample(make.like([0.5, 1.0, 2.5]), name="plain")
+    yield Sample(make.like([[0.5, 1.0], [3.0, 1.0]]), name="batch")
+
+
+@sampler("linalg_pinv.atol_rtol_float", "linalg_pinv.atol_rtol_tensor")
+def pseudo_inverses(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 3), name="square")
+    yield Sample(make.invertible(4, 2), name="tall")
+    yield Sample(make.invertible(2, 2, 3), name="batch wide")
+    yield Sample(make.like(np.eye(3)), name="identity")
+    yield Sample(make(0, 2), name="empty")
+
+
+@sampler("linalg_pinv", "pinverse")
+def pseudo_inverses_rcond(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 2), 1e-10, name="tall")
+
+
+@sampler("_linalg_pinv_tangent")
+def pseudo_inverses_along(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 2), make(3, 2), None, None, name="tall")
+    yield Sample(make.invertible(2, 3), make(2, 2, 3), None, None, name="broadcast wide")
+
+
+@sampler("linalg_lstsq")
+def least_squares(make: Any) -> Samples:
+    yield Sample(make.invertible(4, 2), make(4, 3), driver="gels", name="tall")
+    yield Sample(make.invertible(2, 4), make(2, 1), name="wide")
+    yield Sample(make.invertible(3, 3), make(3, 1), name="square")
+    yield Sample(make.invertible(2, 3, 2), make(2, 3, 1), driver="gelsd", name="batch")
+
+
+@sampler("_linalg_lstsq")
+def least_squares_core(make: Any) -> Samples:
+    yield Sample(make.invertible(4, 2), make(4, 3), 1e-12, name="tall")
+    yield Sample(make.invertible(2, 3), make(2, 2, 1), 1e-12, name="broadcast wide")
+
+
+@sampler("linalg_matrix_exp", "matrix_exp")
+def exponentials(make: Any) -> Samples:
+    yield Sample(make(3, 3), name="plain")
+    yield Sample(make(2, 2, 2), name="batch")
+    yield Sample(make.like(np.zeros((2, 2))), name="zero")
+    yield Sample(make.like(np.array([[0.0, 1], [0, 0]])), name="nilpotent")
+    yield Sample(make(0, 0), name="empty")
+
+
+@sampler("linalg_matrix_power", "matrix_power")
+def powers(make: Any) -> Samples:
+    for n in (0, 1, 2, 3, 5, -1, -2):
+        yield Sample(make.invertible(2, 2), n, name=f"n {n}")
+    yield Sample(make(2, 2, 2), 3, name="batch")
+
+
+@sampler("linalg_matrix_norm")
+def norms(make: Any) -> Samples:
+    for ord in (1, -1, 2, -2, math.inf, -math.inf):
+        yield Sample(make.invertible(2, 3), ord, name=f"ord {ord}")
+    yield Sample(make(2, 3, 2), 1, (0, 2), True, name="dims")
+    yield Sample(make(3, 2, 2), math.inf, (1, 0), name="dims swapped")
+
+
+@sampler("linalg_matrix_norm.str_ord")
+def named_norms(make: Any) -> Samples:
+    yield Sample(make(2, 3), name="fro")
+    yield Sample(make.invertible(3, 2), "nuc", name="nuc")
+    yield Sample(make.invertible(2, 3, 2), "nuc", (1, 2), True, name="nuc batch")
+
+
+@sampler("linalg_norm")
+def any_norm(make: Any) -> Samples:
+    yield Sample(make(2, 3), name="all")
+    yield Sample(make(3), 3, name="vector")
+    yield Sample(make.invertible(2, 3), 2, name="matrix")
+    yield Sample(make(2, 3, 2), 1, (-1,), True, name="one dim")
+
+
+@sampler("linalg_norm.ord_str")
+def any_named_norm(make: Any) -> Samples:
+    yield Sample(make(2, 3), "fro", name="fro")
+
+
+@sampler("nuclear_norm")
+def nuclear(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 2), name="plain")
+
+
+@sampler("linalg_cond")
+def conditions(make: Any) -> Samples:
+    for p in (None, 2, -2, 1, -1, math.inf):
+        yield Sample(make.invertible(3, 3), p, name=f"p {p}")
+
+
+@sampler("linalg_cond.p_str")
+def named_conditions(make: Any) -> Samples:
+    yield Sample(make.invertible(2, 2), "fro", name="fro")
+    yield Sample(make.invertible(2, 2, 2), "nuc", name="nuc batch")
+
+
+@sampler("linalg_matrix_rank.atol_rtol_float", "linalg_matrix_rank.atol_rtol_tensor")
+def ranks(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 2), name="full")
+    yield Sample(make.like(np.diag([1.0, 2.0, 0.0])), name="deficient")
+
+
+@sampler("linalg_cross", reference=lambda self, other, dim=-1: np.cross(self, other, axis=dim))
+def crosses(make: Any) -> Samples:
+    yield Sample(make(3), make(3), name="vectors")
+    yield Sample(make(2, 3), make(1, 3), name="broadcast")
+    yield Sample(make(3, 2), make(3, 2), dim=0, name="dim 0")
+
+
+@sampler("cross")
+def crosses_legacy(make: Any) -> Samples:
+    yield Sample(make(3, 2), make(3, 2), name="first of size 3")
+    yield Sample(make(2, 3), make(2, 3), -1, name="dim")
+
+
+@sampler("linalg_vecdot")
+def dots(make: Any) -> Samples:
+    yield Sample(make(2, 3), make(3), name="broadcast")
+    yield Sample(make(3, 2), make(3, 2), dim=0, name="dim 0")
+
+
+@sampler("linalg_vander")
+def vandermonde(make: Any) -> Samples:
+    yield Sample(make(3), name="plain")
+    yield Sample(make.like([[0.0, 1.0], [0.5, 0.0]]), N=4, name="zeros")
+
+
+@sampler("vander")
+def vandermonde_flipped(make: Any) -> Samples:
+    yield Sample(make(3), name="plain")
+    yield Sample(make.like([0.0, 2.0]), 3, True, name="increasing zeros")
+
+
+@sampler("linalg_diagonal")
+def diagonals(make: Any) -> Samples:
+    yield Sample(make(2, 3, 4), name="plain")
+    yield Sample(make(3, 3), offset=1, dim1=1, dim2=0, name="dims")
+
+
+# ---- distances --------------------------------------------------------------------------------
+
+
+@sampler("cdist", "_cdist_forward")
+def distances(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    for p in (2.0, 1.0, 3.0, 1.5, math.inf):
+        yield Sample(make.distinct(3, 2), make.unit(2, 2), p, None, name=f"p {p}")
+    yield Sample(make.unit(2, 2, 3), make.unit(3, 3), 2.0, None, name="broadcast")
+    yield Sample(make(2, 2), make(0, 2), 2.0, None, name="empty")
+    points = [[0.5, 1.0], [2.0, 3.0]]
+    yield Sample(make.like(points), make.like(points), 2.0, None, name="same points", kink=True, order=1)
+
+
+@sampler("_euclidean_dist")
+def euclidean(make: Any) -> Samples:
+    if not make.is_complex:
+        yield Sample(make.unit(3, 2), make.unit(2, 2), name="plain")
+
+
+@sampler("pdist", "_pdist_forward")
+def pair_distances(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    for p in (2.0, 1.0, 2.5, math.inf):
+        yield Sample(make.distinct(4, 2), p, name=f"p {p}")
+    yield Sample(make(1, 2), 2.0, name="one point")
+
+
+@sampler("_cdist_backward")
+def distance_gradients(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    for p in (2.0, 3.0):
+        x1, x2 = make.distinct(3, 2), make.unit(2, 2)
+        distance = np.array(np.linalg.norm(x1.detach().numpy()[:, None] - x2.detach().numpy(), p, -1))
+        yield Sample(make(3, 2), x1, x2, p, make.like(distance), name=f"p {p}")
+
+
+@sampler("pairwise_distance")
+def row_distances(make: Any) -> Samples:
+    yield Sample(make(3, 2), make(3, 2), name="plain")
+    yield Sample(make(2, 2), make(2), 3.0, 1e-6, True, name="broadcast")

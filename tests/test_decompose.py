@@ -1,0 +1,166 @@
+"""Decompositions: the table of them, the pass, the primitives, and what rows get through them."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core import dtypes
+from adjoint.core.errors import ArgumentError, DependsOnValues
+from adjoint.graph.ir import Graph
+from adjoint.ops import operator as operators
+from adjoint.ops.operator import Operator
+from adjoint.table import TABLE
+from adjoint.table.rows import Row
+from adjoint.testing import jacobians, laws
+from adjoint.testing.jacobians import Call
+from adjoint.transforms import batch
+from tests import primitives
+
+with (Path(__file__).parent / "data" / "core_decompositions.csv").open() as _file:
+    CORE = [row["operator"] for row in csv.DictReader(_file)]
+
+
+def names_in(graph: Graph) -> set[str]:
+    found: set[str] = set()
+    for node in graph.nodes:
+        found |= {node.name} if isinstance(node.op, Operator) else set()
+        found = found.union(*(names_in(inner) for inner in node.graphs.values()))
+    return found
+
+
+def row_of(name: str) -> Row | None:
+    base, _, overload = name.partition(".")
+    for candidate in (base, base.removesuffix("_")):
+        overload = "" if overload == "default" else overload
+        if candidate in TABLE and overload in TABLE.overloads(candidate):
+            return TABLE.row(candidate, overload)
+    return None
+
+
+def test_the_table_has_every_row_with_a_decomposition() -> None:
+    table = ad.decompositions.table
+    assert set(table) == {row.full_name for row in TABLE.rows() if row.decompose}
+    assert len(table) == len(list(table))
+    assert "var.correction" in table and "mul.Tensor" not in table and "nonsense" not in table
+    assert table["relu"] is table["relu.default"]
+    with pytest.raises(KeyError):
+        table["mul.Tensor"]
+
+
+def test_entries_take_all_arguments_in_order() -> None:
+    x = ad.tensor([[1.0, 2.0], [3.0, 5.0]], dtype=ad.float64)
+    assert (
+        ad.decompositions.table["var.correction"](x, (0,), 1, False).tolist() == x.var(0).tolist()
+    )
+
+
+@pytest.mark.parametrize("name", CORE)
+def test_core_operators_are_decomposed_or_documented_primitives(name: str) -> None:
+    base = name.partition(".")[0]
+    row = row_of(name)
+    if row is None:
+        # a family that is not here yet; an overload of an operator that is here must exist
+        assert base not in TABLE, f"{base} is here without its overload {name}"
+        return
+    if name.endswith(("_.default", "_.Scalar", "_.Tensor")) and base.endswith("_"):
+        assert operators.exists(base)
+    documented = primitives.names_by_family().get(row.family, {})
+    assert row.decompose or row.schema.name in documented
+    assert row.decompose or f"- `{row.schema.name}`" in primitives.PAGE.read_text(encoding="utf-8")
+
+
+def test_the_page_of_primitives_is_that_of_the_table() -> None:
+    text = primitives.PAGE.read_text(encoding="utf-8")
+    assert text == primitives.page(), "docs/primitives.md is old: run python -m tests.primitives"
+
+
+def test_decompose_leaves_primitives_alone() -> None:
+    def f(x: Any) -> Any:
+        y = ad.cond(x.sum() > 0, lambda v: v.std(), lambda v: v.logsumexp(0).mean(), x)
+        return y + x.addcmul(x, x).clamp(-1, 1).relu().mean() + x.tan().sum()
+
+    x = ad.tensor(np.random.default_rng(0).normal(size=(3, 4)))
+    graph = ad.trace(ad.value_and_grad(f), x)
+    small = ad.decompose(graph)
+    ad.graph.verify(small)
+    composites = {n for n in names_in(small) if n in ad.decompositions.table}
+    assert not composites
+    assert {n for n in names_in(graph) if n in ad.decompositions.table}, (
+        "there was something to decompose"
+    )
+    for a, b in zip(small(x), graph(x), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def test_decompose_keeps_what_it_is_told_to() -> None:
+    graph = ad.trace(lambda x: x.relu() + x.addcmul(x, x), ad.ShapeDtype(3))
+    assert "relu.default" in names_in(ad.decompose(graph, keep=["relu"]))
+    assert "relu.default" in names_in(ad.decompose(graph, keep=["relu.default"]))
+    assert "addcmul.default" in names_in(ad.decompose(graph, keep=lambda op: op.name == "addcmul"))
+    assert names_in(ad.decompose(graph, keep="relu")) & {"relu.default", "addcmul.default"} == {
+        "relu.default"
+    }
+    with pytest.raises(ArgumentError, match="no such operator"):
+        ad.decompose(graph, keep=["rleu"])
+
+
+def test_decompose_does_not_change_the_graph_it_is_given() -> None:
+    graph = ad.trace(lambda x: x.relu(), ad.ShapeDtype(3))
+    before = str(graph)
+    ad.decompose(graph)
+    assert str(graph) == before
+
+
+def test_new_nodes_remember_the_users_line() -> None:
+    graph = ad.trace(lambda x: x.std(), ad.ShapeDtype(3))
+    places = {node.place for node in ad.decompose(graph).nodes}
+    assert len(places) == 1 and next(iter(places)).startswith("test_decompose.py:")
+
+
+def test_decompose_is_linear() -> None:
+    def chain(x: Any) -> Any:
+        for _ in range(3000):
+            x = x.relu().addcmul(x, x, value=0.1)
+        return x
+
+    small = ad.decompose(ad.trace(chain, ad.ShapeDtype(2)))
+    assert len(small) > 9000
+
+
+def first_cases() -> list[laws.Case]:
+    """One case of each row that has a decomposition and no kernel: nothing else could answer there."""
+    bare = (r for r in TABLE.rows() if r.decompose and not r.kernel and not r.schema.mutates)
+    found = (laws.cases(r, dtypes.float64) for r in bare if r.family != "random")
+    return [cases[0] for cases in found if cases]
+
+
+@pytest.mark.parametrize("case", first_cases(), ids=lambda c: c.row.full_name)
+def test_rows_get_value_shape_and_derivatives_through_their_decomposition(case: laws.Case) -> None:
+    row = case.row
+    real = case.outputs()
+    try:
+        shapes = jacobians.tensors_in(case.run(*map(laws._without_data, case.arguments)))
+    except DependsOnValues:
+        shapes = real
+    assert [tuple(t.shape) for t in shapes] == [tuple(t.shape) for t in real]
+    kind, _ = batch.rule_of(row)
+    assert kind != "loop", "runs as a loop under vmap, although it has a decomposition"
+    values = Call(case.run, case.arguments, tuple(jacobians.tensors_in(case.arguments)))
+    try:
+        graph = ad.trace(lambda *t: values(t), *values.inputs)
+    except ad.graph.TraceError:
+        return  # sizes that depend on values
+    if not row.shape and not row.archetype.shape:
+        assert row.full_name not in names_in(graph), "is a node itself, and has no rule for it"
+    wanted, found = (
+        laws._with_gradients(case, case.run),
+        laws._with_gradients(case, case.run_decomposed),
+    )
+    for a, b in zip((*wanted[0], *wanted[1]), (*found[0], *found[1]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
