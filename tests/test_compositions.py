@@ -132,7 +132,7 @@ def test_hessian_equals_finite_differences(f: Function) -> None:
 
 def run_program(a: Any, b: Any, steps: list[programs.Step]) -> Any:
     """Run a program on a pool of arguments, of what depends on them, and of new memory."""
-    pool = [a * 1.0, b * 2.0, ad.zeros(3, 3, dtype=ad.float64), a.clone()]
+    pool = [a * 1.0, (b * 2.0).clone(), ad.zeros(3, 3, dtype=ad.float64), a.clone()]
     for step in steps:
         if trouble := programs.run_step(pool, step):
             raise RuntimeError(f"{step}: {trouble}")

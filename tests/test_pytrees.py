@@ -32,6 +32,9 @@ class Registered:
     def __eq__(self, other):
         return vars(self) == vars(other)
 
+    def __repr__(self):
+        return f"Registered({self.first}, {self.second}, {self.label!r})"
+
 
 pytrees.register(
     Registered,

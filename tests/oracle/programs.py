@@ -2,7 +2,7 @@
 
 A program is a list of steps on a pool of tensors, drawn from a seed. Both libraries run the same
 steps; a step that raises in one must raise in the other, and leaves the pool as it was. At the end
-the values of the pool, the gradients of the leaves and their second derivatives are compared.
+the values of the pool, the derivatives of the leaves are compared.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 Pool = list[Any]
+ORDER = 3  # of derivatives
 
 # What PyTorch refuses and adjoint does, rightly: the program ends there.
 MORE = (
@@ -157,18 +158,19 @@ def _square(tensor: Any) -> Any:
 
 
 def gradients(library: Any, pool: Pool, leaves: list[Any]) -> list[Any] | str:
-    """First and second derivatives of the total, or why they are refused."""
+    """Derivatives of the total up to third order, or why they are refused."""
+    found: list[Any] = []
     try:
         value = total(library, pool)
-        if not value.requires_grad:
-            return []
-        first = library.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
-        inner = [_square(g) for g in first if g is not None and g.requires_grad]
-        if not inner:
-            return list(first)
-        return [*first, *library.autograd.grad(sum(inner), leaves, allow_unused=True)]
+        for _ in range(ORDER):
+            if not value.requires_grad:
+                break
+            grads = library.autograd.grad(value, leaves, create_graph=True, allow_unused=True)
+            found += grads
+            value = sum((_square(g) for g in grads if g is not None), library.zeros(()))
     except RuntimeError as error:
         return f"{type(error).__name__}: {error}"
+    return found
 
 
 def slope(library: Any, seed: int, steps: list[Step], direction: list[Any]) -> float:

@@ -98,7 +98,7 @@ def run(op: Operator, values: list[Any]) -> Any:
     interpreter = topmost(values)
     if interpreter is not None:
         return interpreter.process(op, values)
-    if stack.levels and op.row.archetype.name == "creation":
+    if stack.levels and (op.row.archetype.name == "creation" or op.name == "clone"):
         return _create(op, values)
     return op.call([_plain_value(v) for v in values])
 

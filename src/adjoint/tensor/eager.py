@@ -209,7 +209,11 @@ class _Writer:
 
     def _condition(self) -> str:
         checks = ["not _extra"]
-        if self.row.archetype.name == "creation" or self.row.family == "random":
+        if (
+            self.row.archetype.name == "creation"
+            or self.row.family == "random"
+            or self.schema.name == "clone"
+        ):
             checks.append("not _stack.levels")  # inside a transform, its level sees what is created
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             kind = argument.type

@@ -265,7 +265,7 @@ class GradLevel(Level):
             raise GradError(
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
                 "from inside; "
-                "return the value instead"
+                "make a copy inside with clone() and write to that, or return the value"
             )
         views.check_writable(target, op.name)
         if op.row.archetype.name == "inplace_view":

@@ -105,7 +105,7 @@ class JvpLevel(Level):
             raise GradError(
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
                 "from inside; "
-                "return the value instead"
+                "make a copy inside with clone() and write to that, or return the value"
             )
         if op.row.archetype.name == "inplace_view":
             return self._swap_view(
