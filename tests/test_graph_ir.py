@@ -1,4 +1,5 @@
-"""The graph itself: use lists under edits, insertion points, clones, and what `verify` says is legal."""
+"""The graph itself: use lists under edits, insertion points, clones, and what `verify` says is
+legal."""
 
 from __future__ import annotations
 

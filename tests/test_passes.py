@@ -388,3 +388,43 @@ def test_large_graphs_take_seconds() -> None:
     took = time.perf_counter() - start
     assert len(after) == 5 * 2500 + 1
     assert took < 20, f"{took:.1f} s for {len(graph)} nodes"
+
+
+# --- memory and constants -------------------------------------------------------------------------
+
+
+def test_results_do_not_come_to_share_memory_with_arguments() -> None:
+    graph = graph_of(
+        "a = mul.Scalar(x, 1)\n b = t.default(a)\n c = t.default(x)\n return (a, b, c)"
+    )
+    after = kept_equal(graph)
+    x = ad.ones(3, 4, dtype=ad.float64)
+    first, second, view = after(x)
+    first.zero_()
+    second.zero_()
+    assert x.sum().item() == 12
+    view.zero_()  # a view in the function is one in the graph
+    assert x.sum().item() == 0
+
+
+def test_results_are_not_constants_of_the_graph() -> None:
+    graph = kept_equal(
+        graph_of(
+            "c = ad.tensor([4.0], dtype=ad.float64)\n d = sqrt.default(c)\n return d", x="f64[]"
+        )
+    )
+    graph(ad.zeros((), dtype=ad.float64)).zero_()
+    assert graph(ad.zeros((), dtype=ad.float64)).tolist() == [2.0]
+
+
+def test_constants_become_inputs() -> None:
+    weight, bias = ad.randn(4, 2), ad.randn(2)
+    graph = ad.trace(lambda x, n: (x @ weight + bias) * n, ad.ShapeDtype((3, 4)), 2)
+    lifted, tensors = passes.lift_constants(graph.clone())
+    ad.graph.verify(lifted)
+    assert [t.shape for t in tensors] == [(4, 2), (2,)]
+    assert lifted.signature.names == ("constants[0]", "constants[1]", "x")
+    x = ad.randn(3, 4)
+    assert ad.allclose(lifted(tensors, x, 2), graph(x, 2))
+    grads = ad.grad(lambda w: lifted(w, x, 2).sum())(tensors)
+    assert ad.allclose(grads[1], ad.full((2,), 6.0))

@@ -1,4 +1,5 @@
-"""Tracing: the graph of a function equals the function, through transforms, writes in place and views."""
+"""Tracing: the graph of a function equals the function, through transforms, writes in place and
+views."""
 
 from __future__ import annotations
 

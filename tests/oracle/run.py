@@ -22,9 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.simplefilter("ignore")
     if options.all:
         os.environ["ORACLE_ALL"] = "1"
-    from tests.oracle import operators, resolve  # after the environment is set; slow to import
+    from tests.oracle import resolve, variants  # after the environment is set; slow to import
 
-    operators.torch.set_num_threads(1)
+    variants.torch.set_num_threads(1)
     if options.list:
         return _list()
     if options.update:
@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if missing:
             print(f"{resolve.title(info)}: adjoint has no {missing}")
             continue
-        report = operators.compare_operator(info, options.dtype)
+        report = variants.compare_operator(info, options.dtype)
         failed |= _show(report, options)
     return int(failed)
 

@@ -9,7 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from tests.oracle import lists, operators, resolve, stored  # noqa: E402 - only where PyTorch is
+from tests.oracle import lists, resolve, stored, variants  # noqa: E402 - only where PyTorch is
 
 torch.set_num_threads(1)
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
@@ -21,7 +21,7 @@ KNOWN = lists.divergences()
 
 @pytest.mark.parametrize("info", PRESENT, ids=resolve.title)
 def test_pytorch_agrees(info: Any, record_property: Callable[[str, object], None]) -> None:
-    report = operators.compare_operator(info)
+    report = variants.compare_operator(info)
     record_property("oracle", dict(report.passed))
     entries = [d for d in KNOWN if d.covers(report.title, d.check, d.dtype)]
     used = set()

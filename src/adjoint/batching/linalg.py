@@ -54,7 +54,14 @@ def together(batch: Batch, *values: Any) -> Any:
 def solve(batch: Batch, A: Tensor, B: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
     """As `broadcast`; LAPACK's info belongs to A alone."""
     result, info = broadcast(batch, A, B, check_errors)
-    return result, whole(batch, info, batch.has[0])
+    return result, _of_first(batch, A, info)
+
+
+def _of_first(batch: Batch, A: Tensor, fact: Tensor, tail: tuple[int, ...] = ()) -> Tensor:
+    """A result that belongs to the matrices of the first argument alone, without padding."""
+    if not batch.has[0]:
+        return whole(batch, fact, False)
+    return fact.reshape((*A.shape[:-2], *tail))
 
 
 def qr(batch: Batch, A: Tensor, mode: str) -> Any:
@@ -102,8 +109,8 @@ def pinv_tangent(batch: Batch, self: Tensor, tangent: Tensor, atol: Any, rtol: A
 def lstsq(batch: Batch, self: Tensor, b: Tensor, rcond: float) -> Any:
     """As `broadcast`; rank and singular values belong to A alone."""
     solution, rank, values = broadcast(batch, self, b, rcond)
-    has = batch.has[0]
-    return solution, whole(batch, rank, has), whole(batch, values, has)
+    count = values.shape[-1:]
+    return solution, _of_first(batch, self, rank), _of_first(batch, self, values, count)
 
 
 def ldl_solve(batch: Batch, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bool) -> Tensor:

@@ -64,10 +64,15 @@ def is_pointwise(node: Node) -> bool:
     if not all(is_native_type(v) for v in (*node.inputs(), *node.outputs)):
         return False
     given = {n for n, a in zip(node.op.schema.names, node.args, strict=True) if a is not None}
-    if not set(_PLACEHOLDER.findall(EXPRESSIONS[node.name])) <= given | {"f"}:
+    if not operands_of(node) <= given:
         return False
     integers = any(not v.dtype.is_differentiable and v.dtype.name != "bool" for v in node.outputs)
     return not (integers and node.op.row.archetype.to_float)
+
+
+def operands_of(node: Node) -> set[str]:
+    """The arguments that the expression of a node reads."""
+    return set(_PLACEHOLDER.findall(EXPRESSIONS[node.name])) - {"f"}
 
 
 def is_reduction(node: Node) -> bool:

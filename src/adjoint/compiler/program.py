@@ -21,6 +21,7 @@ from adjoint.core.storage import storage_of
 from adjoint.graph import interpret, passes
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.ir import Graph, Value
+from adjoint.graph.passes.prune_scans import prune_scans
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import as_tensor
@@ -59,7 +60,7 @@ class Program:
     def __init__(self, graph: Graph) -> None:
         seconds: dict[str, float] = {}
         started = time.perf_counter()
-        lowered = passes.run(expand_decompositions(passes.run(graph)))
+        lowered = prune_scans(passes.run(expand_decompositions(passes.run(graph))))
         plan = fuse(lowered)
         seconds["lower and fuse"] = time.perf_counter() - started
         self.graph, self.plan = lowered, plan

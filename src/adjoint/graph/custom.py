@@ -1,8 +1,9 @@
 """Functions with a derivative of their own, in a graph: one node that keeps the rule.
 
-The node holds the graph of what the function computes, for printing and for compilers, and runs the function itself, so
-that every transform of the graph still finds its rule. A function that uses traced tensors other than its
-arguments cannot be run again outside the trace; its operators are then traced one by one.
+The node holds the graph of what the function computes, for printing and for compilers, and runs the
+function itself, so that every transform of the graph still finds its rule. A function that uses
+traced tensors other than its arguments cannot be run again outside the trace; its operators are
+then traced one by one.
 """
 
 from __future__ import annotations

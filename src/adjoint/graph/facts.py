@@ -15,6 +15,11 @@ def is_random(node: Node) -> bool:
     return any(is_random(inner) for graph in node.graphs.values() for inner in graph.nodes)
 
 
+def is_view(node: Node) -> bool:
+    """Whether the results share memory with an input."""
+    return isinstance(node.op, Operator) and node.op.schema.is_view
+
+
 def is_call(value: Any, name: str) -> bool:
     """Whether a value is the result of an operator of this name, any overload."""
     return isinstance(value, Value) and value.node is not None and value.node.op.name == name

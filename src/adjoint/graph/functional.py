@@ -1,10 +1,12 @@
 """Writes in place and views, made functional while tracing.
 
-A write gives the written tensor a new value. Where it is a view, the base gets a new value too, found by walking the
-path of views backwards: a view with all elements of its source is undone by the row's reverse formula, the others
-by `select_scatter` and its like; then the base's other views are taken again.
+A write gives the written tensor a new value. Where it is a view, the base gets a new value too,
+found by walking the path of views backwards: a view with all elements of its source is undone by
+the row's reverse formula, the others by `select_scatter` and its like; then the base's other views
+are taken again.
 
-Memory is imagined: a tensor that is not a view is contiguous, and a view has the strides that it would have there.
+Memory is imagined: a tensor that is not a view is contiguous, and a view has the strides that it
+would have there.
 """
 
 from __future__ import annotations

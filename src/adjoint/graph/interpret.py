@@ -1,6 +1,8 @@
-"""The interpreter: runs a graph on tensors, node by node, and lets go of each value after its last use.
+"""The interpreter: runs a graph on tensors, node by node, and lets go of each value after its last
+use.
 
-It calls operators like any user, so a graph runs under every transform, and eager tensors get gradients through it.
+It calls operators like any user, so a graph runs under every transform, and eager tensors get
+gradients through it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Reading back the Python text of a graph.
 
-The text is taken apart with Python's `ast`; only what `printing` writes is understood, and nothing is executed. Types are
-inferred anew by the shape rules; `grad`, places and blocks come from the comments where there are any.
+The text is taken apart with Python's `ast`; only what `printing` writes is understood, and nothing
+is executed. Types are inferred anew by the shape rules; `grad`, places and blocks come from the
+comments where there are any.
 """
 
 from __future__ import annotations

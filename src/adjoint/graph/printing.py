@@ -1,7 +1,9 @@
-"""Graphs as text: Python that runs (`print(graph)`), and a compact listing for debugging (`graph.ssa()`).
+"""Graphs as text: Python that runs (`print(graph)`), and a compact listing for debugging
+(`graph.ssa()`).
 
-The Python text holds everything, types and places in comments, and `parsing.parse` reads it back. Large constants
-are not written out: the text takes them from a dictionary `constants`, which `graph.constants` gives.
+The Python text holds everything, types and places in comments, and `parsing.parse` reads it back.
+Large constants are not written out: the text takes them from a dictionary `constants`, which
+`graph.constants` gives.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Regions by name: the operators that run graphs (`cond`, `scan`, `while_loop`), as printed text calls them."""
+"""Regions by name: the operators that run graphs (`cond`, `scan`, `while_loop`), as printed text
+calls them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Pictures of graphs: SVG, without other programs.
 
-Nodes stand in layers, each below what it uses; within a layer they are ordered by where their inputs stand. A node of a
-backward (it has a block) has a dashed frame, and the colour is its family's. What a backward takes over from the
-forward is drawn dashed, with its size.
+Nodes stand in layers, each below what it uses; within a layer they are ordered by where their
+inputs stand. A node of a backward (it has a block) has a dashed frame, and the colour is its
+family's. What a backward takes over from the forward is drawn dashed, with its size.
 """
 
 from __future__ import annotations

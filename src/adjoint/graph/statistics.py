@@ -1,4 +1,5 @@
-"""Numbers about a graph: how many nodes, how much arithmetic, how many bytes move, how much memory at once."""
+"""Numbers about a graph: how many nodes, how much arithmetic, how many bytes move, how much memory
+at once."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from adjoint.graph.facts import is_view
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 from adjoint.ops.operator import Operator
 
@@ -71,11 +73,6 @@ def _all(graph: Graph) -> Iterator[Node]:
 def size(type: Type) -> int:
     """The bytes of a value."""
     return math.prod(type.shape) * type.dtype.itemsize
-
-
-def is_view(node: Node) -> bool:
-    """Whether the results share memory with an input."""
-    return isinstance(node.op, Operator) and node.op.schema.is_view
 
 
 def flops(node: Node) -> int:

@@ -1,8 +1,10 @@
-"""Tracing: run a Python function on tensors that have a type and no data, and write down what it does.
+"""Tracing: run a Python function on tensors that have a type and no data, and write down what it
+does.
 
-A trace is a level like `grad` and `vmap`: an operator on its tensors becomes a node, and the types of the results come
-from the shape rule of the row. Transforms inside the function call operators on the level below, which is this
-one, so `trace(ad.grad(f), x)` is the graph of the gradient. Tensors from outside become constants.
+A trace is a level like `grad` and `vmap`: an operator on its tensors becomes a node, and the types
+of the results come from the shape rule of the row. Transforms inside the function call operators on
+the level below, which is this one, so `trace(ad.grad(f), x)` is the graph of the gradient. Tensors
+from outside become constants.
 
 Writes in place and views are undone as they happen (see functional.py): the graph is pure.
 """

@@ -270,7 +270,8 @@ class GradLevel(Level):
         views.check_writable(target, op.name)
         if op.row.archetype.name == "inplace_view":
             return self._swap_view(op, functional, target, values)
-        before = self.lift(target.value.clone(), target.edge)
+        with self.outside():
+            before = self.lift(target.value.clone(), target.edge)
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
         with self.outside():
             target.value.copy_(self.below(result))

@@ -262,9 +262,9 @@ class BatchLevel(Level):
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         # of a copy: a tape below must not have saved the memory that is written to
-        result = functional(
-            self.lift(target.value.clone(), target.axis), *values[1:count], **keywords
-        )
+        with self.outside():
+            before = self.lift(target.value.clone(), target.axis)
+        result = functional(before, *values[1:count], **keywords)
         if result.shape != target.shape:
             raise ShapeError(
                 f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to "

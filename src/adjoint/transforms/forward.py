@@ -111,7 +111,8 @@ class JvpLevel(Level):
             return self._swap_view(
                 target, functional(self.lift(target.value, target.tangent), *values[1:])
             )
-        before = self.lift(target.value.clone(), target.tangent)
+        with self.outside():
+            before = self.lift(target.value.clone(), target.tangent)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(before, *values[1:count], **keywords)

@@ -97,6 +97,7 @@ EXPRESSIONS: dict[str, str] = {
     "addcmul.default": "{self} + {value} * {tensor1} * {tensor2}",
     "_to_copy.default": "{self}",
     "clone.default": "{self}",
+    "copy.default": "{src}",
     "detach.default": "{self}",
     **{f"{name}.default": f"{name}{{f}}({{self}})" for name in _UNARY},
     **{

@@ -66,7 +66,10 @@ class LoopWriter:
         c_type = C_TYPES[compute.name]
         promoted = {a.name for a in row.promoted} or set(row.schema.names)
         operands: dict[str, str] = {}
+        used = lower.operands_of(node)
         for argument, value in zip(row.schema.arguments, node.args, strict=True):
+            if argument.name not in used:
+                continue
             if isinstance(value, Value):
                 text = self._read(value)
                 cast = argument.name in promoted and value.dtype is not compute

@@ -1,4 +1,5 @@
-"""Passes over graphs, one file each. A pass edits the graph that it is given and returns it; `run` copies first.
+"""Passes over graphs, one file each. A pass edits the graph that it is given and returns it; `run`
+copies first.
 
 `SIMPLIFY` is what every graph goes through. Each pass costs time in proportion to the graph.
 """
@@ -8,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from adjoint.graph.ir import Graph
+from adjoint.graph.passes.aliasing import copy_shared, shared
 from adjoint.graph.passes.common_subexpressions import merge_common
 from adjoint.graph.passes.constant_folding import fold_constants
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.inline import inline_calls, inline_functions
+from adjoint.graph.passes.lift_constants import lift_constants
 from adjoint.graph.passes.simplify import simplify_algebra
 from adjoint.graph.passes.sink_where import sink_where
 
@@ -26,18 +29,19 @@ def run(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
     """Return a simplified copy of a graph.
 
     >>> import adjoint as ad
-    >>> graph = ad.trace(lambda x: (x * 1 + 0).t().t(), ad.ShapeDtype((2, 3)))
+    >>> graph = ad.trace(lambda x: (x * 1 + 0).t().t().exp(), ad.ShapeDtype((2, 3)))
     >>> print(ad.simplify(graph).ssa())
     graph f(%x: f32[2,3]) {
-      return %x
+      %exp: f32[2,3] = exp.default(%x)
+      return %exp
     }
     """
-    made = graph.clone()
+    made, before = graph.clone(), shared(graph)
     for each in passes:
         made = each(made)
-    return made
+    return copy_shared(made, before)
 
 
 __all__ = [
-    "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions", "merge_common", "run", "simplify_algebra", "sink_where",
+    "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions", "lift_constants", "merge_common", "run", "simplify_algebra", "sink_where",
 ]  # fmt: skip

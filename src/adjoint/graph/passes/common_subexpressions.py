@@ -1,4 +1,5 @@
-"""Common subexpressions: the same operator on the same values is computed once. Random operators are left alone."""
+"""Common subexpressions: the same operator on the same values is computed once. Random operators
+are left alone."""
 
 from __future__ import annotations
 

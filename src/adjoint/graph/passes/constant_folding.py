@@ -1,4 +1,5 @@
-"""Constant folding: operators on constants alone are run once, here, unless the result is much larger than what it comes from."""
+"""Constant folding: operators on constants alone are run once, here, unless the result is much
+larger than what it comes from."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Inlining: the graph of a `call` node takes the place of the node.
 
-A function with a derivative of its own stays one node, so that the rule is found; `inline_functions` takes these
-apart too, for graphs that are not going to be differentiated any more.
+A function with a derivative of its own stays one node, so that the rule is found;
+`inline_functions` takes these apart too, for graphs that are not going to be differentiated any
+more.
 """
 
 from __future__ import annotations

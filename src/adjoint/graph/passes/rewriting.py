@@ -1,7 +1,8 @@
 """One walk over a graph from the first node to the last, replacing values by others.
 
-A rule looks at a node whose inputs have been rewritten already, and returns its outputs' replacements, or None.
-It puts new nodes before the one it looks at. The walk costs time in proportion to the graph, whatever is replaced.
+A rule looks at a node whose inputs have been rewritten already, and returns its outputs'
+replacements, or None. It puts new nodes before the one it looks at. The walk costs time in
+proportion to the graph, whatever is replaced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Algebraic simplification, one rule per function: its docstring says `before -> after`.
 
-Rules must not change values beyond rounding, infinities and NaN included: x * 0 is not 0 for a float. `RULES` is the list
-by operator; `uniform.py` says which values are one number everywhere, such as the ones that start a backward.
+Rules must not change values beyond rounding, infinities and NaN included: x * 0 is not 0 for a
+float. `RULES` is the list by operator; `uniform.py` says which values are one number everywhere,
+such as the ones that start a backward.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Masks: what a mask has set to 0 stays 0, whatever it is multiplied by.
 
-The gradient of `where(c, f(x), y)` in x is `where(c, g, 0) * f'(x)`. Where c does not hold the value of f'(x) has no
-meaning and may be infinite or NaN, and 0 times that is NaN. A node that is linear in the masked value goes inside
-the mask:  where(c, g, 0) * h  ->  where(c, g * h, 0).
+The gradient of `where(c, f(x), y)` in x is `where(c, g, 0) * f'(x)`. Where c does not hold the
+value of f'(x) has no meaning and may be infinite or NaN, and 0 times that is NaN. A node that is
+linear in the masked value goes inside the mask:  where(c, g, 0) * h  ->  where(c, g * h, 0).
 
-That is a different number than the operators by themselves give, so it is done in the linear blocks of a backward only,
-where 0 means "no gradient", unless the caller says `everywhere=True`.
+That is a different number than the operators by themselves give, so it is done in the linear blocks
+of a backward only, where 0 means "no gradient", unless the caller says `everywhere=True`.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.errors import ShapeError
+from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.matrices import batch_shape, check_same_dtype, system_shape
 from adjoint.kernels.linalg.common import (
     Array,
@@ -167,6 +167,11 @@ def permutation_of_pivots(pivots: Array, size: int) -> Array:
     *batch, count = pivots.shape
     if pivots.dtype.kind not in "iu":
         raise ShapeError(f"lu: pivots must be integers, got {pivots.dtype}.")
+    if pivots.size and (count > size or pivots.min() < 1 or pivots.max() > size):
+        raise ValueRangeError(
+            f"lu: pivots must be between 1 and {size}, the number of rows, got {pivots.min()} to "
+            f"{pivots.max()}. Use those of linalg.lu_factor."
+        )
     order = np.empty((*batch, size), np.int64)
     order[...] = np.arange(size)
     if not order.size:
@@ -216,5 +221,20 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     swaps = np.broadcast_to(pivots[..., None, :], (*batch, 1, LD.shape[-1]))
     factors = np.broadcast_to(LD, (*batch, *LD.shape[-2:]))
     for out, a, p, b in each(result, factors, swaps, np.broadcast_to(B, shape)):
+        _check_blocks(p[0])
         out[...] = routine(a, p[0], b, lower=1)[0]
     return result
+
+
+def _check_blocks(pivots: Array) -> None:
+    """Raise for pivots that LAPACK cannot have made: it would read outside the matrix."""
+    n, k = len(pivots), 0
+    good = pivots.dtype.kind == "i" and bool(np.all((1 <= np.abs(pivots)) & (np.abs(pivots) <= n)))
+    while good and k < n:
+        width = 1 if pivots[k] > 0 else 2  # two negative ones mark a block of 2×2
+        good = width == 1 or (k + 1 < n and pivots[k + 1] < 0)
+        k += width
+    if not good:
+        raise ValueRangeError(
+            f"linalg_ldl_solve: {pivots.tolist()} are not pivots of linalg.ldl_factor."
+        )

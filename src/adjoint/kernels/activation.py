@@ -1,0 +1,259 @@
+"""Kernels of activation functions and softmax.
+
+Arrays in, arrays out, real numbers only (except silu). float16 and bfloat16 are computed in float32
+and rounded once. Nothing overflows: exponentials are taken of negative numbers, or are harmless as
+infinities inside a reciprocal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes
+from adjoint.core.dtypes import DType
+from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.shapes import wrap_dim
+
+Array = np.ndarray[Any, Any]
+
+GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π)
+TANH_SLOPE = 0.7978845608028654  # √(2/π)
+TANH_CUBE = 0.044715
+FLAT = 30.0  # beyond it gelu's approximation has left its bend
+
+
+def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
+    """Compute in float32 if the arrays are narrower."""
+    dtype = arrays[0].dtype
+    if dtype not in dtypes.REDUCED:
+        return np.asarray(compute(*arrays))
+    return np.asarray(compute(*(a.astype(np.float32) for a in arrays))).astype(dtype)
+
+
+def _require_real(what: str, array: Array) -> None:
+    if array.dtype.kind not in "fV":
+        raise DtypeError(
+            f"{what}: needs a real floating point dtype, got {dtypes.of(array.dtype)}; convert it."
+        )
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.reciprocal(1 + np.exp(-x))
+
+
+# --- smooth --------------------------------------------------------------------------------------
+
+
+def silu(self: Array) -> Array:
+    """x σ(x)."""
+    return _widely(lambda x: x * _sigmoid(x), self)
+
+
+def silu_backward(grad_output: Array, self: Array) -> Array:
+    """σ (1 + x (1 - σ))."""
+
+    def compute(grad: Array, x: Array) -> Array:
+        sigma = _sigmoid(x)
+        slope = sigma * (1 + x * (1 - sigma))
+        return grad * (np.conj(slope) if slope.dtype.kind == "c" else slope)
+
+    return _widely(compute, grad_output, self)
+
+
+def _softplus(x: Array) -> Array:
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def mish(self: Array) -> Array:
+    """x tanh(softplus(x))."""
+    _require_real("mish", self)
+    return _widely(lambda x: x * np.tanh(_softplus(x)), self)
+
+
+def mish_backward(grad_output: Array, self: Array) -> Array:
+    """t + x σ (1 - t²)."""
+    _require_real("mish_backward", self)
+
+    def compute(grad: Array, x: Array) -> Array:
+        t = np.tanh(_softplus(x))
+        return grad * (t + x * _sigmoid(x) * (1 - t * t))
+
+    return _widely(compute, grad_output, self)
+
+
+def _approximates(what: str, self: Array, approximate: str) -> bool:
+    _require_real(what, self)
+    if approximate not in ("none", "tanh"):
+        raise ValueRangeError(
+            f"{what}(approximate={approximate!r}): there are 'none' (exact) and 'tanh'."
+        )
+    return approximate == "tanh"
+
+
+def _gelu_gate(x: Array) -> Array:
+    x = np.clip(x, -FLAT, FLAT)
+    return _sigmoid(x * (1 + TANH_CUBE * (x * x)) * (2 * TANH_SLOPE))
+
+
+def gelu(self: Array, approximate: str) -> Array:
+    """x Φ(x), or its approximation."""
+    if _approximates("gelu", self, approximate):
+        return _widely(lambda x: x * _gelu_gate(x), self)
+    from scipy.special import ndtr
+
+    return _widely(lambda x: x * ndtr(x), self)
+
+
+def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
+    """Φ + x φ, or that of the approximation."""
+    if _approximates("gelu_backward", self, approximate):
+        return _widely(lambda grad, x: grad * _gelu_tanh_slope(x), grad_output, self)
+    from scipy.special import ndtr
+
+    def compute(grad: Array, x: Array) -> Array:
+        return grad * (ndtr(x) + x * (np.exp(x * x * -0.5) * GAUSS_HEIGHT))
+
+    return _widely(compute, grad_output, self)
+
+
+def _gelu_tanh_slope(x: Array) -> Array:
+    gate = _gelu_gate(x)
+    square = np.square(np.clip(x, -FLAT, FLAT))
+    slope = (1 + 3 * TANH_CUBE * square) * (2 * TANH_SLOPE)
+    return gate + x * (gate * (1 - gate) * slope)
+
+
+def softplus(self: Array, beta: float, threshold: float) -> Array:
+    """log(1 + exp(beta·x)) / beta, and x itself beyond the threshold."""
+    _require_real("softplus", self)
+
+    def compute(x: Array) -> Array:
+        z = x * beta
+        return np.where(z > threshold, x, _softplus(z) / beta)
+
+    return _widely(compute, self)
+
+
+def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
+    """log σ(x) = min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|)."""
+    _require_real("log_sigmoid", self)
+    buffer = _widely(lambda x: np.exp(-np.abs(x)), self)
+    value = _widely(lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), self)
+    return value, buffer
+
+
+# --- with kinks ----------------------------------------------------------------------------------
+
+
+def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
+    """scale·x, and scale·alpha·(exp(input_scale·x) - 1) for negative x."""
+    _require_real("elu", self)
+
+    def compute(x: Array) -> Array:
+        return np.where(x <= 0, np.expm1(x * input_scale) * (alpha * scale), x * scale)
+
+    return _widely(compute, self)
+
+
+def leaky_relu(self: Array, negative_slope: float) -> Array:
+    """x, and negative_slope·x for negative x."""
+    _require_real("leaky_relu", self)
+    return _widely(lambda x: np.where(x > 0, x, x * negative_slope), self)
+
+
+def hardtanh(self: Array, min_val: float, max_val: float) -> Array:
+    """x between two limits; the upper one wins."""
+    if self.dtype.kind not in "fViu":
+        raise DtypeError(f"hardtanh: needs real numbers, got {dtypes.of(self.dtype)}.")
+    low, high = (self.dtype.type(v) for v in (min_val, max_val))
+    return np.minimum(np.maximum(self, low), high)
+
+
+def hardsigmoid(self: Array) -> Array:
+    """(x + 3) / 6 between 0 and 1."""
+    _require_real("hardsigmoid", self)
+    return _widely(lambda x: np.clip(x + 3, 0, 6) / 6, self)
+
+
+def hardswish(self: Array) -> Array:
+    """x · hardsigmoid(x)."""
+    _require_real("hardswish", self)
+    return _widely(lambda x: x * (np.clip(x + 3, 0, 6) / 6), self)
+
+
+def softshrink(self: Array, lambd: float) -> Array:
+    """Nearer to 0 by lambd, and 0 within lambd of it."""
+    _require_real("softshrink", self)
+    if not lambd >= 0:
+        raise ValueRangeError(f"softshrink(lambd={lambd}): lambd cannot be negative.")
+    return _widely(lambda x: x - np.clip(x, -lambd, lambd), self)
+
+
+def threshold(self: Array, threshold: float, value: float) -> Array:
+    """x, and `value` for x up to the threshold."""
+    if self.dtype.kind not in "fViu":
+        raise DtypeError(f"threshold: needs real numbers, got {dtypes.of(self.dtype)}.")
+    return np.where(self <= threshold, np.asarray(value).astype(self.dtype), self)
+
+
+# --- softmax -------------------------------------------------------------------------------------
+
+
+def _prepared(what: str, self: Array, dim: int, half_to_float: bool) -> tuple[Array, int, Any]:
+    """The array in the dtype to compute in, the axis, and the dtype of the result."""
+    _require_real(what, self)
+    axis = wrap_dim(what, dim, self.ndim)
+    narrow = self.dtype in dtypes.REDUCED
+    target = np.float32 if half_to_float else self.dtype
+    return (self.astype(np.float32) if narrow else self), axis, target
+
+
+def _less_largest(x: Array, axis: int) -> Array:
+    return x - x.max(axis=axis, keepdims=True) if x.size and x.ndim else x - x
+
+
+def _total(x: Array, axis: int) -> Array:
+    return x.sum(axis=axis, keepdims=True) if x.ndim else x
+
+
+def softmax(self: Array, dim: int, half_to_float: bool) -> Array:
+    """exp(xᵢ) / Σ exp(xⱼ)."""
+    x, axis, target = _prepared("softmax", self, dim, half_to_float)
+    powers = np.exp(_less_largest(x, axis))
+    return np.asarray(powers / _total(powers, axis)).astype(target, copy=False)
+
+
+def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
+    """xᵢ - log Σ exp(xⱼ)."""
+    x, axis, target = _prepared("log_softmax", self, dim, half_to_float)
+    shifted = _less_largest(x, axis)
+    result = shifted - np.log(_total(np.exp(shifted), axis))
+    return np.asarray(result).astype(target, copy=False)
+
+
+def softmax_backward_data(
+    grad_output: Array, output: Array, dim: int, input_dtype: DType
+) -> Array:
+    """s (ḡ - Σ s ḡ)."""
+    axis = wrap_dim("softmax_backward_data", dim, output.ndim)
+
+    def compute(grad: Array, result: Array) -> Array:
+        weighted = grad * result
+        return weighted - result * _total(weighted, axis)
+
+    return _widely(compute, grad_output, output).astype(input_dtype.np, copy=False)
+
+
+def log_softmax_backward_data(
+    grad_output: Array, output: Array, dim: int, input_dtype: DType
+) -> Array:
+    """ḡ - exp(result) Σ ḡ."""
+    axis = wrap_dim("log_softmax_backward_data", dim, output.ndim)
+
+    def compute(grad: Array, result: Array) -> Array:
+        return grad - np.exp(result) * _total(grad, axis)
+
+    return _widely(compute, grad_output, output).astype(input_dtype.np, copy=False)

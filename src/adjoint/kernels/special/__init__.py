@@ -1,0 +1,1 @@
+"""Kernels of special functions and of their derivatives of every order."""
