@@ -1,8 +1,8 @@
-"""How long it takes to trace a function of 10,000 operators: adjoint, jax.make_jaxpr and torch's make_fx in one run.
+"""How long tracing 10,000 operators takes: adjoint, jax.make_jaxpr and torch's make_fx in one run.
 
-The function and its gradient, and the function with the clean-up that each tool has: for adjoint all passes of
-SIMPLIFY, for JAX dead code, for torch.fx common subexpressions and dead code. Each tool lives in a worker
-process of its own; see `harness` for how the rounds run.
+The function and its gradient, and the function with the clean-up that each tool has: for adjoint
+all passes of SIMPLIFY, for JAX dead code, for torch.fx common subexpressions and dead code. Each
+tool lives in a worker process of its own; see `harness` for how the rounds run.
 
     python benchmarks/trace_speed.py [--rounds 5] [--tools adjoint,jax]
 
@@ -36,7 +36,7 @@ def program(xp: Any) -> Callable[[Any], Any]:
 
 
 def checked(task: Callable[[], int]) -> Task:
-    """A task whose answer is comparable: that the graph has at least the operators of the program."""
+    """A task with an answer to compare: that the graph has at least COUNT operators."""
     return lambda: np.asarray(float(task() >= COUNT))
 
 

@@ -126,7 +126,7 @@ def too_few_arguments(graph: Graph) -> None:
 
 
 def number_for_a_tensor(graph: Graph) -> None:
-    sin, mul = graph.nodes
+    _, mul = graph.nodes
     mul.set_args((graph.inputs[0], 3.0))
 
 

@@ -87,12 +87,28 @@ def test_blocks_and_detached_values_read_back() -> None:
 @pytest.mark.parametrize(
     "constant",
     [
-        ad.tensor([1.5, ad.nan, -0.0, 1e-30]), ad.tensor([[True], [False]]), ad.tensor(3, dtype=ad.int8),
-        ad.tensor([1 + 2j, complex(ad.inf, -0.0), -1j]), ad.zeros(0, 3, dtype=ad.int64), ad.tensor([0.1, 2.0], dtype=ad.bfloat16),
-        ad.tensor([0.1], dtype=ad.float64), ad.arange(100.0), ad.ones(2, requires_grad=True),
+        ad.tensor([1.5, ad.nan, -0.0, 1e-30]),
+        ad.tensor([[True], [False]]),
+        ad.tensor(3, dtype=ad.int8),
+        ad.tensor([1 + 2j, complex(ad.inf, -0.0), -1j]),
+        ad.zeros(0, 3, dtype=ad.int64),
+        ad.tensor([0.1, 2.0], dtype=ad.bfloat16),
+        ad.tensor([0.1], dtype=ad.float64),
+        ad.arange(100.0),
+        ad.ones(2, requires_grad=True),
     ],
-    ids=["floats", "bools", "int8", "complex", "empty", "bfloat16", "float64", "large", "with-gradient"],
-)  # fmt: skip
+    ids=[
+        "floats",
+        "bools",
+        "int8",
+        "complex",
+        "empty",
+        "bfloat16",
+        "float64",
+        "large",
+        "with-gradient",
+    ],
+)
 def test_constants_read_back_exactly(constant: ad.Tensor) -> None:
     graph = ad.trace(lambda: constant)
     again = ad.graph.parse(str(graph), graph.constants)

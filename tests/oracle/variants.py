@@ -1,7 +1,7 @@
 """The other ways to call an operator: `method`, `inplace`, `alias`, `out`; and `error` inputs.
 
 `inplace_error` means that PyTorch refuses to write in place: so must adjoint, and leave the tensor
-as it was. `error` means that adjoint must raise on OpInfo's error inputs, of any type a user expects.
+as it was. `error` means that adjoint must raise too on OpInfo's error inputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`adjoint grad FILE:FUNCTION --at …`: value and gradient of a function in a file, or the gradient as a NumPy file."""
+"""`adjoint grad FILE:FUNCTION --at …`: value and gradient of a function, or both as a NumPy file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def add_grad(commands: Any) -> None:
     made.add_argument("function", metavar="FILE:FUNCTION", help="for instance model.py:loss")
     made.add_argument(
         "--at", nargs="+", action="extend", default=[], metavar="ARGUMENT",
-        help="one for each argument: a Python literal (lists of numbers are tensors), or with --source a type such as 'f64[3]'",
+        help="one for each argument: a Python literal (lists of numbers are tensors), "
+        "or with --source a type such as 'f64[3]'",
     )  # fmt: skip
     made.add_argument(
         "--wrt",

@@ -21,7 +21,7 @@ def add_trace(commands: Any) -> None:
     made.add_argument("function", metavar="FILE:FUNCTION", help="for instance model.py:loss")
     made.add_argument(
         "--at", nargs="+", action="extend", default=[], metavar="ARGUMENT",
-        help="one for each argument: a Python literal (lists of numbers are tensors), or a type such as 'f32[3,4]'",
+        help="one for each argument: a literal (lists of numbers are tensors), or 'f32[3,4]'",
     )  # fmt: skip
     made.add_argument(
         "--grad", action="store_true", help="trace the gradient, in the first argument"

@@ -109,6 +109,7 @@ class Program:
         made = dict.fromkeys(buffers(self.plan))
         self.kept = {v: np.empty(v.shape, v.dtype.np) for v in made if v not in outputs}
         self.kept |= {v: np.ascontiguousarray(t.array) for v, t in all_constants(self.plan).items()}  # type: ignore[attr-defined]
+        self.constants = frozenset(all_constants(self.plan))
         self.block = (ctypes.c_void_p * max(len(self.slots), 1))()
         for value, array in self.kept.items():
             self.block[self.slots[value]] = id(array)

@@ -1,7 +1,7 @@
 """Operators in terms of smaller operators, down to primitive rows, by family.
 
-`table` maps 'name.overload' to the decomposition of each row that has one, and is set where the layers are wired together
-(adjoint/__init__.py): the rows that it reads are bound in a higher layer.
+`table` maps 'name.overload' to the decomposition of each row that has one. It is set where the
+layers are wired together (adjoint/__init__.py): rows are bound to functions in a higher layer.
 """
 
 from __future__ import annotations

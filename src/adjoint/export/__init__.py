@@ -1,6 +1,7 @@
-"""Graphs in other languages: `export.python` writes a file that needs NumPy alone."""
+"""Functions in other languages: `export.python` needs NumPy alone, `export.c` a C compiler alone."""
 
+from adjoint.export.c import c
 from adjoint.export.numpy_text import ExportError
 from adjoint.export.python import python
 
-__all__ = ["ExportError", "python"]
+__all__ = ["ExportError", "c", "python"]

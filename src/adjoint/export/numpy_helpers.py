@@ -30,7 +30,8 @@ def _along(index, axis):
 def _fold(windows, shape, axis, size, step):
     """Add windows up where they were taken from."""
     places = np.arange(int(np.prod(shape))).reshape(shape)
-    taken = np.moveaxis(np.lib.stride_tricks.sliding_window_view(places, size, axis), axis, 0)[::step]
+    taken = np.lib.stride_tricks.sliding_window_view(places, size, axis)
+    taken = np.moveaxis(taken, axis, 0)[::step]
     result = np.zeros(places.size, windows.dtype)
     np.add.at(result, np.moveaxis(taken, 0, axis), windows)
     return result.reshape(shape)
@@ -93,7 +94,8 @@ def _while(condition, body, first, constants, start, keep):
     if not keep:
         return tuple(carry)
     columns = list(zip(*kept)) or [()] * len(start)
-    stacks = [np.stack(c) if c else np.zeros((0, *s.shape), s.dtype) for c, s in zip(columns, start)]
+    pairs = zip(columns, start)
+    stacks = [np.stack(c) if c else np.zeros((0, *s.shape), s.dtype) for c, s in pairs]
     return (*carry, *stacks)
 ''',
 }

@@ -1,8 +1,8 @@
 """A graph as a Python file that needs NumPy alone.
 
-The graph is decomposed as far as needed, and each operator written as a NumPy expression: from the table in
-numpy_text.py, from its row where the kernel is NumPy's, or by copying the source of its kernel where that
-stands on its own. What is none of these is refused by name.
+The graph is decomposed as far as needed, and each operator written as a NumPy expression: from the
+table in numpy_table.py, from its row where the kernel is NumPy's, or by copying the source of its
+kernel where that stands on its own. What is none of these is refused by name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import base64
 import inspect
 import keyword
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -19,7 +19,8 @@ import numpy as np
 
 from adjoint._version import __version__
 from adjoint.core.errors import AdjointError
-from adjoint.export import numpy_text
+from adjoint.export import numpy_table, numpy_text
+from adjoint.export.numpy_helpers import HELPERS
 from adjoint.export.numpy_text import ExportError, Scope, dtype_text
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
@@ -51,17 +52,19 @@ _TAKEN = frozenset(
 def python(graph: Graph, name: str | None = None) -> str:
     """Return the source of a Python file with the graph as a function of NumPy arrays.
 
-    The function takes the inputs of the graph one by one, and returns its outputs, a tuple if several.
+    The function takes the inputs of the graph one by one, and returns its outputs, as a tuple if
+    there are several.
 
     >>> import adjoint as ad
-    >>> text = ad.export.python(ad.trace(ad.grad(lambda x: (x * x).sum()), ad.ShapeDtype(3)), "gradient")
+    >>> graph = ad.trace(ad.grad(lambda x: (x * x).sum()), ad.ShapeDtype(3))
+    >>> text = ad.export.python(graph, "gradient")
     >>> space = {}
     >>> exec(text, space)
     >>> space["gradient"]([1.0, 2.0, 3.0]).tolist()
     [2.0, 4.0, 6.0]
     """
     small = simplify(inline_functions(graph.clone()))
-    small = _without_aliases(decompose(small, keep=numpy_text.has_text))
+    small = _without_aliases(decompose(small, keep=numpy_table.has_text))
     function = name or graph.signature.name
     if not function.isidentifier() or function in _TAKEN:
         function = "f"
@@ -150,16 +153,14 @@ class _File:
         try:
             if is_random(node):
                 raise ExportError("it draws random numbers; pass them in as an argument")
-            if op.full_name in numpy_text.TABLE:
-                text = numpy_text.TABLE[op.full_name](scope)
-            else:
-                text = numpy_text.from_row(scope) or self.computed(node) or self.copied(scope)
+            text = numpy_table.text_of(scope) or numpy_text.from_row(scope)
+            text = text or self.computed(node) or self.copied(scope)
         except ExportError as error:
             where = f" ({node.place})" if node.place else ""
             raise ExportError(
                 f"export.python: {op.full_name}{where} cannot be written with NumPy alone: {error}"
             ) from error
-        for name, source in numpy_text.HELPERS.items():
+        for name, source in HELPERS.items():
             if f"{name}(" in text:
                 self.helpers.setdefault(name, source)
         return text
@@ -179,7 +180,7 @@ class _File:
         data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
         return f'np.frombuffer(base64.b64decode("{data}"), {dtype}).reshape({array.shape!r})'
 
-    # -- control flow ----------------------------------------------------------------------------------------
+    # -- control flow --------------------------------------------------------------------------
 
     def region(self, node: Node) -> list[str]:
         stem = self.name_of(node.outputs[0]) if node.outputs else node.op.name
@@ -200,26 +201,25 @@ class _File:
         if node.op.name == "cond":
             call = f"({stem}_true if {groups[0]} else {stem}_false)(*{groups[1]})"
         elif node.op.name == "scan":
-            self.helpers.setdefault("_scan", numpy_text.HELPERS["_scan"])
+            self.helpers.setdefault("_scan", HELPERS["_scan"])
             types = [(v.shape[1:], dtype_text(v.dtype)) for v in node.outputs[len(node.args[1]) :]]
             shown = ", ".join(f"({shape!r}, {dtype})" for shape, dtype in types)
             call = f"_scan({stem}_body, {', '.join(groups)}, [{shown}])"
         elif node.op.name == "while_loop":
-            self.helpers.setdefault("_while", numpy_text.HELPERS["_while"])
+            self.helpers.setdefault("_while", HELPERS["_while"])
             call = f"_while({stem}_condition, {stem}_body, {', '.join(groups)})"
         else:
             raise ExportError(f"export.python: {node.op.name} cannot be written with NumPy alone")
         return [*lines, f"{targets} = {call}"]
 
-    # -- kernels that are functions --------------------------------------------------------------------------
+    # -- kernels that are functions ------------------------------------------------------------
 
     def copied(self, scope: Scope) -> str:
         """A call of a kernel whose source goes into the file."""
         row = scope.node.op.row
         if not row.kernel:
             raise ExportError("it has no kernel")
-        family, _, function = row.kernel.partition(".")
-        if not function.isidentifier():
+        if not row.kernel.partition(".")[2].isidentifier():
             raise ExportError(f"its kernel is {row.kernel!r}")
         kernel = binding.reference(row.kernel, "kernels", row, "kernel")
         name = self.include(kernel, {})
@@ -264,10 +264,14 @@ class _File:
             )
         elif isinstance(value, (bool, int, float, str, tuple)) and _is_literal(value):
             self.helpers.setdefault(name, f"{name} = {value!r}")
-        elif getattr(value, "__module__", "").split(".")[0] == "numpy":
-            self.modules[name] = f"from {value.__module__} import {value.__name__} as {name}"
+        elif str(getattr(value, "__module__", "")).split(".")[0] == "numpy":
+            self.modules[name] = f"from {value.__module__} import {_named(value)} as {name}"
         else:
             raise ExportError(f"its kernel uses {name}")
+
+
+def _named(value: Any) -> str:
+    return str(value.__name__)
 
 
 def _is_literal(value: Any) -> bool:

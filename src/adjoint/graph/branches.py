@@ -1,4 +1,7 @@
-"""`cond` in a graph: a node with two graphs. Reverse and forward mode are a `cond` of the branches' derivatives."""
+"""`cond` in a graph: a node with two graphs.
+
+Reverse and forward mode are a `cond` of the derivatives of the branches.
+"""
 
 from __future__ import annotations
 

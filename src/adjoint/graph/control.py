@@ -1,8 +1,9 @@
 """Branches and loops on data: cond, scan, while_loop, fori_loop.
 
-On tensors with values they are Python's own branches and loops, and derivatives go through what was run. Inside `ad.trace`
-they become one node with graphs of its own (staging.py). Under `vmap` a condition that differs from sample to
-sample runs both branches, or loops until all samples are done, and chooses.
+On tensors with values they are Python's own branches and loops, and derivatives go through what was
+run. Inside `ad.trace` they become one node with graphs of its own (staging.py). Under `vmap` a
+condition that differs from sample to sample runs both branches, or loops until all samples are done,
+and chooses.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ def _predicate(what: str, value: Any) -> Any:
 def cond(
     pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
 ) -> Any:
-    """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`; both must return the same structure and types.
+    """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
+
+    Both must return the same structure and types.
 
     >>> import adjoint as ad
     >>> safe = lambda x: ad.cond(x > 0, ad.sqrt, ad.zeros_like, x)
@@ -95,9 +98,10 @@ def scan(
     length: int | None = None,
     reverse: bool = False,
 ) -> tuple[Any, Any]:
-    """Run `carry, y = f(carry, x)` for each x along the first dimension of `xs`; return the last carry and all y, stacked.
+    """Run `carry, y = f(carry, x)` for each x of `xs`; return the last carry and all y, stacked.
 
-    With `reverse` the last x comes first; each y stays at the place of its x. Without `xs`, `length` says how often.
+    `xs` is a pytree of tensors with the same first dimension. With `reverse` the last x comes first;
+    each y stays at the place of its x. Without `xs`, `length` says how often.
 
     >>> import adjoint as ad
     >>> ad.scan(lambda total, x: (total + x, total * x), 0.0, ad.tensor([1.0, 2.0, 3.0]))

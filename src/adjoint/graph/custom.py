@@ -56,7 +56,7 @@ def _run_forward(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -
 def _forward(
     level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 ) -> tuple[Graph | None, Any]:
-    """The graph of what the function computes, and how its results are put together; None if it is not closed."""
+    """The graph of what it computes (None if not closed), and how results are put together."""
     with type(level)(Graph()) as inner, no_grad():
         inner.graph.signature.name = function.__name__
         lifted = [

@@ -9,7 +9,7 @@ from adjoint.ops.operator import Operator
 
 
 def is_random(node: Node) -> bool:
-    """Whether running the node twice gives two results; so does a region with such a node inside."""
+    """Whether running the node twice gives two results; also a region with such a node inside."""
     if isinstance(node.op, Operator):
         return node.op.row.family == "random"
     return any(is_random(inner) for graph in node.graphs.values() for inner in graph.nodes)

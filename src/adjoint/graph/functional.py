@@ -48,7 +48,7 @@ def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
 
 
 def without_masks(values: list[Any]) -> list[Any]:
-    """Index lists with masks of known values as whole numbers, whose count is the shape of the result."""
+    """Index lists with masks of known values as whole numbers, so that the shape is known too."""
     return [_indices(v) if type(v) is list else v for v in values]
 
 
@@ -62,7 +62,7 @@ def _indices(indices: list[Any]) -> list[Any]:
     return found
 
 
-# --- imagined memory ----------------------------------------------------------------------------
+# --- imagined memory ------------------------------------------------------------------------------
 
 
 def _view(tensor: Any) -> Any:
@@ -97,7 +97,7 @@ def copies(op: Operator, source: Any, values: list[Any]) -> bool:
     return not np.may_share_memory(op.call([make(array), *values[1:]]).value, array)
 
 
-# --- writing ------------------------------------------------------------------------------------
+# --- writing --------------------------------------------------------------------------------------
 
 
 def write(level: Any, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
@@ -110,7 +110,8 @@ def write(level: Any, op: Operator, function: Callable[..., Any], values: list[A
     result = function(*values[:count], **keywords)
     if tuple(result.shape) != target.shape:
         raise ShapeError(
-            f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has {show(target.shape)}"
+            f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to has "
+            f"{show(target.shape)}"
         )
     check_inplace_cast(op.name, result.dtype, target.dtype)
     if result.dtype is not target.dtype:
@@ -162,7 +163,8 @@ def _undo(what: str, step: views.Step, source: Any, new: Any) -> Any:
         return _by_formula(op, rest, source, new)
     if op.name == "expand":
         raise InplaceError(
-            f"{what}: several elements of the tensor share one place in memory (it was expanded); clone() it first"
+            f"{what}: several elements of the tensor share one place in memory (it was expanded); "
+            "clone() it first"
         )
     return _by_position(what, op, rest, source, new)
 
@@ -199,7 +201,7 @@ def _by_position(what: str, op: Operator, rest: tuple[Any, ...], source: Any, ne
 
 
 def _swap(level: Any, op: Operator, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-    """squeeze_, t_, …: the tensor becomes a view of what it was, which other views keep as their base."""
+    """squeeze_, t_, …: the tensor becomes a view of what it was; other views keep that as base."""
     outer = level.lift(target.value)
     outer.extra, target.extra = target.extra, None
     if _view(outer) is None:

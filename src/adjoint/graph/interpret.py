@@ -24,7 +24,7 @@ from adjoint.tensor.tensor import Tensor
 def run(graph: Graph, *args: Any, **keywords: Any) -> Any:
     """Call a graph as the function that it was traced from.
 
-    `generator=` names where random numbers come from, unless the function has an argument of that name.
+    `generator=` says where random numbers come from, unless the function has such an argument.
     """
     signature = graph.signature
     generator = None
@@ -36,7 +36,8 @@ def run(graph: Graph, *args: Any, **keywords: Any) -> Any:
         names = [v.name for v in graph.inputs]
         if len(leaves) != len(names):
             raise ArgumentError(
-                f"{signature.name}() takes {len(names)} tensors ({', '.join(names)}), got {len(leaves)}"
+                f"{signature.name}() takes {len(names)} tensors ({', '.join(names)}), "
+                f"got {len(leaves)}"
             )
     else:
         if "generator" in keywords and "generator" not in (signature.inputs.children[1].data or ()):
@@ -55,7 +56,8 @@ def _leaves(signature: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
     expected = signature.inputs.children[0].num_leaves, len(signature.inputs.children[0].children)
     if len(args) != expected[1]:
         raise ArgumentError(
-            f"{signature.name}() was traced with {expected[1]} positional arguments, got {len(args)}"
+            f"{signature.name}() was traced with {expected[1]} positional arguments, "
+            f"got {len(args)}"
         )
     leaves = pytrees.flatten_up_to(
         signature.inputs, (args, keywords), what=signature.name, root="arguments"
@@ -66,7 +68,8 @@ def _leaves(signature: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
             wanted = signature.static[number]
             if not (leaf is wanted or (type(leaf) is type(wanted) and leaf == wanted)):
                 raise ArgumentError(
-                    f"{signature.name}() was traced with {wanted!r} for its argument {number}, got {leaf!r}; trace it again, "
+                    f"{signature.name}() was traced with {wanted!r} for its argument {number}, "
+                    f"got {leaf!r}; trace it again, "
                     "or pass a tensor in both calls"
                 )
         else:
@@ -91,11 +94,13 @@ def _checked(graph: Graph, value: Any, number: int) -> Tensor:
         )
     if tuple(value.shape) != wanted.shape:
         raise ShapeError(
-            f"{graph.signature.name}(): {name} has shape {show(value.shape)}, and the graph is for {show(wanted.shape)}; trace it again"
+            f"{graph.signature.name}(): {name} has shape {show(value.shape)}, and the graph is for "
+            f"{show(wanted.shape)}; trace it again"
         )
     if value.dtype is not wanted.dtype:
         raise DtypeError(
-            f"{graph.signature.name}(): {name} is {value.dtype.name}, and the graph is for {wanted.dtype.name}; convert it, "
+            f"{graph.signature.name}(): {name} is {value.dtype.name}, and the graph is for "
+            f"{wanted.dtype.name}; convert it, "
             "or trace again"
         )
     return value

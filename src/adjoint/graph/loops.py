@@ -1,6 +1,7 @@
 """`scan` in a graph: a node with the graph of one step.
 
-Forward mode carries tangents along; reverse mode is a scan the other way round, over the carries that were kept.
+Forward mode carries tangents along; reverse mode is a scan the other way round, over the carries
+that were kept.
 """
 
 from __future__ import annotations
@@ -186,7 +187,8 @@ def pull_loop(
 ) -> Flat:
     """Reverse mode of a loop: another one the other way round, over the carries that it kept.
 
-    c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ); the gradients of the constants add up, those of xᵢ come out.
+    c̄ ← pull of the step at (constants, cᵢ, xᵢ) from (c̄, ȳᵢ); the gradients of the constants add
+    up, those of xᵢ come out.
     """
     constants, start, xs = groups
     a, b = len(constants), len(start)

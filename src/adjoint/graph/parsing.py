@@ -176,7 +176,8 @@ class _Parser:
                 claimed = parse_type(text)
                 if (claimed.shape, claimed.dtype) != (value.shape, value.dtype):
                     raise ParseError(
-                        f"parse: %{value.name} is said to be {text.strip()}, and {node.name} gives {value.type}"
+                        f"parse: %{value.name} is said to be {text.strip()}, "
+                        f"and {node.name} gives {value.type}"
                     )
                 value.type = claimed
 

@@ -39,7 +39,7 @@ def type_text(type: Type) -> str:
     return f"{type} grad" if type.requires_grad else str(type)
 
 
-# --- Python ------------------------------------------------------------------------------------
+# --- Python ---------------------------------------------------------------------------------------
 
 
 def python(graph: Graph, *, comments: bool = True) -> str:
@@ -102,7 +102,7 @@ def _is_listed(node: Node) -> bool:
 
 
 def _is_call(node: Node) -> bool:
-    """Whether a region is just a call of its one graph; text that calls a function has no rules of its own."""
+    """Whether a region is just a call of its one graph; the text leaves out a rule of its own."""
     return node.op.name == "call" or is_custom(node)
 
 
@@ -183,7 +183,7 @@ def _object_name(node: Node | None) -> str:
     return f"{node.outputs[0].name}_argument" if node is not None and node.outputs else "argument"
 
 
-# --- constants -------------------------------------------------------------------------------------
+# --- constants ------------------------------------------------------------------------------------
 
 
 def _is_small(tensor: Any) -> bool:
@@ -235,7 +235,7 @@ def _negative_zero(value: complex) -> bool:
 
 
 def _call_text(graph: Graph, name: str) -> str:
-    """How the user calls it, where that is more than one tensor for each input: f({'w': params_w}, 3)."""
+    """How the user calls it, if not with one tensor for each input: f({'w': params_w}, 3)."""
     structure = graph.signature.inputs
     if structure is None:
         return ""
@@ -249,7 +249,8 @@ def _call_text(graph: Graph, name: str) -> str:
     values = iter(graph.inputs)
     static = graph.signature.static
     leaves = iter([
-        number(static[i]) if i in static else name_of(next(values)) for i in range(structure.num_leaves)
+        number(static[i]) if i in static else name_of(next(values))
+        for i in range(structure.num_leaves)
     ])  # fmt: skip
     parts = [_tree_text(c, leaves) for c in args.children]
     parts += [
@@ -284,7 +285,7 @@ def _tree_text(structure: TreeDef, leaves: Iterator[str]) -> str:
     return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
 
 
-# --- the compact listing ---------------------------------------------------------------------------
+# --- the compact listing --------------------------------------------------------------------------
 
 
 def ssa(graph: Graph) -> str:
@@ -320,4 +321,5 @@ def _ssa_argument(value: Any) -> str:
 
 def summary(graph: Graph) -> str:
     """`repr(graph)`."""
-    return f"<graph {graph.signature.name}: {len(graph.inputs)} inputs, {len(graph)} nodes, {len(graph.outputs)} outputs>"
+    counts = f"{len(graph.inputs)} inputs, {len(graph)} nodes, {len(graph.outputs)} outputs"
+    return f"<graph {graph.signature.name}: {counts}>"

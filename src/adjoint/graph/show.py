@@ -17,9 +17,9 @@ from adjoint.graph.statistics import size
 from adjoint.ops.operator import Operator
 
 _COLOURS = {
-    "creation": "#e8e8e8", "pointwise": "#cfe3f7", "activation": "#cfe3f7", "special": "#d8d4f2", "reduction": "#fbe0c3",
-    "scan": "#fbe0c3", "shape": "#e3f1d5", "indexing": "#f6efc0", "sorting": "#f6efc0", "matmul": "#f7cdcd",
-    "linalg": "#f2c6dc", "random": "#d9f0ee",
+    "creation": "#e8e8e8", "pointwise": "#cfe3f7", "activation": "#cfe3f7", "special": "#d8d4f2",
+    "reduction": "#fbe0c3", "scan": "#fbe0c3", "shape": "#e3f1d5", "indexing": "#f6efc0",
+    "sorting": "#f6efc0", "matmul": "#f7cdcd", "linalg": "#f2c6dc", "random": "#d9f0ee",
 }  # fmt: skip
 _OTHER, _INPUT, _OUTPUT = "#ffffff", "#444444", "#444444"
 _WIDTH, _HEIGHT, _GAP, _LAYER = 150, 34, 18, 64
@@ -54,10 +54,12 @@ def svg(graph: Graph) -> str:
     width = max((len(layer) for layer in layers), default=1) * (_WIDTH + _GAP) + _GAP
     height = len(layers) * _LAYER + _GAP
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="11">',
         f"<title>{escape(graph.signature.name)}</title>",
-        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="6" markerHeight="6" orient="auto">'
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="6" '
+        'markerHeight="6" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="#888888"/></marker></defs>',
     ]
     for box in boxes:
@@ -107,7 +109,7 @@ def _boxes(graph: Graph) -> list[_Box]:
             captured = node.block is not None and (maker is None or maker.block is None)
             source.below.append((box, _bytes(value) if captured else "", captured))
             box.layer = max(box.layer, source.layer + 1)
-        makers |= {v: (box, node) for v in node.outputs}
+        makers |= dict.fromkeys(node.outputs, (box, node))
         boxes.append(box)
     for number, output in enumerate(graph.outputs):
         if isinstance(output, Value) and output in makers:
@@ -163,14 +165,15 @@ def _edge(box: _Box, user: _Box, label: str, captured: bool) -> str:
     bend = (to_y - y) / 2
     dash = ' stroke-dasharray="4 3"' if captured else ""
     line = (
-        f'<path d="M{x:.0f},{y:.0f} C{x:.0f},{y + bend:.0f} {to_x:.0f},{to_y - bend:.0f} {to_x:.0f},{to_y:.0f}" '
+        f'<path d="M{x:.0f},{y:.0f} C{x:.0f},{y + bend:.0f} '
+        f'{to_x:.0f},{to_y - bend:.0f} {to_x:.0f},{to_y:.0f}" '
         f'fill="none" stroke="#888888"{dash} marker-end="url(#arrow)"/>'
     )
     if not label:
         return line
     return (
-        line
-        + f'<text x="{(x + to_x) / 2:.0f}" y="{(y + to_y) / 2:.0f}" font-size="9" fill="#666666">{label}</text>'
+        line + f'<text x="{(x + to_x) / 2:.0f}" y="{(y + to_y) / 2:.0f}" font-size="9" '
+        f'fill="#666666">{label}</text>'
     )
 
 
@@ -179,9 +182,12 @@ def _drawn(box: _Box) -> str:
     dash = ' stroke-dasharray="4 3"' if box.dashed else ""
     middle = box.x + _WIDTH / 2
     return (
-        f'<rect x="{box.x:.0f}" y="{top:.0f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="{box.colour}" '
+        f'<rect x="{box.x:.0f}" y="{top:.0f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" '
+        f'fill="{box.colour}" '
         f'stroke="#555555"{dash}/>'
-        f'<text x="{middle:.0f}" y="{top + 14:.0f}" text-anchor="middle" fill="{box.text_colour}">{escape(box.lines[0])}</text>'
-        f'<text x="{middle:.0f}" y="{top + 27:.0f}" text-anchor="middle" font-size="9" fill="{box.text_colour}">'
+        f'<text x="{middle:.0f}" y="{top + 14:.0f}" text-anchor="middle" fill="{box.text_colour}">'
+        f"{escape(box.lines[0])}</text>"
+        f'<text x="{middle:.0f}" y="{top + 27:.0f}" text-anchor="middle" font-size="9" '
+        f'fill="{box.text_colour}">'
         f"{escape(box.lines[1])}</text>"
     )

@@ -1,12 +1,14 @@
 """Control flow in a graph: nodes that run graphs of their own (`cond`, `scan`, `while_loop`).
 
-While a trace is open, a branch or a body is traced once (`stage`) into a graph that is closed: tensors that it uses from
-outside become further inputs. `bind` then hands the call to the topmost transform among its operands. A trace adds
-a node; every other transform runs another call below it, whose bodies are the derivative (`pullback`, `pushforward`) or
-the batched version of the first ones. So a region needs no rules of its own beyond these few, and all orders follow.
+While a trace is open, a branch or a body is traced once (`stage`) into a graph that is closed:
+tensors that it uses from outside become further inputs. `bind` then hands the call to the topmost
+transform among its operands. A trace adds a node; every other transform runs another call below it,
+whose bodies are the derivative (`pullback`, `pushforward`) or the batched version of the first
+ones. So a region needs no rules of its own beyond these few, and all orders follow.
 
-Reverse mode of a loop keeps the carries, stacked, and computes each step again on the way back. How often a
-`while_loop` runs is not known beforehand: what it stacks has the leading dimension `UNKNOWN`, and is used by regions only.
+Reverse mode of a loop keeps the carries, stacked, and computes each step again on the way back. How
+often a `while_loop` runs is not known beforehand: what it stacks has the leading dimension
+`UNKNOWN`, and is used by regions only.
 """
 
 from __future__ import annotations
@@ -109,7 +111,7 @@ def check_alike(
         )
 
 
-# --- calls ------------------------------------------------------------
+# --- calls ----------------------------------------------
 
 
 class Call(ABC):
@@ -267,7 +269,7 @@ def cut(values: Flat, *counts: int) -> list[Flat]:
     return found
 
 
-# --- vmap of graphs ------------------------------------------------------------
+# --- vmap of graphs ----------------------------------------------
 
 
 def mapped_over(

@@ -23,15 +23,16 @@ class Statistics:
 
     nodes: int  # constants not counted
     constants: int
-    flops: int  # one for each element of a pointwise result or of a sum's input, two for each term of a product
+    flops: int  # one per element of a pointwise result or a sum's input, two per term of a product
     bytes: int  # read and written, each operator by itself; views move nothing
-    peak: int  # bytes alive at once, inputs and constants included, if values are freed after their last use
+    peak: int  # bytes alive at once with inputs and constants, freed after the last use
     operators: dict[str, int]  # how often each occurs, most frequent first
 
     def __str__(self) -> str:
         common = ", ".join(f"{name} {count}" for name, count in list(self.operators.items())[:8])
         return (
-            f"{self.nodes} nodes, {self.constants} constants, {_amount(self.flops)}flop, {_amount(self.bytes)}B moved, "
+            f"{self.nodes} nodes, {self.constants} constants, {_amount(self.flops)}flop, "
+            f"{_amount(self.bytes)}B moved, "
             f"{_amount(self.peak)}B at most at once; {common}"
         )
 
@@ -48,7 +49,8 @@ def statistics(graph: Graph) -> Statistics:
     """Count. Graphs inside nodes are counted once, however often they run.
 
     >>> import adjoint as ad
-    >>> print(ad.trace(lambda x, y: (x @ y).exp(), ad.ShapeDtype((10, 20)), ad.ShapeDtype((20, 30))).statistics())
+    >>> x, y = ad.ShapeDtype((10, 20)), ad.ShapeDtype((20, 30))
+    >>> print(ad.trace(lambda x, y: (x @ y).exp(), x, y).statistics())
     2 nodes, 0 constants, 12.3 kflop, 6.8 kB moved, 5.6 kB at most at once; matmul 1, exp 1
     """
     nodes = list(_all(graph))

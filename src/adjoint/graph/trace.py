@@ -57,7 +57,8 @@ class ShapeDtype:
         self.requires_grad = requires_grad
 
     def __repr__(self) -> str:
-        return f"ShapeDtype({self.shape}, {self.dtype}{', requires_grad=True' if self.requires_grad else ''})"
+        more = ", requires_grad=True" if self.requires_grad else ""
+        return f"ShapeDtype({self.shape}, {self.dtype}{more})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtype) and repr(self) == repr(other)
@@ -130,9 +131,9 @@ class TraceTensor(LevelTensor):
     def array(self) -> Any:
         where = place()
         raise TraceError(
-            f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), item(), float(), tolist(), "
-            "an if or a while on it). Choose by value with ad.where or ad.cond, loop with ad.scan or ad.while_loop, "
-            "or pass what decides as a Python number."
+            f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), "
+            "item(), float(), tolist(), an if or a while on it). Choose by value with ad.where or "
+            "ad.cond, loop with ad.scan or ad.while_loop, or pass what decides as a Python number."
         )
 
     def stride(self, dim: int | None = None) -> Any:
@@ -148,13 +149,13 @@ class TraceTensor(LevelTensor):
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         if requires_grad and not self.requires_grad:
             raise TraceError(
-                f"{place()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp in the traced function"
+                f"{place()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp there"
             )
         return self
 
     def backward(self, *_: Any, **__: Any) -> None:
         raise TraceError(
-            f"{place()}: backward() inside ad.trace; use ad.grad, or trace f and differentiate the graph"
+            f"{place()}: backward() inside ad.trace; use ad.grad, or differentiate the graph"
         )
 
     def numpy(self, *, force: bool = False) -> Any:
@@ -231,7 +232,8 @@ class TraceLevel(Level):
             return self.types.of(op, args)
         except DependsOnValues as error:
             raise TraceError(
-                f"{place()}: {error}. A graph has fixed shapes: use ad.where, or compute the mask or the size outside"
+                f"{place()}: {error}. A graph has fixed shapes: use ad.where, or compute the mask "
+                "or the size outside"
             ) from error
 
     def _node(
@@ -284,7 +286,8 @@ class TraceLevel(Level):
         target = values[0]
         if not self.owns(target):
             raise TraceError(
-                f"{place()}: {op.name} changes a tensor from outside the traced function in place; pass it as an argument "
+                f"{place()}: {op.name} changes a tensor from outside the traced function in place; "
+                "pass it as an argument "
                 "and return the new value"
             )
         return functional.write(self, op, function, values)
@@ -308,7 +311,7 @@ def _snapshot(tensor: Any) -> Any:
     return tensor
 
 
-# --- from arguments to inputs -------------------------------------------------------------------
+# --- from arguments to inputs ---------------------------------------------------------------------
 
 
 def _is_example(leaf: Any) -> bool:
@@ -368,8 +371,9 @@ def identifier(text: str, otherwise: str = "x") -> str:
 def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> Graph:
     """Return the graph of `function` for arguments like these.
 
-    Examples are tensors, arrays, floats, `ad.ShapeDtype(shape, dtype)`, or pytrees of them; their values are not
-    used. Whole numbers, flags, strings and None are kept as they are, and the graph is only good for them.
+    Examples are tensors, arrays, floats, `ad.ShapeDtype(shape, dtype)`, or pytrees of them; their
+    values are not used. Whole numbers, flags, strings and None are kept as they are, and the graph
+    is only good for them.
     Tensors that the function finds outside its arguments become constants.
 
     >>> import adjoint as ad
@@ -425,7 +429,8 @@ def _warn_of_writes(level: TraceLevel, tensors: list[Any], signature: Signature)
     for tensor, value, path in zip(tensors, level.graph.inputs, signature.names, strict=True):
         if tensor.value is not value:
             warnings.warn(
-                f"trace: {signature.name} changes its argument {path} in place; the graph leaves its arguments alone. "
+                f"trace: {signature.name} changes its argument {path} in place; the graph leaves "
+                "its arguments alone. "
                 "Return the new value, or clone() the argument first.",
                 stacklevel=4,
             )

@@ -36,7 +36,7 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
     return (tuple if len(returns) > 1 else None), types
 
 
-# A stack of a while_loop has a length that is known when the graph runs: -1 in its type, this in shape rules.
+# What a while_loop stacks has a length known when it runs: -1 in its type, this in shape rules.
 _STAND_IN = 104_729
 
 
@@ -88,7 +88,7 @@ def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
 
 
 def differentiable_names(row: Row) -> frozenset[str]:
-    """The arguments that a gradient may go to, by a formula or through the decomposition; kept on the row."""
+    """The arguments that a gradient may go to, by a formula or the decomposition; cached."""
     found = row.__dict__.get("_gradient_names")
     if found is None:
         if row.decompose and not row.reverse and not row.forward:

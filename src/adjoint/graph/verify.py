@@ -1,9 +1,13 @@
 """What a legal graph is. `verify(graph)` raises with the value and the rule that is broken.
 
-1. A value is defined before it is used, in the same graph.   2. Use lists say who uses a value, and how often.
-3. Names are unique.   4. A node has as many arguments as its schema, of the right kinds.
-5. The types of its results are those of the shape rule.   6. Outputs are values of the graph, or plain constants.
-7. Links between nodes agree, and the count is right.   8. All this holds for the graphs inside nodes too.
+1. A value is defined before it is used, in the same graph.
+2. Use lists say who uses a value, and how often.
+3. Names are unique.
+4. A node has as many arguments as its schema, of the right kinds.
+5. The types of its results are those of the shape rule.
+6. Outputs are values of the graph, or plain constants.
+7. Links between nodes agree, and the count is right.
+8. All this holds for the graphs inside nodes too.
 """
 
 from __future__ import annotations
@@ -117,7 +121,8 @@ class _Checker:
         if got != expected:
             self.fail(
                 _title(node),
-                f"has results {[str(v.type) for v in node.outputs]}, its graphs give {[str(t) for t in types]}",
+                f"has results {[str(v.type) for v in node.outputs]}, "
+                f"its graphs give {[str(t) for t in types]}",
             )
 
     def call(self, node: Node) -> None:
@@ -169,7 +174,8 @@ class _Checker:
         ):
             self.fail(
                 "outputs",
-                f"there are {len(self.graph.outputs)}, and the signature has {signature.outputs.num_leaves}",
+                f"there are {len(self.graph.outputs)}, "
+                f"and the signature has {signature.outputs.num_leaves}",
             )
         if signature.inputs is not None:
             expected = signature.inputs.num_leaves - len(signature.static)

@@ -130,10 +130,12 @@ class JvpLevel(Level):
         view = None if target.extra is None else target.extra.view
         base = target if view is None else view.base
         if view is None:
+            if tangent is not None and views.has_living_views(target):
+                tangent = views.laid_out(tangent, target.value)  # to be viewed where the value can
             target.tangent = tangent
         else:
-            zero = base.value.zeros_like()
-            new = zero if base.tangent is None else base.tangent.clone()
+            known = base.tangent
+            new = base.value.zeros_like() if known is None else views.laid_out(known, base.value)
             part = views.replay(view.path, new)
             part.copy_(part.zeros_like() if tangent is None else tangent)
             base.tangent = new

@@ -43,12 +43,12 @@ def qr_vjp(grad_q: Any, grad_r: Any, A: Tensor, Q: Tensor, R: Tensor, mode: str)
 
     Wide matrices A = [X Y] with X = Q U, R = [U V]:  V = Qᴴ Y gives Ȳ = Q V̄ and adds Y V̄ᴴ to Q̄.
     """
+    grad_q = None if mode == "r" else grad_q
     if grad_q is None and grad_r is None:
         return None
     m, n = A.shape[-2:]
     if mode == "r":
         Q, R = ops.linalg_qr(A, "reduced")
-        grad_q = None
     if mode == "complete" and m > n:
         grad_q = None if grad_q is None else _fold_complement(grad_q, Q, n)
         grad_r = None if grad_r is None else grad_r.narrow(-2, 0, n)

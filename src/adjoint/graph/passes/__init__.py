@@ -21,7 +21,8 @@ from adjoint.graph.passes.sink_where import sink_where
 Pass = Callable[[Graph], Graph]
 
 SIMPLIFY: tuple[Pass, ...] = (
-    inline_calls, eliminate_dead, sink_where, merge_common, simplify_algebra, fold_constants, merge_common, eliminate_dead,
+    inline_calls, eliminate_dead, sink_where, merge_common,
+    simplify_algebra, fold_constants, merge_common, eliminate_dead,
 )  # fmt: skip
 
 
@@ -43,5 +44,6 @@ def run(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
 
 
 __all__ = [
-    "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions", "lift_constants", "merge_common", "run", "simplify_algebra", "sink_where",
+    "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions",
+    "lift_constants", "merge_common", "run", "simplify_algebra", "sink_where",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
-"""Decomposition: operators in terms of smaller ones, until only primitives, or what the caller keeps, remain.
+"""Decomposition: operators in terms of smaller ones, until only primitives or what is kept remain.
 
-`table` maps 'name.overload' to the decomposition of every row that has one: a function of all arguments of the schema, in
-order. It reads the table of rows, so users' rows are in it as soon as they are loaded.
+`table` maps 'name.overload' to the decomposition of every row that has one: a function of all arguments
+of the schema, in order. It reads the table of rows, so users' rows are in it when they are loaded.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def primitives() -> list[Row]:
 def decompose(graph: Graph, keep: Keep = ()) -> Graph:
     """silu(x)  ->  x * sigmoid(x): return a graph of primitives and of operators in `keep`.
 
-    `keep` holds names, 'silu' for all overloads or 'silu.default' for one, or is a function of an operator.
+    `keep` holds names ('silu' for all overloads, 'silu.default' for one), or is a function of an
+    operator.
 
     >>> import adjoint as ad
     >>> graph = ad.trace(lambda x: x.var(), ad.ShapeDtype(3))
@@ -92,7 +93,7 @@ def _named(names: Iterable[str]) -> Callable[[Operator], bool]:
 
 
 def _decompose(graph: Graph, kept: Callable[[Operator], bool]) -> None:
-    """Expand what can be expanded, then what came out of that, and so on: as many rounds as decompositions are deep."""
+    """Expand what can be expanded, then what came out of that, and so on."""
     waiting = list(graph.nodes)
     for node in waiting:
         for inner in node.graphs.values():

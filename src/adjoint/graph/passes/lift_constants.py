@@ -13,7 +13,7 @@ from adjoint.graph.ir import Constant, Graph
 
 
 def lift_constants(graph: Graph, *, smallest: int = 0) -> tuple[Graph, list[Any]]:
-    """Return the graph with constants of at least `smallest` elements as further inputs, and their tensors.
+    """Return the graph with constants of at least `smallest` elements as inputs, and their tensors.
 
     The new inputs come first, as one list: f(x) -> f([constants], x). The graph is edited in place.
     """

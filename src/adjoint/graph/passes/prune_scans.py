@@ -1,6 +1,8 @@
-"""scan(…) -> scan(…) without stacked results that nobody reads and inputs that its body does not use.
+"""scan(…) -> scan(…) without stacked results that nobody reads and inputs that its body does not
+use.
 
-Reverse mode keeps every carry of a loop; where the backward body turns out not to read them, they need not be kept.
+Reverse mode keeps every carry of a loop; where the backward body turns out not to read them, they
+need not be kept.
 """
 
 from __future__ import annotations
@@ -27,9 +29,7 @@ def _prune(graph: Graph, node: Node) -> None:
     body = prune_scans(body)
     returned = {o for o in body.outputs if isinstance(o, Value)}
     first, last = len(constants), len(constants) + count
-    used = [
-        i for i, v in enumerate(body.inputs) if first <= i < last or v.uses or v in returned
-    ]
+    used = [i for i, v in enumerate(body.inputs) if first <= i < last or v.uses or v in returned]
     if len(used) == len(body.inputs) and len(wanted) == len(node.outputs):
         return
     body.inputs = [body.inputs[i] for i in used]

@@ -28,7 +28,7 @@ class Rewriter:
         self.types = typing.Types()
 
     def run(self, rule: Rule) -> Graph:
-        """Walk, and put the replacements everywhere; what is then unused is left to `eliminate_dead`."""
+        """Walk, and put replacements everywhere; `eliminate_dead` removes what is then unused."""
         graph, replaced = self.graph, self.replaced
         for node in graph.nodes:
             if replaced and any(v in replaced for v in node.inputs()):
@@ -68,10 +68,11 @@ class Rewriter:
 
 def _forget_gradients(node: Node) -> None:
     """Results require no gradient any more if no input does."""
-    if isinstance(node.op, Operator) and any(v.type.requires_grad for v in node.outputs):
-        if not typing.needs_gradient(node.op.row, node.args):
-            for value in node.outputs:
-                value.type = Type(value.shape, value.dtype)
+    if not isinstance(node.op, Operator) or not any(v.type.requires_grad for v in node.outputs):
+        return
+    if not typing.needs_gradient(node.op.row, node.args):
+        for value in node.outputs:
+            value.type = Type(value.shape, value.dtype)
 
 
 def inner_graphs(graph: Graph, run: Callable[[Graph], Graph]) -> None:

@@ -69,7 +69,7 @@ def _simplified(rewriter: Any, node: Node) -> Any:
     return None
 
 
-# --- arithmetic ------------------------------------------------------------------------------------
+# --- arithmetic -----------------------------------------------------------------------------------
 
 
 def _is(rewriter: Any, value: Any, number: int) -> bool:
@@ -124,7 +124,7 @@ def same_choice(rewriter: Any, node: Node) -> Any:
     return chosen if chosen is other else None
 
 
-# --- shapes ------------------------------------------------------------------------------------------
+# --- shapes ---------------------------------------------------------------------------------------
 
 
 def undo_transpose(rewriter: Any, node: Node) -> Any:
@@ -209,7 +209,7 @@ def drop_detach(rewriter: Any, node: Node) -> Any:
     return node.args[0] if is_call(node.args[0], "detach") else None
 
 
-# --- sums --------------------------------------------------------------------------------------------
+# --- sums -----------------------------------------------------------------------------------------
 
 
 def _summed(node: Node) -> tuple[int, ...] | None:

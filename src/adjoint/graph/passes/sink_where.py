@@ -19,8 +19,8 @@ from adjoint.ops.operator import Operator
 
 # Operators that are linear in an argument and elementwise, with that argument's position.
 _LINEAR = {
-    "mul.Tensor": (0, 1), "mul.Scalar": (0,), "div.Tensor": (0,), "div.Scalar": (0,), "neg.default": (0,),
-    "_conj.default": (0,), "_conj_physical.default": (0,),
+    "mul.Tensor": (0, 1), "mul.Scalar": (0,), "div.Tensor": (0,), "div.Scalar": (0,),
+    "neg.default": (0,), "_conj.default": (0,), "_conj_physical.default": (0,),
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ def _inside(
 
 
 def masked(value: Any) -> tuple[Value, Value, bool] | None:
-    """The condition, what is kept, and whether it is kept where the condition holds; None if nothing is masked."""
+    """The condition, what is kept, whether where it holds; None if nothing is masked."""
     if not is_call(value, "where"):
         return None
     node = value.node

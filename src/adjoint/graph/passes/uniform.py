@@ -24,8 +24,8 @@ _FILLED = {
 }
 # These move, repeat or leave out elements, and change none.
 _MOVES = frozenset((
-    "expand", "reshape", "view", "permute", "transpose", "t", "squeeze", "unsqueeze", "select", "slice", "alias",
-    "clone", "_unreduce", "diagonal", "unfold", "detach", "flip", "repeat",
+    "expand", "reshape", "view", "permute", "transpose", "t", "squeeze", "unsqueeze", "select",
+    "slice", "alias", "clone", "_unreduce", "diagonal", "unfold", "detach", "flip", "repeat",
 ))  # fmt: skip
 _ODD = frozenset(("neg", "_conj", "_conj_physical"))  # f(0) = 0
 _SMALL = 64
@@ -92,5 +92,5 @@ def _of_constant(tensor: Any) -> Any:
 
 
 def _fitting(number: Any) -> Any:
-    """0 and 1 are what rules ask for; other numbers are rounded by their dtype, and are left as they are."""
+    """0 and 1 are what rules ask for; other numbers are rounded by their dtype, and left alone."""
     return number if isinstance(number, (bool, int, float, complex)) and number in (0, 1) else None

@@ -80,7 +80,7 @@ def integral_ratios(z: Array, n: int) -> list[Array]:
         for k in range(order, 0, -1):
             if k <= n:
                 result[k - 1][part] = ratio
-            ratio = 1 / (2 * where + 2 * (k) * ratio) if k > 1 else ratio
+            ratio = 1 / (2 * where + 2 * k * ratio) if k > 1 else ratio
     return result
 
 
@@ -152,7 +152,7 @@ def right_tail(x: Array, n: int) -> Array:
 
     far = x > 100
     x = np.where(far, 0, x)
-    slopes = [ROOT_HALF * ROOT_TWO_OVER_PI * exp_of_square(x, -0.5) / special.ndtr(x)]
+    slopes = [0.5 * ROOT_TWO_OVER_PI * exp_of_square(x, -0.5) / special.ndtr(x)]
     for order in range(1, n):
         inner = [x + slopes[0], 1 + slopes[1] if order > 1 else x, *slopes[2:]]
         terms = [math.comb(order - 1, k) * slopes[k] * inner[order - 1 - k] for k in range(order)]

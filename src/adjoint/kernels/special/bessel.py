@@ -1,0 +1,212 @@
+"""Bessel and Airy functions and their derivatives of every order.
+
+Derivatives are sums over neighbouring orders, d/dx Cₙ = (Cₙ₋₁ ± Cₙ₊₁)/2 repeated: of one sign for I
+and K, dominated by one term near 0 for J and Y. Functions scaled by an exponential use integrals
+or series of one sign, since there the sums over orders cancel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from adjoint.kernels.special.common import Array, in_double, piecewise, ufunc
+
+LARGE = 25.0  # from here on the asymptotic series of i0e and i1e have all digits
+SERIES_TERMS = 150
+ASYMPTOTIC_TERMS = 40
+NODES = np.arange(0, 48) * 0.16  # of the trapezoidal rule for exp(-v²) on [0, 7.5]
+
+
+def function(self: Array, name: str) -> Array:
+    return ufunc(name, self)
+
+
+# --- I -----------------------------------------------------------------------------------------
+
+
+def bessel_i_derivative(self: Array, order: int, n: int) -> Array:
+    """n-th derivative of I_order: 2⁻ⁿ Σ C(n, k) I_{order-n+2k}, terms of one sign."""
+    return in_double(lambda x: sum_of_orders(x, order, n, modified_i, (1, 1)), self)
+
+
+def modified_i(order: int, x: Array) -> Array:
+    from scipy import special
+
+    if order < 2:
+        return special.i1(x) if order else special.i0(x)
+    return special.iv(order, x)
+
+
+def sum_of_orders(
+    x: Array, order: int, n: int, value: Callable[[int, Array], Array], signs: tuple[int, int]
+) -> Array:
+    """2⁻ⁿ Σ C(n, k) upᵏ C_{order-n+2k}; `signs` are `up` and the sign of C₋₁ against C₁."""
+    up, reflected = signs
+    known: dict[int, Array] = {}
+    total = np.zeros_like(x)
+    for k in range(n + 1):
+        m = order - n + 2 * k
+        if abs(m) not in known:
+            known[abs(m)] = value(abs(m), x)
+        factor = math.comb(n, k) * up**k * (reflected ** (m % 2) if m < 0 else 1)
+        total = total + factor * known[abs(m)]
+    return total / 2.0**n
+
+
+def i0e_derivative(self: Array, n: int) -> Array:
+    """n-th derivative of e^{-|x|} I₀(x); at the kink x = 0 that of odd order is taken as 0."""
+    return in_double(lambda x: np.sign(x) ** n * kummer(np.abs(x), 0.5, 1.0, n), self)
+
+
+def i1e_derivative(self: Array, n: int) -> Array:
+    """n-th derivative of e^{-|x|} I₁(x) = x/2 M(3/2, 3, -2|x|), by Leibniz' rule."""
+
+    def compute(x: Array) -> Array:
+        size = np.abs(x)
+        with_factor = np.where(np.isinf(size), 0, size) * kummer(size, 1.5, 3.0, n)
+        total = with_factor + (n * kummer(size, 1.5, 3.0, n - 1) if n else 0)
+        return np.sign(x) ** (n + 1) * total / 2
+
+    return in_double(compute, self)
+
+
+def kummer(x: Array, a: float, b: float, n: int) -> Array:
+    """n-th derivative of M(a, b, -2x), x ≥ 0: (-2)ⁿ (a)ₙ/(b)ₙ M(a+n, b+n, -2x)."""
+    scale = (-2.0) ** n * rising(a, n) / rising(b, n)
+    near = partial(kummer_series, a=b - a, b=b + n)
+    far = partial(kummer_asymptotic, a=a + n, b=b + n)
+    return scale * piecewise(np.atleast_1d(x), near, far, LARGE).reshape(np.shape(x))
+
+
+def kummer_series(x: Array, a: float, b: float) -> Array:
+    """e^{-2x} M(a, b, 2x): all terms positive."""
+    total = term = np.ones_like(x)
+    for k in range(SERIES_TERMS):
+        term = term * ((a + k) / ((b + k) * (k + 1))) * (2 * x)
+        total = total + term
+    return np.exp(-2 * x) * total
+
+
+def kummer_asymptotic(x: Array, a: float, b: float) -> Array:
+    """M(a, b, -2x) ~ Γ(b)/Γ(b-a) z⁻ᵃ Σ (a)ₖ (a-b+1)ₖ / (k! zᵏ), z = 2x, to its least term."""
+    z = 2 * x
+    total = term = np.ones_like(z)
+    for k in range(ASYMPTOTIC_TERMS):
+        step = (a + k) * (a - b + 1 + k) / ((k + 1) * z)
+        term = np.where(np.abs(step) < 1, term * step, 0)
+        total = total + term
+    return math.gamma(b) / math.gamma(b - a) * z**-a * total
+
+
+def rising(a: float, n: int) -> float:
+    return math.prod(a + k for k in range(n))
+
+
+# --- J and Y -----------------------------------------------------------------------------------
+
+
+def bessel_j_derivative(self: Array, order: int, n: int) -> Array:
+    """n-th derivative of J_order: 2⁻ⁿ Σ (-1)ᵏ C(n, k) J_{order-n+2k}."""
+    return in_double(lambda x: sum_of_orders(x, order, n, bessel_j, (-1, -1)), self)
+
+
+def bessel_j(order: int, x: Array) -> Array:
+    """Jₙ(x); upwards from J₀ and J₁ where |x| > n, else SciPy's."""
+    from scipy import special
+
+    if order < 2:
+        return special.j1(x) if order else special.j0(x)
+    before, now = special.j0(x), special.j1(x)
+    for k in range(1, order):
+        before, now = now, 2 * k / x * now - before
+    near = np.abs(x) < 2 * order
+    return np.where(near, special.jv(order, np.where(near, x, 0)), now)
+
+
+def bessel_y_derivative(self: Array, order: int, n: int) -> Array:
+    """n-th derivative of Y_order, as for J."""
+    return in_double(lambda x: sum_of_orders(x, order, n, bessel_y, (-1, -1)), self)
+
+
+def bessel_y(order: int, x: Array) -> Array:
+    from scipy import special
+
+    return upwards(special.y0(x), special.y1(x), order, x, -1)
+
+
+def upwards(zero: Array, one: Array, order: int, x: Array, sign: int) -> Array:
+    """Cₙ₊₁ = 2n/x Cₙ + sign Cₙ₋₁ from C₀ and C₁: stable for Y and K."""
+    if order == 0:
+        return zero
+    for k in range(1, order):
+        zero, one = one, np.where(np.isinf(one), one, 2 * k / x * one + sign * zero)
+    return one
+
+
+# --- K -----------------------------------------------------------------------------------------
+
+
+def bessel_k_derivative(self: Array, order: int, n: int) -> Array:
+    """n-th derivative of K_order: (-1)ⁿ 2⁻ⁿ Σ C(n, k) K_{order-n+2k}."""
+    return in_double(lambda x: (-1) ** n * sum_of_orders(x, order, n, modified_k, (1, 1)), self)
+
+
+def modified_k(order: int, x: Array) -> Array:
+    from scipy import special
+
+    return upwards(special.k0(x), special.k1(x), order, x, 1)
+
+
+def scaled_k_derivative(x: Array, order: int, n: int) -> Array:
+    """n-th derivative of eˣ K_order(x)."""
+    near, far = partial(scaled_k_near, order=order, n=n), partial(scaled_k_far, order=order, n=n)
+    return in_double(lambda x: piecewise(np.atleast_1d(x), near, far, 1.0).reshape(x.shape), x)
+
+
+def scaled_k_near(x: Array, order: int, n: int) -> Array:
+    """x < 1: Σ C(n, j) eˣ K⁽ʲ⁾, in which the highest derivative dominates."""
+    from scipy import special
+
+    def value(m: int, x: Array) -> Array:
+        return upwards(special.k0e(x), special.k1e(x), m, x, 1)
+
+    total = np.zeros_like(x)
+    for j in range(n, -1, -1):
+        part = (-1) ** j * math.comb(n, j) * sum_of_orders(x, order, j, value, (1, 1))
+        total = np.where(np.isinf(total), total, total + part)
+    return total
+
+
+def scaled_k_far(x: Array, order: int, n: int) -> Array:
+    """x ≥ 1: (-1)ⁿ ∫ (cosh t - 1)ⁿ cosh(order t) e^{-x (cosh t - 1)} dt with v² = x (cosh t - 1).
+
+    The integrand is even and analytic to |Im v| < √(2x): the trapezoidal rule has all digits.
+    """
+    total = np.zeros_like(x)
+    for v in NODES:
+        square = v * v / x
+        weight = (0.5 if v == 0 else 1.0) * math.exp(-v * v)
+        total = total + weight * square**n * (1 + order * square) / np.sqrt(2 * x + v * v)
+    return (-1) ** n * 2 * (NODES[1] - NODES[0]) * total
+
+
+# --- Airy --------------------------------------------------------------------------------------
+
+
+def airy_ai(x: Array) -> Array:
+    return in_double(lambda y: airy(y)[0], x)
+
+
+def airy_ai_slope(x: Array) -> Array:
+    return in_double(lambda y: airy(y)[1], x)
+
+
+def airy(x: Array) -> tuple[Any, ...]:
+    from scipy import special
+
+    return special.airy(x)

@@ -1,0 +1,235 @@
+"""Samples of activation functions: both sides of every kink, the kinks, and far out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import adjoint as ad
+from adjoint.testing.samples import Make, Sample, sampler
+
+Samples = Iterator[Sample]
+INFINITY = float("inf")
+FAR = [-1e4, -40.0, -7.5, -0.25, 0.25, 7.5, 40.0, 1e4]
+
+
+@sampler("silu", "mish", "gelu", "softplus", "elu", "celu", "selu")
+def far_out(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make.like(FAR), name="far out", kink=True)
+
+
+@sampler("silu_backward", "mish_backward", "gelu_backward")
+def far_out_backward(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(8), make.like(FAR), name="far out", kink=True)
+
+
+@sampler("gelu")
+def approximate_gelu(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), approximate="tanh", name="tanh")
+    yield Sample(make.like(FAR), approximate="tanh", name="tanh far out", kink=True)
+
+
+@sampler("gelu_backward")
+def approximate_gelu_backward(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make(2, 3), approximate="tanh", name="tanh")
+    yield Sample(make(8), make.like(FAR), approximate="tanh", name="tanh far out", kink=True)
+
+
+@sampler("softplus")
+def softplus_limits(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(3), 2.0, 0.5, name="low threshold")
+    yield Sample(make.like(FAR), 1, 1e9, name="no threshold", kink=True)
+    yield Sample(make(3), -1.5, 20, name="negative beta")
+
+
+@sampler("log_sigmoid_forward", "log_sigmoid")
+def log_sigmoids(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), name="plain")
+    yield Sample(make(), name="0-d")
+    yield Sample(make(0, 2), name="empty")
+    yield Sample(make(3, 2).t(), name="transposed")
+    yield Sample(make.like(FAR), name="far out", kink=True)
+
+
+@sampler("log_sigmoid_backward")
+def log_sigmoid_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make(2, 3), make.positive(2, 3).detach(), name="plain")
+
+
+@sampler("elu_backward")
+def elu_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(5), 1.5, 2.0, 0.7, False, make(5), name="of the input")
+    yield Sample(make(5), 1.5, 2.0, 0.7, True, make.unit(5), name="of the result")
+    yield Sample(make(8), 1.0, 1.0, 1.0, False, make.like(FAR), name="far out", kink=True)
+
+
+@sampler("hardsigmoid", "hardswish", "relu6")
+def pieces(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make.like([-5.0, -2.5, 0.5, 2.5, 5.0, 7.0]), name="every piece")
+    yield Sample(make.like([-3.0, 0.0, 3.0, 6.0]), name="kinks", kink=True)
+
+
+@sampler("hardsigmoid_backward", "hardswish_backward")
+def pieces_backward(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(5), make.like([-5.0, -2.5, 0.5, 2.5, 5.0]), name="every piece")
+    yield Sample(make(3), make.like([-3.0, 0.0, 3.0]), name="kinks", kink=True)
+
+
+@sampler("prelu")
+def prelus(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3, 4), make.positive(3), name="channels")
+    yield Sample(make(2, 3), make.positive(1), name="one weight")
+    yield Sample(make(4), make.positive(), name="vector")
+    yield Sample(make(), make.positive(1), name="0-d")
+    yield Sample(make(0, 3), make.positive(3), name="empty")
+
+
+@sampler("_prelu_kernel_backward")
+def prelu_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make(2, 3), make.positive(3), name="plain")
+
+
+@sampler("rrelu")
+def random_slopes(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), name="evaluating")
+    yield Sample(make(4, 5), 0.1, 0.4, True, name="training")
+
+
+@sampler("rrelu_with_noise", "rrelu_with_noise_functional")
+def random_slopes_with_noise(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make(2, 3).detach(), name="evaluating")
+
+
+@sampler("rrelu_with_noise_backward")
+def random_slopes_backward(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    noise = make.probability(2, 3).detach()
+    yield Sample(make(2, 3), make(2, 3), noise, 0.1, 0.4, True, False, name="training")
+    noise = make.probability(2, 3).detach()
+    yield Sample(make(2, 3), make(2, 3), noise, 0.1, 0.4, False, False, name="evaluating")
+
+
+@sampler("glu")
+def gates(make: Make) -> Samples:
+    yield Sample(make(4), name="vector")
+    yield Sample(make(4, 3), 0, name="columns")
+    yield Sample(make(2, 6), -1, name="rows")
+    yield Sample(make(6, 2).t(), 1, name="transposed")
+    yield Sample(make(0, 4), 1, name="empty")
+
+
+@sampler("glu_backward")
+def gates_backward(make: Make) -> Samples:
+    yield Sample(make(2, 2), make(2, 4), -1, name="rows")
+    yield Sample(make(2, 3), make(4, 3), 0, name="columns")
+
+
+@sampler("glu_jvp")
+def gates_forward(make: Make) -> Samples:
+    yield Sample(make(2, 2), make(2, 4), make(2, 4), -1, name="rows")
+
+
+@sampler("softmax.int", "log_softmax.int", "special_softmax", "special_log_softmax", "_safe_softmax")
+def softmaxes(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), 1, name="rows")
+    yield Sample(make(4, 3).t(), -2, name="transposed")
+    yield Sample(make(), 0, name="0-d")
+    yield Sample(make(2, 3), 0, dtype=ad.float64, name="dtype")
+    yield Sample(make.like([[1e4, -1e4, 0.0], [5.0, 5.0, 5.0]]), 1, name="far apart")
+
+
+@sampler("_softmax", "_log_softmax")
+def plain_softmaxes(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), 1, False, name="rows")
+    yield Sample(make(2, 3, 2), 1, False, name="middle")
+    yield Sample(make(3, 1), -1, False, name="of one")
+    yield Sample(make(4, 3).t(), -2, False, name="transposed")
+    yield Sample(make(), 0, False, name="0-d")
+    yield Sample(make(0, 3), 1, False, name="no rows")
+    yield Sample(make(2, 0), 1, False, name="empty rows")
+    yield Sample(make.like([[1e4, -1e4, 0.0], [5.0, 5.0, 5.0]]), 1, False, name="far apart")
+
+
+@sampler("_softmax")
+def impossible_elements(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make.like([[1.0, -INFINITY, 0.5]]), 1, False, name="with -inf", kink=True)
+
+
+@sampler("_safe_softmax")
+def nothing_left(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    rows = [[-INFINITY] * 3, [1.0, -INFINITY, 0.5]]
+    yield Sample(make.like(rows), 1, name="nothing left", kink=True)
+
+
+@sampler("_softmax_backward_data")
+def softmax_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make.probability(2, 3), 1, make.dtype, name="rows")
+    yield Sample(make(3, 2), make.probability(3, 2), 0, make.dtype, name="columns")
+    yield Sample(make(), make.probability(), 0, make.dtype, name="0-d")
+
+
+@sampler("_log_softmax_backward_data")
+def log_softmax_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make(2, 3), 1, make.dtype, name="rows")
+    yield Sample(make(3, 2), make(3, 2), 0, make.dtype, name="columns")
+    yield Sample(make(), make(), 0, make.dtype, name="0-d")
+
+
+@sampler("_masked_softmax")
+def masked(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    mask = ad.tensor([[False, True, False], [False, False, True]])
+    yield Sample(make(2, 3), mask, 1, name="rows")
+    yield Sample(make(2, 3), mask, name="last")
+    square = ad.tensor([[False, True], [False, False]])
+    yield Sample(make(2, 1, 2, 2), square, 3, 0, name="source mask")
+    yield Sample(make(2, 1, 2, 2), square, 3, 1, name="padding mask")
+
+
+@sampler("_masked_softmax_backward")
+def masked_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    mask = ad.tensor([[False, True, False], [False, False, True]])
+    yield Sample(make(2, 3), make.probability(2, 3), mask, 1, name="rows")
