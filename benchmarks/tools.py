@@ -8,6 +8,7 @@ the worker process that runs it, and nowhere else.
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -46,7 +47,6 @@ class Tool:
 
     name = ""
     package = ""  # what to import to see whether it is there
-    needs_opt_in = False  # runs only when asked for by name
 
     @cached_property
     def xp(self) -> Any:
@@ -56,7 +56,12 @@ class Tool:
         raise NotImplementedError
 
     def available(self) -> bool:
-        return importlib.util.find_spec(self.package) is not None  # type: ignore[attr-defined]
+        return importlib.util.find_spec(self.package) is not None
+
+    def warm_up(self) -> None:
+        """Import the tool and run a small gradient, so that what is done once is not measured."""
+        done = self.task(lambda x: (x * x).sum(), (0,), [np.ones(3)])
+        done.gradient()
 
     def array(self, values: Any) -> Any:
         """A NumPy array as the tool's."""
@@ -74,7 +79,9 @@ class Tool:
         """Wait until results are computed."""
         return results
 
-    def task(self, f: Function, argnums: tuple[int, ...], arrays: Arrays, *, primal: bool = True) -> Task:
+    def task(
+        self, f: Function, argnums: tuple[int, ...], arrays: Arrays, *, primal: bool = True
+    ) -> Task:
         """The gradient of `f` at `arrays`, and `f` alone."""
         given = [self.array(a) for a in arrays]
         both, alone = self.value_and_grad(f, argnums), self.compile(f)
@@ -123,7 +130,11 @@ class Torch(Tool):
             return functional.layer_norm(x, x.shape[-1:], scale, shift)
 
         return Names(
-            torch, gelu=gelu, layer_norm=layer_norm, scan=_python_scan(torch.stack), concatenate=torch.cat
+            torch,
+            gelu=gelu,
+            layer_norm=layer_norm,
+            scan=_python_scan(torch.stack),
+            concatenate=torch.cat,
         )
 
     def compile(self, f: Function) -> Function:
@@ -163,8 +174,12 @@ class TorchCompile(Torch):
 
         return both
 
-    def task(self, f: Function, argnums: tuple[int, ...], arrays: Arrays, *, primal: bool = False) -> Task:
-        return super().task(f, argnums, arrays, primal=False)  # a second compilation would take long
+    def task(
+        self, f: Function, argnums: tuple[int, ...], arrays: Arrays, *, primal: bool = False
+    ) -> Task:
+        return super().task(
+            f, argnums, arrays, primal=False
+        )  # a second compilation would take long
 
     def call(self, f: Function, arrays: Arrays) -> Task:
         return Tool.call(self, f, arrays)
@@ -244,6 +259,9 @@ class Autograd(Tool):
 class Special(Tool):
     """A tool that only some workloads have, each written for it."""
 
+    def warm_up(self) -> None:
+        importlib.import_module(self.package)
+
     def array(self, values: Any) -> Any:
         return values
 
@@ -265,7 +283,16 @@ class Limit(Special):
 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
-    for tool in (Adjoint(), Limit(), TorchCompile(), Torch(), Jax(), Autograd(), PyTensor(), Casadi())
+    for tool in (
+        Adjoint(),
+        Limit(),
+        TorchCompile(),
+        Torch(),
+        Jax(),
+        Autograd(),
+        PyTensor(),
+        Casadi(),
+    )
 }
 
 

@@ -144,7 +144,7 @@ def possible_steps(seed: int, a: Any, b: Any) -> list[programs.Step]:
     kept: list[programs.Step] = []
     for step in programs.draw(seed, 12):
         try:
-            ad.grad(lambda a, steps=[*kept, step]: run_program(a, b, steps))(a)  # noqa: B006
+            ad.grad(lambda a, steps=[*kept, step]: run_program(a, b, steps))(a)
         except RuntimeError:
             continue
         kept.append(step)

@@ -1,4 +1,4 @@
-"""cond, scan, while_loop, fori_loop: eager, under every transform, traced, printed, differentiated as graphs."""
+"""cond, scan, while_loop, fori_loop: eager, transformed, traced, printed, differentiated."""
 
 from __future__ import annotations
 
@@ -199,22 +199,26 @@ def test_scan_without_steps_has_the_right_shapes() -> None:
     xs = ad.zeros(0, 3)
     for made in (run, ad.trace(run, xs)):
         carry, ys = made(xs)
-        assert carry.item() == 1.0 and tuple(ys.shape) == (0, 3) and ys.dtype is ad.float64
+        assert carry.item() == 1.0
+        assert tuple(ys.shape) == (0, 3)
+        assert ys.dtype is ad.float64
 
 
 def test_a_loop_without_steps_has_the_gradient_of_its_start() -> None:
-    f = lambda x: ad.while_loop(lambda v: v > 1e9, lambda v: v * v, x)  # noqa: E731
+    f = lambda x: ad.while_loop(lambda v: v > 1e9, lambda v: v * v, x)
     assert ad.grad(f)(3.0).item() == 1.0
     assert ad.trace(ad.grad(f), ad.tensor(3.0))(ad.tensor(3.0)).item() == 1.0
 
 
 def test_scan_takes_a_length_instead_of_xs_and_pytrees() -> None:
     carry, ys = ad.scan(lambda c, _: ({"a": c["a"] * 2}, c["a"]), {"a": ad.tensor(1)}, None, 4)
-    assert carry["a"].item() == 16 and ys.tolist() == [1, 2, 4, 8]
+    assert carry["a"].item() == 16
+    assert ys.tolist() == [1, 2, 4, 8]
     carry, ys = ad.scan(
         lambda c, x: (c, (x["p"] + x["q"][0], None)), 0.0, {"p": ad.arange(3), "q": (ad.ones(3),)}
     )
-    assert ys[0].tolist() == [1, 2, 3] and ys[1] is None
+    assert ys[0].tolist() == [1, 2, 3]
+    assert ys[1] is None
 
 
 def test_a_python_condition_chooses_at_once() -> None:
@@ -241,15 +245,39 @@ def test_random_numbers_in_a_loop_are_drawn_when_the_graph_runs() -> None:
 
 
 BAD: dict[str, tuple[type[Exception], str, Callable[[Any], Any]]] = {
-    "carry changes dtype": (DtypeError, "carry is i64.* before a step and f32", lambda x: ad.scan(lambda c, v: (c + v, None), 0, x)),
-    "carry changes shape": (ShapeError, r"carry\[0\] is", lambda x: ad.scan(lambda c, v: ((c[0] + x,), None), (0.0,), x)),
-    "while changes dtype": (DtypeError, "while_loop: carry", lambda x: ad.while_loop(lambda c: c < 3, lambda c: c + 0.5, 0)),
+    "carry changes dtype": (
+        DtypeError,
+        "carry is i64.* before a step and f32",
+        lambda x: ad.scan(lambda c, v: (c + v, None), 0, x),
+    ),
+    "carry changes shape": (
+        ShapeError,
+        r"carry\[0\] is",
+        lambda x: ad.scan(lambda c, v: ((c[0] + x,), None), (0.0,), x),
+    ),
+    "while changes dtype": (
+        DtypeError,
+        "while_loop: carry",
+        lambda x: ad.while_loop(lambda c: c < 3, lambda c: c + 0.5, 0),
+    ),
     "no pair": (ArgumentError, r"pair \(carry, y\)", lambda x: ad.scan(lambda c, v: c, 0.0, x)),
     "no length": (ArgumentError, "length=", lambda x: ad.scan(lambda c, v: (c, c), 0.0)),
-    "two lengths": (ShapeError, "one length", lambda x: ad.scan(lambda c, v: (c, c), 0.0, (x, ad.ones(5)))),
-    "condition has a shape": (ShapeError, "use .all", lambda x: ad.cond(x > 0, lambda: x, lambda: x)),
-    "carry changes structure": (ValueError, "carry", lambda x: ad.scan(lambda c, v: ((c, c), None), 0.0, x)),
-}  # fmt: skip
+    "two lengths": (
+        ShapeError,
+        "one length",
+        lambda x: ad.scan(lambda c, v: (c, c), 0.0, (x, ad.ones(5))),
+    ),
+    "condition has a shape": (
+        ShapeError,
+        "use .all",
+        lambda x: ad.cond(x > 0, lambda: x, lambda: x),
+    ),
+    "carry changes structure": (
+        ValueError,
+        "carry",
+        lambda x: ad.scan(lambda c, v: ((c, c), None), 0.0, x),
+    ),
+}
 
 
 @pytest.mark.parametrize("name", BAD)

@@ -47,7 +47,9 @@ def test_the_table_has_every_row_with_a_decomposition() -> None:
     table = ad.decompositions.table
     assert set(table) == {row.full_name for row in TABLE.rows() if row.decompose}
     assert len(table) == len(list(table))
-    assert "var.correction" in table and "mul.Tensor" not in table and "nonsense" not in table
+    assert "var.correction" in table
+    assert "mul.Tensor" not in table
+    assert "nonsense" not in table
     assert table["relu"] is table["relu.default"]
     with pytest.raises(KeyError):
         table["mul.Tensor"]
@@ -120,7 +122,8 @@ def test_decompose_does_not_change_the_graph_it_is_given() -> None:
 def test_new_nodes_remember_the_users_line() -> None:
     graph = ad.trace(lambda x: x.std(), ad.ShapeDtype(3))
     places = {node.place for node in ad.decompose(graph).nodes}
-    assert len(places) == 1 and next(iter(places)).startswith("test_decompose.py:")
+    assert len(places) == 1
+    assert next(iter(places)).startswith("test_decompose.py:")
 
 
 def test_decompose_is_linear() -> None:
@@ -134,7 +137,7 @@ def test_decompose_is_linear() -> None:
 
 
 def first_cases() -> list[laws.Case]:
-    """One case of each row that has a decomposition and no kernel: nothing else could answer there."""
+    """One case of each row with a decomposition and no kernel: nothing else could answer."""
     bare = (r for r in TABLE.rows() if r.decompose and not r.kernel and not r.schema.mutates)
     found = (laws.cases(r, dtypes.float64) for r in bare if r.family != "random")
     return [cases[0] for cases in found if cases]

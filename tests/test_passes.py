@@ -24,10 +24,7 @@ def graph_of(body: str, **types: str) -> Graph:
     """A graph written as short lines: y = sin(x), return y"""
     inputs = ", ".join(f'{name}: "{type}"' for name, type in (types or {"x": "f64[3,4]"}).items())
     lines = [line.strip() for line in body.strip().splitlines()]
-    text = [
-        line.replace("= ", "= ad.ops.", 1) if "=" in line and "= ad." not in line else line
-        for line in lines
-    ]
+    text = [re.sub(r"= (?!ad\.)(\w+)(\.\w+)?\(", _operator, line) for line in lines]
     return ad.graph.verify(
         ad.graph.parse(f"def f({inputs}):\n" + "".join(f"    {line}\n" for line in text))
     )
@@ -277,7 +274,8 @@ def test_algebra(name: str) -> None:
 
 def test_wider_and_back() -> None:
     graph = graph_of(
-        "a = _to_copy(x, dtype=ad.float64)\n b = _to_copy(a, dtype=ad.float32)\n c = exp(b)\n return c",
+        "a = _to_copy(x, dtype=ad.float64)\n b = _to_copy(a, dtype=ad.float32)\n c = exp(b)\n"
+        "return c",
         x="f32[3]",
     )
     assert ops(kept_equal(graph)) == ["exp"]

@@ -12,7 +12,13 @@ from benchmarks import limits
 from benchmarks.tools import Task, Tool
 from benchmarks.workload import Arrays, Case, Workload, random
 
-RANGES = ((80, 120), (80, 120), (0.2, 2), (0.01, 0.05), (0.1, 0.5))  # spot, strike, time, rate, volatility
+RANGES = (
+    (80, 120),
+    (80, 120),
+    (0.2, 2),
+    (0.01, 0.05),
+    (0.1, 0.5),
+)  # spot, strike, time, rate, volatility
 
 
 def data(case: Case) -> Arrays:

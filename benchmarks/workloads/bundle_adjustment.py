@@ -69,7 +69,8 @@ def torch(tool: Tool, case: Case, arrays: Arrays) -> Task:
 def autograd(tool: Tool, case: Case, arrays: Arrays) -> Task:
     xp, inputs, feature = tool.xp, tuple(arrays[:3]), arrays[3]
     gradients = [
-        xp.autograd.grad(lambda inputs, i=i: xp.sum(residual(xp, *inputs, feature)[i])) for i in (0, 1)
+        xp.autograd.grad(lambda inputs, i=i: xp.sum(residual(xp, *inputs, feature)[i]))
+        for i in (0, 1)
     ]
     return Task(lambda: [xp.stack(pair, 1) for pair in zip(*(g(inputs) for g in gradients))])
 

@@ -21,7 +21,10 @@ def data(case: Case) -> Arrays:
     for rows, columns in zip(sizes, sizes[1:]):
         arrays += [draw.normal(size=(rows, columns)) / np.sqrt(rows), np.zeros(columns)]
     classes = np.eye(sizes[-1])[draw.integers(0, sizes[-1], case["batch"])]
-    return [a.astype(np.float32) for a in (*arrays, draw.normal(size=(case["batch"], sizes[0])), classes)]
+    return [
+        a.astype(np.float32)
+        for a in (*arrays, draw.normal(size=(case["batch"], sizes[0])), classes)
+    ]
 
 
 def program(xp: Any) -> Callable[..., Any]:
@@ -48,13 +51,19 @@ def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
 
         def eager(*args: Any) -> Any:
             value, gradients = both(*args)
-            return updated(value, gradients, [getattr(a, "data", a) if tool.name == "torch" else a for a in args])
+            return updated(
+                value,
+                gradients,
+                [getattr(a, "data", a) if tool.name == "torch" else a for a in args],
+            )
 
         return tool.call(eager, arrays)
     return tool.call(lambda *args: updated(*gradient_of(tool, loss, numbers)(*args), args), arrays)
 
 
-def gradient_of(tool: Tool, loss: Callable[..., Any], numbers: tuple[int, ...]) -> Callable[..., Any]:
+def gradient_of(
+    tool: Tool, loss: Callable[..., Any], numbers: tuple[int, ...]
+) -> Callable[..., Any]:
     """Value and gradient inside a function that will be compiled."""
     if tool.name == "adjoint":
         return tool.xp.value_and_grad(loss, numbers)

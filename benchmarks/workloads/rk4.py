@@ -67,7 +67,9 @@ def casadi(tool: Tool, case: Case, arrays: Arrays) -> Task:
     end = one.mapaccum(STEPS)(s, ca.repmat(p, 1, STEPS))[:, -1]
     value = ca.sumsqr(end)
     options = dict(jit=True, compiler="shell", jit_options=dict(flags=["-O3", "-march=native"]))
-    function = ca.Function("f", [p, s], [value, ca.gradient(value, p), ca.gradient(value, s)], options)
+    function = ca.Function(
+        "f", [p, s], [value, ca.gradient(value, p), ca.gradient(value, s)], options
+    )
     buffer, run = function.buffer()
     results = [np.zeros(()), np.zeros(4), np.zeros(2)]
     for i, array in enumerate(arrays):
@@ -86,7 +88,11 @@ def limit(tool: Tool, case: Case, arrays: Arrays) -> Task:
     function = limits.load("rk4").rk4
     results = [np.empty(()), np.empty(4), np.empty(2)]
     states = np.empty((STEPS, 2))
-    given = [ctypes.c_long(STEPS), ctypes.c_double(H), *map(limits.address, (*arrays, *results, states))]
+    given = [
+        ctypes.c_long(STEPS),
+        ctypes.c_double(H),
+        *map(limits.address, (*arrays, *results, states)),
+    ]
 
     def gradient() -> Any:
         function(*given)

@@ -33,7 +33,9 @@ def program(xp: Any, case: Case, transpose: Callable[..., Any]) -> Callable[...,
         mixed = transpose(xp.softmax(scores, -1) @ v, (0, 2, 1, 3)).reshape(batch, length, width)
         return mixed @ out
 
-    def loss(qkv: Any, out: Any, up: Any, down: Any, s1: Any, b1: Any, s2: Any, b2: Any, x: Any) -> Any:
+    def loss(
+        qkv: Any, out: Any, up: Any, down: Any, s1: Any, b1: Any, s2: Any, b2: Any, x: Any
+    ) -> Any:
         x = x + attention(xp.layer_norm(x, s1, b1), qkv, out)
         x = x + xp.gelu(xp.layer_norm(x, s2, b2) @ up) @ down
         return xp.mean(x * x)
@@ -42,7 +44,9 @@ def program(xp: Any, case: Case, transpose: Callable[..., Any]) -> Callable[...,
 
 
 def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
-    transpose = tool.xp.transpose if tool.name in ("jax", "autograd") else lambda x, dims: x.permute(*dims)
+    transpose = (
+        tool.xp.transpose if tool.name in ("jax", "autograd") else lambda x, dims: x.permute(*dims)
+    )
     xp = plain(tool.xp) if tool.name == "adjoint" else tool.xp
     return tool.task(program(xp, case, transpose), tuple(range(8)), arrays)
 
@@ -59,7 +63,9 @@ def plain(ad: Any) -> Any:
 
     names = {
         "softmax": None if hasattr(ad, "softmax") else softmax,
-        "gelu": (lambda x: ad.gelu(x, approximate="tanh")) if hasattr(ad, "gelu") else tanh_gelu(ad.tanh),
+        "gelu": (lambda x: ad.gelu(x, approximate="tanh"))
+        if hasattr(ad, "gelu")
+        else tanh_gelu(ad.tanh),
         "layer_norm": layer_norm if hasattr(ad, "layer_norm") else plain_layer_norm,
     }
     return Names(ad, **{k: v for k, v in names.items() if v is not None})

@@ -69,7 +69,7 @@ _methods.install()
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for NumPy's users.
 _warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")
 
-from adjoint import autograd, signal  # noqa: E402 - need the operators
+from adjoint import autograd, nn, signal  # noqa: E402 - need the operators
 from adjoint.functions import chain_matmul, einsum, tensordot, unique, unique_consecutive  # noqa: E402
 from adjoint.library import library  # noqa: E402
 

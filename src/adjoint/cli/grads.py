@@ -1,4 +1,4 @@
-"""`adjoint grad FILE:FUNCTION --at …`: value and gradient of a function, or both as a NumPy file."""
+"""`adjoint grad FILE:FUNCTION --at …`: value and gradient, or both as a NumPy file."""
 
 from __future__ import annotations
 

@@ -7,7 +7,9 @@ eager kernel. A view becomes an `Access`: the buffer it looks into, an offset an
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -136,7 +138,8 @@ def _lower_node(level: TraceLevel, node: Node, here: dict[Value, Any]) -> None:
         or is_reduction(node)
         or is_fill(node)
     )
-    if keep or not node.op.row.decompose or node.op.row.schema.is_view:
+    smaller = None if keep else _smaller(node)
+    if smaller is None:
         args = substitute(node.args, lambda v: level.value(here[v]))
         graphs = {k: g.clone() for k, g in node.graphs.items()}
         made = level.graph.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
@@ -148,13 +151,42 @@ def _lower_node(level: TraceLevel, node: Node, here: dict[Value, Any]) -> None:
         given: dict[Value, Any] = {}
         for value in dict.fromkeys(node.inputs()):
             given[value] = inner.lift(inner.graph.add_input(value.type, value.name))
-        result = binding.decomposition(node.op.row)(*[_traced(a, given) for a in node.args])
+        result = smaller(*[_traced(a, given) for a in node.args])
         results = list(result) if isinstance(result, (tuple, list)) else [result]
         inner.graph.outputs = [inner.value(r) for r in results]
     mapping = {new.value: here[old] for old, new in given.items()}
     for part in inner.graph.nodes:
         _lower_node(level, part, mapping)
     here.update(zip(node.outputs, (mapping[o] for o in inner.graph.outputs), strict=True))
+
+
+def _smaller(node: Node) -> Callable[..., Any] | None:
+    """A function that does what a node does by smaller operators; None where it stays."""
+    row = node.op.row
+    if node.name in _PRODUCTS and _multiplications(node) <= _SMALL_PRODUCT:
+        return _product
+    return None if row.schema.is_view or not row.decompose else binding.decomposition(row)
+
+
+_PRODUCTS = frozenset(("mm.default", "bmm.default", "mv.default", "dot.default", "matmul.default"))
+_SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
+
+
+def _multiplications(node: Node) -> float:
+    a, b = node.args[:2]
+    if not (a.dtype.is_floating_point and is_native_type(a) and a.shape and b.shape):
+        return math.inf
+    return math.prod(node.output.shape) * a.shape[-1]
+
+
+def _product(a: Any, b: Any) -> Any:
+    """a @ b as a sum of products, which fuses with its neighbours."""
+    if b.ndim == 1:
+        return (a * b).sum(-1)
+    columns = b.transpose(-1, -2)
+    if a.ndim == 1:
+        return (columns * a).sum(-1)
+    return (a.unsqueeze(-2) * columns.unsqueeze(-3)).sum(-1)
 
 
 def _traced(argument: Any, here: dict[Value, Any]) -> Any:

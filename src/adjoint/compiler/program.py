@@ -98,7 +98,7 @@ class Program:
             if step is not None:
                 names.append(None)
         return (
-            (expressions.prelude(build.data_offset()) + "\n".join(text), names)
+            (expressions.prelude("\n".join(text), build.data_offset()) + "\n".join(text), names)
             if text
             else ("", names)
         )

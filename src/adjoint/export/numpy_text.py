@@ -1,7 +1,7 @@
 """Nodes as NumPy text: names and numbers, casts, and kernels that are NumPy expressions already.
 
-An operator whose kernel is a NumPy function, or an expression with one, is written from its row; the
-dtypes, which are known in a graph, decide the branches of the expression. `numpy_table` has the
+An operator whose kernel is a NumPy function, or an expression with one, is written from its row;
+the dtypes, which are known in a graph, decide the branches of the expression. `numpy_table` has the
 others.
 """
 

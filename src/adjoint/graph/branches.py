@@ -5,7 +5,7 @@ Reverse and forward mode are a `cond` of the derivatives of the branches.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from adjoint.graph.regions import register
 from adjoint.graph.staging import (
     Call,
     Flat,
+    FlatFunction,
+    Paths,
     batched_results,
     bind,
     choose,
@@ -50,19 +52,20 @@ class Cond(Call):
     def types(self, operands: Flat, needs: bool) -> list[Type]:
         return [type_of_output(o, needs) for o in self.graphs["true"].outputs]
 
-    def _branches(self) -> list[Callable[[Flat], Flat]]:
-        return [runner(self.graphs[k]) for k in ("true", "false")]
+    def _branches(self) -> tuple[FlatFunction, FlatFunction]:
+        return runner(self.graphs["true"]), runner(self.graphs["false"])
 
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         rest = primals[1:]
         places = [i for i in floats(rest) if tangents[i + 1] is not None]
         outputs = floats(self.graphs["true"].outputs)
 
-        def pushed(branch: Callable[[Flat], Flat]) -> Callable[[Flat], Flat]:
+        def pushed(branch: FlatFunction) -> FlatFunction:
             return lambda v: pushed_forward(branch, v[: len(rest)], places, v[len(rest) :], outputs)
 
         more = [tangents[i + 1] for i in places]
-        results = cond_flat(primals[0], *map(pushed, self._branches()), [*rest, *more])
+        true, false = self._branches()
+        results = cond_flat(primals[0], pushed(true), pushed(false), [*rest, *more])
         return _split_tangents(results, len(self.graphs["true"].outputs), outputs)
 
     def forward(self, primals: Flat) -> tuple[Flat, Flat]:
@@ -73,7 +76,7 @@ class Cond(Call):
         places = [i for i in range(len(rest)) if wanted[i + 1]]
         present = [i for i, g in enumerate(grads) if g is not None]
 
-        def pulled(branch: Callable[[Flat], Flat]) -> Callable[[Flat], Flat]:
+        def pulled(branch: FlatFunction) -> FlatFunction:
             def run(v: Flat) -> Flat:
                 def some(inputs: Flat) -> Flat:
                     results = branch(inputs)
@@ -83,19 +86,20 @@ class Cond(Call):
 
             return run
 
-        found = cond_flat(
-            primals[0], *map(pulled, self._branches()), [*rest, *(grads[i] for i in present)]
-        )
+        true, false = self._branches()
+        given = [*rest, *(grads[i] for i in present)]
+        found = cond_flat(primals[0], pulled(true), pulled(false), given)
         return put([None] * len(primals), [i + 1 for i in places], found)
 
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
         if level.is_batched(operands[0]):
-            return both_branches(operands[0], *self._branches(), operands[1:])
+            true, false = self._branches()
+            return both_branches(operands[0], true, false, operands[1:])
         fronts, has = fronts_of(level, operands)
         flags = [batched_results(self.graphs[k], level, has[1:]) for k in ("true", "false")]
         out = [a or b for a, b in zip(*flags, strict=True)]
 
-        def mapped(key: str) -> Callable[[Flat], Flat]:
+        def mapped(key: str) -> FlatFunction:
             return lambda v: mapped_over(self.graphs[key], level, has[1:], v, out)
 
         with level.outside():
@@ -103,9 +107,7 @@ class Cond(Call):
         return [level.lift(r, 0 if h else None) for r, h in zip(results, out, strict=True)]
 
 
-def both_branches(
-    predicate: Any, true: Callable[[Flat], Flat], false: Callable[[Flat], Flat], operands: Flat
-) -> Flat:
+def both_branches(predicate: Any, true: FlatFunction, false: FlatFunction, operands: Flat) -> Flat:
     """A predicate that differs from sample to sample: run both, and choose."""
     chosen = true(shielded(predicate, operands))
     others = false(shielded(predicate.logical_not(), operands))
@@ -114,10 +116,10 @@ def both_branches(
 
 def cond_flat(
     predicate: Any,
-    true: Callable[[Flat], Flat],
-    false: Callable[[Flat], Flat],
+    true: FlatFunction,
+    false: FlatFunction,
     operands: Flat,
-    paths: Any = None,
+    paths: Paths = None,
 ) -> Flat:
     """`cond` of flat functions of a list, eager or traced."""
     if not is_tracing():
@@ -141,16 +143,18 @@ def cond_flat(
     return bind(Cond({"true": first, "false": second}), [predicate, *operands, *more, *others])
 
 
-def _check_branches(first: Graph, second: Graph, paths: Any) -> None:
+def _check_branches(first: Graph, second: Graph, paths: Paths) -> None:
     if len(first.outputs) != len(second.outputs):
         raise ShapeError(
-            f"cond: one branch returns {len(first.outputs)} tensors, the other {len(second.outputs)}"
+            f"cond: one function returns {len(first.outputs)} tensors, the other "
+            f"{len(second.outputs)}"
         )
     for i, (a, b) in enumerate(zip(first.outputs, second.outputs, strict=True)):
         if a.shape != b.shape or a.dtype is not b.dtype:
-            where = paths()[i] if callable(paths) else f"result {i}"
+            where = f"result {i}" if paths is None else paths()[i]
             raise (ShapeError if a.shape != b.shape else DtypeError)(
-                f"cond: {where} is {a.type} from the first function and {b.type} from the second; both must return the same types"
+                f"cond: {where} is {a.type} from the first function and {b.type} from the second; "
+                "both must return the same types"
             )
 
 
@@ -175,7 +179,7 @@ def _split_tangents(results: Flat, count: int, places: list[int]) -> tuple[Flat,
 
 
 def cond(predicate: Any, operands: Sequence[Any], *, true: Any, false: Any) -> tuple[Any, ...]:
-    """Run the region `cond`; branches are graphs or functions of flat arguments. What a printed graph calls."""
+    """Run the region `cond`: what a printed graph calls. Branches are graphs or flat functions."""
     return tuple(cond_flat(predicate, runner(true), runner(false), list(operands)))
 
 

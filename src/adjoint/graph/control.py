@@ -2,8 +2,8 @@
 
 On tensors with values they are Python's own branches and loops, and derivatives go through what was
 run. Inside `ad.trace` they become one node with graphs of its own (staging.py). Under `vmap` a
-condition that differs from sample to sample runs both branches, or loops until all samples are done,
-and chooses.
+condition that differs from sample to sample runs both branches, or loops until all samples are
+done, and chooses.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def _predicate(what: str, value: Any) -> Any:
     tensor = value if isinstance(value, Tensor) else as_tensor(value)
     if tensor.numel() != 1:
         raise ShapeError(
-            f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; use .all() or .any()"
+            f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; "
+            "use .all() or .any()"
         )
     tensor = tensor.reshape(()) if tensor.ndim else tensor
     return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
@@ -100,8 +101,8 @@ def scan(
 ) -> tuple[Any, Any]:
     """Run `carry, y = f(carry, x)` for each x of `xs`; return the last carry and all y, stacked.
 
-    `xs` is a pytree of tensors with the same first dimension. With `reverse` the last x comes first;
-    each y stays at the place of its x. Without `xs`, `length` says how often.
+    `xs` is a pytree of tensors with the same first dimension. With `reverse` the last x comes
+    first; each y stays at the place of its x. Without `xs`, `length` says how often.
 
     >>> import adjoint as ad
     >>> ad.scan(lambda total, x: (total + x, total * x), 0.0, ad.tensor([1.0, 2.0, 3.0]))
@@ -155,7 +156,9 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
     Differentiable in both modes; reverse mode keeps the carry of each step.
 
     >>> import adjoint as ad
-    >>> root = lambda a: ad.while_loop(lambda x: (x * x - a).abs() > 1e-6, lambda x: (x + a / x) / 2, ad.ones_like(a))
+    >>> def root(a):
+    ...     far = lambda x: (x * x - a).abs() > 1e-6
+    ...     return ad.while_loop(far, lambda x: (x + a / x) / 2, ad.ones_like(a))
     >>> root(ad.tensor(9.0)), ad.grad(root)(9.0)
     (tensor(3.), tensor(0.1667))
     """

@@ -29,7 +29,7 @@ from adjoint.graph.ir import (
     Value,
     substitute,
 )
-from adjoint.graph.passes.dead_code import eliminate_dead as simplified
+from adjoint.graph.passes import simplified
 from adjoint.graph.trace import TraceLevel, TraceTensor
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.rows import Row

@@ -17,6 +17,7 @@ from adjoint.graph.staging import (
     UNKNOWN,
     Call,
     Flat,
+    Paths,
     batched_results,
     bind,
     captured_first,
@@ -150,7 +151,10 @@ class Scan(Call):
 
 
 def _second(level: BatchLevel, tensor: Any) -> Any:
-    """What is below, with the batch behind the dimension that is scanned; a stack of a loop has it there already."""
+    """What is below, with the batch behind the dimension that is scanned.
+
+    A stack of a loop has it there already.
+    """
     if not level.is_batched(tensor) or tensor.axis == 1:
         return level.below(tensor)
     return level.front(tensor).movedim(0, 1)
@@ -230,21 +234,17 @@ def scan_flat(
     xs: Flat,
     length: int,
     backwards: bool,
-    paths: Any = None,
+    paths: Paths = None,
 ) -> Flat:
     """`scan` of a flat step, eager or traced: the last carry, then the stacked results."""
     if not is_tracing():
         return _scan_eagerly(step, constants, start, xs, length, backwards, paths)
     operands = [*constants, *start, *xs]
     body, captured = stage_step(step, constants, start, xs, needs_gradient(operands))
-    check_alike("scan", start, body.outputs[: len(start)], paths_of(paths, len(start)))
+    check_alike("scan", start, body.outputs[: len(start)], paths)
     sizes = len(constants) + len(captured), len(start), len(xs)
     call = Scan({"body": body}, sizes, length, backwards)
     return bind(call, [*constants, *captured, *start, *xs])
-
-
-def paths_of(paths: Any, count: int) -> list[str]:
-    return paths() if callable(paths) else [f"carry {i}" for i in range(count)]
 
 
 def stage_step(
@@ -265,20 +265,18 @@ def stage_step(
 
 
 def _scan_eagerly(
-    step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Any
+    step: Step, constants: Flat, start: Flat, xs: Flat, length: int, backwards: bool, paths: Paths
 ) -> Flat:
     count = int(xs[0].shape[0]) if length == UNKNOWN else length
     if not count:
         body, _ = stage_step(step, constants, start, xs, False)
-        check_alike("scan", start, body.outputs[: len(start)], paths_of(paths, len(start)))
+        check_alike("scan", start, body.outputs[: len(start)], paths)
         return [*start, *(zeros(Type((0, *o.shape), o.dtype)) for o in body.outputs[len(start) :])]
     columns = [operators.packet("unbind")(x, 0) for x in xs]
     carry, rows = list(start), []
     for i in reversed(range(count)) if backwards else range(count):
         carry, y = step(constants, carry, [column[i] for column in columns])
-        check_alike(
-            "scan", start, carry, paths_of(paths, len(start)) if paths is None else LazyPaths(paths)
-        )
+        check_alike("scan", start, carry, paths)
         rows.append(y)
     if backwards:
         rows.reverse()
@@ -286,19 +284,6 @@ def _scan_eagerly(
         *carry,
         *(operators.packet("stack")([row[j] for row in rows]) for j in range(len(rows[0]))),
     ]
-
-
-class LazyPaths(Sequence[str]):
-    """Names that are made when one is asked for."""
-
-    def __init__(self, make: Callable[[], list[str]]) -> None:
-        self.make = make
-
-    def __getitem__(self, i: Any) -> Any:
-        return self.make()[i]
-
-    def __len__(self) -> int:
-        return len(self.make())
 
 
 def scan(

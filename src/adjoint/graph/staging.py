@@ -36,6 +36,8 @@ from adjoint.transforms.forward import JvpLevel, pushforward
 UNKNOWN = -1  # a leading dimension that is known when the graph runs
 
 Flat = list[Any]  # of tensors
+FlatFunction = Callable[[Flat], Flat]
+Paths = Callable[[], list[str]] | None  # makes the names of leaves, for an error
 
 
 def is_tracing() -> bool:
@@ -66,7 +68,7 @@ def stage(
 
 
 def _is_plain(tensor: Any) -> bool:
-    """Whether a tensor is the same for all transforms, so that the body may hold it as a constant."""
+    """Whether a tensor is the same for all transforms: a body may hold it as a constant."""
     return type(tensor) is Tensor and tensor.edge is None
 
 
@@ -96,18 +98,18 @@ def zeros(like: Any) -> Any:
     return operators.packet("zeros")(tuple(like.shape), dtype=like.dtype)
 
 
-def check_alike(
-    what: str, before: Sequence[Any], after: Sequence[Any], paths: Sequence[str]
-) -> None:
+def check_alike(what: str, before: Flat, after: Sequence[Any], paths: Paths) -> None:
     """Raise unless a step leaves every part of the carry with the shape and dtype that it had."""
-    for a, b, path in zip(before, after, paths, strict=True):
-        if tuple(a.shape) == tuple(b.shape) and a.dtype is b.dtype:
+    for i, (a, b) in enumerate(zip(before, after, strict=True)):
+        same_shape = tuple(a.shape) == tuple(b.shape)
+        if same_shape and a.dtype is b.dtype:
             continue
-        was, now = str(type_of(a)), str(type_of(b))
-        shapes = tuple(a.shape) != tuple(b.shape)
-        raise (ShapeError if shapes else DtypeError)(
-            f"{what}: {path} is {was} before a step and {now} after it. A loop needs the same type in every step: "
-            f"{'give the start the shape of the result' if shapes else f'convert the start, or the result, to {b.dtype.name}'}"
+        path = f"carry {i}" if paths is None else paths()[i]
+        convert = f"convert the start, or the result, to {b.dtype.name}"
+        advice = convert if same_shape else "start with the shape of the result"
+        raise (DtypeError if same_shape else ShapeError)(
+            f"{what}: {path} is {type_of(a)} before a step and {type_of(b)} after it. A loop needs "
+            f"the same type in every step: {advice}"
         )
 
 
@@ -229,10 +231,8 @@ def put(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> Fla
     return found
 
 
-def pulled_back(
-    function: Callable[[Flat], Flat], inputs: Flat, places: list[int], cotangents: Flat
-) -> Flat:
-    """Pull cotangents (one per result) back to some inputs of a flat function; zeros where nothing comes."""
+def pulled_back(function: FlatFunction, inputs: Flat, places: list[int], cotangents: Flat) -> Flat:
+    """Pull cotangents, one per result, back to some inputs; zeros where nothing comes."""
     _, pull = levels.pullback(
         lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places]
     )
@@ -244,12 +244,12 @@ def type_of_output(output: Any, needs: bool) -> Type:
     return Type(output.shape, output.dtype, needs and output.dtype.is_differentiable)
 
 
-def runner(graph: Any) -> Callable[[Flat], Flat]:
+def runner(graph: Any) -> FlatFunction:
     return lambda values: run_flat(graph, values)
 
 
 def pushed_forward(
-    function: Callable[[Flat], Flat],
+    function: FlatFunction,
     primals: Flat,
     places: list[int],
     tangents: Flat,
@@ -279,7 +279,10 @@ def mapped_over(
     values: Sequence[Any],
     out: Sequence[bool] | None,
 ) -> Any:
-    """Run a graph over a batch in front of some inputs; results as `out` says, or which of them are batched."""
+    """Run a graph over a batch in front of some inputs.
+
+    Results have a batch where `out` says so; with None, return which of them are batched.
+    """
     with BatchLevel(level.size, level.randomness) as inner:
         results = run_flat(
             graph, [inner.lift(v, 0) if h else v for v, h in zip(values, has, strict=True)]

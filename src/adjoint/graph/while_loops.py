@@ -14,9 +14,7 @@ from adjoint.graph.branches import any_truth, cond_flat, known_truth
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type
 from adjoint.graph.loops import (
-    LazyPaths,
     lifted_stacks,
-    paths_of,
     pull_loop,
     settle,
     sizes_of,
@@ -27,6 +25,7 @@ from adjoint.graph.staging import (
     UNKNOWN,
     Call,
     Flat,
+    Paths,
     batched_results,
     bind,
     check_alike,
@@ -118,7 +117,7 @@ class While(Call):
         return (results if self.keep else results[: self.sizes[2]]), stacks
 
     def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        """Each step is taken back only where it was taken: under vmap a sample may be done before the others."""
+        """Go back over the steps, for each sample of a vmap over those that it has taken."""
         first, constants, start = self.groups(primals)
         a, b = len(first), len(constants)
 
@@ -195,9 +194,9 @@ def while_flat(
     constants: Flat,
     start: Flat,
     keep: bool = False,
-    paths: Any = None,
+    paths: Paths = None,
 ) -> Flat:
-    """`while_loop` of flat functions, eager or traced: the last carry, then, if asked for, the stacked carries."""
+    """`while_loop` of flat functions: the last carry, then, with `keep`, the stacked carries."""
     if not is_tracing():
         return _while_eagerly(condition, body, first, constants, start, keep, paths)
     needs = needs_gradient([*first, *constants, *start])
@@ -207,14 +206,14 @@ def while_flat(
             f"while_loop: the condition must return one bool, got {test.outputs[0].type}"
         )
     graph, captured = stage_step(lambda v, c, _: (body(v, c), []), constants, start, [], needs)
-    check_alike("while_loop", start, graph.outputs, paths_of(paths, len(start)))
+    check_alike("while_loop", start, graph.outputs, paths)
     sizes = len(first) + len(tested), len(constants) + len(captured), len(start)
     call = While({"condition": test, "body": graph}, sizes, keep)
     return bind(call, [*first, *tested, *constants, *captured, *start])
 
 
 def _while_eagerly(
-    condition: Any, body: Any, first: Flat, constants: Flat, start: Flat, keep: bool, paths: Any
+    condition: Any, body: Any, first: Flat, constants: Flat, start: Flat, keep: bool, paths: Paths
 ) -> Flat:
     carry, kept = list(start), []
     while True:
@@ -231,7 +230,7 @@ def _while_eagerly(
             "while_loop",
             start,
             new,
-            LazyPaths(paths) if callable(paths) else paths_of(paths, len(start)),
+            paths,
         )
         carry = new if known else choose(predicate, new, carry)
     if not keep:

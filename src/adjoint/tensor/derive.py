@@ -94,7 +94,10 @@ def forward_from_reverse(
     cotangents: list[Any] = []
     for argument in row.differentiable:
         tangent = tangents.get(argument.name)
-        cotangents.extend(tangent if argument.type.is_list else [tangent])
+        if argument.type.is_list:
+            cotangents.extend(tangent or [None] * len(scope[argument.name]))
+        else:
+            cotangents.append(tangent)
     found = transpose(pull, like, cotangents)
     output: list[Any] = [None] * len(flat_results)
     for i, value in zip(positions, found, strict=True):
@@ -116,11 +119,7 @@ def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> li
         local["grad_input_mask"] = tuple(tangents.get(n) is not None for n in entry.inputs)
         local["retain_variables"] = True
         value = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local)
-        found |= (
-            dict(zip(entry.inputs, value, strict=True))
-            if len(entry.inputs) > 1
-            else {entry.inputs[0]: value}
-        )
+        found |= dict(zip(entry.inputs, value if len(entry.inputs) > 1 else (value,), strict=True))
     flat: list[Any] = []
     for argument in row.differentiable:
         value = found.get(argument.name)

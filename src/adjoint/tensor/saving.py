@@ -147,7 +147,7 @@ def check_names(row: Row, known: frozenset[str]) -> None:
             _check(item.formula, scope | tangents, facts)
 
 
-def _check(formula: Formula, scope: set[str], facts: frozenset[str]) -> None:
+def _check(formula: Formula, scope: frozenset[str] | set[str], facts: frozenset[str]) -> None:
     for name in formula.names:
         source, divider, fact = name.rpartition("__")
         if name not in scope and not (divider and fact in facts and source in scope):

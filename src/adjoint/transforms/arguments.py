@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,8 @@ Argnums = int | Sequence[int]
 
 def chosen(what: str, argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
     """The positions that `argnums` names, and whether the user gave several."""
-    several = not isinstance(argnums, int)
-    numbers = list(argnums) if isinstance(argnums, Sequence) else [argnums]
+    several = isinstance(argnums, Sequence)
+    numbers = [index(n) for n in argnums] if isinstance(argnums, Sequence) else [index(argnums)]
     count = len(args)
     for number in numbers:
         if not -count <= number < count:

@@ -34,7 +34,9 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
 
     def checkpointed(*args: Any, **keywords: Any) -> Any:
         if any(level.creates for level in levels.stack.levels):
-            return f(*args, **keywords)  # in a trace: what a graph keeps or computes again is decided there
+            return f(
+                *args, **keywords
+            )  # in a trace: what a graph keeps or computes again is decided there
         call = Call("checkpoint", args, keywords)
         tensors = call.tensors
         again = _replayed(f, get_rng_state())

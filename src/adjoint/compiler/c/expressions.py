@@ -10,6 +10,7 @@ runs its decomposition, or calls back to its eager kernel.
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 C_TYPES = {
@@ -144,12 +145,12 @@ def literal(value: Any, c_type: str) -> str:
     return f"({int(value)}LL)"
 
 
-def prelude(data_offset: int) -> str:
-    """Declarations that every source starts with: no header is needed.
+def prelude(body: str, data_offset: int) -> str:
+    """Declarations that a source starts with: no header is needed, and only what it calls is
+    declared.
 
     Arguments are NumPy's array objects, whose first field after the header is the address of the
-    data: reading it here
-    is much quicker than asking for it in Python.
+    data: reading it here is much quicker than asking for it in Python.
     """
     lines = [
         "/* written by adjoint: all memory is given by the caller */",
@@ -160,10 +161,11 @@ def prelude(data_offset: int) -> str:
         '#define NAN_float __builtin_nanf("")',
         "#define HUGE_VAL __builtin_inf()",
     ]
+    called = set(re.findall(r"\b(\w+)\(", body))
     for name, count in (VECTORIZED | SCALAR).items():
         for c_type, suffix in (("double", ""), ("float", "f")):
-            arguments = ", ".join([c_type] * count)
-            if name in VECTORIZED:
-                lines.append("#pragma omp declare simd notinbranch")
-            lines.append(f"extern {c_type} {name}{suffix}({arguments});")
+            if name + suffix in called:
+                if name in VECTORIZED:
+                    lines.append("#pragma omp declare simd notinbranch")
+                lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
     return "\n".join(lines) + "\n"

@@ -37,13 +37,18 @@ def run(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
       return %exp
     }
     """
-    made, before = graph.clone(), shared(graph)
+    return simplified(graph.clone(), passes)
+
+
+def simplified(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
+    """The same in place, for graphs that nobody else holds."""
+    before = shared(graph)
     for each in passes:
-        made = each(made)
-    return copy_shared(made, before)
+        graph = each(graph)
+    return copy_shared(graph, before)
 
 
 __all__ = [
     "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions",
-    "lift_constants", "merge_common", "run", "simplify_algebra", "sink_where",
+    "lift_constants", "merge_common", "run", "simplified", "simplify_algebra", "sink_where",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """Decomposition: operators in terms of smaller ones, until only primitives or what is kept remain.
 
-`table` maps 'name.overload' to the decomposition of every row that has one: a function of all arguments
-of the schema, in order. It reads the table of rows, so users' rows are in it when they are loaded.
+`table` maps 'name.overload' to the decomposition of every row that has one: a function of all
+arguments of the schema, in order. It reads the table of rows, so users' rows are in it too.
 """
 
 from __future__ import annotations

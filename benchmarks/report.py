@@ -1,0 +1,225 @@
+"""Results as Markdown, JSON and a plot."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import math
+import os
+import platform
+from html import escape
+from pathlib import Path
+
+from benchmarks.runner import Measured, Options, Result
+from benchmarks.tools import TOOLS
+
+RESULTS = Path(__file__).parent / "results"
+OURS, LIMIT = "adjoint", "limit"
+COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5", "#9c6b4e")
+
+
+def rivals(result: Result) -> dict[str, Measured]:
+    """The other tools that gave the right answer."""
+    return {
+        t: m
+        for t, m in result.tools.items()
+        if t not in (OURS, LIMIT) and m.gradient and not m.error
+    }
+
+
+def best_ratio(result: Result) -> float | None:
+    """Our time over the best rival's."""
+    ours, others = result.tools.get(OURS), rivals(result)
+    if ours is None or ours.error or not others:
+        return None
+    return ours.gradient / min(m.gradient for m in others.values())
+
+
+def number(value: float | None, scale: float = 1.0) -> str:
+    return "" if value is None else f"{value * scale:.3g}"
+
+
+def rows(table: list[list[str]]) -> str:
+    head, *body = table
+    return "\n".join("| " + " | ".join(r) + " |" for r in (head, ["---"] * len(head), *body))
+
+
+def cell(result: Result, tool: str) -> str:
+    measured = result.tools.get(tool)
+    if measured is None:
+        return ""
+    return "failed" if measured.error else number(measured.gradient, 1e3)
+
+
+def times(results: list[Result], tools: tuple[str, ...]) -> str:
+    """Milliseconds, and how we compare."""
+    table = [["workload", *tools, "ours / best rival", "target", "ours / limit"]]
+    for r in results:
+        ours, limit = r.tools.get(OURS), r.tools.get(LIMIT)
+        distance = (
+            ours.gradient / limit.gradient
+            if ours and limit and ours.gradient and limit.gradient
+            else None
+        )
+        ends = [
+            number(best_ratio(r)),
+            "" if r.target is None else f"≤ {r.target:g}",
+            number(distance),
+        ]
+        table.append([f"{r.title}, {r.case}", *(cell(r, t) for t in tools), *ends])
+    return rows(table)
+
+
+def ratios(results: list[Result], tools: tuple[str, ...]) -> str:
+    """Our time over each rival's: below 1 we are faster."""
+    others = [t for t in tools if t not in (OURS, LIMIT)]
+    table = [["workload", *others]]
+    found: dict[str, list[float]] = {t: [] for t in others}
+    for r in results:
+        ours, theirs = r.tools.get(OURS), rivals(r)
+        if ours is None or ours.error:
+            continue
+        known = {t: ours.gradient / m.gradient for t, m in theirs.items()}
+        for tool, ratio in known.items():
+            found[tool].append(ratio)
+        table.append([f"{r.title}, {r.case}", *(number(known.get(t)) for t in others)])
+    means = [number(math.exp(sum(map(math.log, v)) / len(v))) if v else "" for v in found.values()]
+    return rows([*table, ["**geometric mean**", *means]])
+
+
+def costs(results: list[Result], tools: tuple[str, ...]) -> str:
+    """Gradient over primal, seconds to compile, megabytes at the peak; by tool."""
+    shown = [t for t in tools if t != LIMIT]
+    table = [["workload", "", *shown]]
+    for r in results:
+        lines: dict[str, dict[str, str]] = {
+            "gradient / primal": {},
+            "compile (s)": {},
+            "peak (MB)": {},
+        }
+        for tool, m in r.tools.items():
+            if m.error:
+                continue
+            lines["gradient / primal"][tool] = number(m.gradient / m.primal) if m.primal else ""
+            lines["compile (s)"][tool] = f"{m.compile:.2f}"
+            lines["peak (MB)"][tool] = "" if m.peak is None else f"{m.peak / 1e6:.1f}"
+        for i, (label, values) in enumerate(lines.items()):
+            table.append(
+                [
+                    f"{r.title}, {r.case}" if i == 0 else "",
+                    label,
+                    *(values.get(t, "") for t in shown),
+                ]
+            )
+    return rows(table)
+
+
+def failures(results: list[Result]) -> str:
+    lines = [
+        f"- {r.title}, {r.case}: {tool}: {m.error}"
+        for r in results
+        for tool, m in r.tools.items()
+        if m.error
+    ]
+    return "\n".join(["", "## Failures", "", *lines]) if lines else ""
+
+
+def machine(options: Options) -> str:
+    versions = []
+    for tool in options.tools:
+        package = TOOLS[tool].package
+        if tool not in (OURS, LIMIT, "torch.compile"):
+            versions.append(f"{package} {importlib.metadata.version(package)}")
+    cores = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+    clock = (
+        "wall clock"
+        if options.clock == "seconds"
+        else "processor time, for a machine that is shared"
+    )
+    return (
+        f"{cores}; {', '.join(versions)}. {options.threads} thread(s), medians of {options.rounds} interleaved rounds, "
+        f"{clock}."
+    )
+
+
+def markdown(results: list[Result], options: Options) -> str:
+    tools = options.tools
+    disturbed = sum(m.disturbed for r in results for m in r.tools.values())
+    parts = [
+        "# Value and gradient, milliseconds",
+        machine(options)
+        + (f" {disturbed} samples were disturbed by other processes." if disturbed else ""),
+        times(results, tools),
+        "## Our time over each rival's\n\nBelow 1: adjoint is faster.",
+        ratios(results, tools),
+        "## Gradient over primal, compile time, memory",
+        "Compile time: from Python function to the first result, less a call. Peak: resident memory in a call above the data.",
+        costs(results, tools),
+        failures(results),
+    ]
+    return "\n\n".join(p for p in parts if p) + "\n"
+
+
+def plot(results: list[Result], options: Options) -> str:
+    """Bars on a logarithmic scale: each tool's time over ours; 1 is adjoint."""
+    shown = [t for t in options.tools if t != OURS]
+    drawn = [r for r in results if (m := r.tools.get(OURS)) and not m.error and m.gradient]
+    bar, gap, left, right, top = 11, 12, 270, 760, 56
+    low, high = -1.5, 3.5  # powers of ten
+
+    def x(ratio: float) -> float:
+        return left + (min(max(math.log10(ratio), low), high) - low) / (high - low) * (right - left)
+
+    body: list[str] = []
+    y = top
+    for r in drawn:
+        ours = r.tools[OURS].gradient
+        bars = [
+            (t, m.gradient / ours)
+            for t in shown
+            if (m := r.tools.get(t)) and m.gradient and not m.error
+        ]
+        middle = y + bar * len(bars) / 2 + 4
+        body.append(
+            f'<text x="{left - 8}" y="{middle:.0f}" text-anchor="end">{escape(f"{r.title}, {r.case}")}</text>'
+        )
+        for tool, ratio in bars:
+            start, end = sorted((x(1), x(ratio)))
+            colour = COLOURS[shown.index(tool) % len(COLOURS)]
+            body.append(
+                f'<rect x="{start:.1f}" y="{y}" width="{max(end - start, 1):.1f}" height="{bar - 2}" fill="{colour}"/>'
+                f'<text class="n" x="{end + 4:.1f}" y="{y + bar - 3}">{ratio:.2g}×</text>'
+            )
+            y += bar
+        y += gap
+    grid = [
+        f'<line x1="{x(10.0**p):.1f}" x2="{x(10.0**p):.1f}" y1="{top - 6}" y2="{y}" stroke="{"#333" if p == 0 else "#ddd"}"/>'
+        f'<text x="{x(10.0**p):.1f}" y="{y + 14}" text-anchor="middle">{10.0**p:g}×</text>'
+        for p in range(math.ceil(low), math.floor(high) + 1)
+    ]
+    legend = [
+        f'<rect x="{left + 92 * i}" y="28" width="10" height="10" fill="{COLOURS[i % len(COLOURS)]}"/>'
+        f'<text x="{left + 92 * i + 14}" y="37">{escape(t)}</text>'
+        for i, t in enumerate(shown)
+    ]
+    title = '<text x="12" y="18" class="t">Time of value and gradient over adjoint\'s (right of 1×: adjoint is faster)</text>'
+    style = "<style>text{font:11px sans-serif;fill:#222}.n{font-size:9px;fill:#555}.t{font-size:14px}</style>"
+    size = f'width="{max(right, left + 92 * len(shown)) + 60}" height="{y + 26}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{style}<rect width="100%" height="100%" fill="#fff"/>'
+    return "\n".join([head, title, *legend, *grid, *body, "</svg>"]) + "\n"
+
+
+def write(results: list[Result], options: Options) -> list[Path]:
+    """Write benchmarks/results/suite.{md,json,svg}."""
+    RESULTS.mkdir(exist_ok=True)
+    record = {"machine": machine(options), "results": [r.record() for r in results]}
+    texts = {
+        "md": markdown(results, options),
+        "json": json.dumps(record, indent=1, ensure_ascii=False),
+        "svg": plot(results, options),
+    }
+    paths = []
+    for ending, text in texts.items():
+        paths.append(RESULTS / f"suite.{ending}")
+        paths[-1].write_text(text, encoding="utf-8")
+    return paths

@@ -1,0 +1,7 @@
+"""`ad.nn`: functions of neural networks, under PyTorch's names."""
+
+from __future__ import annotations
+
+from adjoint.nn import functional
+
+__all__ = ["functional"]
