@@ -55,9 +55,9 @@ SAME = frozenset((
     "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "sigmoid", "softplus", "softshrink",
     "tanh",
 ))  # fmt: skip
-INPLACE = {name: name.removesuffix("_") for name in (
+INPLACE = frozenset((
     "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
-)}  # fmt: skip
+))  # fmt: skip
 
 __all__ = [
     "alpha_dropout", "celu", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
