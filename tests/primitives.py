@@ -112,9 +112,9 @@ HEAD = """# Primitives
 
 Most rows of the table have a decomposition into other rows, and many of these a kernel too, for
 speed; a law says that both ways give the same values and gradients. What has none is a *primitive*:
-it needs a kernel, a shape rule, a derivative and a batching rule of its own, and a compiler must know
-it. They are the {names} below (overloads are counted once). `ad.decompose(graph)` leaves only these;
-`ad.decompositions.table` holds the decompositions.
+it needs a kernel, a shape rule, a derivative and a batching rule of its own, and a compiler must
+know it. They are the {names} below (overloads are counted once). `ad.decompose(graph)` leaves only
+these; `ad.decompositions.table` holds the decompositions.
 
 Views that change a tensor itself (`squeeze_`) never occur in a graph and are left out.
 

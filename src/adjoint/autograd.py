@@ -43,4 +43,6 @@ def __getattr__(name: str) -> Any:
     if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
         # the checks are users of this module, so they are fetched when asked for
         return getattr(importlib.import_module("adjoint.testing"), name)
+    if name == "functional":
+        return importlib.import_module("adjoint.transforms.functional")
     raise AttributeError(f"adjoint.autograd has no {name!r}")

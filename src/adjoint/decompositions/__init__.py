@@ -1,12 +1,12 @@
-"""Operators in terms of smaller operators, down to primitive rows, by family.
-
-`table` maps 'name.overload' to the decomposition of each row that has one. It is set where the
-layers are wired together (adjoint/__init__.py): rows are bound to functions in a higher layer.
-"""
+"""Operators in terms of smaller ones, down to primitive rows; `table` maps 'name.overload' to them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import importlib
 from typing import Any
 
-table: Mapping[str, Callable[..., Any]] = {}
+
+def __getattr__(name: str) -> Any:
+    if name == "table":  # made where graphs are known, one layer up
+        return importlib.import_module("adjoint.graph.passes.decompose").table
+    raise AttributeError(f"adjoint.decompositions has no {name!r}")

@@ -68,8 +68,9 @@ def dropout(input: Tensor, p: float, train: bool) -> Tensor:
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """The same for channels."""
     _check("feature_dropout", p)
-    places = _features("feature_dropout", input)
-    return input.clone() if _idle(input, p, train) else _scaled(input, _kept(places, p), p)
+    if _idle(input, p, train):
+        return input.clone()
+    return _scaled(input, _kept(_features("feature_dropout", input), p), p)
 
 
 def _alpha(input: Tensor, places: Tensor, p: float) -> Tensor:
@@ -90,5 +91,6 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """The same for channels."""
     _check("feature_alpha_dropout", p)
-    places = _features("feature_alpha_dropout", input)
-    return input.clone() if _idle(input, p, train) else _alpha(input, places, p)
+    if _idle(input, p, train):
+        return input.clone()
+    return _alpha(input, _features("feature_alpha_dropout", input), p)

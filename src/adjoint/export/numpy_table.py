@@ -123,6 +123,8 @@ def _scaled(sign: str, a: str = "{self}", b: str = "{other}") -> Callable[[Scope
 
 
 def _logcumsumexp(s: Scope) -> str:
+    if s.out.dtype.is_complex:
+        raise ExportError("NumPy has no logaddexp of complex numbers")
     return fill("np.logaddexp.accumulate({self}, axis={dim})" if s.out.shape else "{self}", s)
 
 

@@ -1,4 +1,4 @@
-"""Graphs of operators: traced from Python functions, printed as Python, differentiated, simplified."""
+"""Graphs of operators: traced from functions, printed as Python, differentiated, simplified."""
 
 from adjoint.graph import interpret as _interpret
 from adjoint.graph import ir as _ir
@@ -37,3 +37,4 @@ _ir.Graph.ssa = _printing.ssa  # type: ignore[attr-defined]
 _ir.Graph.constants = property(_printing.constants)  # type: ignore[attr-defined]
 _ir.Graph.statistics = _statistics.statistics  # type: ignore[attr-defined]
 _ir.Graph.show, _ir.Graph._repr_svg_ = _show.show, _show.svg  # type: ignore[attr-defined]
+Gradient.show, Gradient._repr_svg_ = _show.show_pair, _show.svg_of_pair  # type: ignore[attr-defined]

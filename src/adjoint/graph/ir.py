@@ -295,19 +295,27 @@ class Graph:
         types: Iterable[Type],
         *,
         graphs: dict[str, Graph] | None = None,
-        name: str = "",
+        name: str | tuple[str, ...] = "",
     ) -> Node:
-        """Put a node at the insertion point, with outputs of these types."""
+        """Put a node at the insertion point, with outputs of these types.
+
+        `name` is for all outputs, or one for each.
+        """
         node = Node(op, args, graphs)
-        base = name or _short_name(node.name)
+        wanted = name or _short_name(node.name)
+        types = tuple(types)
+        if len(types) > 1:
+            names = wanted if isinstance(wanted, tuple) else _several(op, wanted, len(types))
+        else:
+            names = wanted if isinstance(wanted, tuple) else (wanted,)
         for number, type in enumerate(types):
-            node.outputs.append(Value(self.fresh_name(base), type, node, number))
+            node.outputs.append(Value(self.fresh_name(names[number]), type, node, number))
         self._link(node, self._point)
         node._claim()
         return node
 
     def append(self, node: Node) -> None:
-        """Put a node that was made elsewhere at the insertion point; its outputs are there already."""
+        """Put a node made elsewhere at the insertion point; it has its outputs already."""
         self._link(node, self._point)
         node._claim()
 
@@ -399,7 +407,7 @@ class Graph:
                 substitute(node.args, lookup),
                 types,
                 graphs=inner,
-                name=_stem(node.outputs),
+                name=tuple(map(_stem, node.outputs)),
             )
             made.block, made.place = node.block, node.place
             mapping.update(zip(node.outputs, made.outputs, strict=True))
@@ -424,9 +432,15 @@ def _short_name(name: str) -> str:
     return name.split(".")[0].strip("_") or "v"
 
 
-def _stem(outputs: list[Value]) -> str:
+def _several(op: Any, name: str, count: int) -> tuple[str, ...]:
+    """Names for several outputs: max_values and max_indices, where the schema names them."""
+    returns = op.schema.returns if hasattr(op, "schema") else ()
+    if len(returns) != count or any(r.name.startswith("result") for r in returns):
+        return (name,) * count
+    return tuple(f"{name}_{r.name}" for r in returns)
+
+
+def _stem(value: Value) -> str:
     """The name of a value without the number that made it unique."""
-    if not outputs:
-        return ""
-    stem, _, number = outputs[0].name.rpartition("_")
-    return stem if stem and number.isdigit() else outputs[0].name
+    stem, _, number = value.name.rpartition("_")
+    return stem if stem and number.isdigit() else value.name

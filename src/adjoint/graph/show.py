@@ -49,7 +49,23 @@ class _Box:
 
 def svg(graph: Graph) -> str:
     """The picture as a text."""
-    boxes = _boxes(graph)
+    return _drawing(graph, len(graph.inputs))[0]
+
+
+def svg_of_pair(pair: Any) -> str:
+    """A gradient: `f` on the left, `df` on the right, where what it captures has a dashed frame."""
+    left, width, height = _drawing(pair.f, len(pair.f.inputs))
+    right, more, other = _drawing(pair.df, len(pair.output_grads))
+    placed = right.replace("<svg ", f'<svg x="{width + _GAP}" ', 1)
+    size_text = f'width="{width + _GAP + more}" height="{max(height, other)}"'
+    return "\n".join(
+        [f'<svg xmlns="http://www.w3.org/2000/svg" {size_text}>', left, placed, "</svg>"]
+    )
+
+
+def _drawing(graph: Graph, given: int) -> tuple[str, int, int]:
+    """The text, width and height; inputs from number `given` on are captures."""
+    boxes = _boxes(graph, given)
     layers = _layered(boxes)
     width = max((len(layer) for layer in layers), default=1) * (_WIDTH + _GAP) + _GAP
     height = len(layers) * _LAYER + _GAP
@@ -65,15 +81,24 @@ def svg(graph: Graph) -> str:
     for box in boxes:
         parts += [_edge(box, user, label, captured) for user, label, captured in box.below]
     parts += [_drawn(box) for box in boxes]
-    return "\n".join([*parts, "</svg>"])
+    return "\n".join([*parts, "</svg>"]), width, height
 
 
 def show(graph: Graph, path: str | Path | None = None) -> Any:
     """Write the picture to a file, or give something that notebooks display."""
-    if path is not None:
-        Path(path).write_text(svg(graph), encoding="utf-8")
-        return None
-    return Picture(svg(graph))
+    return _given(svg(graph), path)
+
+
+def show_pair(pair: Any, path: str | Path | None = None) -> Any:
+    """As `show`, of a gradient: forward and backward side by side."""
+    return _given(svg_of_pair(pair), path)
+
+
+def _given(text: str, path: str | Path | None) -> Any:
+    if path is None:
+        return Picture(text)
+    Path(path).write_text(text, encoding="utf-8")
+    return None
 
 
 class Picture:
@@ -89,11 +114,13 @@ class Picture:
         return self.text
 
 
-def _boxes(graph: Graph) -> list[_Box]:
+def _boxes(graph: Graph, given: int) -> list[_Box]:
     boxes: list[_Box] = []
     makers: dict[Value, tuple[_Box, Node | None]] = {}
-    for value in graph.inputs:
-        box = _Box((value.name, str(value.type)), _INPUT, text_colour="#ffffff")
+    for number, value in enumerate(graph.inputs):
+        captured = number >= given
+        label = f"{value.type}, {_bytes(value)}" if captured else str(value.type)
+        box = _Box((value.name, label), _INPUT, dashed=captured, text_colour="#ffffff")
         makers[value] = (box, None)
         boxes.append(box)
     for number, node in enumerate(graph.nodes):
@@ -106,7 +133,7 @@ def _boxes(graph: Graph) -> list[_Box]:
         box = _Box((node.op.name, types), _colour(node), dashed=node.block is not None)
         for value in dict.fromkeys(node.inputs()):
             source, maker = makers[value]
-            captured = node.block is not None and (maker is None or maker.block is None)
+            captured = node.block is not None and maker is not None and maker.block is None
             source.below.append((box, _bytes(value) if captured else "", captured))
             box.layer = max(box.layer, source.layer + 1)
         makers |= dict.fromkeys(node.outputs, (box, node))
@@ -184,7 +211,7 @@ def _drawn(box: _Box) -> str:
     return (
         f'<rect x="{box.x:.0f}" y="{top:.0f}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" '
         f'fill="{box.colour}" '
-        f'stroke="#555555"{dash}/>'
+        f'stroke="{"#ffffff" if box.dashed and box.colour == _INPUT else "#555555"}"{dash}/>'
         f'<text x="{middle:.0f}" y="{top + 14:.0f}" text-anchor="middle" fill="{box.text_colour}">'
         f"{escape(box.lines[0])}</text>"
         f'<text x="{middle:.0f}" y="{top + 27:.0f}" text-anchor="middle" font-size="9" '

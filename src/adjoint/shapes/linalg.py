@@ -216,3 +216,13 @@ def householder_product(input: Spec, tau: Spec) -> Spec:
     """The shape of the packed reflections."""
     _matrix("linalg_householder_product(A, tau)", input)
     return input
+
+
+def eigh_generic(A: Spec, UPLO: str) -> Specs:
+    """Eigenvalues and vectors."""
+    return eigh(A, UPLO, True)
+
+
+def svd_generic(A: Spec, full_matrices: bool) -> Specs:
+    """U, S, Vᴴ."""
+    return svd(A, full_matrices, True, None)

@@ -3,6 +3,7 @@
 from adjoint.decompositions.linalg.factor import lu, lu_solve, lu_unpack
 from adjoint.decompositions.linalg.norms import (
     cond,
+    eigh,
     lstsq,
     matrix_norm,
     matrix_power,
@@ -14,6 +15,7 @@ from adjoint.decompositions.linalg.norms import (
     pinv_tangent,
     pinverse,
     svd,
+    svd_legacy,
 )
 from adjoint.decompositions.linalg.products import (
     cdist,

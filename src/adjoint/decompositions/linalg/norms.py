@@ -14,10 +14,26 @@ from adjoint.core.shapes import Shape, wrap_dims
 Tensor = Any
 
 
-def svd(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
+def eigh(self: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
+    """Vectors of repeated values are in general position while differentiating."""
+    if self.requires_grad:
+        return ops._linalg_eigh_generic(self, UPLO)  # type: ignore[no-any-return]
+    return ops._linalg_eigh(self, UPLO, True)  # type: ignore[no-any-return]
+
+
+def svd(
+    A: Tensor, full_matrices: bool, driver: str | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Vectors of repeated values are in general position while differentiating."""
+    if A.requires_grad:
+        return ops._linalg_svd_generic(A, full_matrices)  # type: ignore[no-any-return]
+    return ops._linalg_svd(A, full_matrices, True, driver=driver)  # type: ignore[no-any-return]
+
+
+def svd_legacy(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and V (not Vᴴ); without vectors, zeros in their place."""
     if compute_uv:
-        U, S, Vh = ops._linalg_svd(self, not some, True)
+        U, S, Vh = svd(self, not some, None)
         return U, S, Vh.mH
     m, n = self.shape[-2:]
     S = ops._linalg_svd(self, False, False)[1]

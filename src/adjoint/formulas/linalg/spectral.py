@@ -30,7 +30,7 @@ def eigh_vjp(grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor, UPLO: st
     if grad_w is None and grad_v is None:
         return None
     if not vectors:
-        w, V = ops._linalg_eigh(A, UPLO, True)
+        w, V = ops._linalg_eigh_generic(A, UPLO)
         grad_v = None
     if grad_v is None:
         return (V * grad_w.unsqueeze(-2)).matmul(V.mH)
@@ -45,7 +45,7 @@ def _rotated(A_t: Tensor, V: Tensor, UPLO: str) -> Tensor:
 def eigh_values_jvp(A: Tensor, A_t: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Tensor:
     """ẇ = diag(Vᴴ Ȧ V)."""
     if not vectors:
-        V = ops._linalg_eigh(A, UPLO, True)[1]
+        V = ops._linalg_eigh_generic(A, UPLO)[1]
     values = _diagonal(_rotated(A_t, V, UPLO))
     return values.real if values.is_complex() else values
 
@@ -84,7 +84,7 @@ def svd_vjp(
     if grad_u is None and grad_s is None and grad_vh is None:
         return None
     if not vectors:
-        U, S, Vh = ops._linalg_svd(A, False, True)
+        U, S, Vh = ops._linalg_svd_generic(A, False)
         grad_u = grad_vh = None
     k = S.shape[-1]
     if grad_u is not None:
@@ -141,7 +141,7 @@ def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tens
 def svd_values_jvp(A: Tensor, A_t: Tensor, U: Tensor, Vh: Tensor, k: int, vectors: bool) -> Tensor:
     """ṡ = Re diag(Uᴴ Ȧ V)."""
     if not vectors:
-        U, _, Vh = ops._linalg_svd(A, False, True)
+        U, _, Vh = ops._linalg_svd_generic(A, False)
     U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
     values = _diagonal(U.mH.matmul(A_t).matmul(Vh.mH))
     return values.real if values.is_complex() else values

@@ -75,8 +75,8 @@ def decompose(graph: Graph, keep: Keep = ()) -> Graph:
 
     >>> import adjoint as ad
     >>> graph = ad.trace(lambda x: x.var(), ad.ShapeDtype(3))
-    >>> [node.name for node in ad.decompose(graph, keep=["mean"]).nodes]  # doctest: +SKIP
-    ['mean.dim', 'sub.Tensor', 'abs.default', 'mul.Tensor', 'sum.dim_IntList', 'div.Scalar']
+    >>> [node.name for node in ad.decompose(graph, keep=["mean"]).nodes]
+    ['mean.dim', 'sub.Tensor', 'mul.Tensor', 'sum.dim_IntList', 'div.Scalar']
     """
     kept = keep if callable(keep) else _named(keep)
     made = graph.clone()

@@ -3,6 +3,14 @@
 from adjoint.kernels.linalg.determinants import adjugate, adjugate_tangent, det, slogdet
 from adjoint.kernels.linalg.factor import geqrf, householder_product, qr, require_gauge
 from adjoint.kernels.linalg.least import cdist, lstsq, pinv_tangent
+from adjoint.kernels.linalg.repeated import (
+    eig_gaps,
+    inverse_gaps,
+    inverse_sums,
+    refuse_repeated,
+    repeated_guess,
+    repeated_ratio,
+)
 from adjoint.kernels.linalg.solve import (
     cholesky_ex,
     inv_ex,
@@ -15,14 +23,10 @@ from adjoint.kernels.linalg.solve import (
 )
 from adjoint.kernels.linalg.spectral import (
     eig,
-    eig_gaps,
     eigh,
-    inverse_gaps,
-    inverse_sums,
+    eigh_generic,
     matrix_exp,
     pinv,
-    refuse_repeated,
-    repeated_guess,
-    repeated_ratio,
     svd,
+    svd_generic,
 )

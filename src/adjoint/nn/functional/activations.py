@@ -91,9 +91,9 @@ def rrelu(
     return _apply("rrelu", inplace, input, lower, upper, training)
 
 
-def logsigmoid(input: Tensor) -> Tensor:
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """log σ(x)."""
-    return ops.log_sigmoid(input)
+    return ops.log_sigmoid(input) if out is None else ops.log_sigmoid(input, out=out)
 
 
 def tanhshrink(input: Tensor) -> Tensor:

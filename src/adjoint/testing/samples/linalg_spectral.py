@@ -32,7 +32,8 @@ def singular_values(make: Any) -> Samples:
 @sampler("linalg_eigvals")
 def general_eigenvalues(make: Any) -> Samples:
     yield Sample(_spread(make, 3), name="plain")
-    yield Sample(make.like(np.array([[1.0, 2.0], [-1.0, 0.5]])), name="conjugate pair")
+    if not make.is_complex:  # there LAPACK may exchange the two
+        yield Sample(make.like([[1.0, 2.0], [-1.0, 0.5]]), name="conjugate pair")
 
 
 def _spread(make: Any, n: int) -> Any:
@@ -235,3 +236,30 @@ def distance_gradients(make: Any) -> Samples:
 def row_distances(make: Any) -> Samples:
     yield Sample(make(3, 2), make(3, 2), name="plain")
     yield Sample(make(2, 2), make(2), 3.0, 1e-6, True, name="broadcast")
+
+
+# ---- vectors: real ones, whose signs are all that is open; tests/test_linalg.py has the complex ones -----
+
+
+@sampler("_linalg_eigh", "linalg_eigh")
+def eigenvectors(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make.hermitian(3, 3), name="plain", kink=True)
+    yield Sample(make.hermitian(2, 2, 2), "U", name="batch upper", kink=True)
+    yield Sample(make(0, 0), name="empty", kink=True)
+
+
+@sampler("_linalg_svd", "linalg_svd")
+def singular_vectors(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make.invertible(3, 3), name="square")
+    yield Sample(make.invertible(4, 2), False, name="thin tall")
+    yield Sample(make.invertible(2, 2, 3), False, name="thin batch wide")
+
+
+@sampler("svd")
+def singular_vectors_legacy(make: Any) -> Samples:
+    if not make.is_complex:
+        yield Sample(make.invertible(3, 2), name="some")

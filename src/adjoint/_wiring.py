@@ -1,0 +1,24 @@
+"""Where the layers are handed to one another, once, before anything else of the package runs.
+
+Operators do not import tensors, and the tape does not import transforms; what they need of the layers above is given to
+them here.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+from adjoint.functions import unique, unique_consecutive
+from adjoint.ops import runtime
+from adjoint.tensor import autograd, eager, limits, methods, operators
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.vectorize import vmap
+
+runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts)
+runtime.quotient_limit = limits.quotient_limit
+operators.install()
+methods.install()
+Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
+autograd.vmap = vmap
+# Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

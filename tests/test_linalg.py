@@ -1,0 +1,321 @@
+"""Linear algebra where it is delicate: singular, defective and degenerate matrices, gauges, errors."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.testing.gradcheck import gradcheck, gradgradcheck
+
+EYE = np.eye(3)
+ROTATION = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+REPEATED = ROTATION @ np.diag([1.0, 1.0, 2.0]) @ ROTATION.T
+
+
+def real(values: Any) -> ad.Tensor:
+    return ad.tensor(np.array(values, np.float64), requires_grad=True)
+
+
+def random(*shape: int, complex: bool = False, seed: int = 1) -> ad.Tensor:
+    generator = np.random.default_rng(seed)
+    values = generator.standard_normal(shape)
+    if complex:
+        values = values + 1j * generator.standard_normal(shape)
+    return ad.tensor(values, requires_grad=True)
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-10) -> bool:
+    return bool(np.allclose(np.array(a), np.array(b), rtol=tolerance, atol=tolerance))
+
+
+def both_orders(f: Callable[..., Any], *inputs: ad.Tensor) -> None:
+    assert gradcheck(f, inputs)
+    assert gradgradcheck(f, inputs)
+
+
+WEIGHTS = random(3, 3, seed=5).detach()
+
+
+# ---- determinants -----------------------------------------------------------------------------
+
+SPECIAL = {
+    "identity": EYE,
+    "zero": np.zeros((3, 3)),
+    "rank two": np.diag([1.0, 2.0, 0.0]),
+    "rank one": np.ones((3, 3)),
+    "defective": np.array([[2.0, 1, 0], [0, 2, 1], [0, 0, 2]]),
+    "nilpotent": np.array([[0.0, 1, 0], [0, 0, 1], [0, 0, 0]]),
+}
+
+
+def _hessian_of_det(a: Any) -> Any:
+    """det is linear in each element, so differences with step 1 are exact."""
+    det = np.linalg.det
+    result = np.zeros((3, 3, 3, 3))
+    for i in np.ndindex(3, 3):
+        for j in np.ndindex(3, 3):
+            if i != j:
+                e, f = np.zeros((3, 3)), np.zeros((3, 3))
+                e[i], f[j] = 1, 1
+                result[i + j] = (det(a + e + f) - det(a + e) - det(a + f) + det(a)).round(12)
+    return result
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_hessian_of_det(name: str) -> None:
+    assert close(ad.hessian(ad.linalg.det)(ad.tensor(SPECIAL[name])), _hessian_of_det(SPECIAL[name]))
+
+
+def test_third_derivative_of_det_is_the_permutation_symbol() -> None:
+    third = ad.jacfwd(ad.hessian(ad.linalg.det))(ad.tensor(np.ones((3, 3))))
+    assert math.isclose(float(third.abs().sum()), 36.0, rel_tol=1e-12)
+
+
+def test_logdet_and_slogdet_of_negative_determinants() -> None:
+    a = real([[0.0, 1.0], [1.0, 0.0]])
+    assert math.isnan(float(ad.logdet(a)))
+    sign, size = ad.linalg.slogdet(a)
+    assert (float(sign), float(size)) == (-1.0, 0.0)
+
+
+# ---- repeated eigenvalues and singular values -------------------------------------------------
+
+
+def from_svd(a: ad.Tensor, g: Callable[[ad.Tensor], ad.Tensor] = lambda s: s) -> ad.Tensor:
+    U, S, Vh = ad.linalg.svd(a, full_matrices=False)
+    return (U * g(S)) @ Vh
+
+
+def from_eigh(a: ad.Tensor, g: Callable[[ad.Tensor], ad.Tensor] = lambda w: w) -> ad.Tensor:
+    w, V = ad.linalg.eigh(a)
+    return (V * g(w)) @ V.mH
+
+
+def test_gradient_of_usv_at_the_identity() -> None:
+    x = real(EYE)
+    U, S, Vh = ad.linalg.svd(x)
+    (U @ ad.diag(S) @ Vh).sum().backward()
+    assert close(x.grad, np.ones((3, 3)))
+    assert close(ad.jacrev(from_svd)(ad.tensor(EYE)).reshape(9, 9), np.eye(9))
+
+
+def test_forward_mode_of_usv_at_the_identity() -> None:
+    with pytest.warns(UserWarning, match="repeated"):
+        jacobian = ad.jacfwd(from_svd)(ad.tensor(EYE))
+    assert close(jacobian.reshape(9, 9), np.eye(9))
+
+
+def test_polar_factor_at_the_identity() -> None:
+    found = ad.grad(lambda a: (WEIGHTS * from_svd(a, lambda s: s**0)).sum())(ad.tensor(EYE))
+    assert close(found, (WEIGHTS - WEIGHTS.mT) / 2)
+
+
+@pytest.mark.parametrize("matrix", [2 * EYE, REPEATED, np.diag([1.0, 1.0, 2.0])])
+def test_function_of_a_matrix_through_eigh_at_repeated_eigenvalues(matrix: Any) -> None:
+    x = ad.tensor(matrix)
+    found = ad.grad(lambda a: (WEIGHTS * from_eigh(a, ad.exp)).sum())(x)
+    symmetric = lambda a: 0.5 * (a + a.mT)  # noqa: E731
+    true = ad.grad(lambda a: (WEIGHTS * ad.linalg.matrix_exp(symmetric(a))).sum())(x)
+    assert close(found, true)
+
+
+def test_projector_on_a_degenerate_space() -> None:
+    def inside(a: ad.Tensor) -> ad.Tensor:
+        V = ad.linalg.eigh(a)[1][:, :2]
+        return (WEIGHTS * (V @ V.mT)).sum()
+
+    def outside(a: ad.Tensor) -> ad.Tensor:
+        v = ad.linalg.eigh(a)[1][:, 2]
+        return -(WEIGHTS * ad.outer(v, v)).sum()
+
+    x = ad.tensor(REPEATED)
+    assert close(ad.grad(inside)(x), ad.grad(outside)(x))
+
+
+def test_simple_eigenvector_beside_a_degenerate_pair() -> None:
+    def f(a: ad.Tensor) -> ad.Tensor:
+        v = ad.linalg.eigh(0.5 * (a + a.mT))[1][:, 2]
+        return v * v[0].sign()
+
+    x = real(REPEATED)
+    assert gradcheck(f, (x,), check_forward_ad=False)
+
+
+@pytest.mark.parametrize("f", [
+    lambda a: ad.linalg.svd(a)[0].sum(),
+    lambda a: ad.linalg.svd(a)[2][0, 0],
+    lambda a: ad.linalg.eigh(a)[1].sum(),
+    lambda a: ad.linalg.eigh(a)[1][:, 0].sum(),
+])  # fmt: skip
+def test_function_of_the_basis_of_a_repeated_value_raises(f: Callable[..., Any]) -> None:
+    with pytest.raises(GradError, match="depends on that choice"):
+        ad.grad(f)(ad.tensor(EYE))
+
+
+def test_function_of_the_phase_of_a_complex_vector_raises() -> None:
+    a = random(3, 3, complex=True)
+    with pytest.raises(GradError, match="depends on that choice"):
+        ad.linalg.svd(a)[0].real.sum().backward()
+    with pytest.raises(GradError, match="depends on that choice"):
+        ad.linalg.eig(a)[1].real.sum().backward()
+
+
+def test_full_svd_and_qr_raise_for_the_basis_of_the_complement() -> None:
+    a = random(4, 2)
+    with pytest.raises(GradError, match="rotation among themselves"):
+        (random(4, 4) * ad.linalg.svd(a)[0]).sum().backward()
+    with pytest.raises(GradError, match="rotation among themselves"):
+        (random(4, 4) * ad.linalg.qr(a, "complete")[0]).sum().backward()
+
+
+def test_full_svd_and_qr_of_the_space_of_the_complement() -> None:
+    a = random(4, 2)
+    both_orders(lambda a: (lambda q: q @ q.mH)(ad.linalg.svd(a)[0][:, 2:]), a)
+    both_orders(lambda a: (lambda q: q @ q.mH)(ad.linalg.qr(a, "complete")[0][:, 2:]), a)
+
+
+def test_symmetric_functions_of_repeated_values_have_their_hessian() -> None:
+    x = ad.tensor(EYE)
+    squares = ad.hessian(lambda a: (ad.linalg.svdvals(a) ** 2).sum())(x)
+    assert close(squares.reshape(9, 9), 2 * np.eye(9))
+    cubes = ad.hessian(lambda a: (ad.linalg.eigvalsh(0.5 * (a + a.mT)) ** 3).sum())(x)
+    true = ad.hessian(lambda a: (ad.linalg.matrix_power(0.5 * (a + a.mT), 3)).trace())(x)
+    assert close(cubes, true)
+
+
+def test_second_derivative_of_vectors_at_repeated_values_raises() -> None:
+    with pytest.raises(GradError, match="second derivative"):
+        ad.hessian(lambda a: (from_svd(a) ** 3).sum())(ad.tensor(EYE))
+
+
+def test_values_without_gradients_are_as_lapack_gives_them() -> None:
+    assert close(ad.linalg.eigh(ad.tensor(EYE))[1], EYE)
+
+
+# ---- Hermitian arguments and complex vectors, through functions that do not see the gauge ------
+
+
+@pytest.mark.parametrize("complex", [False, True])
+def test_cholesky_and_eigh_of_a_symmetric_argument(complex: bool) -> None:
+    a = random(3, 3, complex=complex)
+    both_orders(lambda a: ad.linalg.cholesky(a @ a.mH + ad.eye(3, dtype=ad.float64)), a)
+    both_orders(lambda a: ad.linalg.cholesky(a @ a.mH + ad.eye(3, dtype=ad.float64), upper=True), a)
+    both_orders(lambda a: ad.linalg.eigvalsh(a + a.mH), a)
+    both_orders(lambda a: from_eigh(a + a.mH, ad.sin), a)
+    both_orders(lambda a: ad.linalg.eigh(a + a.mH)[1].abs(), a)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (2, 3)])
+def test_complex_svd_and_qr(shape: tuple[int, int]) -> None:
+    a = random(*shape, complex=True)
+    both_orders(lambda a: ad.linalg.svd(a, full_matrices=False)[0].abs(), a)
+    both_orders(lambda a: from_svd(a, ad.sin), a)
+    both_orders(lambda a: ad.linalg.qr(a), a)
+
+
+@pytest.mark.parametrize("complex", [False, True])
+def test_eig(complex: bool) -> None:
+    a = random(3, 3, complex=complex)
+    both_orders(lambda a: ad.linalg.eig(a)[1].abs(), a)
+
+
+# ---- pseudo-inverses and least squares --------------------------------------------------------
+
+
+def test_pinv_near_a_change_of_rank() -> None:
+    a = np.diag([2.0, 1.0, 1e-3]) @ ROTATION
+    both = real(a)
+    assert gradcheck(lambda a: ad.linalg.pinv(a, rtol=1e-2), (both,))
+    assert gradcheck(lambda a: ad.linalg.pinv(a, rtol=1e-6) * 1e-6, (both,), atol=1e-3)
+
+
+def test_pinv_of_deficient_matrices_along_their_rank() -> None:
+    x, y = random(4, 2), random(2, 3, seed=3)
+    both_orders(lambda x, y: ad.linalg.pinv(x @ y), x, y)
+
+
+def test_lstsq_of_deficient_matrices_is_the_shortest() -> None:
+    a, b = np.outer([1.0, 2, 3], [1.0, 1.0]), np.array([[1.0], [0.0], [2.0]])
+    solution, _, rank, _ = ad.linalg.lstsq(ad.tensor(a), ad.tensor(b))
+    assert close(solution, np.linalg.lstsq(a, b, rcond=None)[0])
+    assert int(rank) == 1
+
+
+# ---- distances --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, math.inf])
+def test_cdist_at_coinciding_points_is_finite(p: float) -> None:
+    x = real([[0.0, 1.0], [2.0, 3.0], [2.0, 3.0]])
+    y = real([[2.0, 3.0], [-1.0, 0.5]])
+    (grad,) = ad.autograd.grad(ad.cdist(x, y, p).sum(), [x], create_graph=True)
+    assert bool(grad.isfinite().all())
+    if p >= 1:
+        (second,) = ad.autograd.grad((grad * grad).sum(), [x])
+        assert bool(second.isfinite().all())
+
+
+@pytest.mark.parametrize("p", [1.5, 2.0, 3.0])
+def test_cdist_and_pdist_to_second_order(p: float) -> None:
+    both_orders(lambda x, y: ad.cdist(x, y, p), random(3, 2), random(2, 2, seed=4))
+    both_orders(lambda x: ad.ops.pdist(x, p), random(4, 2))
+
+
+def test_hessian_of_the_squared_norm_at_zero() -> None:
+    norm = ad.linalg.vector_norm
+    assert close(ad.hessian(lambda x: norm(x) ** 2)(ad.zeros(2, dtype=ad.float64)), 2 * np.eye(2))
+
+
+# ---- reflections ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("complex", [False, True])
+def test_geqrf_and_its_product_are_qr(complex: bool) -> None:
+    a = random(4, 3, complex=complex)
+    packed, tau = ad.geqrf(a)
+    assert close((ad.linalg.householder_product(packed, tau) @ packed[:3].triu()).detach(), a.detach())
+    both_orders(lambda a: ad.geqrf(a), a)
+
+
+# ---- errors -----------------------------------------------------------------------------------
+
+
+def test_errors_say_what_is_wrong() -> None:
+    with pytest.raises(ShapeError, match="square"):
+        ad.linalg.inv(ad.ones(2, 3))
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        ad.linalg.solve(ad.ones(2, 2), ad.ones(2))
+    with pytest.raises(ValueRangeError, match="leading minor of order 2 is not positive"):
+        ad.linalg.cholesky(ad.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    with pytest.raises(RuntimeError, match="batch element 1"):
+        ad.linalg.inv(ad.stack([ad.eye(2), ad.zeros(2, 2)]))
+    with pytest.raises(DtypeError, match="float32"):
+        ad.linalg.det(ad.ones(2, 2, dtype=ad.int64))
+    with pytest.raises(ValueRangeError, match="pivots"):
+        ad.linalg.lu_solve(ad.eye(2), ad.tensor([7, 2], dtype=ad.int32), ad.eye(2))
+    with pytest.raises(ShapeError, match="matrix"):
+        ad.vmap(ad.linalg.inv)(ad.eye(2))
+
+
+def test_singular_matrices_do_not_raise_in_ex() -> None:
+    inverse, info = ad.linalg.inv_ex(ad.stack([ad.eye(2), ad.zeros(2, 2)]))
+    assert info.tolist() == [0, 1]
+    assert bool(inverse[0].isfinite().all())
+    _, info = ad.linalg.cholesky_ex(ad.tensor([[1.0, 2.0], [2.0, 1.0]]))
+    assert int(info) == 2
+
+
+def test_no_operator_runs_as_a_loop_under_vmap() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        a = random(2, 3, 3).detach()
+        for f in (ad.linalg.qr, ad.linalg.eig, ad.linalg.lu, ad.geqrf, ad.linalg.matrix_exp):
+            ad.vmap(f)(a)
+        ad.vmap(ad.grad(lambda a: (from_svd(a) ** 2).sum()))(a)
