@@ -270,6 +270,27 @@ class Casadi(Special):
     name = package = "casadi"
 
 
+def casadi_task(inputs: Any, outputs: Any, arrays: Arrays, results: Arrays) -> Task:
+    """Compiled by gcc and called through buffers: CasADi's fastest way."""
+    import casadi
+
+    flags = ["-O3", "-march=native"]
+    options = {"jit": True, "compiler": "shell", "jit_options": {"flags": flags}}
+    function = casadi.Function("f", inputs, outputs, options)
+    buffer, run = function.buffer()
+    for i, array in enumerate(arrays):
+        buffer.set_arg(i, memoryview(array))
+    for i, result in enumerate(results):
+        buffer.set_res(i, memoryview(result))
+
+    def gradient() -> Any:
+        run()
+        return [r.copy() for r in results]
+
+    gradient.keeps_alive = (function, buffer, arrays)  # type: ignore[attr-defined]
+    return Task(gradient)
+
+
 class PyTensor(Special):
     name = package = "pytensor"
 

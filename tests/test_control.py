@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -158,6 +160,14 @@ def test_a_graph_with_regions_prints_as_python_that_reads_back_and_runs(function
     space: dict[str, Any] = {"constants": graph.constants}
     exec(text, space)
     close(space[graph.signature.name](W, XS), graph(W, XS))
+
+
+def test_a_fresh_process_reads_a_graph_with_regions() -> None:
+    text = str(ad.trace(newton, W, XS))
+    code = f"import adjoint as ad; print(len(ad.graph.parse({text!r})))"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)

@@ -148,7 +148,7 @@ def test_rows_get_value_shape_and_derivatives_through_their_decomposition(case: 
     row = case.row
     real = case.outputs()
     try:
-        shapes = jacobians.tensors_in(case.run(*map(laws._without_data, case.arguments)))
+        shapes = jacobians.tensors_in(case.run(*map(laws.without_data, case.arguments)))
     except DependsOnValues:
         shapes = real
     assert [tuple(t.shape) for t in shapes] == [tuple(t.shape) for t in real]
@@ -162,8 +162,8 @@ def test_rows_get_value_shape_and_derivatives_through_their_decomposition(case: 
     if not row.shape and not row.archetype.shape:
         assert row.full_name not in names_in(graph), "is a node itself, and has no rule for it"
     wanted, found = (
-        laws._with_gradients(case, case.run),
-        laws._with_gradients(case, case.run_decomposed),
+        laws.with_gradients(case, case.run),
+        laws.with_gradients(case, case.run_decomposed),
     )
     for a, b in zip((*wanted[0], *wanted[1]), (*found[0], *found[1]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)

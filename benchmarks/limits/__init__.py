@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.tools import Task
+
 FOLDER = Path(__file__).parent
 
 
@@ -21,7 +23,20 @@ def load(name: str) -> Any:
     return ctypes.CDLL(str(build.build((FOLDER / f"{name}.c").read_text(encoding="utf-8"))))
 
 
-def address(array: np.ndarray[Any, Any]) -> ctypes.c_void_p:
-    """A contiguous array as an argument."""
-    assert array.flags.c_contiguous
-    return ctypes.c_void_p(array.ctypes.data)
+def task(function: Any, arguments: list[Any], results: list[Any]) -> Task:
+    """Call a C function: ints are long, floats double, arrays their addresses. It fills the results."""
+    given = [_argument(a) for a in arguments]
+
+    def gradient() -> Any:
+        function(*given)
+        return results
+
+    gradient.keeps_alive = arguments  # type: ignore[attr-defined]
+    return Task(gradient)
+
+
+def _argument(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        assert value.flags.c_contiguous
+        return ctypes.c_void_p(value.ctypes.data)
+    return ctypes.c_long(value) if isinstance(value, int) else ctypes.c_double(value)

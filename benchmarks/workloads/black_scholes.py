@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +22,7 @@ RANGES = (
 
 def data(case: Case) -> Arrays:
     draw = random()
-    return [draw.uniform(*limits, case["n"]).astype(case["dtype"]) for limits in RANGES]
+    return [draw.uniform(*bounds, case["n"]).astype(case["dtype"]) for bounds in RANGES]
 
 
 def program(xp: Any) -> Callable[..., Any]:
@@ -46,13 +45,7 @@ def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
 def limit(tool: Tool, case: Case, arrays: Arrays) -> Task:
     function = getattr(limits.load("black_scholes"), f"black_scholes_{case['dtype']}")
     results = [np.empty((), case["dtype"]), *(np.empty_like(a) for a in arrays)]
-    given = [ctypes.c_long(case["n"]), *map(limits.address, (*arrays, *results))]
-
-    def gradient() -> Any:
-        function(*given)
-        return results
-
-    return Task(gradient)
+    return limits.task(function, [case["n"], *arrays, *results], results)
 
 
 def pytensor(tool: Tool, case: Case, arrays: Arrays) -> Task:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
@@ -70,17 +69,10 @@ def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
 
 
 def limit(tool: Tool, case: Case, arrays: Arrays) -> Task:
-    function = limits.load("gmm").gmm
     results = [np.empty(()), *(np.empty_like(a) for a in arrays[:3])]
-    sizes = [ctypes.c_long(case[s]) for s in ("n", "d", "K")]
-    numbers = [ctypes.c_double(GAMMA), ctypes.c_double(constant(case))]
-    given = [*sizes, *map(limits.address, arrays), *numbers, *map(limits.address, results)]
-
-    def gradient() -> Any:
-        function(*given)
-        return results
-
-    return Task(gradient)
+    sizes = [case[s] for s in ("n", "d", "K")]
+    given = [*sizes, *arrays, GAMMA, constant(case), *results]
+    return limits.task(limits.load("gmm").gmm, given, results)
 
 
 WORKLOAD = Workload(

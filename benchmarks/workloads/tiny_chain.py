@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.tools import Task, Tool
+import numpy as np
+
+from benchmarks.tools import Task, Tool, casadi_task
 from benchmarks.workload import Arrays, Case, Workload, random
 
 ROUNDS = 20  # of five operators
@@ -25,25 +27,11 @@ def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
 
 
 def casadi(tool: Tool, case: Case, arrays: Arrays) -> Task:
-    """Compiled by gcc, called through buffers: its fastest way."""
     import casadi as ca
-    import numpy as np
 
     x = ca.SX.sym("x", 10)
     value = program(ca, x)
-    options = dict(jit=True, compiler="shell", jit_options=dict(flags=["-O3", "-march=native"]))
-    function = ca.Function("f", [x], [value, ca.gradient(value, x)], options)
-    buffer, run = function.buffer()
-    results = [np.zeros(()), np.zeros(10)]
-    buffer.set_arg(0, memoryview(arrays[0]))
-    for i, result in enumerate(results):
-        buffer.set_res(i, memoryview(result))
-
-    def gradient() -> Any:
-        run()
-        return [r.copy() for r in results]
-
-    return Task(gradient)
+    return casadi_task([x], [value, ca.gradient(value, x)], arrays, [np.zeros(1), np.zeros(10)])
 
 
 def pytensor(tool: Tool, case: Case, arrays: Arrays) -> Task:

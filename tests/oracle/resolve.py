@@ -180,7 +180,8 @@ def ours_method(info: Any, *, inplace: bool) -> Callable[..., Any] | None:
     if theirs is None:
         return None
     if isinstance(theirs, functools.partial):  # relu(x, inplace=True)
-        return borrow(theirs)
+        own = getattr(ad, "nn", None)
+        return borrow(theirs) if own is not None else method(f"{theirs.func.__name__}_")
     if isinstance(theirs, types.FunctionType) and "testing" in theirs.__code__.co_filename:
         return borrow(theirs)
     return method(theirs.__name__)

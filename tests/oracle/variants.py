@@ -59,7 +59,7 @@ class FullComparison(Comparison):
                 "method",
                 index,
                 arguments,
-                lambda: self._variant(ours, result, elements, arguments),
+                lambda: self._variant(ours, result, elements, sample),
             )
         if isinstance(sample.input, torch.Tensor) and self.info.inplace_variant is not None:
             self._inplace(index, sample, ours)
@@ -70,19 +70,19 @@ class FullComparison(Comparison):
                 "alias",
                 index,
                 arguments,
-                lambda a=alias.name: self._alias(a, ours, result, elements),
+                lambda a=alias.name: self._alias(a, ours, result, elements, sample),
             )
         if self.info.supports_out and isinstance(result, torch.Tensor) and elements:
             self.judge("out", index, arguments, lambda: self._out(ours, result))
 
-    def _variant(self, ours: Any, result: Any, elements: bool, arguments: Any) -> None:
+    def _variant(self, ours: Any, result: Any, elements: bool, sample: Any) -> None:
         method = resolve.ours_method(self.info, inplace=False)
         with ad.no_grad():
-            self.same(run_call(method, ours), result, elements, arguments)
+            self.same(run_call(method, ours), result, elements, sample)
 
-    def _alias(self, name: str, ours: Any, result: Any, elements: bool) -> None:
+    def _alias(self, name: str, ours: Any, result: Any, elements: bool, sample: Any) -> None:
         with ad.no_grad():
-            compare_outputs(run_call(resolve.look_up(name), ours), result, elements=elements)
+            self.same(run_call(resolve.look_up(name), ours), result, elements, sample)
 
     def _out(self, ours: Any, result: torch.Tensor) -> None:
         target = bridge.to_adjoint(np.ones_like(bridge.torch_array(result)))

@@ -5,6 +5,7 @@ from adjoint.graph import ir as _ir
 from adjoint.graph import printing as _printing
 from adjoint.graph import show as _show
 from adjoint.graph import statistics as _statistics
+from adjoint.graph.control import cond, fori_loop, scan, while_loop
 from adjoint.graph.differentiate import Gradient, differentiate, jvp, transpose
 from adjoint.graph.ir import Graph, GraphError, Node, Type, Value
 from adjoint.graph.parsing import parse

@@ -220,3 +220,11 @@ def exists(name: str) -> bool:
     except MissingOperator:
         return False
     return True
+
+
+def forget(name: str) -> None:
+    """Drop what was built for an operator that left the table, and for its in-place variant."""
+    for known in (name, f"{name}_"):
+        _PACKETS.pop(known, None)
+        for key in [k for k in _OPERATORS if k[0] == known]:
+            del _OPERATORS[key]

@@ -218,11 +218,11 @@ def householder_product(input: Spec, tau: Spec) -> Spec:
     return input
 
 
-def eigh_generic(A: Spec, UPLO: str) -> Specs:
+def eigh_generic(A: Spec, UPLO: str, direction: Spec | None) -> Specs:
     """Eigenvalues and vectors."""
     return eigh(A, UPLO, True)
 
 
-def svd_generic(A: Spec, full_matrices: bool) -> Specs:
+def svd_generic(A: Spec, full_matrices: bool, direction: Spec | None) -> Specs:
     """U, S, Vᴴ."""
     return svd(A, full_matrices, True, None)

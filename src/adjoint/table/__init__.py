@@ -54,6 +54,14 @@ class Table:
             if not self._sources[source.name]:
                 del self._sources[source.name]
 
+    def forget(self, name: str) -> None:
+        """Take an operator out with all its overloads."""
+        self.remove(list(self._sources[name].values()))
+
+    def __len__(self) -> int:
+        """How many operators there are, overloads not counted."""
+        return len(self._sources)
+
     def __contains__(self, name: str) -> bool:
         return name in self._sources
 

@@ -64,6 +64,10 @@ def value_and_grad(
     ∂f/∂Re z + i ∂f/∂Im z, PyTorch's convention; with `holomorphic=True` a complex f is allowed and
     the result is its complex derivative f′(z).
 
+    An argument that `f` ignores has the gradient zero; one that reaches an operator without a
+    derivative there raises. A tensor that `f` keeps for later (in a list, say) has no derivative
+    afterwards, and asking for it raises: return such values with `has_aux`.
+
     >>> import adjoint as ad
     >>> ad.value_and_grad(lambda x: (x**2).sum())(ad.tensor([1.0, 2.0]))
     (tensor(5.), tensor([2., 4.]))

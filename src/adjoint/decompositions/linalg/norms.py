@@ -10,14 +10,16 @@ from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.matrices import check_dtype, check_matrix, check_square
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.formulas.linalg.spectral import direction_of
 
 Tensor = Any
 
 
 def eigh(self: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
     """Vectors of repeated values are in general position while differentiating."""
-    if self.requires_grad:
-        return ops._linalg_eigh_generic(self, UPLO)  # type: ignore[no-any-return]
+    direction = direction_of(self)
+    if self.requires_grad or direction is not None:
+        return ops._linalg_eigh_generic(self, UPLO, direction)  # type: ignore[no-any-return]
     return ops._linalg_eigh(self, UPLO, True)  # type: ignore[no-any-return]
 
 
@@ -25,8 +27,9 @@ def svd(
     A: Tensor, full_matrices: bool, driver: str | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Vectors of repeated values are in general position while differentiating."""
-    if A.requires_grad:
-        return ops._linalg_svd_generic(A, full_matrices)  # type: ignore[no-any-return]
+    direction = direction_of(A)
+    if A.requires_grad or direction is not None:
+        return ops._linalg_svd_generic(A, full_matrices, direction)  # type: ignore[no-any-return]
     return ops._linalg_svd(A, full_matrices, True, driver=driver)  # type: ignore[no-any-return]
 
 

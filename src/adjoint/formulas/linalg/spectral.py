@@ -16,6 +16,17 @@ def _diagonal(x: Tensor) -> Tensor:
     return x.diagonal(0, -2, -1)
 
 
+def direction_of(A: Tensor) -> Any:
+    """The tangent that a tensor carries in forward mode, at this level or below a gradient's; or None.
+
+    Repeated values part along it, which chooses the basis: Note [Repeated values].
+    """
+    tangent = getattr(A, "tangent", None)
+    if tangent is not None or hasattr(A, "axis") or not hasattr(A, "tangent"):
+        return tangent
+    return direction_of(getattr(A, "value", None))
+
+
 def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
     """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i]), and the limit of that for equal values."""
     skew, symmetric = 0.5 * (inner - inner.mH), 0.25 * (inner + inner.mH)
@@ -30,7 +41,7 @@ def eigh_vjp(grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor, UPLO: st
     if grad_w is None and grad_v is None:
         return None
     if not vectors:
-        w, V = ops._linalg_eigh_generic(A, UPLO)
+        w, V = ops._linalg_eigh_generic(A, UPLO, direction_of(A))
         grad_v = None
     if grad_v is None:
         return (V * grad_w.unsqueeze(-2)).matmul(V.mH)
@@ -45,7 +56,7 @@ def _rotated(A_t: Tensor, V: Tensor, UPLO: str) -> Tensor:
 def eigh_values_jvp(A: Tensor, A_t: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Tensor:
     """ẇ = diag(Vᴴ Ȧ V)."""
     if not vectors:
-        V = ops._linalg_eigh_generic(A, UPLO)[1]
+        V = ops._linalg_eigh_generic(A, UPLO, A_t)[1]
     values = _diagonal(_rotated(A_t, V, UPLO))
     return values.real if values.is_complex() else values
 
@@ -84,7 +95,7 @@ def svd_vjp(
     if grad_u is None and grad_s is None and grad_vh is None:
         return None
     if not vectors:
-        U, S, Vh = ops._linalg_svd_generic(A, False)
+        U, S, Vh = ops._linalg_svd_generic(A, False, direction_of(A))
         grad_u = grad_vh = None
     k = S.shape[-1]
     if grad_u is not None:
@@ -141,7 +152,7 @@ def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tens
 def svd_values_jvp(A: Tensor, A_t: Tensor, U: Tensor, Vh: Tensor, k: int, vectors: bool) -> Tensor:
     """ṡ = Re diag(Uᴴ Ȧ V)."""
     if not vectors:
-        U, _, Vh = ops._linalg_svd_generic(A, False)
+        U, _, Vh = ops._linalg_svd_generic(A, False, A_t)
     U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
     values = _diagonal(U.mH.matmul(A_t).matmul(Vh.mH))
     return values.real if values.is_complex() else values

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from adjoint.core.errors import GradError
-from adjoint.kernels.linalg.common import Array, real_dtype
+from adjoint.kernels.linalg.common import Array, mH, real_dtype
 
 # Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are determined up to a
 # rotation among themselves. A gradient arrives as slopes w̄ in the values and X = Vᴴ V̄. Let i, j be such a pair.
@@ -21,6 +22,7 @@ from adjoint.kernels.linalg.common import Array, real_dtype
 #     first, r = 1/w, is assumed, with a warning.
 # A basis in special position (the axes, for the identity) hides both: U.sum() is stationary there, and a cotangent
 # with one element has no diagonal. So while differentiating, such bases are turned (`eigh_generic`).
+# Forward mode knows the direction: in the basis that makes Vᴴ Ȧ V diagonal within a block, nothing is left open.
 
 NEAR = 100  # values closer than this many ulp of the largest one count as equal
 
@@ -54,8 +56,13 @@ def _runs(close: Array) -> Iterator[slice]:
             start = position
 
 
-def turn(size: int, dtype: np.dtype[np.generic]) -> Array:
-    """A fixed orthogonal matrix in general position."""
+def turn(size: int, dtype: np.dtype[Any], along: Array | None = None) -> Array:
+    """A unitary matrix: in general position, or the one that makes `along` diagonal, ascending.
+
+    Of singular values, which descend, `along` is given with the other sign.
+    """
+    if along is not None:
+        return np.linalg.eigh(0.5 * (along + mH(along)))[1].astype(dtype)
     return np.linalg.qr(np.random.default_rng(size).standard_normal((size, size)))[0].astype(dtype)
 
 

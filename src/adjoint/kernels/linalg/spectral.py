@@ -85,25 +85,29 @@ def matrix_exp(self: Array) -> Array:
 # ---- vectors of repeated values in general position -------------------------------------------
 
 
-def eigh_generic(A: Array, UPLO: str) -> tuple[Array, Array]:
+def eigh_generic(A: Array, UPLO: str, direction: Array | None) -> tuple[Array, Array]:
     """`eigh`, with the bases of repeated eigenvalues turned: Note [Repeated values]."""
     values, vectors = eigh(A, UPLO, True)
     for index, block in clusters(values):
-        inside = (*index, slice(None), block)
-        vectors[inside] = vectors[inside] @ turn(block.stop - block.start, values.dtype)
+        V = vectors[(*index, slice(None), block)]
+        along = None if direction is None else mH(V) @ direction[index] @ V
+        vectors[(*index, slice(None), block)] = V @ turn(V.shape[-1], A.dtype, along)
     return values, vectors
 
 
-def svd_generic(A: Array, full_matrices: bool) -> tuple[Array, Array, Array]:
+def svd_generic(
+    A: Array, full_matrices: bool, direction: Array | None
+) -> tuple[Array, Array, Array]:
     """`svd`, with the bases of repeated singular values, and those beyond them, turned."""
     U, S, Vh = svd(A, full_matrices, True, None)
     for index, block in clusters(S):
-        Q = turn(block.stop - block.start, S.dtype)
-        left, right = (*index, slice(None), block), (*index, block)
-        U[left], Vh[right] = U[left] @ Q, Q.T @ Vh[right]
+        left, right = U[(*index, slice(None), block)], Vh[(*index, block)]
+        along = None if direction is None else -(mH(left) @ direction[index] @ mH(right))
+        Q = turn(left.shape[-1], A.dtype, along)
+        U[(*index, slice(None), block)], Vh[(*index, block)] = left @ Q, mH(Q) @ right
     k = S.shape[-1]
     if U.shape[-1] > k:
-        U[..., k:] = U[..., k:] @ turn(U.shape[-1] - k, S.dtype)
+        U[..., k:] = U[..., k:] @ turn(U.shape[-1] - k, A.dtype)
     if Vh.shape[-2] > k:
-        Vh[..., k:, :] = turn(Vh.shape[-2] - k, S.dtype).T @ Vh[..., k:, :]
+        Vh[..., k:, :] = mH(turn(Vh.shape[-2] - k, A.dtype)) @ Vh[..., k:, :]
     return U, S, Vh

@@ -1,0 +1,26 @@
+"""What all tests share: rows that a test adds to the table go with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import adjoint as ad
+from adjoint.ops import operator as operators
+from adjoint.table import TABLE
+
+
+@pytest.fixture(autouse=True)
+def _leave_the_table_as_it_was() -> Iterator[None]:
+    count = len(TABLE)
+    known = set(TABLE.names()) if count else set()
+    yield
+    if len(TABLE) != count:
+        for name in set(TABLE.names()) - known:
+            TABLE.forget(name)
+            operators.forget(name)
+            for owner in (ad.Tensor, ad, ad.ops):
+                for attribute in (name, f"{name}_"):
+                    if attribute in vars(owner):
+                        delattr(owner, attribute)
