@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m benchmarks` compares compiled gradients with other tools; see docs/benchmarks.md."""
+"""`python -m benchmarks` compares compiled gradients with other tools; see docs/benchmarks.md."""

@@ -4,7 +4,7 @@
     python -m benchmarks rk4 gmm --quick     some workloads, small cases, few rounds
     python -m benchmarks --list
 
-Prints a table and writes benchmarks/results/suite.{md,json,svg}. docs/benchmarks.md explains the method.
+Prints a table and writes benchmarks/results/suite.{md,json,svg}; docs/benchmarks.md has the method.
 """
 
 from __future__ import annotations

@@ -7,15 +7,14 @@ import json
 import math
 import os
 import platform
-from html import escape
 from pathlib import Path
 
+from benchmarks import plot
 from benchmarks.runner import Measured, Options, Result
 from benchmarks.tools import TOOLS
 
 RESULTS = Path(__file__).parent / "results"
 OURS, LIMIT = "adjoint", "limit"
-COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5", "#9c6b4e")
 
 
 def rivals(result: Result) -> dict[str, Measured]:
@@ -136,10 +135,8 @@ def machine(options: Options) -> str:
         if options.clock == "seconds"
         else "processor time, for a machine that is shared"
     )
-    return (
-        f"{cores}; {', '.join(versions)}. {options.threads} thread(s), medians of {options.rounds} interleaved rounds, "
-        f"{clock}."
-    )
+    rounds = f"medians of {options.rounds} interleaved rounds"
+    return f"{cores}; {', '.join(versions)}. {options.threads} thread(s), {rounds}, {clock}."
 
 
 def markdown(results: list[Result], options: Options) -> str:
@@ -153,60 +150,12 @@ def markdown(results: list[Result], options: Options) -> str:
         "## Our time over each rival's\n\nBelow 1: adjoint is faster.",
         ratios(results, tools),
         "## Gradient over primal, compile time, memory",
-        "Compile time: from Python function to the first result, less a call. Peak: resident memory in a call above the data.",
+        "Compile time: from the Python function to the first result, less a call. Peak: resident "
+        "memory in a call above that of the data.",
         costs(results, tools),
         failures(results),
     ]
     return "\n\n".join(p for p in parts if p) + "\n"
-
-
-def plot(results: list[Result], options: Options) -> str:
-    """Bars on a logarithmic scale: each tool's time over ours; 1 is adjoint."""
-    shown = [t for t in options.tools if t != OURS]
-    drawn = [r for r in results if (m := r.tools.get(OURS)) and not m.error and m.gradient]
-    bar, gap, left, right, top = 11, 12, 270, 760, 56
-    low, high = -1.5, 3.5  # powers of ten
-
-    def x(ratio: float) -> float:
-        return left + (min(max(math.log10(ratio), low), high) - low) / (high - low) * (right - left)
-
-    body: list[str] = []
-    y = top
-    for r in drawn:
-        ours = r.tools[OURS].gradient
-        bars = [
-            (t, m.gradient / ours)
-            for t in shown
-            if (m := r.tools.get(t)) and m.gradient and not m.error
-        ]
-        middle = y + bar * len(bars) / 2 + 4
-        body.append(
-            f'<text x="{left - 8}" y="{middle:.0f}" text-anchor="end">{escape(f"{r.title}, {r.case}")}</text>'
-        )
-        for tool, ratio in bars:
-            start, end = sorted((x(1), x(ratio)))
-            colour = COLOURS[shown.index(tool) % len(COLOURS)]
-            body.append(
-                f'<rect x="{start:.1f}" y="{y}" width="{max(end - start, 1):.1f}" height="{bar - 2}" fill="{colour}"/>'
-                f'<text class="n" x="{end + 4:.1f}" y="{y + bar - 3}">{ratio:.2g}×</text>'
-            )
-            y += bar
-        y += gap
-    grid = [
-        f'<line x1="{x(10.0**p):.1f}" x2="{x(10.0**p):.1f}" y1="{top - 6}" y2="{y}" stroke="{"#333" if p == 0 else "#ddd"}"/>'
-        f'<text x="{x(10.0**p):.1f}" y="{y + 14}" text-anchor="middle">{10.0**p:g}×</text>'
-        for p in range(math.ceil(low), math.floor(high) + 1)
-    ]
-    legend = [
-        f'<rect x="{left + 92 * i}" y="28" width="10" height="10" fill="{COLOURS[i % len(COLOURS)]}"/>'
-        f'<text x="{left + 92 * i + 14}" y="37">{escape(t)}</text>'
-        for i, t in enumerate(shown)
-    ]
-    title = '<text x="12" y="18" class="t">Time of value and gradient over adjoint\'s (right of 1×: adjoint is faster)</text>'
-    style = "<style>text{font:11px sans-serif;fill:#222}.n{font-size:9px;fill:#555}.t{font-size:14px}</style>"
-    size = f'width="{max(right, left + 92 * len(shown)) + 60}" height="{y + 26}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size}>{style}<rect width="100%" height="100%" fill="#fff"/>'
-    return "\n".join([head, title, *legend, *grid, *body, "</svg>"]) + "\n"
 
 
 def write(results: list[Result], options: Options) -> list[Path]:
@@ -216,7 +165,7 @@ def write(results: list[Result], options: Options) -> list[Path]:
     texts = {
         "md": markdown(results, options),
         "json": json.dumps(record, indent=1, ensure_ascii=False),
-        "svg": plot(results, options),
+        "svg": plot.bars(results, options),
     }
     paths = []
     for ending, text in texts.items():

@@ -1,8 +1,9 @@
 """Runs workloads: one worker process for each tool, one at work at a time, rounds interleaved.
 
-Idle pools of threads of one library slow down another in the same process, hence the processes. Every tool has its
-turn, then every tool again, so that a slow minute hits all of them; medians are reported. A sample during which the worker had
-to wait for a core (other processes were busy) is taken again.
+Idle pools of threads of one library slow down another in the same process, hence the processes.
+Every tool has its turn, then every tool again, so that a slow minute hits all of them; medians are
+reported. A sample during which the worker had to wait for a core, since other processes were busy,
+is taken again.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from benchmarks.tools import THREAD_VARIABLES, TOOLS
 from benchmarks.workload import Workload
 
 ROOT = Path(__file__).parents[1]
+LOGS = Path(__file__).parent / "results" / "logs"  # what the workers print
 WAITED = 0.03  # share of a sample that a worker may have waited for a core
 RETAKES = 4
 
@@ -95,14 +97,14 @@ class Worker:
     def _start(self) -> subprocess.Popen[str]:
         threads = self.options.threads
         command = [sys.executable, "-m", "benchmarks.worker", self.tool, str(self.options.block)]
-        # Objects that an earlier run compiled must not be found again: the time to compile is measured.
+        # What an earlier run compiled must not be found again: the time to compile is measured.
         caches = {
             name: f"{self.cache}/{name}" for name in ("ADJOINT_CACHE", "TORCHINDUCTOR_CACHE_DIR")
         }
         path = {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
         env = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | caches | path
         env |= {"PYTENSOR_FLAGS": f"base_compiledir={self.cache}/pytensor"}
-        log = open(Path(self.cache) / f"{self.tool}.log", "a", encoding="utf-8")
+        log = os.open(LOGS / f"{self.tool}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -112,6 +114,7 @@ class Worker:
             env=env,
             cwd=self.cache,
         )
+        os.close(log)
         cores = sorted(os.sched_getaffinity(0))[:threads]
         os.sched_setaffinity(
             self.process.pid, cores
@@ -154,6 +157,7 @@ def differ(a: dict[str, Any], b: dict[str, Any], tolerance: float) -> bool:
 def run(names: list[str], options: Options, say: Any = print) -> list[Result]:
     """Run workloads and return what was measured."""
     results: list[Result] = []
+    LOGS.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="adjoint-bench-") as cache:
         workers = {tool: Worker(tool, options, cache) for tool in options.tools}
         try:

@@ -1,8 +1,8 @@
 """The tools that are compared: how an expert user of each gets a value and a gradient.
 
-A workload is written once against `tool.xp`, a namespace with NumPy's names that all tools share (what a tool calls
-otherwise is mapped here), or anew for a tool where an expert would write it otherwise. Each tool is imported in
-the worker process that runs it, and nowhere else.
+A workload is written once against `tool.xp`, a namespace with NumPy's names that all tools share
+(what a tool calls otherwise is mapped here), or anew for a tool where an expert would write it
+otherwise. Each tool is imported in the worker process that runs it, and nowhere else.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 
 @dataclass(frozen=True)
 class Task:
-    """What is timed: a call without arguments that returns a list or tuple of arrays of the tool, when they are ready."""
+    """What is timed: calls that return lists of the tool's arrays once they are ready."""
 
     gradient: Callable[[], Any]  # value first, then its gradients
     primal: Callable[[], Any] | None = None  # the value alone
@@ -158,7 +158,7 @@ class Torch(Tool):
 
 
 class TorchCompile(Torch):
-    """torch.compile of the functional gradient: one joint graph, faster than its default pair of graphs."""
+    """torch.compile of the functional gradient: one joint graph, faster than a pair of graphs."""
 
     name = "torch.compile"
 
@@ -200,10 +200,20 @@ class Jax(Tool):
             return jax.nn.gelu(x, approximate=True)
 
         return Names(
-            jnp, jax=jax, erf=erf, logsumexp=logsumexp, sigmoid=jax.nn.sigmoid, relu=jax.nn.relu, softmax=jax.nn.softmax,
-            gelu=gelu, scan=jax.lax.scan, vmap=jax.vmap, jacrev=jax.jacrev, solve_triangular=solve_triangular,
+            jnp,
+            jax=jax,
+            erf=erf,
+            logsumexp=logsumexp,
+            sigmoid=jax.nn.sigmoid,
+            relu=jax.nn.relu,
+            softmax=jax.nn.softmax,
+            gelu=gelu,
+            scan=jax.lax.scan,
+            vmap=jax.vmap,
+            jacrev=jax.jacrev,
+            solve_triangular=solve_triangular,
             layer_norm=plain_layer_norm,
-        )  # fmt: skip
+        )
 
     def array(self, values: Any) -> Any:
         return self.xp.asarray(values)
@@ -237,10 +247,18 @@ class Autograd(Tool):
             return shifted / anp.sum(shifted, axis, keepdims=True)
 
         return Names(
-            anp, autograd=autograd, erf=erf, logsumexp=logsumexp, relu=relu, softmax=softmax, gelu=tanh_gelu(anp.tanh),
-            sigmoid=lambda x: 0.5 * (anp.tanh(0.5 * x) + 1), scan=_python_scan(anp.stack), solve_triangular=solve_triangular,
+            anp,
+            autograd=autograd,
+            erf=erf,
+            logsumexp=logsumexp,
+            relu=relu,
+            softmax=softmax,
+            gelu=tanh_gelu(anp.tanh),
+            sigmoid=lambda x: 0.5 * (anp.tanh(0.5 * x) + 1),
+            scan=_python_scan(anp.stack),
+            solve_triangular=solve_triangular,
             layer_norm=plain_layer_norm,
-        )  # fmt: skip
+        )
 
     def array(self, values: Any) -> Any:
         return values

@@ -1,9 +1,10 @@
 """The process of one tool: answers lines of JSON on standard input until it ends.
 
-python -m benchmarks.worker jax
-{"do": "prepare", "workload": "rk4", "case": "f64"}   build, first call, what came out, seconds to compile
-{"do": "time", "what": "gradient"}                    one sample
-{"do": "memory"}                                      peak of resident memory in a call, above that of the data
+    {"do": "prepare", "workload": "rk4", "case": "f64"}   build, call once, say what came out
+    {"do": "time", "what": "gradient"}                    one sample
+    {"do": "memory"}                                      peak in a call, above that of the data
+
+It is started by `runner` as `python -m benchmarks.worker jax 0.05`, the seconds of a sample last.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class Bench:
         }
 
     def time(self, what: str) -> dict[str, Any]:
-        """One sample: seconds for a call, by the wall and by the processor, and the share of time it had to wait."""
+        """One sample: seconds of wall and processor for a call, and the share of time it waited."""
         call = self._call(what)
         if what not in self.counts:
             self.counts[what] = calibrate(call, self.block)
@@ -100,7 +101,7 @@ def sample(call: Callable[[], Any], count: int) -> dict[str, float]:
 
 
 def waiting() -> float:
-    """Seconds that threads of this process were ready to run but had no core: what other processes took from it."""
+    """Seconds that threads of this process were ready to run but had no core."""
     total = 0
     try:
         for thread in os.listdir("/proc/self/task"):
@@ -156,9 +157,8 @@ def main() -> None:
             answer = getattr(bench, order.pop("do"))(**order)
         except Exception as error:
             traceback.print_exc()
-            answer = {
-                "error": f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''}"
-            }
+            first = (str(error).strip() or "no message").splitlines()[0]
+            answer = {"error": f"{type(error).__name__}: {first}"}
         print(json.dumps(answer), file=channel, flush=True)
 
 

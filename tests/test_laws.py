@@ -16,6 +16,7 @@ from adjoint.testing import laws, samples
 from adjoint.testing.laws import Case
 
 DTYPES = (dtypes.float64, dtypes.complex128, dtypes.float32)
+FEW = 3  # samples in float32, where no derivative is compared with differences
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ CASES: list[tuple[str, Case]] = [
     (law, case)
     for row in ROWS
     for dtype in DTYPES
-    for case in laws.cases(row, dtype)
+    for case in laws.cases(row, dtype)[: None if dtype is not dtypes.float32 else FEW]
     for law in laws.laws_of(case)
 ]
 

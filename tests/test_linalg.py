@@ -1,4 +1,4 @@
-"""Linear algebra where it is delicate: singular, defective and degenerate matrices, gauges, errors."""
+"""Linear algebra where it is delicate: singular, defective and degenerate matrices, gauges."""
 
 from __future__ import annotations
 
@@ -70,7 +70,9 @@ def _hessian_of_det(a: Any) -> Any:
 
 @pytest.mark.parametrize("name", SPECIAL)
 def test_hessian_of_det(name: str) -> None:
-    assert close(ad.hessian(ad.linalg.det)(ad.tensor(SPECIAL[name])), _hessian_of_det(SPECIAL[name]))
+    assert close(
+        ad.hessian(ad.linalg.det)(ad.tensor(SPECIAL[name])), _hessian_of_det(SPECIAL[name])
+    )
 
 
 def test_third_derivative_of_det_is_the_permutation_symbol() -> None:
@@ -123,7 +125,7 @@ def test_polar_factor_at_the_identity() -> None:
 def test_function_of_a_matrix_through_eigh_at_repeated_eigenvalues(matrix: Any) -> None:
     x = ad.tensor(matrix)
     found = ad.grad(lambda a: (WEIGHTS * from_eigh(a, ad.exp)).sum())(x)
-    symmetric = lambda a: 0.5 * (a + a.mT)  # noqa: E731
+    symmetric = lambda a: 0.5 * (a + a.mT)
     true = ad.grad(lambda a: (WEIGHTS * ad.linalg.matrix_exp(symmetric(a))).sum())(x)
     assert close(found, true)
 
@@ -277,7 +279,9 @@ def test_cdist_and_pdist_to_second_order(p: float) -> None:
 def test_geqrf_and_its_product_are_qr(complex: bool) -> None:
     a = random(4, 3, complex=complex)
     packed, tau = ad.geqrf(a)
-    assert close((ad.linalg.householder_product(packed, tau) @ packed[:3].triu()).detach(), a.detach())
+    assert close(
+        (ad.linalg.householder_product(packed, tau) @ packed[:3].triu()).detach(), a.detach()
+    )
     both_orders(lambda a: ad.geqrf(a), a)
 
 

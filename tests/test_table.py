@@ -246,7 +246,8 @@ def test_wrong_row_is_refused_with_its_line(mistake: str, tmp_path: Path) -> Non
 
 
 def test_refused_file_leaves_nothing_behind(tmp_path: Path) -> None:
-    text = "- name: w20(Tensor self) -> Tensor\n  self: grad\n\n- name: w21(Tensor self) -> Tensor\n  self: grad * oops\n"
+    text = "- name: w20(Tensor self) -> Tensor\n  self: grad\n\n"
+    text += "- name: w21(Tensor self) -> Tensor\n  self: grad * oops\n"
     with pytest.raises(TableError):
         ad.library(write(tmp_path, text))
     assert "w20" not in TABLE
@@ -310,10 +311,13 @@ def test_unknown_operator_suggests(capsys: Any) -> None:
 
 
 def test_import_is_light() -> None:
-    """SciPy's heavier modules are not loaded by import; the time itself is measured in benchmarks/."""
+    """SciPy's heavier modules are not loaded by import; the time itself is measured in
+    benchmarks/.
+    """
     import subprocess
 
-    code = "import sys, adjoint; print([m for m in sys.modules if m.startswith('scipy.') or m == 'torch'])"
+    heavy = "[m for m in sys.modules if m.startswith('scipy.') or m == 'torch']"
+    code = f"import sys, adjoint; print({heavy})"
     out = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout

@@ -24,7 +24,7 @@ def load(name: str) -> Any:
 
 
 def task(function: Any, arguments: list[Any], results: list[Any]) -> Task:
-    """Call a C function: ints are long, floats double, arrays their addresses. It fills the results."""
+    """Call a C function: ints are long, floats double, arrays addresses; it fills the results."""
     given = [_argument(a) for a in arguments]
 
     def gradient() -> Any:

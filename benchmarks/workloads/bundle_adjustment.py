@@ -1,12 +1,15 @@
 """ADBench's bundle adjustment: the 2 × 15 Jacobian block of every observation.
 
-Tools with `vmap` map the Jacobian of one observation over all. For eager tools an expert batches by hand: blocks do
-not share arguments, so the gradient of the sum of one residual over all observations is a row of every block.
+Tools with `vmap` map the Jacobian of one observation over all. For eager tools an expert batches by
+hand: blocks do not share arguments, so the gradient of the sum of one residual over all
+observations is a row of every block.
 """
 
 from __future__ import annotations
 
 from typing import Any
+
+import numpy as np
 
 from benchmarks.tools import Task, Tool
 from benchmarks.workload import Arrays, Case, Workload, random
@@ -16,7 +19,7 @@ def data(case: Case) -> Arrays:
     """Cameras, points, weights and features, gathered: one row for each observation."""
     draw = random()
     cameras = draw.normal(size=(case["cameras"], 11)) * 0.1 + 0.3
-    points = draw.normal(size=(case["points"], 3)) + [0, 0, 5]
+    points = draw.normal(size=(case["points"], 3)) + np.array([0, 0, 5])
     n = case["observations"]
     return [
         cameras[draw.integers(0, len(cameras), n)],
@@ -27,7 +30,7 @@ def data(case: Case) -> Arrays:
 
 
 def residual(xp: Any, cam: Any, X: Any, weight: Any, feature: Any) -> tuple[Any, Any]:
-    """Two residuals: turn (Rodrigues), project, distort, compare. Components are the last index, batch or not."""
+    """Two residuals: turn (Rodrigues), project, distort, compare; components are the last index."""
     r = [cam[..., i] for i in range(3)]
     p = [X[..., i] - cam[..., 3 + i] for i in range(3)]
     angle = xp.sqrt(r[0] * r[0] + r[1] * r[1] + r[2] * r[2])

@@ -1,4 +1,4 @@
-"""Marginal likelihood of a Gaussian process, n = 500: the gradient in length scales, variance and noise."""
+"""Marginal likelihood of a Gaussian process: gradient in length scales, variance and noise."""
 
 from __future__ import annotations
 

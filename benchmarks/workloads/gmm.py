@@ -1,4 +1,4 @@
-"""ADBench's Gaussian mixture: log likelihood with a Wishart prior, gradient in weights, means and factors."""
+"""ADBench's Gaussian mixture: log likelihood with a Wishart prior, gradient in all parameters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def constant(case: Case) -> float:
 
 
 def places(d: int) -> np.ndarray[Any, Any]:
-    """For each element of a strict lower triangle, columns first, its row and column in a matrix, as one number."""
+    """Where the elements of a strict lower triangle, columns first, lie in a d × d matrix."""
     return np.array([i * d + j for j in range(d) for i in range(j + 1, d)])
 
 

@@ -1,4 +1,4 @@
-"""The heat equation on a square, 100 explicit steps: the gradient of a misfit at the end in the initial state."""
+"""The heat equation on a square, 100 explicit steps: gradient of a misfit in the initial state."""
 
 from __future__ import annotations
 

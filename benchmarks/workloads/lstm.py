@@ -1,4 +1,7 @@
-"""ADBench's LSTM (l2_c1024): two layers whose gates weigh each unit by itself, 1023 predictions, gradient in all weights."""
+"""ADBench's LSTM (l2_c1024): two layers, 1023 predictions, gradient in all weights.
+
+Its gates weigh each unit by itself: there is no product of matrices.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from benchmarks.workload import Arrays, Case, Workload, random
 
 
 def data(case: Case) -> Arrays:
-    """Weights and biases of the layers (2 layers, 4 gates), weights around them (3), inputs and wanted outputs, state."""
+    """Weights and biases of the gates, three vectors around them, inputs, outputs, state."""
     layers, bits, count = case["layers"], case["bits"], case["count"]
     draw = random()
     characters = (draw.uniform(size=(count, bits)) < 0.5).astype(float)

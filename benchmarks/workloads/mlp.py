@@ -1,8 +1,9 @@
-"""A training step of a perceptron 784-512-512-10 on 64 images, float32: loss, gradients and updated weights."""
+"""A training step of a perceptron on 64 images, float32: loss, gradients and updated weights."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ def data(case: Case) -> Arrays:
     draw = random()
     sizes = case["sizes"]
     arrays: Arrays = []
-    for rows, columns in zip(sizes, sizes[1:]):
+    for rows, columns in pairwise(sizes):
         arrays += [draw.normal(size=(rows, columns)) / np.sqrt(rows), np.zeros(columns)]
     classes = np.eye(sizes[-1])[draw.integers(0, sizes[-1], case["batch"])]
     return [

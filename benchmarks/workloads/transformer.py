@@ -1,4 +1,4 @@
-"""A Transformer block, batch × length × width: attention and two-layer perceptron with residuals; all weights' gradients."""
+"""A Transformer block: attention and a perceptron with residuals; gradient in all weights."""
 
 from __future__ import annotations
 

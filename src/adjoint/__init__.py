@@ -6,7 +6,8 @@
     >>> x.grad
     tensor([ 1.3818,  0.0770, -2.8289])
 
-Functions of the table (`ad.sin`, `ad.linalg.vector_norm`, …) are found by name when they are first used, and so are the
+Functions of the table (`ad.sin`, `ad.linalg.vector_norm`, …) are found by name when they are first
+used, and so are the
 upper layers (graphs, the compiler, export); `dir(ad)` lists everything.
 """
 
@@ -126,7 +127,8 @@ def __getattr__(name: str) -> Any:
         found = getattr(_importlib.import_module(_NAMES[name]), name)
     elif name.startswith("_") or not _exists(name):
         raise AttributeError(
-            f"adjoint has no {name!r}; `adjoint ops {name}` on the command line searches the operators"
+            f"adjoint has no {name!r}; `adjoint ops {name}` on the command line searches the "
+            "operators"
         )
     else:
         found = ops.packet(name).function

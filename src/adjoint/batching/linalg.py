@@ -83,7 +83,7 @@ def svd(batch: Batch, A: Tensor, full_matrices: bool, compute_uv: bool, driver: 
 
 
 def _limits(batch: Batch, rank: int, first: int, *tolerances: Any) -> list[Any]:
-    """Tolerances, one per matrix of the user's batch, with ones where they have fewer dimensions."""
+    """Tolerances, one per matrix of the user's batch, padded to its dimensions."""
     return [
         t if t is None else padded(t, batch.has[k], batch.ndims[k], rank - 2)
         for k, t in enumerate(tolerances, first)

@@ -5,7 +5,8 @@
     adjoint show NAME          the rows of an operator, with its formulas
     adjoint where NAME         every place an operator lives, as file:line
     adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python
-    adjoint grad FILE:FUNCTION --at ...   value and gradient; --source: as a file that needs NumPy alone
+    adjoint grad FILE:FUNCTION --at ...   value and gradient; --source: as a file that needs NumPy
+    alone
     adjoint coverage           what the rows have, written down or derived, by family
 
 A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.

@@ -282,7 +282,9 @@ class _Fuser:
 def native_scan(
     node: Node, access: dict[Value, Access], fills: dict[Value, Any], depth: int
 ) -> Scan | None:
-    """The plan of a scan as a native loop; None where its body has operators without native code."""
+    """The plan of a scan as a native loop; None where its body has operators without native
+    code.
+    """
     if not isinstance(node.op, Region) or node.op.name != "scan":
         return None
     constants, start, xs, length, _ = node.args

@@ -264,7 +264,9 @@ class Compiled:
         return pytrees.unflatten(out_structure, list(outputs[: pair.real_outputs]))
 
     def lower(self, *args: Any, **keywords: Any) -> Stages:
-        """Compile for these arguments and return every stage: graph, fused loops, C source, times."""
+        """Compile for these arguments and return every stage: graph, fused loops, C source,
+        times.
+        """
         leaves, structure = pytrees.flatten((args, keywords))
         tensors = [
             as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v

@@ -165,7 +165,9 @@ def get_default_dtype() -> DType:
 
 
 class finfo:  # noqa: N801 - the name is NumPy's and PyTorch's
-    """The limits of a floating point dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
+    """The limits of a floating point dtype: eps, max, min, tiny, smallest_normal, resolution,
+    bits.
+    """
 
     def __init__(self, dtype: Any = None) -> None:
         wanted = DEFAULT.dtype if dtype is None else to_dtype(dtype)
@@ -181,7 +183,8 @@ class finfo:  # noqa: N801 - the name is NumPy's and PyTorch's
         self.resolution = 10.0 ** -math.floor(-math.log10(self.eps))
 
     def __repr__(self) -> str:
-        return f"finfo(resolution={self.resolution}, min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype})"
+        limits = f"min={self.min}, max={self.max}, eps={self.eps}"
+        return f"finfo(resolution={self.resolution}, {limits}, dtype={self.dtype})"
 
 
 class iinfo:  # noqa: N801 - the name is NumPy's and PyTorch's

@@ -1,4 +1,6 @@
-"""Functions in other languages: `export.python` needs NumPy alone, `export.c` a C compiler alone."""
+"""Functions in other languages: `export.python` needs NumPy alone, `export.c` a C compiler
+alone.
+"""
 
 from adjoint.export.c import c
 from adjoint.export.numpy_text import ExportError

@@ -360,7 +360,8 @@ def differentiate(
     stay under.
 
     >>> import adjoint as ad
-    >>> pair = ad.differentiate(ad.trace(lambda x: (x.sin() * x).sum(), ad.ShapeDtype(2, ad.float64)))
+    >>> graph = ad.trace(lambda x: (x.sin() * x).sum(), ad.ShapeDtype(2, ad.float64))
+    >>> pair = ad.differentiate(graph)
     >>> outputs, captured = pair.run(ad.tensor([0.0, 1.0], dtype=ad.float64))
     >>> pair.pull(captured, [ad.tensor(1.0, dtype=ad.float64)])
     [tensor([0.0000, 1.3818], dtype=ad.float64)]

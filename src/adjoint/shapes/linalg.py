@@ -175,7 +175,8 @@ def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
     """One distance per pair of rows."""
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:
         raise ShapeError(
-            f"cdist(x1, x2): needs matrices with equally many columns, got {x1.shape} and {x2.shape}."
+            f"cdist(x1, x2): needs matrices with equally many columns, got {x1.shape} "
+            f"and {x2.shape}."
         )
     batch = broadcast("cdist(x1, x2): batches", x1.shape[:-2], x2.shape[:-2])
     return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)

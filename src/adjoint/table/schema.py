@@ -7,7 +7,7 @@ A schema is parsed once into frozen records. Nothing here knows of derivatives o
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -189,7 +189,8 @@ def _default(text: str, kind: Type) -> Any:
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text.startswith("["):
-        return tuple(_default(p, kind) for p in _split(text[1:-1]))
+        element = replace(kind, is_list=False, length=None)
+        return tuple(_default(p, element) for p in _split(text[1:-1]))
     if text[:1] in "'\"":
         return text[1:-1]
     try:

@@ -237,7 +237,9 @@ def reference(text: str, layer: str, row: Row, column: str) -> Any:
 
 
 def decomposition(row: Row) -> Callable[..., Any]:
-    """Return the decomposition of a row as a function of all its arguments; it is kept on the row."""
+    """Return the decomposition of a row as a function of all its arguments; it is kept on the
+    row.
+    """
     known = row.__dict__.get("_decomposition")
     if known is None:
         known = row.__dict__["_decomposition"] = _decomposition(row)

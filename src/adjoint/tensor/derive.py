@@ -110,7 +110,9 @@ def _flatten(row: Row, results: list[Any]) -> list[Any]:
 
 
 def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> list[Any]:
-    """Evaluate the reverse formulas of all inputs that have a tangent, in the order of the schema."""
+    """Evaluate the reverse formulas of all inputs that have a tangent, in the order of the
+    schema.
+    """
     found: dict[str, Any] = {}
     for entry in row.reverse:
         if entry.formula is None or not any(tangents.get(n) is not None for n in entry.inputs):
@@ -151,7 +153,9 @@ def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any)
 def forward_all(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> list[Any]:
-    """The tangent of each output, by the row's forward formulas or derived from the reverse ones."""
+    """The tangent of each output, by the row's forward formulas or derived from the reverse
+    ones.
+    """
     by_output = {f.output: f for f in row.forward}
     if not by_output:
         return forward_from_reverse(row, scope, tangents, results)

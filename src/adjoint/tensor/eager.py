@@ -85,7 +85,9 @@ def build(op: Operator) -> Callable[..., Any]:
 
 
 def _functional(op: Operator) -> Callable[..., Any]:
-    """The operator without its write: an operator in its own right, which any interpreter can run."""
+    """The operator without its write: an operator in its own right, which any interpreter can
+    run.
+    """
     schema = parse(re.sub(r"\(\w!\)", "", op.schema.text))
     return Operator(dataclasses.replace(op.row, schema=schema)).function
 

@@ -480,7 +480,8 @@ def _context(node: Any) -> str:
     if type(node) is not Node:
         return "in backward"
     text = source_of(node.place)
-    where = f"in backward of {node.rule.name}, recorded at {show_place(node.place)}{f': {text}' if text else ''}"
+    line = f": {text}" if text else ""
+    where = f"in backward of {node.rule.name}, recorded at {show_place(node.place)}{line}"
     if node.extra is not None and node.extra.trace is not None:
         where += "\nForward call:\n" + "".join(traceback.format_list(node.extra.trace))
     return where

@@ -189,7 +189,9 @@ def _rebase_views(outputs: list[Any], primals: list[Any], values: list[Any]) -> 
 
 
 def write_tangent(tensor: Tensor, tangent: Any) -> None:
-    """After a write in place: the tangent of a tensor, its base and the base's views; None is zero."""
+    """After a write in place: the tangent of a tensor, its base and the base's views; None is
+    zero.
+    """
     view = None if tensor.extra is None else tensor.extra.view
     base = tensor if view is None else view.base
     if view is None:

@@ -185,7 +185,8 @@ class LevelTensor(Tensor):
         )
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of {self.home.name} at level {self.home.level}: {self.value!r}>"
+        where = f"{self.home.name} at level {self.home.level}"
+        return f"<{type(self).__name__} of {where}: {self.value!r}>"
 
 
 def wrap(kind: type, home: Level, value: Any, edge: Any = None) -> Any:

@@ -41,7 +41,9 @@ def _detached(data: Any) -> Any:
 
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return `data` as a tensor, sharing memory and history where it is one already, or an array."""
+    """Return `data` as a tensor, sharing memory and history where it is one already, or an
+    array.
+    """
     check_device("as_tensor", device)
     if isinstance(data, Tensor):
         return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))
@@ -94,7 +96,9 @@ def backward(
 
 
 def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-    """Convert to a dtype, to a device, or to those of another tensor; itself where nothing changes."""
+    """Convert to a dtype, to a device, or to those of another tensor; itself where nothing
+    changes.
+    """
     keywords = dict(keywords)
     copy = keywords.pop("copy", False)
     keywords.pop("non_blocking", None), keywords.pop("memory_format", None)

@@ -103,7 +103,9 @@ def _operator_name(node: Node) -> str:
 
 
 def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
-    """The saved values as tensors: with their own history if `graph`, for a backward of backward."""
+    """The saved values as tensors: with their own history if `graph`, for a backward of
+    backward.
+    """
     if node.saved is None:
         raise GradError(
             f"backward a second time through {rule.name}: its saved values were freed by the "

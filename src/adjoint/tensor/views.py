@@ -37,7 +37,9 @@ class View:
 
 
 def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> None:
-    """Note that `outs` (a tensor, or a list of them) view `source`; reshape may also have copied."""
+    """Note that `outs` (a tensor, or a list of them) view `source`; reshape may also have
+    copied.
+    """
     if type(outs) is not list and not _shares(outs.value, source.value):
         return
     counter = own_counter(source)

@@ -185,7 +185,9 @@ class LoopWriter:
         return _loops(sizes, inner, 0, outer, kept)
 
     def _finish(self, node: Node, name: str, sizes: Sequence[int]) -> str:
-        """Store an accumulator: its buffer is contiguous over the kept dimensions, in their order."""
+        """Store an accumulator: its buffer is contiguous over the kept dimensions, in their
+        order.
+        """
         source = next(node.inputs())
         count = math.prod(source.shape) // max(math.prod(node.output.shape), 1)
         value = f"{name} / {count}.0" if lower.reduction_kind(node) == "mean" else name
@@ -195,7 +197,8 @@ class LoopWriter:
             step *= sizes[d]
         slot = self.slots[node.output]
         self.pointers[slot] = node.output
-        return f"(({C_TYPES[node.output.dtype.name]} *)DATA(p, {slot}))[{' + '.join(terms) or '0'}] = {value};"
+        pointer = f"(({C_TYPES[node.output.dtype.name]} *)DATA(p, {slot}))"
+        return f"{pointer}[{' + '.join(terms) or '0'}] = {value};"
 
 
 def offset_text(access: Access) -> str:

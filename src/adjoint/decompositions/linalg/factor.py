@@ -50,8 +50,6 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -
     P = _rows_as_matrix(ops._linalg_permutation(pivots, LU.shape[-1]), LU.dtype)
     if adjoint:  # Aᴴ = Uᴴ Lᴴ Pᵀ
         half = ops.linalg_solve_triangular(LU.mH, B, upper=False)
-        return P.matmul(
-            ops.linalg_solve_triangular(LU.mH, half, upper=True, unitriangular=True)
-        )
+        return P.matmul(ops.linalg_solve_triangular(LU.mH, half, upper=True, unitriangular=True))
     half = ops.linalg_solve_triangular(LU, P.mT.matmul(B), upper=False, unitriangular=True)
     return ops.linalg_solve_triangular(LU, half, upper=True)

@@ -10,7 +10,7 @@ from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.matrices import check_dtype, check_matrix, check_square
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.formulas.linalg.spectral import direction_of
+from adjoint.ops.directions import direction_of
 
 Tensor = Any
 
@@ -23,9 +23,7 @@ def eigh(self: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
     return ops._linalg_eigh(self, UPLO, True)  # type: ignore[no-any-return]
 
 
-def svd(
-    A: Tensor, full_matrices: bool, driver: str | None
-) -> tuple[Tensor, Tensor, Tensor]:
+def svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, Tensor, Tensor]:
     """Vectors of repeated values are in general position while differentiating."""
     direction = direction_of(A)
     if A.requires_grad or direction is not None:
@@ -67,7 +65,7 @@ def _orders(ord: Any, matrix: bool = True) -> Any:
 
 
 def matrix_norm(self: Tensor, ord: Any, dim: Shape, keepdim: bool, dtype: Any) -> Tensor:
-    """'fro': the 2-norm of the elements; 'nuc', 2, -2: of the singular values; 1, inf: sums of rows."""
+    """'fro': of the elements; 'nuc', 2, -2: of the singular values; 1, inf: of sums."""
     _orders(ord)
     if len(dim) != 2:
         raise ShapeError(f"linalg_matrix_norm: dim must name two dimensions, got {tuple(dim)}")
@@ -101,7 +99,8 @@ def norm(self: Tensor, ord: Any, dim: Shape | None, keepdim: bool, dtype: Any) -
     if dim is None:
         if self.ndim not in (1, 2):
             raise ShapeError(
-                f"linalg_norm(x, ord={ord!r}): without dim, x must have 1 or 2 dimensions, got {self.ndim}"
+                f"linalg_norm(x, ord={ord!r}): without dim, x must have 1 or 2 dimensions, "
+                f"got {self.ndim}"
             )
         dim = tuple(range(self.ndim))
     if len(dim) == 1 and not isinstance(ord, str):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import wrap_dim
-from adjoint.formulas.reduction import vector_norm_vjp
 
 Tensor = Any
 
@@ -16,13 +16,14 @@ def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
     """c[i] = a[i+1] b[i+2] - a[i+2] b[i+1], counted modulo 3."""
     if self.ndim != other.ndim:
         raise ShapeError(
-            f"linalg_cross(a, b): both need the same number of dimensions, got {self.ndim} and {other.ndim}."
+            f"linalg_cross(a, b): both need the same number of dimensions, got {self.ndim} "
+            f"and {other.ndim}."
         )
     axis = wrap_dim("linalg_cross(a, b)", dim, self.ndim)
     if self.shape[axis] != 3 or other.shape[axis] != 3:
         raise ShapeError(
-            f"linalg_cross(a, b, dim={dim}): that dimension must have size 3, got {self.shape[axis]} "
-            f"and {other.shape[axis]}."
+            f"linalg_cross(a, b, dim={dim}): that dimension must have size 3, "
+            f"got {self.shape[axis]} and {other.shape[axis]}."
         )
     a, b = [x.roll((-1,), (axis,)) for x in (self, other)]
     return a * other.roll((-2,), (axis,)) - self.roll((-2,), (axis,)) * b
@@ -42,6 +43,7 @@ def vander(x: Tensor, N: int | None) -> Tensor:
     """1, x, x², … as products, so that derivatives at 0 are right."""
     if x.ndim == 0 and N is None:
         raise ShapeError("linalg_vander(x): x must have at least one dimension, or N be given.")
+    x = x.reshape((1,)) if x.ndim == 0 else x
     count = x.shape[-1] if N is None else N
     if count < 0 or (N is not None and N <= 1):
         raise ValueRangeError(f"linalg_vander(x, N): N must be greater than 1, got {N}")
@@ -77,9 +79,19 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
 
 
 def _norm_vjp(grad: Tensor, x: Tensor, norm: Tensor, p: float) -> Tensor:
+    """ȳ ∂|x|ₚ/∂x = ȳ sign(x) (|x|/y)ᵖ⁻¹; 0 where y vanishes, shared among ties for p = ∞."""
+    grad, norm = grad.unsqueeze(-1), norm.unsqueeze(-1)
+    if p == 0:
+        return ops.zeros_like(x) * grad
+    if p == 1:
+        return x.sign() * grad
     if p == 2:
-        return x * ops._quotient(grad, norm).unsqueeze(-1)
-    return vector_norm_vjp(grad, x, norm, p, (-1,), False)
+        return x * ops._quotient(grad, norm)
+    if p == math.inf:
+        return x.sign() * grad * ops._tie_weights(x.abs(), norm.squeeze(-1), (-1,), False)
+    size = x.abs().masked_fill(x == 0, 1)
+    safe = norm.masked_fill(norm == 0, 1)
+    return x.sign() * (size / safe).pow(p - 1) * grad
 
 
 def _pairs(x: Tensor) -> tuple[Tensor, Tensor]:

@@ -33,8 +33,8 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     rows, columns = input.shape[-2:]
     if columns > rows or tau.shape[-1] > columns:
         raise ShapeError(
-            f"linalg_householder_product(A, tau): A must have at least as many rows as columns, and "
-            f"tau not more elements than that: got {tuple(input.shape)} and {tuple(tau.shape)}."
+            f"linalg_householder_product(A, tau): A must have at least as many rows as columns, "
+            f"and tau not more elements than that: got {tuple(input.shape)} and {tuple(tau.shape)}."
         )
     result = input.masked_fill(ops.full((), True), 0) + ops.eye(rows, columns, dtype=input.dtype)
     for i in reversed(range(tau.shape[-1])):

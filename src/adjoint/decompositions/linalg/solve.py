@@ -78,8 +78,8 @@ def tensorsolve(self: Tensor, other: Tensor, dims: Shape | None) -> Tensor:
     shape = self.shape[other.ndim :]
     if math.prod(shape) != other.numel():
         raise ShapeError(
-            f"linalg_tensorsolve(A, B): the last dimensions of A, {tuple(shape)}, must hold as many "
-            f"elements as B, {other.numel()}."
+            f"linalg_tensorsolve(A, B): the last dimensions of A, {tuple(shape)}, must hold as "
+            f"many elements as B, {other.numel()}."
         )
     matrix = self.reshape((other.numel(), math.prod(shape)))
     return solve(matrix, other.reshape((-1,)), True).reshape(shape)

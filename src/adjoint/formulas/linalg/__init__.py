@@ -1,4 +1,4 @@
-"""Derivatives of linear algebra: `solve` systems and determinants, `factor` QR and LU, `spectral` the rest."""
+"""Derivatives of linear algebra: systems, factorisations, eigenvalues and singular values."""
 
 from adjoint.formulas.linalg.factor import lu_factor_vjp, lu_vjp, qr_vjp
 from adjoint.formulas.linalg.solve import (
@@ -27,3 +27,31 @@ from adjoint.formulas.linalg.spectral import (
     svd_values_jvp,
     svd_vjp,
 )
+
+__all__ = [
+    "cholesky_jvp",
+    "cholesky_vjp",
+    "eig_vjp",
+    "eigh_values_jvp",
+    "eigh_vectors_jvp",
+    "eigh_vjp",
+    "inverse_gaps_vjp",
+    "inverse_sums_vjp",
+    "ldl_solve_vjp",
+    "lstsq_jvp",
+    "lu_factor_vjp",
+    "lu_vjp",
+    "matrix_exp_tangent",
+    "number",
+    "pinv_of",
+    "qr_vjp",
+    "slogdet_vjp",
+    "solve_jvp",
+    "solve_triangular_jvp",
+    "solve_triangular_vjp",
+    "solve_vjp",
+    "svd_left_jvp",
+    "svd_right_jvp",
+    "svd_values_jvp",
+    "svd_vjp",
+]

@@ -28,8 +28,8 @@ def _thin_qr_vjp(grad_q: Any, grad_r: Any, Q: Tensor, R: Tensor) -> Tensor:
 def _fold_complement(grad_q: Tensor, Q: Tensor, count: int) -> Tensor:
     """The part of Q̄ that reaches A through the columns of Q beyond `count`, and the rest.
 
-    Those columns Q₂ complete Q₁ to a basis: dQ₂ = -Q₁ dQ₁ᴴ Q₂ up to a rotation of Q₂ among themselves, which
-    a function of A must not depend on; `_require_gauge` raises if it does.
+    Those columns Q₂ complete Q₁ to a basis: dQ₂ = -Q₁ dQ₁ᴴ Q₂ up to a rotation of Q₂ among
+    themselves, which a function of A must not depend on; `_require_gauge` raises if it does.
     """
     Q1, Q2 = Q.narrow(-1, 0, count), Q.narrow(-1, count, Q.shape[-1] - count)
     rest = grad_q.narrow(-1, count, Q.shape[-1] - count)
@@ -80,8 +80,8 @@ def lu_factor_vjp(grad: Tensor, LU: Tensor, pivots: Tensor) -> Tensor:
 def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
     """A = P L U:  Ā = P L⁻ᴴ (tril(Lᴴ L̄, -1) + triu(Ū Uᴴ)) U⁻ᴴ for square A.
 
-    Tall, L = [L₁; L₂]:  Ā₂ = L̄₂ U⁻ᴴ and Ū Uᴴ loses L₂ᴴ L̄₂.  Wide, U = [U₁ U₂]:  Ā₂ = L⁻ᴴ Ū₂ and Lᴴ L̄
-    loses Ū₂ U₂ᴴ.
+    Tall, L = [L₁; L₂]:  Ā₂ = L̄₂ U⁻ᴴ and Ū Uᴴ loses L₂ᴴ L̄₂.
+    Wide, U = [U₁ U₂]:  Ā₂ = L⁻ᴴ Ū₂ and Lᴴ L̄ loses Ū₂ U₂ᴴ.
     """
     if grad_l is None and grad_u is None:
         return None

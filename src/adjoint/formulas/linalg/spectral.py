@@ -8,23 +8,13 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.ops.directions import direction_of
 
 Tensor = Any
 
 
 def _diagonal(x: Tensor) -> Tensor:
     return x.diagonal(0, -2, -1)
-
-
-def direction_of(A: Tensor) -> Any:
-    """The tangent that a tensor carries in forward mode, at this level or below a gradient's; or None.
-
-    Repeated values part along it, which chooses the basis: Note [Repeated values].
-    """
-    tangent = getattr(A, "tangent", None)
-    if tangent is not None or hasattr(A, "axis") or not hasattr(A, "tangent"):
-        return tangent
-    return direction_of(getattr(A, "value", None))
 
 
 def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
@@ -36,7 +26,9 @@ def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
     return core if slopes is None else core + slopes.diag_embed()
 
 
-def eigh_vjp(grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool) -> Any:
+def eigh_vjp(
+    grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool
+) -> Any:
     """Ā = V (diag(w̄) + F ∘ ½(X - Xᴴ)) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
     if grad_w is None and grad_v is None:
         return None
@@ -86,10 +78,18 @@ def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
 
 
 def svd_vjp(
-    grad_u: Any, grad_s: Any, grad_vh: Any, A: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool
+    grad_u: Any,
+    grad_s: Any,
+    grad_vh: Any,
+    A: Tensor,
+    U: Tensor,
+    S: Tensor,
+    Vh: Tensor,
+    vectors: bool,
 ) -> Any:
-    """Ā = U C Vᴴ + (1 - U Uᴴ) Ū S⁻¹ Vᴴ + U S⁻¹ V̄ᴴ (1 - V Vᴴ), with a = Uᴴ Ū - h.c., b = Vᴴ V̄ - h.c. and
+    """Ā = U C Vᴴ + (1 - U Uᴴ) Ū S⁻¹ Vᴴ + U S⁻¹ V̄ᴴ (1 - V Vᴴ).
 
+    With a = Uᴴ Ū - h.c. and b = Vᴴ V̄ - h.c.,
     C = diag(s̄) + ½ (a + b)/(s[j]-s[i]) + ½ (a - b)/(s[j]+s[i]).
     """
     if grad_u is None and grad_s is None and grad_vh is None:
@@ -125,7 +125,7 @@ def _thin_svd_vjp(
 
 
 def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
-    """The gradient of the first columns of a complete basis, with what reaches A through the others."""
+    """The gradient of the first columns of a basis, with what comes through the others."""
     rest = Q.shape[-1] - count
     if not rest:
         return grad

@@ -12,7 +12,9 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 
 
 def prune_scans(graph: Graph) -> Graph:
-    """Take unused results and inputs out of scans, last scan first, so that one sets the next free."""
+    """Take unused results and inputs out of scans, last scan first, so that one sets the next
+    free.
+    """
     for node in graph.reversed_nodes():
         if isinstance(node.op, Region) and node.op.name == "scan":
             _prune(graph, node)

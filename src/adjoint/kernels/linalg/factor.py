@@ -1,4 +1,4 @@
-"""QR factorisations, Householder reflections, and the check that a gradient is independent of a gauge."""
+"""QR factorisations, Householder reflections, and the check of a gauge."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def require_gauge(self: Array, turn: Array, what: str) -> Array:
     limit = np.sqrt(np.finfo(self.dtype).eps) * size
     if np.max(np.abs(turn), initial=0.0) > limit:
         raise GradError(
-            f"{what} are only determined up to a rotation among themselves, and the function depends "
-            "on that rotation, so it has no derivative. Use a function of the space they span."
+            f"{what} are only determined up to a rotation among themselves, and the function "
+            "depends on that rotation, so it has no derivative. Use a function of the space that "
+            "they span."
         )
     return self.copy()
 

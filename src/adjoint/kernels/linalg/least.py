@@ -24,7 +24,7 @@ def pinv_tangent(self: Array, tangent: Array, atol: Array | None, rtol: Array | 
     if not self.size or not tangent.size:
         return np.zeros(shape, self.dtype)
     U, S, Vh = np.linalg.svd(self)
-    keep = S > tolerance(S[..., 0], self.shape, atol, rtol)[..., None]
+    keep = tolerance(S[..., 0], self.shape, atol, rtol)[..., None] < S
     rows, kept_rows = _extended(S, keep, n)
     columns, kept_columns = _extended(S, keep, m)
     s, t = rows[..., :, None], columns[..., None, :]
@@ -60,11 +60,12 @@ def lstsq(self: Array, b: Array, rcond: float) -> tuple[Array, Array, Array]:
     check_same_dtype(what, dtypes.of(self.dtype), dtypes.of(b.dtype))
     if self.shape[-2] != b.shape[-2]:
         raise ShapeError(
-            f"{what}: A has {self.shape[-2]} rows, and B {b.shape[-2]} (A: {self.shape}, B: {b.shape})."
+            f"{what}: A has {self.shape[-2]} rows, and B {b.shape[-2]} "
+            f"(A: {self.shape}, B: {b.shape})."
         )
     batch_shape(what, self.shape, b.shape)
     U, S, Vh = np.linalg.svd(self, full_matrices=False)
-    keep = S > rcond * np.max(S, -1, initial=0.0, keepdims=True)
+    keep = rcond * np.max(S, -1, initial=0.0, keepdims=True) < S
     inverse = np.where(keep, 1 / np.where(keep, S, 1), 0).astype(S.dtype)
     solution = mH(Vh) @ (inverse[..., None] * (mH(U) @ b))
     return np.asarray(solution, b.dtype), keep.sum(-1), S

@@ -11,18 +11,20 @@ import numpy as np
 from adjoint.core.errors import GradError
 from adjoint.kernels.linalg.common import Array, mH, real_dtype
 
-# Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are determined up to a
-# rotation among themselves. A gradient arrives as slopes w̄ in the values and X = Vᴴ V̄. Let i, j be such a pair.
-#   * The skew part of X at (i, j) is the derivative along the rotation. It is divided by w[j] - w[i] = 0, so it
-#     must vanish; otherwise the function depends on the choice of basis: GradError.
-#   * The result at (i, j) is then a limit 0/0. For a function of V g(w) Vᴴ with cotangent M the Hermitian part of
-#     X is H = M g(w), the slopes are w̄[i] = M[i,i] g'(w), and the limit is M[i,j] g'(w) = r H[i,j] with
-#     r = g'/g, which the diagonals tell: w̄[i] = r H[i,i] (or, with a function of the values added,
-#     w̄[i] = r H[i,i] + c). Where the diagonals do not tell r, the cotangent fits V w Vᴴ as well as V Vᴴ; then the
-#     first, r = 1/w, is assumed, with a warning.
-# A basis in special position (the axes, for the identity) hides both: U.sum() is stationary there, and a cotangent
-# with one element has no diagonal. So while differentiating, such bases are turned (`eigh_generic`).
-# Forward mode knows the direction: in the basis that makes Vᴴ Ȧ V diagonal within a block, nothing is left open.
+# Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are
+# determined up to a rotation among themselves. A gradient arrives as slopes w̄ in the values and
+# X = Vᴴ V̄. Let i, j be such a pair.
+#   * The skew part of X at (i, j) is the derivative along the rotation. It is divided by
+#     w[j] - w[i] = 0, so it must vanish; otherwise the function depends on the basis: GradError.
+#   * The result at (i, j) is then a limit 0/0. For a function of V g(w) Vᴴ with cotangent M the
+#     Hermitian part of X is H = M g(w), the slopes are M[i,i] g'(w), and the limit is
+#     M[i,j] g'(w) = r H[i,j] with r = g'/g. The diagonals tell it: w̄[i] = r H[i,i], or, with a
+#     function of the values added, w̄[i] = r H[i,i] + c. Where they do not, the cotangent fits
+#     V w Vᴴ as well as V Vᴴ; then the first, r = 1/w, is assumed, with a warning.
+# A basis in special position (the axes, for the identity) hides both: U.sum() is stationary there,
+# and a cotangent with one element has no diagonal. So while differentiating, such bases are turned
+# (`eigh_generic`). Forward mode knows the direction: in the basis that makes Vᴴ Ȧ V diagonal
+# within a block, nothing is left open.
 
 NEAR = 100  # values closer than this many ulp of the largest one count as equal
 
@@ -154,16 +156,17 @@ def repeated_guess(tangent: Array, values: Array) -> Array:
 
 
 def refuse_repeated(self: Array, values: Array) -> Array:
-    """`self`, unless values repeat: then the second derivative through the vectors is not determined."""
+    """`self`, unless values repeat: their vectors have no second derivative."""
     if _pairs(values).any():
         raise GradError(_SECOND)
     return self.copy()
 
 
 _DEPENDS = (
-    "linalg: eigenvectors (or singular vectors) are determined up to a factor of modulus 1, those of a "
-    "repeated value up to a rotation among themselves, and the function depends on that choice, so it "
-    "has no derivative here. Use a function that does not depend on it, such as V @ diag(f(w)) @ V.mH."
+    "linalg: eigenvectors (or singular vectors) are determined up to a factor of modulus 1, those "
+    "of a repeated value up to a rotation among themselves, and the function depends on that choice, "
+    "so it has no derivative here. Use a function that does not depend on it, such as "
+    "V @ diag(f(w)) @ V.mH."
 )
 _ASSUMED = (
     "linalg: at repeated eigenvalues (or singular values) this direction does not determine the "
@@ -177,12 +180,15 @@ _SECOND = (
 
 
 def eig_gaps(self: Array, inner: Array, slopes: Array) -> Array:
-    """1/(w[j] - w[i]), and 0 for equal values, where `inner` must vanish: Note [Repeated values]."""
+    """1/(w[j] - w[i]), and 0 for equal values, where `inner` must vanish."""
     pairs = _pairs(self)
     size = np.max(np.abs(inner), (-2, -1), initial=0.0, keepdims=True)
     loose = np.sqrt(np.finfo(self.dtype).eps)
     skip = pairs | np.eye(self.shape[-1], dtype=bool)
-    if np.any(np.abs(np.where(skip, inner, 0)) > loose * np.maximum(size, np.max(np.abs(slopes), initial=0))):
+    if np.any(
+        np.abs(np.where(skip, inner, 0))
+        > loose * np.maximum(size, np.max(np.abs(slopes), initial=0))
+    ):
         raise GradError(_DEPENDS)
     apart = np.abs(slopes[..., :, None] - slopes[..., None, :])
     if np.any(pairs & (apart > loose * np.max(np.abs(slopes), initial=0.0))):
@@ -192,6 +198,6 @@ def eig_gaps(self: Array, inner: Array, slopes: Array) -> Array:
 
 
 _UNKNOWN = (
-    "linalg_eig: at repeated eigenvalues the derivative is not determined by what reaches the values and "
-    "vectors; it was taken without the part that mixes them. Move the input a little away."
+    "linalg_eig: at repeated eigenvalues the derivative is not determined by what reaches the "
+    "values and vectors; it was taken without the part that mixes them. Move the input a little away."
 )

@@ -32,8 +32,8 @@ def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, Ar
         factor, info = _cholesky_one_by_one(lower)
         if check_errors:
             raise LinAlgError(
-                f"linalg_cholesky(A): A is not positive definite{describe(info)}: its leading minor "
-                f"of order {first(info)} is not positive. Use linalg.cholesky_ex to go on."
+                f"linalg_cholesky(A): A is not positive definite{describe(info)}: its leading "
+                f"minor of order {first(info)} is not positive. Use linalg.cholesky_ex to go on."
             ) from None
     return (np.ascontiguousarray(mH(factor)) if upper else factor), info
 
@@ -86,15 +86,15 @@ def inv_ex(A: Array, check_errors: bool) -> tuple[Array, Array]:
     except np.linalg.LinAlgError:
         _, _, info = lu_factor_ex(A, True, False)
     if check_errors:
-        raise LinAlgError(f"linalg_inv(A): A is singular{describe(info)}. Use linalg.pinv.") from None
+        raise LinAlgError(
+            f"linalg_inv(A): A is singular{describe(info)}. Use linalg.pinv."
+        ) from None
     good = (info == 0)[..., None, None]
     result = np.linalg.inv(np.where(good, A, np.eye(A.shape[-1], dtype=A.dtype)))
     return np.where(good, result, np.asarray(np.nan, A.dtype)), info
 
 
-def solve_triangular(
-    self: Array, B: Array, upper: bool, left: bool, unitriangular: bool
-) -> Array:
+def solve_triangular(self: Array, B: Array, upper: bool, left: bool, unitriangular: bool) -> Array:
     """X with A X = B (or X A = B) for triangular A; a zero on the diagonal gives inf or NaN."""
     what = "linalg_solve_triangular(A, B)"
     check_same_dtype(what, dtypes.of(self.dtype), dtypes.of(B.dtype))
@@ -145,7 +145,7 @@ def lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Arra
     info = info[..., 0, 0]
     if check_errors and info.any():
         raise LinAlgError(
-            f"linalg_lu_factor(A): U[{first(info) - 1}, {first(info) - 1}] is zero{describe(info)}, "
+            f"linalg_lu_factor(A): pivot {first(info) - 1} of U is zero{describe(info)}, "
             "so A is singular. Use linalg.lu_factor_ex to go on."
         )
     return packed, pivots[..., 0, :], info
@@ -188,9 +188,7 @@ def permutation_of_pivots(pivots: Array, size: int) -> Array:
 # ---- LDLᴴ -------------------------------------------------------------------------------------
 
 
-def ldl_factor_ex(
-    self: Array, hermitian: bool, check_errors: bool
-) -> tuple[Array, Array, Array]:
+def ldl_factor_ex(self: Array, hermitian: bool, check_errors: bool) -> tuple[Array, Array, Array]:
     """LAPACK's packed L D Lᵀ (or L D Lᴴ) of the lower triangle, its pivots, info."""
     square("linalg_ldl_factor(A)", self)
     n = self.shape[-1]
@@ -229,7 +227,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
 def _check_blocks(pivots: Array) -> None:
     """Raise for pivots that LAPACK cannot have made: it would read outside the matrix."""
     n, k = len(pivots), 0
-    good = pivots.dtype.kind == "i" and bool(np.all((1 <= np.abs(pivots)) & (np.abs(pivots) <= n)))
+    good = pivots.dtype.kind == "i" and bool(np.all((np.abs(pivots) >= 1) & (np.abs(pivots) <= n)))
     while good and k < n:
         width = 1 if pivots[k] > 0 else 2  # two negative ones mark a block of 2×2
         good = width == 1 or (k + 1 < n and pivots[k + 1] < 0)

@@ -60,9 +60,7 @@ def pinv(self: Array, atol: Array | None, rtol: Array | None, hermitian: bool) -
     return np.asarray(mH(Vh) @ (inverse[..., None] * mH(U)), self.dtype)
 
 
-def tolerance(
-    top: Array, shape: tuple[int, ...], atol: Array | None, rtol: Array | None
-) -> Array:
+def tolerance(top: Array, shape: tuple[int, ...], atol: Array | None, rtol: Array | None) -> Array:
     """max(atol, rtol s₀); rtol is ε max(m, n) unless atol alone is given."""
     default = max(shape[-2:]) * np.finfo(top.dtype).eps
     if rtol is None:

@@ -17,6 +17,8 @@ import numpy as np
 from adjoint.kernels.special.common import Array, in_double, piecewise, ufunc
 
 LARGE = 25.0  # from here on the asymptotic series of i0e and i1e have all digits
+FAR = 25.0  # and those of J and Y
+HANKEL_TERMS = 12
 SERIES_TERMS = 150
 ASYMPTOTIC_TERMS = 40
 NODES = np.arange(0, 48) * 0.16  # of the trapezoidal rule for exp(-v²) on [0, 7.5]
@@ -119,9 +121,10 @@ def bessel_j(order: int, x: Array) -> Array:
     """Jₙ(x); upwards from J₀ and J₁ where |x| > n, else SciPy's."""
     from scipy import special
 
+    near = [special.j0, special.j1]
+    before, now = (np.where(np.abs(x) < FAR, near[k](x), hankel(x, k, 0)) for k in (0, 1))
     if order < 2:
-        return special.j1(x) if order else special.j0(x)
-    before, now = special.j0(x), special.j1(x)
+        return now if order else before
     for k in range(1, order):
         before, now = now, 2 * k / x * now - before
     near = np.abs(x) < 2 * order
@@ -136,7 +139,29 @@ def bessel_y_derivative(self: Array, order: int, n: int) -> Array:
 def bessel_y(order: int, x: Array) -> Array:
     from scipy import special
 
-    return upwards(special.y0(x), special.y1(x), order, x, -1)
+    near = [special.y0, special.y1]
+    zero, one = (np.where(x < FAR, near[k](x), hankel(x, k, 1)) for k in (0, 1))
+    return upwards(zero, one, order, x, -1)
+
+
+def hankel(x: Array, order: int, kind: int) -> Array:
+    """J (kind 0) or Y (kind 1) of order 0 or 1 for |x| ≥ 25, from Hankel's expansion.
+
+    √(2/πx) (P cos ω - Q sin ω) and √(2/πx) (P sin ω + Q cos ω), ω = x - order π/2 - π/4, with ω
+    resolved into sin x and cos x: subtracting π/4 first would cost x ulp.
+    """
+    size = np.where(np.abs(x) < FAR, FAR, np.abs(x))
+    term, parts = np.ones_like(size), [np.ones_like(size), np.zeros_like(size)]
+    for k in range(1, 2 * HANKEL_TERMS):
+        term = term * ((4 * order * order - (2 * k - 1) ** 2) / (8 * k)) / size
+        parts[k % 2] = parts[k % 2] + (-1) ** (k // 2) * term
+    finite = np.where(np.isinf(size), 0, size)
+    sine, cosine = np.sin(finite), np.cos(finite)
+    turned = (sine - cosine, -sine - cosine)[order]  # √2 sin ω
+    ahead = (sine + cosine, sine - cosine)[order]  # √2 cos ω
+    pair = (parts[0] * ahead - parts[1] * turned, parts[0] * turned + parts[1] * ahead)
+    sign = np.sign(x) if order and not kind else 1.0
+    return sign * pair[kind] / np.sqrt(math.pi * size)
 
 
 def upwards(zero: Array, one: Array, order: int, x: Array, sign: int) -> Array:

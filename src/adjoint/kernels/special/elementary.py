@@ -26,7 +26,16 @@ def entr(self: Array) -> Array:
 
 
 def expit(self: Array) -> Array:
+    if self.dtype.kind == "c":
+        return complex_sigmoid(self)
     return ufunc("expit", self)
+
+
+def complex_sigmoid(self: Array) -> Array:
+    """1 / (1 + exp(-z)), the half plane chosen so that exp does not overflow."""
+    right = self.real >= 0
+    small = np.exp(np.where(right, -self, self))
+    return np.where(right, 1, small) / (1 + small)
 
 
 def expit_slope(self: Array) -> Array:

@@ -13,8 +13,6 @@ import numpy as np
 
 from adjoint.kernels.special.common import Array, in_double, ufunc
 
-TERMS = 400  # of the power series, x ≤ a + 1 or so
-
 
 def igamma(self: Any, other: Any) -> Array:
     return ufunc("gammainc", self, other)
@@ -34,7 +32,7 @@ def gamma_density(a: Array, x: Array) -> Array:
 
 
 def at_zero(a: Array) -> Array:
-    return np.where(a > 1, 0.0, np.where(a == 1, 1.0, math.inf))
+    return np.where((a > 1) | (a == 0), 0.0, np.where(a == 1, 1.0, math.inf))
 
 
 def log_factor(a: Array, x: Array) -> Array:

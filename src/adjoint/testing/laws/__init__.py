@@ -56,11 +56,18 @@ from adjoint.transforms import batch
 LAWS: dict[str, Callable[[Case], None]] = {
     law.__name__: law
     for law in (
-        value_equals_reference, reverse_equals_differences, second_order_equals_differences,
-        jvp_is_adjoint_of_vjp, vmap_equals_loop, shape_rule_is_right,
-        traced_equals_eager, decomposition_equals_kernel, inputs_are_untouched, layout_does_not_matter,
+        value_equals_reference,
+        reverse_equals_differences,
+        second_order_equals_differences,
+        jvp_is_adjoint_of_vjp,
+        vmap_equals_loop,
+        shape_rule_is_right,
+        traced_equals_eager,
+        decomposition_equals_kernel,
+        inputs_are_untouched,
+        layout_does_not_matter,
     )
-}  # fmt: skip
+}
 
 
 def cases(row: Row, dtype: DType) -> list[Case]:
@@ -99,9 +106,8 @@ def laws_of(case: Case) -> Iterator[str]:
         yield "jvp_is_adjoint_of_vjp"
     if case.dtype.name in ("float64", "complex128"):
         yield "vmap_equals_loop"
-    yield from (
-        "shape_rule_is_right", "traced_equals_eager", "inputs_are_untouched", "layout_does_not_matter",
-    )  # fmt: skip
+    yield from ("shape_rule_is_right", "traced_equals_eager")
+    yield from ("inputs_are_untouched", "layout_does_not_matter")
     if has_both(case.row):
         yield "decomposition_equals_kernel"
 

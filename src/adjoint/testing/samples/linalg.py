@@ -1,8 +1,9 @@
 """Samples of linear algebra: shapes, batches, triangles, singular and degenerate matrices.
 
-Operators that read one triangle of a Hermitian matrix have the gradient in the space of such matrices
-(Note [Hermitian arguments] in table/linalg.yaml), which differences in single elements do not see: their
-samples are marked `kink`, and tests/test_linalg.py checks them through a symmetric argument.
+Operators that read one triangle of a Hermitian matrix have the gradient in the space of such
+matrices (Note [Hermitian arguments] in table/linalg.yaml), which differences in single elements do
+not see: their samples are marked `kink`, and tests/test_linalg.py checks them through a symmetric
+argument.
 """
 
 from __future__ import annotations

@@ -204,7 +204,9 @@ def distances(make: Any) -> Samples:
     yield Sample(make.unit(2, 2, 3), make.unit(3, 3), 2.0, None, name="broadcast")
     yield Sample(make(2, 2), make(0, 2), 2.0, None, name="empty")
     points = [[0.5, 1.0], [2.0, 3.0]]
-    yield Sample(make.like(points), make.like(points), 2.0, None, name="same points", kink=True, order=1)
+    yield Sample(
+        make.like(points), make.like(points), 2.0, None, name="same points", kink=True, order=1
+    )
 
 
 @sampler("_euclidean_dist")
@@ -228,7 +230,9 @@ def distance_gradients(make: Any) -> Samples:
         return
     for p in (2.0, 3.0):
         x1, x2 = make.distinct(3, 2), make.unit(2, 2)
-        distance = np.array(np.linalg.norm(x1.detach().numpy()[:, None] - x2.detach().numpy(), p, -1))
+        distance = np.array(
+            np.linalg.norm(x1.detach().numpy()[:, None] - x2.detach().numpy(), p, -1)
+        )
         yield Sample(make(3, 2), x1, x2, p, make.like(distance), name=f"p {p}")
 
 
@@ -238,7 +242,7 @@ def row_distances(make: Any) -> Samples:
     yield Sample(make(2, 2), make(2), 3.0, 1e-6, True, name="broadcast")
 
 
-# ---- vectors: real ones, whose signs are all that is open; tests/test_linalg.py has the complex ones -----
+# ---- vectors: real ones; tests/test_linalg.py has the complex ones, up to their phases --------
 
 
 @sampler("_linalg_eigh", "linalg_eigh")

@@ -1,0 +1,113 @@
+"""Operators on lists of tensors, as the operator on each: `foreach.sin` is `sin` of every entry.
+
+The functions here are made on first use, one for each operator: an argument that is a list is taken
+entry by entry, another one is the same for all. Derivatives, vmap and traces follow from the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint import ops
+from adjoint.core.errors import ArgumentError, ShapeError
+
+Tensor = Any
+
+
+def over_lists(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `operator` as a function of lists, which must be of one length."""
+
+    def mapped(*arguments: Any) -> list[Any]:
+        lists = [a for a in arguments if isinstance(a, (list, tuple))]
+        count = len(lists[0])
+        if count == 0:
+            raise ArgumentError(f"_foreach_{name}: the list of tensors is empty.")
+        if any(len(entries) != count for entries in lists):
+            lengths = ", ".join(str(len(entries)) for entries in lists)
+            raise ShapeError(f"_foreach_{name}: the lists have different lengths: {lengths}.")
+        columns = [a if isinstance(a, (list, tuple)) else [a] * count for a in arguments]
+        return [operator(*entries) for entries in zip(*columns, strict=True)]
+
+    mapped.__name__ = mapped.__qualname__ = name
+    return mapped
+
+
+def _scaled(name: str) -> Callable[..., Any]:
+    """add and sub, with their factor."""
+
+    def call(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
+        return getattr(ops, name)(self, other, alpha=alpha)
+
+    return call
+
+
+def _with_value(name: str) -> Callable[..., Any]:
+    """addcmul and addcdiv, with their factor."""
+
+    def call(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Tensor:
+        return getattr(ops, name)(self, tensor1, tensor2, value=value)
+
+    return call
+
+
+def _extremum(name: str) -> Callable[..., Any]:
+    """maximum and minimum of a tensor and a number, too; a tie gives the tensor half."""
+
+    def call(self: Tensor, other: Any) -> Tensor:
+        if isinstance(other, (bool, int, float, complex)):
+            fits = self.dtype.is_differentiable or isinstance(other, int)
+            other = self.new_full((), other) if fits else ops.full((), other)
+        return getattr(ops, name)(self, other)
+
+    return call
+
+
+def _norm(self: Tensor, order: Any, dtype: Any) -> Tensor:
+    return ops.linalg_vector_norm(self, order, None, False, dtype=dtype)
+
+
+def _power_sum(self: Tensor, order: Any, dtype: Any) -> Tensor:
+    """Σ |x| to the power `order`."""
+    size = (self if dtype is None else self.to(dtype)).abs()
+    return (size * size if order == 2 else size**order).sum()
+
+
+def with_factors(name: str) -> Callable[..., list[Any]]:
+    """addcmul and addcdiv with a tensor that holds one factor for each entry."""
+    mapped = over_lists(name, _with_value(name))
+
+    def call(self: Any, tensor1: Any, tensor2: Any, scalars: Tensor) -> list[Any]:
+        if scalars.ndim != 1 or scalars.shape[0] != len(self):
+            raise ShapeError(
+                f"_foreach_{name}: needs a vector of {len(self)} factors, got {scalars.shape}."
+            )
+        return mapped(self, tensor1, tensor2, scalars.tolist())
+
+    return call
+
+
+OWN: dict[str, Callable[..., Any]] = {
+    "add": _scaled("add"),
+    "sub": _scaled("sub"),
+    "addcmul": _with_value("addcmul"),
+    "addcdiv": _with_value("addcdiv"),
+    "maximum": _extremum("maximum"),
+    "minimum": _extremum("minimum"),
+    "norm": _norm,
+    "powsum": _power_sum,
+    "clone": lambda self, memory_format: self.clone(),
+    "copy": lambda self, src, non_blocking: ops.copy(self, src),
+    "zero": lambda self: ops.zeros_like(self),
+}
+addcmul_tensor = with_factors("addcmul")
+addcdiv_tensor = with_factors("addcdiv")
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    own = OWN.get(name)
+    function = over_lists(name, getattr(ops, name) if own is None else own)
+    globals()[name] = function
+    return function

@@ -1,0 +1,138 @@
+"""Samples of special functions where the automatic ones do not know the arguments' domain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import adjoint as ad
+from adjoint.testing.samples import Make, Sample, sampler
+
+POLYNOMIALS = [
+    *(f"{shifted}chebyshev_polynomial_{k}" for shifted in ("", "shifted_") for k in "tuvw"),
+    "hermite_polynomial_h",
+    "hermite_polynomial_he",
+    "laguerre_polynomial_l",
+    "legendre_polynomial_p",
+]
+
+
+def _degrees(*values: int) -> ad.Tensor:
+    return ad.from_numpy(np.array(values))
+
+
+@sampler(*(f"special_{name}" for name in POLYNOMIALS))
+def polynomials(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.like([0.0, 1.0, -1.0, 0.3, 0.7, -0.2]), _degrees(0, 1, 2, 3, 4, 5), name="degrees")
+    yield Sample(make.unit(2, 1), _degrees(2, 3, 6), name="broadcast")
+    yield Sample(make.unit(), _degrees(3)[0], name="0-d")
+    yield Sample(make.unit(0, 3), _degrees(1, 2, 3), name="empty")
+    yield Sample(make.unit(3, 2).t(), _degrees(-1, 2, 7), name="negative degree, transposed")
+
+
+@sampler(*(f"special_{name}.n_scalar" for name in POLYNOMIALS))
+def polynomials_of_one_degree(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for degree in (0, 1, 2, 5):
+        yield Sample(make.unit(3), degree, name=f"degree {degree}")
+
+
+@sampler(*(f"special_{name}.x_scalar" for name in POLYNOMIALS))
+def polynomials_at_one_point(make: Make) -> Iterator[Sample]:
+    yield Sample(0.3, _degrees(0, 1, 4), name="degrees")
+
+
+@sampler("_orthogonal_polynomial")
+def polynomial_derivatives(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for kind in ("chebyshev_v", "laguerre_l"):
+        yield Sample(make.unit(3), _degrees(1, 3, 5), kind, 1, name=f"slope of {kind}")
+
+
+@sampler("_gaussian_derivative")
+def bells(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for n, a in ((0, 1.0), (1, 0.5), (3, 1.0)):
+        yield Sample(make(2, 3), n, a, name=f"order {n}")
+    yield Sample(make(0, 2), 1, 1.0, name="empty")
+
+
+@sampler("logit", "special_logit")
+def probabilities(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.probability(2, 3), name="plain")
+    yield Sample(make.probability(), 0.01, name="0-d with eps")
+    yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
+    yield Sample(make.like([0.0, 1.0, 0.5]), None, kink=True, name="ends")
+    yield Sample(make.like([-0.5, 1.5, 0.5]), 0.2, name="outside")
+
+
+@sampler("_logit_slope")
+def slopes(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.probability(2, 3), name="plain")
+    yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
+
+
+@sampler("mvlgamma", "special_multigammaln")
+def multivariate(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for p in (1, 2, 5):
+        yield Sample(make.uniform(2.5, 6.0, 2, 3), p, name=f"dimension {p}")
+
+
+@sampler("special_zeta.self_scalar")
+def sums_of_powers(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(2.5, make.positive(3), name="vector")
+
+
+@sampler("xlogy.Tensor", "special_xlogy")
+def products_with_logarithms(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.like([0.0, 0.0, 2.0]), make.like([1.0, 3.0, 2.0]), name="x is 0")
+    yield Sample(make.like([0.0, 0.0]), make.like([0.0, -1.0]), kink=True, name="0 log 0")
+
+
+@sampler("special_xlog1py")
+def products_with_log1p(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.like([0.0, 0.0, 2.0]), make.like([-1.0, 3.0, -0.5]), kink=True, name="x is 0")
+
+
+@sampler("igamma", "igammac")
+def incomplete(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.like([0.5, 3.0, 20.0]), make.like([4.0, 3.5, 12.0]), name="regimes")
+
+
+@sampler("special_i0e", "special_i1e", "sinc", "special_log_ndtr", "special_erfcx", "special_i1")
+def far_and_near(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make.like([0.1, -3.0, 8.0]), name="both sides")
+    yield Sample(make.like([1e-9, 40.0, 1e4]), kink=True, name="tiny and large")
+
+
+@sampler("special_logsumexp")
+def log_sums(make: Make) -> Iterator[Sample]:
+    yield Sample(make(2, 3), (1,), name="rows")
+
+
+@sampler("special_round")
+def rounded(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        yield Sample(make(3), kink=True, name="to integers")
