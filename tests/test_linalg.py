@@ -285,6 +285,25 @@ def test_geqrf_and_its_product_are_qr(complex: bool) -> None:
     both_orders(lambda a: ad.geqrf(a), a)
 
 
+@pytest.mark.parametrize("hermitian", [False, True])
+@pytest.mark.parametrize("complex", [False, True])
+def test_ldl_to_second_order(complex: bool, hermitian: bool) -> None:
+    a = random(4, 4, complex=complex)
+    shift = ad.tensor(np.diag([0.0, 0.0, 5.0, 0.1]))
+
+    def symmetric(a: ad.Tensor) -> ad.Tensor:
+        return a + (a.mH if hermitian else a.mT) + shift
+
+    both_orders(lambda a: ad.linalg.ldl_factor(symmetric(a), hermitian=hermitian)[0], a)
+    LD, pivots = ad.linalg.ldl_factor(symmetric(a).detach(), hermitian=hermitian)
+    solve = ad.linalg.ldl_solve
+    b = random(4, 2, complex=complex, seed=9)
+    assert close(
+        symmetric(a).detach() @ solve(LD, pivots, b.detach(), hermitian=hermitian), b.detach()
+    )
+    both_orders(lambda f, b: solve(f, pivots, b, hermitian=hermitian), LD.requires_grad_(), b)
+
+
 # ---- errors -----------------------------------------------------------------------------------
 
 

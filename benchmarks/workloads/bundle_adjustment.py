@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import limits
 from benchmarks.tools import Task, Tool
 from benchmarks.workload import Arrays, Case, Workload, random
 
@@ -78,11 +79,18 @@ def autograd(tool: Tool, case: Case, arrays: Arrays) -> Task:
     return Task(lambda: [xp.stack(pair, 1) for pair in zip(*(g(inputs) for g in gradients))])
 
 
+def limit(tool: Tool, case: Case, arrays: Arrays) -> Task:
+    n = case["observations"]
+    results = [np.empty((n, 2, 11)), np.empty((n, 2, 3)), np.empty((n, 2))]
+    function = limits.load("bundle_adjustment").blocks
+    return limits.task(function, [n, *arrays, *results], results)
+
+
 WORKLOAD = Workload(
     title="Bundle adjustment, Jacobian blocks",
     cases={"ba1, 31843 observations": {"cameras": 49, "points": 7776, "observations": 31843}},
     data=data,
     build=build,
-    special={"torch": torch, "autograd": autograd},
+    special={"torch": torch, "autograd": autograd, "limit": limit},
     target=0.3,
 )

@@ -27,8 +27,6 @@ __all__ = [
     "forward_ad",
     "function",
     "grad",
-    "gradcheck",
-    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_anomaly_enabled",

@@ -60,7 +60,7 @@ class Program:
     def __init__(self, graph: Graph) -> None:
         seconds: dict[str, float] = {}
         started = time.perf_counter()
-        lowered = prune_scans(passes.run(expand_decompositions(passes.run(graph))))
+        lowered = prune_scans(passes.run(expand_decompositions(passes.run(_inlined(graph)))))
         plan = fuse(lowered)
         seconds["lower and fuse"] = time.perf_counter() - started
         self.graph, self.plan = lowered, plan
@@ -118,8 +118,8 @@ class Program:
         self.inputs = [(slots.get(v), v) for v in self.graph.inputs]
         self.results = [(slots[v], v, v.shape, v.dtype.np) for v in made if v in outputs]
         numbers = {v: i for i, (_, v, _, _) in enumerate(self.results)}
-        direct = [numbers.get(o) if isinstance(o, Value) else None for o in self.graph.outputs]
-        self.direct = direct if not self.callbacks and all(d is not None for d in direct) else None
+        direct = [numbers.get(o, -1) if isinstance(o, Value) else -1 for o in self.graph.outputs]
+        self.direct = direct if not self.callbacks and min(direct, default=0) >= 0 else None
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on one contiguous array per input; one array per output."""
@@ -138,6 +138,7 @@ class Program:
             results.append(array)
         if self.direct is not None:
             for function in self.functions:
+                assert function is not None
                 function(block)
             return [results[i] for i in self.direct]
         known = dict(self.kept) | dict(zip(self.graph.inputs, arrays, strict=True))
@@ -175,6 +176,11 @@ class Program:
         return (
             view.copy() if any(s < 0 for s in strides) else view
         )  # tensors have no negative strides
+
+
+def _inlined(graph: Graph) -> Graph:
+    """The graph with custom functions opened: their rules have been used, native code needs their insides."""
+    return passes.inline_functions(graph.clone())
 
 
 def _values(graph: Graph) -> list[Value]:
@@ -259,6 +265,7 @@ class Compiled:
             pair = differentiate(graph)
             found = self.pairs[key, marks] = (pair, Program(pair.f), graph.signature.outputs, {})
         pair, forward, out_structure, backward = found
+        assert out_structure is not None
         given = [t for t in tensors if isinstance(t, Tensor)]
         outputs = _PairFunction.apply(pair, forward, backward, *given)
         return pytrees.unflatten(out_structure, list(outputs[: pair.real_outputs]))

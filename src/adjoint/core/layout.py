@@ -24,7 +24,7 @@ LEGACY_EMPTY: Shape = (0,)  # `cat` accepts such a tensor beside tensors of any 
 def format_number(what: str, memory_format: Any) -> int:
     """Return the number of a memory format: of a number, a name, or None (preserve)."""
     name = getattr(memory_format, "name", memory_format)
-    number = 1 if name is None else FORMATS.get(name, name)
+    number: Any = 1 if name is None else FORMATS.get(name, name)
     if number not in FORMATS.values():
         raise ValueRangeError(
             f"{what}: there is no memory format {memory_format!r}; use one of {', '.join(FORMATS)}."

@@ -19,7 +19,7 @@ SQRT_HALF = 0.7071067811865476
 GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π), the density of a normal variable at 0
 TANH_SLOPE = 0.7978845608028654  # √(2/π), of gelu's approximation
 TANH_CUBE = 0.044715
-FLAT = 30.0  # beyond it gelu's approximation has left its bend in every dtype
+FLAT = 40.0  # beyond it gelu is straight, in every dtype
 
 
 # --- smooth --------------------------------------------------------------------------------------
@@ -48,14 +48,19 @@ def check_approximation(what: str, approximate: str) -> bool:
 
 def gelu(self: Tensor, approximate: str) -> Tensor:
     """x Φ(x); approximately x σ(2u), u = √(2/π) (x + 0.044715 x³)."""
+    x = _bend(self)
     if check_approximation("gelu", approximate):
-        return self * _gelu_gate(self)[0]
-    return self * ((self * -SQRT_HALF).erfc() * 0.5)
+        return self * _gelu_gate(x)[0]
+    return self * ((x * -SQRT_HALF).erfc() * 0.5)
 
 
-def _gelu_gate(self: Tensor) -> tuple[Tensor, Tensor]:
-    """σ(2u), and 2 du/dx; of x cut off where it makes no difference, so that x³ stays finite."""
-    x = ops.where(self > FLAT, FLAT, ops.where(self < -FLAT, -FLAT, self))
+def _bend(self: Tensor) -> Tensor:
+    """x cut off where that makes no difference, so that its powers stay finite."""
+    return ops.where(self > FLAT, FLAT, ops.where(self < -FLAT, -FLAT, self))
+
+
+def _gelu_gate(x: Tensor) -> tuple[Tensor, Tensor]:
+    """σ(2u), and 2 du/dx."""
     square = x * x
     twice = 2 * TANH_SLOPE
     return (x * (1 + TANH_CUBE * square) * twice).sigmoid(), (1 + 3 * TANH_CUBE * square) * twice
@@ -63,11 +68,12 @@ def _gelu_gate(self: Tensor) -> tuple[Tensor, Tensor]:
 
 def gelu_backward(grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
     """Φ + x φ; approximately g + x g (1 - g) 2u' with g = σ(2u)."""
+    x = _bend(self)
     if check_approximation("gelu_backward", approximate):
-        gate, slope = _gelu_gate(self)
+        gate, slope = _gelu_gate(x)
         return grad_output * (gate + self * (gate * (1 - gate) * slope))
-    density = (self * self * -0.5).exp() * GAUSS_HEIGHT
-    return grad_output * ((self * -SQRT_HALF).erfc() * 0.5 + self * density)
+    density = (x * x * -0.5).exp() * GAUSS_HEIGHT
+    return grad_output * ((x * -SQRT_HALF).erfc() * 0.5 + self * density)
 
 
 # --- exponential on the left, linear on the right ------------------------------------------------
@@ -141,7 +147,9 @@ def prelu(self: Tensor, weight: Tensor) -> Tensor:
             f"prelu: the input has {self.dtype} and the weight {weight.dtype}; convert one."
         )
     if weight.ndim > 1:
-        raise ShapeError(f"prelu: the weight must be one number or a vector, got {show(weight.shape)}.")
+        raise ShapeError(
+            f"prelu: the weight must be one number or a vector, got {show(weight.shape)}."
+        )
     if weight.numel() == 1:
         return ops._prelu_kernel(self, weight.reshape(()))
     channels = 1 if self.ndim < 2 else self.shape[1]
@@ -264,7 +272,10 @@ def safe_softmax(self: Tensor, dim: int, dtype: Any) -> Tensor:
 
 
 def masked_softmax(self: Tensor, mask: Tensor, dim: int | None, mask_type: int | None) -> Tensor:
-    """softmax over what the mask leaves. mask_type 0: L×L, 1: B×L, for scores B×H×L×L; 2: as given."""
+    """softmax over what the mask leaves.
+
+    For scores B×H×L×L a mask_type of 0 means that the mask is L×L, 1 that it is B×L.
+    """
     if mask.dtype.name != "bool":
         raise DtypeError(f"_masked_softmax: the mask must be bool, got {mask.dtype}.")
     dim = self.ndim - 1 if dim is None else dim

@@ -1,7 +1,8 @@
 """Operators on lists of tensors, as the operator on each: `foreach.sin` is `sin` of every entry.
 
-The functions here are made on first use, one for each operator: an argument that is a list is taken
-entry by entry, another one is the same for all. Derivatives, vmap and traces follow from the operator.
+The functions here are made on first use, one for each operator: an argument that is a list is
+taken entry by entry, another one is the same for all. Derivatives, vmap and traces follow from the
+operator.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.shapes import show
 
 Tensor = Any
 
@@ -75,14 +77,16 @@ def _power_sum(self: Tensor, order: Any, dtype: Any) -> Tensor:
 
 def with_factors(name: str) -> Callable[..., list[Any]]:
     """addcmul and addcdiv with a tensor that holds one factor for each entry."""
-    mapped = over_lists(name, _with_value(name))
+    combine = {"addcmul": lambda a, b: a * b, "addcdiv": lambda a, b: a / b}[name]
+    mapped = over_lists(name, lambda self, a, b, factor: self + combine(a, b) * factor)
 
     def call(self: Any, tensor1: Any, tensor2: Any, scalars: Tensor) -> list[Any]:
         if scalars.ndim != 1 or scalars.shape[0] != len(self):
             raise ShapeError(
-                f"_foreach_{name}: needs a vector of {len(self)} factors, got {scalars.shape}."
+                f"_foreach_{name}: needs a vector of {len(self)} factors, got "
+                f"{show(scalars.shape)}."
             )
-        return mapped(self, tensor1, tensor2, scalars.tolist())
+        return mapped(self, tensor1, tensor2, list(scalars.unbind(0)))
 
     return call
 

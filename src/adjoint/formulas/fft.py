@@ -1,7 +1,7 @@
 """Derivatives of the transforms between real numbers and half spectra.
 
-A spectrum Y of N real numbers has Y[N-k] = conj(Y[k]). The half that is kept holds the constant term
-and, for even N, the alternating one once, and each of the others for two.
+A spectrum Y of N real numbers has Y[N-k] = conj(Y[k]). The half that is kept holds the constant
+term and, for even N, the alternating one once, and each of the others for two.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _within(limit: int, *arguments: Any) -> list[Value]:
     inputs = set(arguments[1])
     smallest: list[Value] = []
     for mode in ("nothing", "auto", "everything"):
-        kept = choose(*arguments, mode)
+        kept = choose(*arguments, recompute=mode)
         temporaries = sum(size_of(v) for v in kept if v not in inputs)
         if temporaries <= limit:
             return kept

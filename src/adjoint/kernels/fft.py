@@ -19,6 +19,7 @@ Array = np.ndarray[Any, Any]
 # SciPy's names for our numbers; what is not normalised forward is so backward.
 FORWARD = ("backward", "ortho", "forward")
 BACKWARD = ("forward", "ortho", "backward")
+LEAST_COVER = 1e-11  # the smallest sum of window² that istft divides by
 
 
 def _check(what: str, self: Array, dim: Sequence[int], normalization: int, kinds: str) -> Any:
@@ -78,3 +79,13 @@ def c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int)
     from scipy import fft
 
     return fft.irfftn(self, s=sizes, axes=axes, norm=BACKWARD[normalization])
+
+
+def require_cover(self: Array) -> Array:
+    """A copy, unless an element is too small to be divided by."""
+    if (np.abs(self) <= LEAST_COVER).any():
+        raise ValueRangeError(
+            "istft: the windows leave points of the signal uncovered; use a smaller hop_length, "
+            "a window without zeros, or center=True."
+        )
+    return self.copy()

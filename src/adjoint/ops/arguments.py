@@ -65,13 +65,12 @@ def to_scalar(what: str, name: str, value: Any) -> Any:
         return value.item()
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
         return to_scalar(what, name, value.item())
-    for kind, convert in (
-        (numbers.Integral, int),
-        (numbers.Real, float),
-        (numbers.Complex, complex),
-    ):
-        if isinstance(value, kind):
-            return convert(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    if isinstance(value, numbers.Real):
+        return float(value)
+    if isinstance(value, numbers.Complex):
+        return complex(value)
     raise ArgumentError(f"{what}: {name} must be a number, got {describe(value)}")
 
 

@@ -23,9 +23,7 @@ def softmax(self: Spec, dim: int, half_to_float: bool) -> Spec:
     return Spec(self.shape, dtypes.float32 if half_to_float else self.dtype)
 
 
-def softmax_backward_data(
-    grad_output: Spec, output: Spec, dim: int, input_dtype: DType
-) -> Spec:
+def softmax_backward_data(grad_output: Spec, output: Spec, dim: int, input_dtype: DType) -> Spec:
     """The dtype of the input of softmax."""
     shape = broadcast("softmax_backward_data", grad_output.shape, output.shape)
     wrap_dim("softmax_backward_data", dim, len(shape))

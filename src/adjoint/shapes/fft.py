@@ -28,3 +28,8 @@ def r2c(self: Spec, dim: Sequence[int], normalization: int, onesided: bool) -> S
 def c2r(self: Spec, dim: Sequence[int], normalization: int, last_dim_size: int) -> Spec:
     """Real; the size given."""
     return Spec(_with_size(self, dim, last_dim_size), self.dtype.to_real())
+
+
+def same(self: Spec) -> Spec:
+    """The same."""
+    return self

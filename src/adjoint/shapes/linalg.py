@@ -109,6 +109,12 @@ def ldl_factor(self: Spec, *_: Any) -> Specs:
     return self, Spec(self.shape[:-1], dtypes.int32), _info(self)
 
 
+def ldl_layout(pivots: Spec) -> Specs:
+    """An order, a table of rows, and the blocks."""
+    vector = Spec(pivots.shape, dtypes.int64)
+    return vector, Spec((*pivots.shape, pivots.shape[-1]), dtypes.int64), vector
+
+
 def ldl_solve(LD: Spec, pivots: Spec, B: Spec, hermitian: bool) -> Spec:
     """X of A X = B."""
     what = "linalg_ldl_solve(LD, pivots, B)"

@@ -216,5 +216,5 @@ def write_tangent(tensor: Tensor, tangent: Any) -> None:
 def _set_tangent(tensor: Tensor, tangent: Any) -> None:
     if tangent is not None:
         dual(tensor, tangent)
-    elif isinstance(tensor, DualTensor):
-        tensor.__class__ = Tensor
+    elif type(tensor) is DualTensor:
+        tensor.__class__ = Tensor  # type: ignore[assignment]

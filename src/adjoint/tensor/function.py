@@ -127,11 +127,9 @@ class _FunctionRule(Rule):
             returned = self.function.transposed_jvp(self.context, self.inputs, grads)
         returned = returned if isinstance(returned, tuple) else (returned,)
         given = len(self.context.needs_input_grad)
-        if (
-            len(returned) > given
-            and any(r is not None for r in returned[given:])
-            or len(returned) < given
-        ):
+        if (len(returned) > given and any(r is not None for r in returned[given:])) or len(
+            returned
+        ) < given:
             raise GradError(
                 f"{self.function.__name__}.backward returned {len(returned)} gradients for "
                 f"{given} inputs of forward"

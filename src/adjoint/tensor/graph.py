@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -36,7 +36,7 @@ def get_gradient_edge(tensor: Tensor) -> tuple[Any, int]:
 
 
 @contextmanager
-def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+def disable_saved_tensors_hooks(error_message: str) -> Generator[None]:
     """Refuse `saved_tensors_hooks` in a block, with this message."""
     before, modes.hooks_refused = modes.hooks_refused, error_message
     try:

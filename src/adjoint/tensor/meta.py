@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType, bool_
 from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
-from adjoint.core import dtypes
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, printing
 from adjoint.tensor.tape import ZERO

@@ -101,7 +101,8 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     """
     keywords = dict(keywords)
     copy = keywords.pop("copy", False)
-    keywords.pop("non_blocking", None), keywords.pop("memory_format", None)
+    for ignored in ("non_blocking", "memory_format"):
+        keywords.pop(ignored, None)
     dtype, device = keywords.pop("dtype", None), keywords.pop("device", None)
     if keywords:
         raise ArgumentError(f"to() has no argument {next(iter(keywords))!r}")

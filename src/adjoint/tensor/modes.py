@@ -117,7 +117,7 @@ class _Switch(Mode):
 
     on: bool
 
-    def __init__(self) -> None:
+    def __init__(self, function: Any = None) -> None:
         self.before: list[int] = []
 
     def __new__(cls, function: Any = None) -> Any:

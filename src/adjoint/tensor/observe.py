@@ -78,7 +78,8 @@ def check_versions(node: Node) -> None:
 
 def _aligned(node: Node) -> tuple[int, ...]:
     """Versions of those tensors that were in fact kept (others were not needed and are None)."""
-    assert node.versions is not None and node.saved is not None
+    assert node.versions is not None
+    assert node.saved is not None
     kept = [
         v
         for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False)

@@ -65,7 +65,7 @@ def source_of(place: Place | None) -> str:
 
 def caller() -> Place | None:
     """The nearest frame outside this package."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001
+    frame: Any = sys._getframe(1)
     while frame is not None:
         if not frame.f_globals.get("__name__", "").startswith("adjoint."):
             return frame.f_code, frame.f_lasti

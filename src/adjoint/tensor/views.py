@@ -53,8 +53,9 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
     recorded = modes.recording != 0
     registry = base.more().views
     if type(outs) is list:
+        several = True
         for i, out in enumerate(outs):
-            _attach(out, counter, View(base, (*path, (op, rest, i)), True, recorded), registry)
+            _attach(out, counter, View(base, (*path, (op, rest, i)), several, recorded), registry)
     else:
         _attach(outs, counter, View(base, (*path, (op, rest, None)), several, recorded), registry)
 
@@ -67,8 +68,8 @@ def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) ->
 
 def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
     """Note that tensors of a transform view another one, without asking."""
-    base = source if source.extra is None or source.extra.view is None else source.extra.view.base
-    path = () if base is source else source.extra.view.path
+    view = None if source.extra is None else source.extra.view
+    base, path = (source, ()) if view is None else (view.base, view.path)
     counter = own_counter(source)
     registry = base.more().views
     listed = type(outs) is list
@@ -101,7 +102,7 @@ def _shares(view: Any, array: Any) -> bool:
     return view.base is owner or view is array or bool(np.may_share_memory(view, array))
 
 
-def _attach(out: Tensor, counter: Any, view: View, registry: list[Any]) -> None:
+def _attach(out: Any, counter: Any, view: View, registry: list[Any]) -> None:
     out.counter = counter
     out.extra = extra = TensorExtra()
     extra.view = view

@@ -51,8 +51,12 @@ def gradcheck(
     True
     """
     del masked
-    if (check_batched_grad and not check_backward_ad) or (check_batched_forward_grad and not check_forward_ad):
-        raise ValueError("gradcheck: a batched check needs the check of the same mode, backward or forward")
+    if (check_batched_grad and not check_backward_ad) or (
+        check_batched_forward_grad and not check_forward_ad
+    ):
+        raise ValueError(
+            "gradcheck: a batched check needs the check of the same mode, backward or forward"
+        )
     if not (check_forward_ad or check_backward_ad):
         raise ValueError(
             "gradcheck: with check_forward_ad=False and check_backward_ad=False nothing is checked"

@@ -1,6 +1,7 @@
 """Linear algebra in terms of few operators."""
 
 from adjoint.decompositions.linalg.factor import lu, lu_solve, lu_unpack
+from adjoint.decompositions.linalg.indefinite import ldl_solve, ldl_unpack
 from adjoint.decompositions.linalg.norms import (
     cond,
     eigh,
@@ -53,6 +54,8 @@ __all__ = [
     "eigh",
     "geqrf",
     "householder_product",
+    "ldl_solve",
+    "ldl_unpack",
     "logdet",
     "lstsq",
     "lu",

@@ -1,6 +1,6 @@
 """Derivatives of linear algebra: systems, factorisations, eigenvalues and singular values."""
 
-from adjoint.formulas.linalg.factor import lu_factor_vjp, lu_vjp, qr_vjp
+from adjoint.formulas.linalg.factor import ldl_factor_vjp, lu_factor_vjp, lu_vjp, qr_vjp
 from adjoint.formulas.linalg.solve import (
     cholesky_jvp,
     cholesky_vjp,
@@ -17,7 +17,6 @@ from adjoint.formulas.linalg.spectral import (
     eigh_vjp,
     inverse_gaps_vjp,
     inverse_sums_vjp,
-    ldl_solve_vjp,
     lstsq_jvp,
     matrix_exp_tangent,
     number,
@@ -37,7 +36,7 @@ __all__ = [
     "eigh_vjp",
     "inverse_gaps_vjp",
     "inverse_sums_vjp",
-    "ldl_solve_vjp",
+    "ldl_factor_vjp",
     "lstsq_jvp",
     "lu_factor_vjp",
     "lu_vjp",

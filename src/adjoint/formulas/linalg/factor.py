@@ -105,3 +105,25 @@ def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
         other = ops.linalg_solve_triangular(L1.mH, rest, upper=True, unitriangular=True)
         result = ops.cat([result, other], -1)
     return P.matmul(result)
+
+
+def ldl_factor_vjp(grad: Tensor, LD: Tensor, pivots: Tensor, hermitian: bool) -> Tensor:
+    """A = P L D Lᴴ Pᵀ:  Ā = P L⁻ᴴ M̄ L⁻¹ Pᵀ,  M̄ = low(Lᴴ L̄ D⁻ᴴ) + D̄, made Hermitian.
+
+    low takes what is below the blocks of D. Symmetric complex A has Lᵀ in place of Lᴴ, and L*⁻¹ on
+    the right.
+    """
+    P, L, D = ops._linalg_ldl_unpack(LD, pivots, hermitian)
+    _, rows, block = ops._linalg_ldl_layout(pivots)
+    together = block.unsqueeze(-1) == block.unsqueeze(-2)
+    n = LD.shape[-1]
+    below = (ops.arange(n).unsqueeze(-1) > ops.arange(n)) & ~together
+    grad_l = grad.gather(-2, rows).masked_fill(~below, 0)
+    turned = L.mH.matmul(grad_l)
+    turned = ops._linalg_solve(D, turned.mH, False)[0].mH  # X D⁻ᴴ
+    inner = turned.masked_fill(~below, 0) + grad.masked_fill(~together, 0).tril()
+    right = L if hermitian else L.conj()
+    inner = ops.linalg_solve_triangular(right, inner, upper=False, left=False, unitriangular=True)
+    inner = ops.linalg_solve_triangular(L.mH, inner, upper=True, unitriangular=True)
+    inner = P.matmul(inner).matmul(P.mT)
+    return 0.5 * (inner + (inner.mH if hermitian else inner.mT))

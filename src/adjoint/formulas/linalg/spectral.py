@@ -229,10 +229,3 @@ def lstsq_jvp(A: Tensor, A_t: Tensor, b: Tensor, b_t: Tensor, rcond: float) -> T
     """X = A⁺ B."""
     tangent = ops._linalg_pinv_tangent(A, A_t, None, number(rcond, A))
     return tangent.matmul(b) + pinv_of(A, rcond).matmul(b_t)
-
-
-def ldl_solve_vjp(grad: Tensor, LD: Tensor, pivots: Tensor, hermitian: bool) -> Tensor:
-    """B̄ = A⁻ᴴ X̄; A is Hermitian, or symmetric: then A⁻ᴴ X̄ = (A⁻¹ X̄*)*."""
-    if hermitian:
-        return ops.linalg_ldl_solve(LD, pivots, grad, hermitian=True)
-    return ops.linalg_ldl_solve(LD, pivots, grad.conj(), hermitian=False).conj()

@@ -2,6 +2,7 @@
 
 from adjoint.kernels.linalg.determinants import adjugate, adjugate_tangent, det, slogdet
 from adjoint.kernels.linalg.factor import geqrf, householder_product, qr, require_gauge
+from adjoint.kernels.linalg.indefinite import ldl_factor_ex, ldl_layout, ldl_solve
 from adjoint.kernels.linalg.least import cdist, lstsq, pinv_tangent
 from adjoint.kernels.linalg.repeated import (
     eig_gaps,
@@ -14,8 +15,6 @@ from adjoint.kernels.linalg.repeated import (
 from adjoint.kernels.linalg.solve import (
     cholesky_ex,
     inv_ex,
-    ldl_factor_ex,
-    ldl_solve,
     lu_factor_ex,
     permutation_of_pivots,
     solve,
@@ -47,6 +46,7 @@ __all__ = [
     "inverse_gaps",
     "inverse_sums",
     "ldl_factor_ex",
+    "ldl_layout",
     "ldl_solve",
     "lstsq",
     "lu_factor_ex",

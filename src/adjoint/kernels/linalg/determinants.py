@@ -12,19 +12,30 @@ from adjoint.kernels.linalg.common import Array, mH, square
 from adjoint.kernels.linalg.solve import lu_factor_ex
 
 
+def _parity(pivots: Array) -> Array:
+    """The sign of the permutation that LAPACK's swaps make."""
+    swaps = (pivots != np.arange(1, pivots.shape[-1] + 1)).sum(-1)
+    return 1 - 2 * (swaps % 2)
+
+
 def det(A: Array) -> tuple[Array, Array, Array]:
     """The determinant, with the LU factors and pivots."""
     square("linalg_det(A)", A)
     LU, pivots, _ = lu_factor_ex(A, True, False)
-    return np.asarray(np.linalg.det(A), A.dtype), LU, pivots
+    product = np.prod(np.diagonal(LU, 0, -2, -1), -1)
+    return np.asarray(product * _parity(pivots), A.dtype), LU, pivots
 
 
 def slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
     """det(A)/|det(A)| and log|det(A)|, with the LU factors and pivots."""
     square("linalg_slogdet(A)", A)
     LU, pivots, _ = lu_factor_ex(A, True, False)
-    sign, size = np.linalg.slogdet(A)
-    return np.asarray(sign, A.dtype), np.asarray(size), LU, pivots
+    diagonal = np.diagonal(LU, 0, -2, -1)
+    size = np.abs(diagonal)
+    with np.errstate(divide="ignore"):
+        logarithm = np.log(size).sum(-1)
+    sign = np.prod(diagonal / np.where(size > 0, size, 1), -1) * _parity(pivots)
+    return np.asarray(sign, A.dtype), np.asarray(logarithm, size.dtype), LU, pivots
 
 
 def _svd(A: Array) -> tuple[Array, Array, Array]:

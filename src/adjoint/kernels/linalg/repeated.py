@@ -164,8 +164,8 @@ def refuse_repeated(self: Array, values: Array) -> Array:
 
 _DEPENDS = (
     "linalg: eigenvectors (or singular vectors) are determined up to a factor of modulus 1, those "
-    "of a repeated value up to a rotation among themselves, and the function depends on that choice, "
-    "so it has no derivative here. Use a function that does not depend on it, such as "
+    "of a repeated value up to a rotation among themselves, and the function depends on that "
+    "choice, so it has no derivative here. Use a function that does not depend on it, such as "
     "V @ diag(f(w)) @ V.mH."
 )
 _ASSUMED = (
@@ -199,5 +199,5 @@ def eig_gaps(self: Array, inner: Array, slopes: Array) -> Array:
 
 _UNKNOWN = (
     "linalg_eig: at repeated eigenvalues the derivative is not determined by what reaches the "
-    "values and vectors; it was taken without the part that mixes them. Move the input a little away."
+    "values and vectors; it was taken without the part that mixes them. Move the input a little."
 )

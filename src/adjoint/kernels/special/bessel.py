@@ -62,7 +62,7 @@ def sum_of_orders(
 
 def i0e_derivative(self: Array, n: int) -> Array:
     """n-th derivative of e^{-|x|} I₀(x); at the kink x = 0 that of odd order is taken as 0."""
-    return in_double(lambda x: np.sign(x) ** n * kummer(np.abs(x), 0.5, 1.0, n), self)
+    return in_double(lambda x: np.sign(x) ** (n % 2) * kummer(np.abs(x), 0.5, 1.0, n), self)
 
 
 def i1e_derivative(self: Array, n: int) -> Array:
@@ -72,7 +72,7 @@ def i1e_derivative(self: Array, n: int) -> Array:
         size = np.abs(x)
         with_factor = np.where(np.isinf(size), 0, size) * kummer(size, 1.5, 3.0, n)
         total = with_factor + (n * kummer(size, 1.5, 3.0, n - 1) if n else 0)
-        return np.sign(x) ** (n + 1) * total / 2
+        return np.sign(x) ** ((n + 1) % 2) * total / 2
 
     return in_double(compute, self)
 
@@ -232,6 +232,8 @@ def airy_ai_slope(x: Array) -> Array:
 
 
 def airy(x: Array) -> tuple[Any, ...]:
+    """SciPy's (Ai, Ai', Bi, Bi'); beyond x = 200 Ai is 0, where SciPy gives NaN."""
     from scipy import special
 
-    return special.airy(x)
+    ai, slope, *others = special.airy(np.minimum(x, 200.0))
+    return ai, slope, *others

@@ -48,7 +48,9 @@ def ufunc(name: str, *operands: Any) -> Array:
     return np.asarray(getattr(special, name)(*operands)).astype(dtype, copy=False)
 
 
-def piecewise(x: Array, low: Callable[[Array], Array], high: Callable[[Array], Array], at: float) -> Array:
+def piecewise(
+    x: Array, low: Callable[[Array], Array], high: Callable[[Array], Array], at: float
+) -> Array:
     """Return low(x) where x < at (or x is NaN), high(x) elsewhere; each sees its own elements."""
     result = np.empty_like(x)
     above = x >= at

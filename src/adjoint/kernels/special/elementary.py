@@ -50,7 +50,8 @@ def expit_slope(self: Array) -> Array:
 
 def logit(self: Array, eps: float | None) -> Array:
     if eps is not None:
-        self = np.clip(self, *(np.asarray(bound).astype(self.dtype) for bound in (eps, 1 - eps)))
+        low, high = (np.asarray(bound).astype(self.dtype) for bound in (eps, 1 - eps))
+        self = np.asarray(np.minimum(np.maximum(self, low), high))
     return ufunc("logit", self)
 
 
@@ -96,7 +97,9 @@ def divided_sine_pi(x: Array, n: int) -> Array:
     nearest = np.rint(x)
     sign = np.where(np.fmod(nearest, 2) == 0, 1.0, -1.0)
     rest = math.pi * (x - nearest)
-    return divided_sine(math.pi * x, lambda _: sign * np.sin(rest), lambda _: sign * np.cos(rest), n)
+    return divided_sine(
+        math.pi * x, lambda _: sign * np.sin(rest), lambda _: sign * np.cos(rest), n
+    )
 
 
 def divided_sine(y: Array, sine: Any, cosine: Any, n: int) -> Array:
@@ -119,5 +122,3 @@ def divided_sine_series(y: Array, n: int) -> Array:
     for k in range(first + TERMS, first - 1, -1):
         total = total * square + (-1.0) ** k / ((2 * k + 1) * math.factorial(2 * k - n))
     return total * y if n % 2 else total
-
-

@@ -61,7 +61,9 @@ def digamma(self: Array) -> Array:
 def polygamma(n: int, self: Array) -> Array:
     """ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n+1, x), for negative x by reflection."""
     if n < 0:
-        raise ValueRangeError(f"polygamma(n, x): n is {n}; it counts derivatives, so give 0 or more.")
+        raise ValueRangeError(
+            f"polygamma(n, x): n is {n}; it counts derivatives, so give 0 or more."
+        )
     if n == 0:
         return digamma(self)
     return in_double(lambda x: polygamma_real(n, x), self)
@@ -71,11 +73,14 @@ def polygamma_real(n: int, x: Array) -> Array:
     from scipy import special
 
     left = x < 0
-    result = (-1.0) ** (n + 1) * special.gamma(n + 1.0) * special.zeta(n + 1.0, np.where(left, 1 - x, x))
+    result = (
+        (-1.0) ** (n + 1) * special.gamma(n + 1.0) * special.zeta(n + 1.0, np.where(left, 1 - x, x))
+    )
     if not np.any(left):
         return result
     # (-1)ⁿ ψ⁽ⁿ⁾(1-x) - ψ⁽ⁿ⁾(x) = π dⁿ/dxⁿ cot(πx)
-    reflected = (-1.0) ** n * result - math.pi ** (n + 1) * cotangent_derivative(x, n)
+    with np.errstate(all="ignore"):  # poles are infinite, see below
+        reflected = (-1.0) ** n * result - math.pi ** (n + 1) * cotangent_derivative(x, n)
     return np.where(left, np.where(x == np.rint(x), math.inf * (-1) ** (n + 1), reflected), result)
 
 
@@ -120,7 +125,11 @@ def zeta_in_s(s: Array | float, q: Array | float, n: int) -> Array:
     power = end**-s
     # ∫ (-log t)ⁿ t⁻ˢ dt = dⁿ/dsⁿ of a¹⁻ˢ/(s-1)
     parts = [
-        math.comb(n, k) * minus_log ** (n - k) * (-1.0) ** k * math.factorial(k) / (s - 1) ** (k + 1)
+        math.comb(n, k)
+        * minus_log ** (n - k)
+        * (-1.0) ** k
+        * math.factorial(k)
+        / (s - 1) ** (k + 1)
         for k in range(n + 1)
     ]
     total = total + power * end * np.sum(parts, axis=0) + 0.5 * minus_log**n * power

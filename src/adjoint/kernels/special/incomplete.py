@@ -44,7 +44,9 @@ def log_factor(a: Array, x: Array) -> Array:
         plain = special.xlogy(a, x) - x - special.gammaln(np.where(small, a, 1))
     large = np.where(small, 10, a)
     delta = (x - large) / large
-    deviance = large * np.where(np.abs(delta) < 0.5, -special.log1p(delta) + delta, delta - np.log(x / large))
+    deviance = large * np.where(
+        np.abs(delta) < 0.5, -special.log1p(delta) + delta, delta - np.log(x / large)
+    )
     near = np.abs(delta) < 0.1
     deviance = np.where(near, large * log_excess(np.where(near, delta, 0)), deviance)
     stirling = 0.5 * np.log(large / (2 * math.pi)) - stirling_error(large) - deviance

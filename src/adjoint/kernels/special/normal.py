@@ -104,7 +104,9 @@ def scaled_integrals(z: Array, n: int) -> list[Array]:
 def erfcx_derivative(self: Array, n: int) -> Array:
     """n-th derivative of e^{x²} erfc(x): (-2)ⁿ n! Jₙ(x)."""
     scale = (-2.0) ** n * math.factorial(n)
-    return in_double(lambda x: scale * scaled_integrals(np.atleast_1d(x), n)[n].reshape(x.shape), self)
+    return in_double(
+        lambda x: scale * scaled_integrals(np.atleast_1d(x), n)[n].reshape(x.shape), self
+    )
 
 
 # --- log Φ -------------------------------------------------------------------------------------
@@ -132,7 +134,9 @@ def left_tail(x: Array, n: int) -> Array:
     integrals = scaled_integrals(z, n)
     if n == 1:
         return ROOT_TWO_OVER_PI / integrals[0]
-    moments = [(-2.0) ** k * math.factorial(k) * value / integrals[0] for k, value in enumerate(integrals)]
+    moments = [
+        (-2.0) ** k * math.factorial(k) * value / integrals[0] for k, value in enumerate(integrals)
+    ]
     cumulants = cumulants_of(moments, n)
     return (cumulants - 2 * (n == 2)) * (-ROOT_HALF) ** n
 

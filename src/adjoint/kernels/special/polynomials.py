@@ -38,7 +38,9 @@ KINDS: dict[str, tuple[tuple[float, float], Coefficients]] = {
 def polynomial(x: Any, n: Any, kind: str, k: int) -> Array:
     """k-th derivative in x of the polynomial of degree n; 0 for n < 0. n is cut to an integer."""
     if kind not in KINDS:
-        raise ArgumentError(f"_orthogonal_polynomial: no kind {kind!r}; there are {', '.join(KINDS)}.")
+        raise ArgumentError(
+            f"_orthogonal_polynomial: no kind {kind!r}; there are {', '.join(KINDS)}."
+        )
     return in_double(lambda x, n: evaluate(x, n, kind, k), x, n)
 
 
@@ -53,7 +55,8 @@ def evaluate(x: Any, n: Any, kind: str, k: int) -> Array:
         a, b, c = coefficients(m)
         factor = a * x + b
         following = [
-            factor * now[j] - c * before[j] + (j * a * now[j - 1] if j else 0.0) for j in range(k + 1)
+            factor * now[j] - c * before[j] + (j * a * now[j - 1] if j else 0.0)
+            for j in range(k + 1)
         ]
         before, now = now, following
         result = np.where(n == m + 1, now[k], result)

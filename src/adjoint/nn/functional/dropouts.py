@@ -15,9 +15,7 @@ def _apply(name: str, inplace: bool, input: Tensor, p: float, training: bool) ->
     return getattr(ops, f"{name}_" if inplace else name)(input, p, training)
 
 
-def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
-) -> Tensor:
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Set each element to 0 with probability p, and scale the others by 1/(1 - p)."""
     return _apply("dropout", inplace, input, p, training)
 

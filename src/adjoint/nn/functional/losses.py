@@ -76,7 +76,11 @@ def nll_loss(
     if weight is not None:
         weights = weights * weight[place.squeeze(classes)]
     losses = (-input.gather(classes, place).squeeze(classes) * weights).masked_fill(ignored, 0)
-    return losses.sum() / weights.sum() if reduction == "mean" else reduced("nll_loss", losses, reduction)
+    return (
+        losses.sum() / weights.sum()
+        if reduction == "mean"
+        else reduced("nll_loss", losses, reduction)
+    )
 
 
 def _without(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:

@@ -157,7 +157,9 @@ def gates_forward(make: Make) -> Samples:
     yield Sample(make(2, 2), make(2, 4), make(2, 4), -1, name="rows")
 
 
-@sampler("softmax.int", "log_softmax.int", "special_softmax", "special_log_softmax", "_safe_softmax")
+@sampler(
+    "softmax.int", "log_softmax.int", "special_softmax", "special_log_softmax", "_safe_softmax"
+)
 def softmaxes(make: Make) -> Samples:
     if make.is_complex:
         return

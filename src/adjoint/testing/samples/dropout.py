@@ -22,9 +22,7 @@ def elements(make: Make) -> Samples:
     yield Sample(make(0, 2), 0.3, True, name="empty")
 
 
-@sampler(
-    "feature_dropout", "feature_alpha_dropout", "feature_dropout_", "feature_alpha_dropout_"
-)
+@sampler("feature_dropout", "feature_alpha_dropout", "feature_dropout_", "feature_alpha_dropout_")
 def channels(make: Make) -> Samples:
     if make.is_complex:
         return

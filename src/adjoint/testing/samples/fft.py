@@ -109,3 +109,35 @@ def shifts(make: Make) -> Samples:
 def frequencies(make: Make) -> Samples:
     yield Sample(5, name="odd")
     yield Sample(4, 0.5, dtype=ad.float64, name="even")
+
+
+@sampler("stft.center")
+def centred_pieces(make: Make) -> Samples:
+    window = make.positive(4)
+    yield Sample(make(9), 4, 2, 4, window, return_complex=True, name="window")
+    for mode in ("constant", "replicate", "circular"):
+        yield Sample(make(2, 7), 4, pad_mode=mode, return_complex=True, name=mode)
+    yield Sample(make(2, 8), 5, 3, 3, normalized=True, onesided=False, return_complex=True)
+
+
+@sampler("stft")
+def pieces(make: Make) -> Samples:
+    yield Sample(make(9), 4, 2, return_complex=True, name="vector")
+    yield Sample(make(2, 9), 4, 2, 3, make.positive(3), return_complex=False, name="as real")
+
+
+@sampler("istft")
+def from_pieces(make: Make) -> Samples:
+    if not make.is_complex:
+        return
+    window = ad.tensor([0.5, 1.0, 0.8, 0.4], dtype=ad.float64)
+    yield Sample(make(3, 5), 4, 2, window=window, name="half")
+    yield Sample(make(2, 4, 5), 4, 1, center=False, normalized=True, name="whole")
+    yield Sample(make(3, 5), 4, 2, length=6, name="length")
+    yield Sample(make(4, 5), 4, 2, return_complex=True, onesided=False, name="complex")
+
+
+@sampler("_require_cover")
+def covers(make: Make) -> Samples:
+    yield Sample(make(3), name="vector")
+    yield Sample(make(), name="0-d")

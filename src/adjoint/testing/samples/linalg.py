@@ -249,13 +249,14 @@ def reflected(make: Any) -> Samples:
 
 @sampler("linalg_ldl_factor_ex", "linalg_ldl_factor")
 def indefinite(make: Any) -> Samples:
-    yield Sample(make.hermitian(3, 3).detach(), hermitian=True, name="plain")
+    yield Sample(make.hermitian(3, 3), hermitian=True, name="plain", kink=True)
+    zero = np.array([[0.0, 2, 1], [2, 0, 1], [1, 1, 3]])
+    yield Sample(make.like(zero), name="symmetric block", kink=True)
 
 
 @sampler("linalg_ldl_solve")
 def indefinite_systems(make: Any) -> Samples:
-    LD, pivots = ad.linalg.ldl_factor(make.hermitian(3, 3).detach(), hermitian=True)
-    yield Sample(LD, pivots, make(3, 2), hermitian=True, name="hermitian")
-    symmetric = make.invertible(3, 3).detach()
-    LD, pivots = ad.linalg.ldl_factor(symmetric + symmetric.mT)
-    yield Sample(LD, pivots, make(2, 3, 1), name="symmetric broadcast")
+    for name, hermitian in (("hermitian", True), ("symmetric", False)):
+        a = make.hermitian(3, 3).detach()
+        LD, pivots = ad.linalg.ldl_factor(a if hermitian else a + a.mT, hermitian=hermitian)
+        yield Sample(make.like(LD.numpy()), pivots, make(3, 2), hermitian=hermitian, name=name)

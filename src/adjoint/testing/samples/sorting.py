@@ -158,7 +158,7 @@ def medians_over(make: Make) -> Iterator[Sample]:
 
 
 def _quantiles(
-    self: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: str = "linear"
+    self: Any, q: Any, dim: Any = None, keepdim: bool = False, interpolation: Any = "linear"
 ) -> Any:
     return np.quantile(
         self, q, axis=dim if np.ndim(self) else None, keepdims=keepdim, method=interpolation

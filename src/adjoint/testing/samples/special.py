@@ -26,7 +26,9 @@ def _degrees(*values: int) -> ad.Tensor:
 def polynomials(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
-    yield Sample(make.like([0.0, 1.0, -1.0, 0.3, 0.7, -0.2]), _degrees(0, 1, 2, 3, 4, 5), name="degrees")
+    yield Sample(
+        make.like([0.0, 1.0, -1.0, 0.3, 0.7, -0.2]), _degrees(0, 1, 2, 3, 4, 5), name="degrees"
+    )
     yield Sample(make.unit(2, 1), _degrees(2, 3, 6), name="broadcast")
     yield Sample(make.unit(), _degrees(3)[0], name="0-d")
     yield Sample(make.unit(0, 3), _degrees(1, 2, 3), name="empty")

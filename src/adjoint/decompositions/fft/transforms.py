@@ -1,7 +1,7 @@
 """The functions of `ad.fft`: sizes, padding and trimming, norms, and the primitives.
 
-As PyTorch's: integers become the default float; `n` and `s` pad with zeros or trim at the end; for a
-half spectrum they are the size of the real side.
+As PyTorch's: integers become the default float; `n` and `s` pad with zeros or trim at the end; for
+a half spectrum they are the size of the real side.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def _several(what: str, self: Tensor, s: Sizes, dim: Sizes) -> tuple[tuple[int, 
     """The dimensions, and the sizes to transform."""
     if s is not None and dim is None:
         if len(s) > self.ndim:
-            raise ShapeError(f"{what}(s={tuple(s)}): more sizes than the input {show(self.shape)} has.")
+            raise ShapeError(
+                f"{what}(s={tuple(s)}): more sizes than the input {show(self.shape)} has."
+            )
         dim = range(self.ndim - len(s), self.ndim)
     if dim is None:
         dims = tuple(range(self.ndim))
@@ -159,9 +161,7 @@ def ihfft(self: Tensor, n: int | None, dim: int, norm: str | None) -> Tensor:
     return ihfftn(self, None if n is None else (n,), (dim,), norm, what="ihfft")
 
 
-def ihfftn(
-    self: Tensor, s: Sizes, dim: Sizes, norm: str | None, what: str = "ihfftn"
-) -> Tensor:
+def ihfftn(self: Tensor, s: Sizes, dim: Sizes, norm: str | None, what: str = "ihfftn") -> Tensor:
     """ihfft along the last dimension, then ifft along the others."""
     dims, sizes = _several(what, self, s, dim)
     _needs_one(what, dims)

@@ -1,0 +1,193 @@
+"""Activations where they are hard: far out, at kinks, to second and third order, in place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+
+F = ad.nn.functional
+FAR = [-1e200, -1e4, -800.0, 800.0, 1e4, 1e200]
+SMOOTH: dict[str, Callable[[Any], Any]] = {
+    "mish": F.mish,
+    "silu": F.silu,
+    "gelu": F.gelu,
+    "gelu tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "softplus": F.softplus,
+    "softplus without threshold": lambda x: F.softplus(x, 1, 1e300),
+    "elu": F.elu,
+    "celu": lambda x: F.celu(x, 2.0),
+    "selu": F.selu,
+    "logsigmoid": F.logsigmoid,
+}
+
+
+def derivatives(function: Callable[[Any], Any], at: float, order: int) -> list[float]:
+    """f, f', f'', … at a point."""
+    found = []
+    current = function
+    for _ in range(order + 1):
+        found.append(float(current(ad.tensor(at, dtype=ad.float64))))
+        current = ad.grad(current)
+    return found
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize("at", FAR)
+def test_nothing_overflows_to_third_order(name: str, at: float) -> None:
+    values = derivatives(SMOOTH[name], at, 3)
+    assert all(map(math.isfinite, values)), values
+    assert values[2:] == pytest.approx([0.0, 0.0], abs=1e-150)  # celu's are exp(-400)
+
+
+def test_mish_is_straight_at_ten_thousand() -> None:
+    assert derivatives(F.mish, 1e4, 2) == [1e4, 1.0, 0.0]
+
+
+def test_float32_is_straight_far_out_too() -> None:
+    x = ad.tensor([-1e30, -400.0, 400.0, 1e30], requires_grad=True)
+    for function in SMOOTH.values():
+        (first,) = ad.autograd.grad(function(x).sum(), x, create_graph=True)
+        (second,) = ad.autograd.grad(first.sum(), x)
+        assert first.dtype is ad.float32
+        assert np.isfinite(first.detach().numpy()).all()
+        assert np.array_equal(second.numpy(), np.zeros(4, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("function", "at", "slope"),
+    [
+        (F.hardtanh, 1.0, 0.0),
+        (F.hardtanh, -1.0, 0.0),
+        (F.relu6, 0.0, 0.0),
+        (F.relu6, 6.0, 0.0),
+        (F.hardsigmoid, 3.0, 0.0),
+        (F.hardswish, -3.0, 0.0),
+        (F.hardswish, 3.0, 1.0),
+        (F.hardshrink, 0.5, 0.0),
+        (F.softshrink, -0.5, 0.0),
+        (lambda x: F.threshold(x, 0.5, 2.0), 0.5, 0.0),
+        (F.leaky_relu, 0.0, 0.01),
+        (lambda x: F.elu(x, 0.5), 0.0, 0.5),
+    ],
+)
+def test_slope_at_a_kink_is_pytorchs(function: Any, at: float, slope: float) -> None:
+    assert float(ad.grad(function)(ad.tensor(at))) == pytest.approx(slope)
+
+
+def test_gelu_keeps_its_digits_on_the_left() -> None:
+    value = float(F.gelu(ad.tensor(-10.0, dtype=ad.float64)))
+    assert value == pytest.approx(-7.619853024160527e-23, rel=1e-12)
+
+
+def test_gelu_names_its_approximations() -> None:
+    with pytest.raises(ValueError, match="'none' .* and 'tanh'"):
+        F.gelu(ad.ones(2), approximate="cubic")
+
+
+def test_elu_backward_of_the_result() -> None:
+    x = ad.tensor([-1.5, -0.2, 0.7], dtype=ad.float64)
+    grad = ad.ones(3, dtype=ad.float64)
+    by_input = ad.ops.elu_backward(grad, 1.3, 1.1, 0.9, False, x)
+    by_result = ad.ops.elu_backward(grad, 1.3, 1.1, 0.9, True, ad.ops.elu(x, 1.3, 1.1, 0.9))
+    assert np.allclose(by_input.numpy(), by_result.numpy(), rtol=1e-12)
+    with pytest.raises(ValueError, match="negative alpha"):
+        ad.ops.elu_backward(grad, -1.0, 1, 1, True, x)
+
+
+@pytest.mark.parametrize("name", ["elu_", "celu_", "leaky_relu_", "selu_", "relu_"])
+def test_in_place_has_the_gradient_of_the_value_before(name: str) -> None:
+    x = ad.tensor([-1.0, 0.5], requires_grad=True)
+    y = x.clone()
+    getattr(F, name)(y)
+    y.sum().backward()
+    expected = ad.grad(lambda x: getattr(F, name[:-1])(x).sum())(x.detach())
+    assert np.allclose(x.grad.numpy(), expected.numpy())
+
+
+def test_rrelu_draws_slopes_and_writes_the_noise() -> None:
+    x = ad.tensor([-1.0, -1.0, -1.0, 2.0], requires_grad=True)
+    noise = ad.zeros(4)
+    ad.manual_seed(0)
+    result = ad.ops.rrelu_with_noise(x, noise, 0.1, 0.4, True)
+    slopes = noise.numpy()
+    assert ((slopes[:3] >= 0.1) & (slopes[:3] < 0.4)).all()
+    assert slopes[3] == 1
+    result.sum().backward()
+    assert np.array_equal(x.grad.numpy(), slopes)
+    ad.manual_seed(0)
+    generator = ad.Generator()
+    generator.manual_seed(3)
+    first = ad.rrelu(x, training=True, generator=generator).detach().numpy()
+    generator.manual_seed(3)
+    assert np.array_equal(first, ad.rrelu(x, training=True, generator=generator).detach().numpy())
+
+
+def test_rrelu_under_vmap_follows_randomness() -> None:
+    x = -ad.ones(3, 4)
+    same = ad.vmap(lambda r: ad.rrelu(r, training=True), randomness="same")(x).numpy()
+    assert np.array_equal(same[0], same[1])
+    different = ad.vmap(lambda r: ad.rrelu(r, training=True), randomness="different")(x).numpy()
+    assert not np.array_equal(different[0], different[1])
+
+
+def test_softmax_of_large_and_of_impossible_elements() -> None:
+    x = ad.tensor([1e4, 0.0, -math.inf], dtype=ad.float64, requires_grad=True)
+    result = F.softmax(x, dim=0)
+    assert result.tolist() == [1.0, 0.0, 0.0]
+    result[0].backward()
+    assert x.grad.tolist() == [0.0, 0.0, 0.0]
+    with pytest.raises(TypeError, match="dim="):
+        F.softmax(x)
+
+
+def test_safe_softmax_of_nothing_is_zero_with_zero_gradient() -> None:
+    x = ad.full((2, 3), -math.inf, dtype=ad.float64, requires_grad=True)
+    result = ad.ops._safe_softmax(x, 1)
+    result.sum().backward()
+    assert np.array_equal(result.detach().numpy(), np.zeros((2, 3)))
+    assert np.array_equal(x.grad.numpy(), np.zeros((2, 3)))
+
+
+def test_masked_softmax_leaves_out_what_the_mask_says() -> None:
+    x = ad.tensor([[1.0, 2.0, 3.0]], requires_grad=True)
+    mask = ad.tensor([[False, True, False]])
+    result = ad.ops._masked_softmax(x, mask, 1)
+    assert result[0, 1].item() == 0
+    assert result.sum().item() == pytest.approx(1)
+    result[0, 0].backward()
+    assert x.grad[0, 1].item() == 0
+
+
+def test_softmax_of_halves_is_rounded_once() -> None:
+    x = ad.tensor([1.0, 2.0, 3.0], dtype=ad.bfloat16)
+    wide = F.softmax(x.float(), dim=0).to(ad.bfloat16)
+    assert F.softmax(x, dim=0).tolist() == wide.tolist()
+    assert F.softmax(x, dim=0, dtype=ad.float32).dtype is ad.float32
+
+
+def test_softmax_of_integers_asks_for_a_dtype() -> None:
+    with pytest.raises(TypeError, match="floating point"):
+        F.softmax(ad.tensor([1, 2]), dim=0)
+    assert F.softmax(ad.tensor([1, 1]), dim=0, dtype=ad.float64).tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: F.softshrink(ad.ones(2), -1.0), ValueError, "negative"),
+        (lambda: F.celu(ad.ones(2), 0.0), ValueError, "alpha"),
+        (lambda: F.hardtanh(ad.ones(2), 1.0, -1.0), ValueError, "min_val"),
+        (lambda: F.glu(ad.ones(3)), ValueError, "halved"),
+        (lambda: F.prelu(ad.ones(2, 3), ad.ones(2)), ValueError, "channels"),
+        (lambda: F.rrelu(ad.ones(2), 0.5, 0.1), ValueError, "lower"),
+    ],
+)
+def test_bad_arguments_are_explained(call: Any, error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        call()

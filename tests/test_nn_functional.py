@@ -1,0 +1,124 @@
+"""`ad.nn.functional`: signatures, in place, dropouts and losses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+
+F = ad.nn.functional
+
+
+def test_names_are_listed_and_unknown_ones_refused() -> None:
+    assert {"relu", "softmax", "gelu", "linear", "dropout", "cross_entropy"} <= set(dir(F))
+    assert all(callable(getattr(F, name)) for name in dir(F))
+    with pytest.raises(AttributeError, match="no 'sinh'"):
+        F.sinh
+
+
+def test_inplace_changes_the_input() -> None:
+    x = ad.tensor([-1.0, 2.0])
+    assert F.relu(x, inplace=True) is x
+    assert x.tolist() == [0.0, 2.0]
+
+
+def test_normalize_of_zero_has_a_finite_gradient() -> None:
+    x = ad.zeros(1, 3, dtype=ad.float64, requires_grad=True)
+    F.normalize(x)[0, 0].backward()
+    assert np.isfinite(x.grad.numpy()).all()
+
+
+def test_dropout_keeps_the_mean_and_masks_the_gradient() -> None:
+    ad.manual_seed(0)
+    x = ad.ones(1000, requires_grad=True)
+    y = F.dropout(x, 0.25)
+    values = y.detach().numpy()
+    assert set(np.unique(values)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs(values.mean() - 1) < 0.1
+    y.sum().backward()
+    assert np.array_equal(x.grad.numpy(), values)
+
+
+def test_dropout_of_everything_and_of_nothing() -> None:
+    x = ad.tensor([1.0, 2.0])
+    assert F.dropout(x, 1.0).tolist() == [0.0, 0.0]
+    assert F.dropout(x, 0.0).tolist() == [1.0, 2.0]
+    assert F.dropout(x, 0.5, training=False).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="probability"):
+        F.dropout(x, 1.5)
+
+
+def test_dropout_is_reproducible() -> None:
+    x = ad.ones(50)
+    ad.manual_seed(7)
+    first = F.dropout(x).tolist()
+    ad.manual_seed(7)
+    assert F.dropout(x).tolist() == first
+
+
+def test_dropout_of_channels_drops_them_whole() -> None:
+    ad.manual_seed(1)
+    y = F.dropout2d(ad.ones(8, 16, 3, 3), 0.5).numpy().reshape(8 * 16, 9)
+    assert (y == y[:, :1]).all()
+    assert 0 < (y[:, 0] == 0).mean() < 1
+    with pytest.raises(ValueError, match="dimensions"):
+        F.dropout1d(ad.ones(3))
+
+
+def test_alpha_dropout_keeps_mean_and_variance() -> None:
+    ad.manual_seed(2)
+    y = F.alpha_dropout(ad.randn(40000), 0.2, training=True).numpy()
+    assert abs(y.mean()) < 0.03
+    assert abs(y.var() - 1) < 0.05
+
+
+def test_dropout_under_vmap_follows_randomness() -> None:
+    x = ad.ones(3, 30)
+    with pytest.raises(ad.AdjointError, match="randomness"):
+        ad.vmap(F.dropout)(x)
+    same = ad.vmap(F.dropout, randomness="same")(x).numpy()
+    assert (same == same[:1]).all()
+    different = ad.vmap(F.dropout, randomness="different")(x).numpy()
+    assert not np.array_equal(different[0], different[1])
+
+
+def test_native_dropout_gives_its_mask() -> None:
+    ad.manual_seed(0)
+    result, mask = ad.ops.native_dropout(ad.ones(20), 0.5, True)
+    assert mask.dtype is ad.bool
+    assert np.array_equal(result.numpy() != 0, mask.numpy())
+
+
+def test_cross_entropy_by_class_and_by_probability() -> None:
+    x = ad.tensor([[1.0, 2.0, 0.5], [0.1, 0.2, 0.3]], dtype=ad.float64)
+    target = ad.tensor([2, 0])
+    by_class = F.cross_entropy(x, target)
+    by_probability = F.cross_entropy(x, F.one_hot(target, 3).to(ad.float64))
+    assert float(by_class) == pytest.approx(float(by_probability), rel=1e-12)
+    assert float(F.cross_entropy(x, ad.tensor([2, -100]))) == pytest.approx(
+        float(F.cross_entropy(x[:1], target[:1]))
+    )
+    smooth = F.cross_entropy(x, target, label_smoothing=1.0)
+    assert float(smooth) == pytest.approx(float(-F.log_softmax(x, dim=1).mean()))
+
+
+def test_losses_reduce_as_asked() -> None:
+    x, y = ad.tensor([1.0, 3.0]), ad.tensor([0.0, 0.0])
+    assert F.mse_loss(x, y).item() == 5
+    assert F.mse_loss(x, y, reduction="sum").item() == 10
+    assert F.l1_loss(x, y, reduction="none").tolist() == [1.0, 3.0]
+    with pytest.raises(ValueError, match="'mean', 'sum' or 'none'"):
+        F.mse_loss(x, y, reduction="max")
+
+
+def test_gumbel_softmax_is_a_corner_if_hard() -> None:
+    ad.manual_seed(0)
+    logits = ad.zeros(5, 4, requires_grad=True)
+    hard = F.gumbel_softmax(logits, hard=True)
+    assert np.allclose(np.sort(hard.detach().numpy(), axis=1), [0, 0, 0, 1], atol=1e-6)
+    soft = F.gumbel_softmax(logits)
+    assert np.allclose(soft.detach().numpy().sum(1), 1)
+    assert math.isfinite(float(ad.autograd.grad(hard[0, 0], logits)[0].abs().sum()))
