@@ -1,4 +1,4 @@
-"""The benchmark suite: hand-written limits equal our gradients, and results become tables and a plot."""
+"""The benchmark suite: hand-written limits equal our gradients; tables and a plot of results."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-
-from adjoint.compiler.c import build
 from benchmarks import plot, report, runner, worker, workloads
 from benchmarks.tools import TOOLS
+
+from adjoint.compiler.c import build
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 SMALL: dict[str, dict[str, Any]] = {
@@ -42,7 +42,7 @@ def test_workloads_name_known_tools_and_cases(name: str) -> None:
 
 
 def test_a_tool_that_computes_something_else_is_not_timed() -> None:
-    right, wrong = np.arange(5.0), np.arange(5.0) + [0, 0, 1e-3, 0, 0]
+    right, wrong = np.arange(5.0), np.array([0, 1, 2 + 1e-3, 3, 4])
     result = runner.Result("x", "X", "small", None)
     tools = {"adjoint": right, "jax": right, "torch": wrong}
     result.tools = {tool: runner.Measured() for tool in tools}

@@ -15,8 +15,12 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.compiler import lower
 from adjoint.compiler.c import build
+from adjoint.compiler.c.expressions import EXPRESSIONS
 from adjoint.core import pytrees
+from adjoint.ops import operator as operators
+from adjoint.testing import samples
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -300,3 +304,46 @@ def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
         assert "scan" not in compiled.lower(*inputs).callbacks()
     finally:
         ad.set_default_dtype(ad.float32)
+
+
+# -- law 8
+# ---------------------------------------------------------------------------------------------------------
+
+
+def native_rows() -> list[str]:
+    known = [
+        *EXPRESSIONS,
+        *lower.REDUCTIONS,
+        "cat.default",
+        "slice_scatter.default",
+        "flip.default",
+    ]
+    return sorted(n for n in known if operators.exists(n.partition(".")[0]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", native_rows())
+def test_compiled_operator_equals_eager(name: str, dtype: str) -> None:
+    """All samples of an operator in one program: value, shape and dtype as in eager."""
+    operator = operators.operator(*name.replace(".default", ".").split("."))
+    wanted = getattr(ad, dtype)
+    calls = [s for s, _ in samples.for_row(operator.row, wanted)]
+    calls = [s for s in calls if any(isinstance(a, ad.Tensor) for a in s.args)]
+    tensors = [[a.detach() for a in s.args if isinstance(a, ad.Tensor)] for s in calls]
+
+    def every(values: list[list[Any]]) -> list[Any]:
+        results = []
+        for sample, given in zip(calls, values, strict=True):
+            left = iter(given)
+            args = [next(left) if isinstance(a, ad.Tensor) else a for a in sample.args]
+            results.append(operator(*args, **sample.kwargs))
+        return results
+
+    got, expected = ad.compile(every)(tensors), every(tensors)
+    tolerance = 1e-12 if dtype == "float64" else 2e-6
+    for a, b, sample in zip(got, expected, calls, strict=True):
+        assert a.shape == b.shape, sample
+        assert a.dtype is b.dtype, sample
+        np.testing.assert_allclose(
+            a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance, err_msg=str(sample)
+        )

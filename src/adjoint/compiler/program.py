@@ -179,7 +179,9 @@ class Program:
 
 
 def _inlined(graph: Graph) -> Graph:
-    """The graph with custom functions opened: their rules have been used, native code needs their insides."""
+    """The graph with custom functions opened: their rules have been used, native code needs
+    their insides.
+    """
     return passes.inline_functions(graph.clone())
 
 

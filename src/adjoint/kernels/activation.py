@@ -16,6 +16,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.shapes import wrap_dim
+from adjoint.kernels.pointwise import complex_sigmoid
 
 Array = np.ndarray[Any, Any]
 
@@ -41,6 +42,8 @@ def _require_real(what: str, array: Array) -> None:
 
 
 def _sigmoid(x: Array) -> Array:
+    if x.dtype.kind == "c":
+        return complex_sigmoid(x)
     return np.reciprocal(1 + np.exp(-x))
 
 
@@ -212,7 +215,8 @@ def _prepared(what: str, self: Array, dim: int, half_to_float: bool) -> tuple[Ar
 
 
 def _less_largest(x: Array, axis: int) -> Array:
-    return x - x.max(axis=axis, keepdims=True) if x.size and x.ndim else x - x
+    """A new array, at most 0."""
+    return np.asarray(x - x.max(axis=axis, keepdims=True) if x.size and x.ndim else x - x)
 
 
 def _total(x: Array, axis: int) -> Array:
@@ -222,16 +226,18 @@ def _total(x: Array, axis: int) -> Array:
 def softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     """exp(xᵢ) / Σ exp(xⱼ)."""
     x, axis, target = _prepared("softmax", self, dim, half_to_float)
-    powers = np.exp(_less_largest(x, axis))
-    return np.asarray(powers / _total(powers, axis)).astype(target, copy=False)
+    powers = _less_largest(x, axis)
+    np.exp(powers, out=powers)
+    powers /= _total(powers, axis)
+    return powers.astype(target, copy=False)
 
 
 def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     """xᵢ - log Σ exp(xⱼ)."""
     x, axis, target = _prepared("log_softmax", self, dim, half_to_float)
     shifted = _less_largest(x, axis)
-    result = shifted - np.log(_total(np.exp(shifted), axis))
-    return np.asarray(result).astype(target, copy=False)
+    shifted -= np.log(_total(np.exp(shifted), axis))
+    return shifted.astype(target, copy=False)
 
 
 def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:

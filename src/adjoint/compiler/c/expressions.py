@@ -89,7 +89,8 @@ EXPRESSIONS: dict[str, str] = {
     "isnan.default": "({self} != {self})",
     "isinf.default": "({self} == HUGE_VAL || {self} == -HUGE_VAL)",
     "isfinite.default": "({self} - {self} == 0)",
-    "clamp.default": "({self} < {min} ? {min} : {self} > {max} ? {max} : {self})",
+    "clamp.default": "({self} < {min} ? ({min} > {max} ? {max} : {min})"
+    " : {self} > {max} ? {max} : {self})",
     "logical_and.default": "({self} && {other})",
     "logical_or.default": "({self} || {other})",
     "logical_not.default": "(!{self})",

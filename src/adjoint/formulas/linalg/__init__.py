@@ -1,5 +1,6 @@
 """Derivatives of linear algebra: systems, factorisations, eigenvalues and singular values."""
 
+from adjoint.formulas.linalg.distances import cdist_vjp
 from adjoint.formulas.linalg.factor import ldl_factor_vjp, lu_factor_vjp, lu_vjp, qr_vjp
 from adjoint.formulas.linalg.solve import (
     cholesky_jvp,
@@ -28,6 +29,7 @@ from adjoint.formulas.linalg.spectral import (
 )
 
 __all__ = [
+    "cdist_vjp",
     "cholesky_jvp",
     "cholesky_vjp",
     "eig_vjp",
