@@ -4,7 +4,8 @@
     python -m benchmarks rk4 gmm --quick     some workloads, small cases, few rounds
     python -m benchmarks --list
 
-Prints a table and writes benchmarks/results/suite.{md,json,svg}; docs/benchmarks.md has the method.
+Prints a table and writes benchmarks/results/suite.{md,json,svg} (or rk4-gmm.md and so on, for some
+workloads); docs/benchmarks.md has the method.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def main() -> None:
     )
     say = lambda line: print(line, file=sys.stderr, flush=True)
     results = runner.run(chosen.names or list(workloads.NAMES), options, say)
-    paths = report.write(results, options)
+    paths = report.write(results, options, "-".join(chosen.names) or "suite")
     print(report.markdown(results, options))
     say(f"wrote {', '.join(str(p) for p in paths)}")
 

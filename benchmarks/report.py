@@ -160,8 +160,8 @@ def markdown(results: list[Result], options: Options) -> str:
     return "\n\n".join(p for p in parts if p) + "\n"
 
 
-def write(results: list[Result], options: Options) -> list[Path]:
-    """Write benchmarks/results/suite.{md,json,svg}."""
+def write(results: list[Result], options: Options, name: str) -> list[Path]:
+    """Write benchmarks/results/<name>.{md,json,svg}."""
     RESULTS.mkdir(exist_ok=True)
     record = {"machine": machine(options), "results": [r.record() for r in results]}
     texts = {
@@ -171,6 +171,6 @@ def write(results: list[Result], options: Options) -> list[Path]:
     }
     paths = []
     for ending, text in texts.items():
-        paths.append(RESULTS / f"suite.{ending}")
+        paths.append(RESULTS / f"{name}.{ending}")
         paths[-1].write_text(text, encoding="utf-8")
     return paths

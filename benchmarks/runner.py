@@ -8,6 +8,7 @@ is taken again.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -93,6 +94,12 @@ class Worker:
             self.close()
             raise WorkerError("its process ended") from None
         return self._answer(patience or self.options.patience)
+
+    def release(self) -> None:
+        """Let the worker forget its task, if it is still there."""
+        if self.process is not None:
+            with contextlib.suppress(WorkerError):
+                self.ask(do="release")
 
     def _start(self) -> subprocess.Popen[str]:
         threads = self.options.threads
@@ -199,6 +206,8 @@ def run_case(
     }
     for what in ("gradient", "primal"):
         measure(result, working, what, options)
+    for worker in working.values():
+        worker.release()
     return result
 
 

@@ -3,6 +3,7 @@
     {"do": "prepare", "workload": "rk4", "case": "f64"}   build, call once, say what came out
     {"do": "time", "what": "gradient"}                    one sample
     {"do": "memory"}                                      peak in a call, above that of the data
+    {"do": "release"}                                     forget it
 
 It is started by `runner` as `python -m benchmarks.worker jax 0.05`, the seconds of a sample last.
 """
@@ -38,10 +39,15 @@ class Bench:
         self.before = 0
         tool.warm_up()
 
-    def prepare(self, workload: str, case: str) -> dict[str, Any]:
+    def release(self) -> dict[str, Any]:
+        """Forget the task and its data."""
         self.task = None
         self.counts.clear()
         gc.collect()
+        return {}
+
+    def prepare(self, workload: str, case: str) -> dict[str, Any]:
+        self.release()
         wanted = workloads.load(workload)
         arrays = wanted.data(wanted.cases[case])
         self.before = status_bytes("VmRSS")

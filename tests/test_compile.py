@@ -251,7 +251,6 @@ def test_without_a_compiler_it_runs_in_eager_mode_and_says_so(tmp_path: Path) ->
 
 
 # -- loops over time
-# -------------------------------------------------------------------------------------------
 
 
 def rotating(x: Any, w: Any) -> Any:
@@ -304,10 +303,6 @@ def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
         assert "scan" not in compiled.lower(*inputs).callbacks()
     finally:
         ad.set_default_dtype(ad.float32)
-
-
-# -- law 8
-# ---------------------------------------------------------------------------------------------------------
 
 
 def native_rows() -> list[str]:

@@ -209,7 +209,7 @@ def lstsq(self: Spec, b: Spec, rcond: float) -> Specs:
 
 def pinv_tangent(self: Spec, tangent: Spec, *_: Any) -> Spec:
     """Transposed matrices, with a common batch."""
-    *_, m, n = self.shape
+    m, n = self.shape[-2:]
     batch = broadcast("linalg_pinv", self.shape[:-2], tangent.shape[:-2])
     return Spec((*batch, n, m), self.dtype)
 

@@ -34,6 +34,11 @@ FLAGS = (
     "-fopenmp",
     "-fno-math-errno",
     "-fno-trapping-math",
+    # a sine beside its cosine would become one call of sincos, which has no vector version
+    "-fno-builtin-sin",
+    "-fno-builtin-cos",
+    "-fno-builtin-sinf",
+    "-fno-builtin-cosf",
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from adjoint.compiler import lower
 from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, IDENTITY, literal
+from adjoint.compiler.c.padding import padded
 from adjoint.compiler.fuse import Loop, Plan, Scan, Step, Write
 from adjoint.compiler.lower import Access
 from adjoint.core.dtypes import DEFAULT, DType
@@ -137,7 +138,9 @@ class LoopWriter:
         reductions = [n for n in self.loop.nodes if lower.is_reduction(n)]
         lines = [self._declare()]
         if not reductions:
-            lines += _loops(sizes, body, 0, _pragma(sizes, 0, len(sizes), simd=True), len(sizes))
+            short = padded(sizes[0], body) if len(sizes) == 1 else None
+            whole = _pragma(sizes, 0, len(sizes), simd=True)
+            lines += short or _loops(sizes, body, 0, whole, len(sizes))
         else:
             lines += self._reducing(sizes, strides, kept, body, reductions)
         return "{\n" + "\n".join(lines) + "\n}\n"
@@ -180,7 +183,8 @@ class LoopWriter:
         clause = f" reduction(+:{', '.join(names)})" if sums else ""
         whole = kept == 0 or math.prod(sizes[:kept]) == 1
         pragma = _pragma(sizes, kept, len(sizes), simd=sums, clause=clause, parallel=whole and sums)
-        inner = [*start, *_loops(sizes, body, kept, pragma, len(sizes)), *end]
+        short = padded(sizes[0], body) if len(sizes) == 1 and kept == 0 else None
+        inner = [*start, *(short or _loops(sizes, body, kept, pragma, len(sizes))), *end]
         outer = {} if whole else _pragma(sizes, 0, kept, simd=False)
         return _loops(sizes, inner, 0, outer, kept)
 

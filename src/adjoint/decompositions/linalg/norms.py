@@ -1,5 +1,8 @@
 """Norms, ranks, condition numbers, powers, pseudo-inverses and least squares from few operators."""
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,8 @@
 """Systems of equations, inverses and determinants in terms of few operators."""
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,8 @@
 """Derivatives of QR and LU factorisations of matrices of any shape."""
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -91,18 +94,17 @@ def lu_vjp(grad_l: Any, grad_u: Any, P: Tensor, L: Tensor, U: Tensor) -> Any:
     L1, U1 = L.narrow(-2, 0, k), U.narrow(-1, 0, k)
     below = L1.mH.matmul(grad_l.narrow(-2, 0, k))
     above = grad_u.narrow(-1, 0, k).matmul(U1.mH)
+    rest_l, rest_u = grad_l.narrow(-2, k, m - k), grad_u.narrow(-1, k, n - k)
     if m > k:
-        rest = grad_l.narrow(-2, k, m - k)
-        above = above - L.narrow(-2, k, m - k).mH.matmul(rest)
+        above = above - L.narrow(-2, k, m - k).mH.matmul(rest_l)
     if n > k:
-        rest = grad_u.narrow(-1, k, n - k)
-        below = below - rest.matmul(U.narrow(-1, k, n - k).mH)
+        below = below - rest_u.matmul(U.narrow(-1, k, n - k).mH)
     inner = _solve_right(U1, below.tril(-1) + above.triu())
     result = ops.linalg_solve_triangular(L1.mH, inner, upper=True, unitriangular=True)
     if m > k:
-        result = ops.cat([result, _solve_right(U1, rest)], -2)
+        result = ops.cat([result, _solve_right(U1, rest_l)], -2)
     if n > k:
-        other = ops.linalg_solve_triangular(L1.mH, rest, upper=True, unitriangular=True)
+        other = ops.linalg_solve_triangular(L1.mH, rest_u, upper=True, unitriangular=True)
         result = ops.cat([result, other], -1)
     return P.matmul(result)
 

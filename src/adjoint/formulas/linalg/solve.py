@@ -3,6 +3,9 @@
 A cotangent is written with a bar, Ā, a tangent with a dot, Ȧ.
 """
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,9 @@
 Vectors of repeated values: Note [Repeated values] in kernels/linalg/spectral.py.
 """
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 from typing import Any
@@ -36,7 +39,8 @@ def eigh_vjp(
         w, V = ops._linalg_eigh_generic(A, UPLO, direction_of(A))
         grad_v = None
     if grad_v is None:
-        return (V * grad_w.unsqueeze(-2)).matmul(V.mH)
+        slopes: Any = grad_w
+        return (V * slopes.unsqueeze(-2)).matmul(V.mH)
     return V.matmul(_turned(w, grad_w, V.mH.matmul(grad_v))).matmul(V.mH)
 
 
@@ -66,7 +70,7 @@ def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
     """Ā = V⁻ᴴ (diag(w̄) + (X - Vᴴ V diag(Re X)) ∘ F*) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
     if grad_w is None and grad_v is None:
         return None
-    core = None if grad_w is None else grad_w.diag_embed()
+    core: Any = None if grad_w is None else grad_w.diag_embed()
     if grad_v is not None:
         inner = V.mH.matmul(grad_v)
         own = _diagonal(inner).real.unsqueeze(-2)
@@ -103,7 +107,8 @@ def svd_vjp(
     grad_v = None if grad_vh is None else _fold(grad_vh.mH, Vh.mH, k)
     U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
     if grad_u is None and grad_v is None:
-        return (U * grad_s.to(U.dtype).unsqueeze(-2)).matmul(Vh)
+        slopes: Any = grad_s
+        return (U * slopes.to(U.dtype).unsqueeze(-2)).matmul(Vh)
     return _thin_svd_vjp(grad_u, grad_s, grad_v, U, S, Vh)
 
 

@@ -56,8 +56,8 @@ def lapack(name: str, *arrays: Array) -> Callable[..., Any]:
     """The routine of SciPy's LAPACK for the dtype of the arrays."""
     from scipy.linalg import get_lapack_funcs
 
-    function: Callable[..., Any] = get_lapack_funcs(name, arrays)
-    return function
+    found: Any = get_lapack_funcs(name, arrays)
+    return found
 
 
 def describe(info: Array) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from adjoint.core.errors import GradError, ValueRangeError
@@ -14,7 +16,8 @@ def qr(A: Array, mode: str) -> tuple[Array, Array]:
     if mode not in ("reduced", "complete", "r"):
         raise ValueRangeError(f"linalg_qr(A): mode is reduced, complete or r, got {mode!r}")
     if mode == "r":
-        return np.empty((0,), A.dtype), np.linalg.qr(A, mode="r")
+        upper: Any = np.linalg.qr(A, mode="r")
+        return np.empty((0,), A.dtype), upper
     Q, R = np.linalg.qr(A, mode=mode)  # type: ignore[call-overload]
     return Q, R
 

@@ -1,5 +1,8 @@
 """Factorisations and systems of equations: Cholesky, LU, LDLᴴ, triangular and square systems."""
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,8 @@
 """Eigenvalues, singular values, pseudo-inverses and exponentials."""
 
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 import numpy as np
