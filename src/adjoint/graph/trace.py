@@ -388,7 +388,8 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
     tensor(14.)
     """
     if not callable(function):
-        raise ArgumentError(f"trace: needs a function, got {type(function).__name__}")
+        hint = "; the trace of a matrix is x.trace()" if isinstance(function, Tensor) else ""
+        raise ArgumentError(f"trace: needs a function, got {type(function).__name__}{hint}")
     leaves, structure = pytrees.flatten((examples, keywords), _is_example)
     paths = _paths(function, structure, examples)
     signature = Signature(structure, None, identifier(getattr(function, "__name__", "f"), "f"))

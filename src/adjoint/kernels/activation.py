@@ -165,6 +165,36 @@ def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
     return _widely(compute, self)
 
 
+def elu_backward(
+    grad_output: Array,
+    alpha: float,
+    scale: float,
+    input_scale: float,
+    is_result: bool,
+    self_or_result: Array,
+) -> Array:
+    """The slope from the input, or from the result."""
+    _require_real("elu_backward", self_or_result)
+    height = alpha * scale
+    if is_result and alpha < 0:
+        raise ValueRangeError(
+            f"elu_backward(alpha={alpha}, is_result=True): with a negative alpha the result does "
+            "not say which side the input was on; pass the input."
+        )
+
+    def compute(grad: Array, x: Array) -> Array:
+        left = np.minimum(x, 0)
+        if is_result:
+            slope = (left + height) * input_scale
+        else:
+            slope = np.exp(left * input_scale) * (height * input_scale)
+        if height * input_scale != scale:  # else the sides meet with the same slope
+            slope = np.where(x <= 0, slope, scale).astype(slope.dtype, copy=False)
+        return grad * slope
+
+    return _widely(compute, grad_output, self_or_result)
+
+
 def _expm1(x: Array) -> Array:
     """exp(x) - 1; of many negative numbers as 2t/(1 - t), t = tanh(x/2), which is faster."""
     if x.size < MANY or not x.max() <= 0:
