@@ -49,6 +49,22 @@ def test_mish_is_straight_at_ten_thousand() -> None:
     assert derivatives(F.mish, 1e4, 2) == [1e4, 1.0, 0.0]
 
 
+@pytest.mark.parametrize("name", SMOOTH)
+def test_slope_at_infinity_is_that_of_the_line(name: str) -> None:
+    x = ad.tensor(math.inf, dtype=ad.float64, requires_grad=True)
+    slope = 1.0507009873554805 if name == "selu" else 0.0 if name == "logsigmoid" else 1.0
+    for create_graph in (False, True):
+        (grad,) = ad.autograd.grad(SMOOTH[name](x), x, create_graph=create_graph)
+        assert float(grad) == pytest.approx(slope)
+
+
+def test_a_slope_at_nan_does_not_depend_on_the_way_it_is_computed() -> None:
+    x = ad.tensor([math.nan, -1.0], requires_grad=True)
+    (fast,) = ad.autograd.grad(F.elu(x).sum(), x)
+    (general,) = ad.autograd.grad(F.elu(x).sum(), x, create_graph=True)
+    assert fast.tolist() == pytest.approx(general.tolist())
+
+
 def test_float32_is_straight_far_out_too() -> None:
     x = ad.tensor([-1e30, -400.0, 400.0, 1e30], requires_grad=True)
     for function in SMOOTH.values():

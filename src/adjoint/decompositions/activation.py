@@ -20,21 +20,28 @@ GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π), the density of a normal variabl
 TANH_SLOPE = 0.7978845608028654  # √(2/π), of gelu's approximation
 TANH_CUBE = 0.044715
 FLAT = 40.0  # beyond it gelu is straight, in every dtype
+STRAIGHT = 800.0  # beyond it silu and mish are
 
 
 # --- smooth --------------------------------------------------------------------------------------
 
 
+def _bend(self: Tensor, limit: float) -> Tensor:
+    """x cut off where that makes no difference, so that its powers and products stay finite."""
+    return ops.where(self > limit, limit, ops.where(self < -limit, -limit, self))
+
+
 def silu_backward(grad_output: Tensor, self: Tensor) -> Tensor:
     """σ (1 + x (1 - σ))."""
     sigma = self.sigmoid()
-    return grad_output * (sigma * (1 + self * (1 - sigma))).conj()
+    x = self if self.is_complex() else _bend(self, STRAIGHT)
+    return grad_output * (sigma * (1 + x * (1 - sigma))).conj()
 
 
 def mish_backward(grad_output: Tensor, self: Tensor) -> Tensor:
     """t + x σ (1 - t²) with t = tanh(softplus(x))."""
     t = self.softplus().tanh()
-    return grad_output * (t + self * self.sigmoid() * (1 - t * t))
+    return grad_output * (t + _bend(self, STRAIGHT) * self.sigmoid() * (1 - t * t))
 
 
 def check_approximation(what: str, approximate: str) -> bool:
@@ -48,15 +55,10 @@ def check_approximation(what: str, approximate: str) -> bool:
 
 def gelu(self: Tensor, approximate: str) -> Tensor:
     """x Φ(x); approximately x σ(2u), u = √(2/π) (x + 0.044715 x³)."""
-    x = _bend(self)
+    x = _bend(self, FLAT)
     if check_approximation("gelu", approximate):
         return self * _gelu_gate(x)[0]
     return self * ((x * -SQRT_HALF).erfc() * 0.5)
-
-
-def _bend(self: Tensor) -> Tensor:
-    """x cut off where that makes no difference, so that its powers stay finite."""
-    return ops.where(self > FLAT, FLAT, ops.where(self < -FLAT, -FLAT, self))
 
 
 def _gelu_gate(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -68,12 +70,12 @@ def _gelu_gate(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def gelu_backward(grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
     """Φ + x φ; approximately g + x g (1 - g) 2u' with g = σ(2u)."""
-    x = _bend(self)
+    x = _bend(self, FLAT)
     if check_approximation("gelu_backward", approximate):
         gate, slope = _gelu_gate(x)
-        return grad_output * (gate + self * (gate * (1 - gate) * slope))
+        return grad_output * (gate + x * (gate * (1 - gate) * slope))
     density = (x * x * -0.5).exp() * GAUSS_HEIGHT
-    return grad_output * ((x * -SQRT_HALF).erfc() * 0.5 + self * density)
+    return grad_output * ((x * -SQRT_HALF).erfc() * 0.5 + x * density)
 
 
 # --- exponential on the left, linear on the right ------------------------------------------------

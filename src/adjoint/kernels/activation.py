@@ -25,6 +25,7 @@ TANH_SLOPE = 0.7978845608028654  # √(2/π)
 TANH_CUBE = 0.044715
 MANY = 1000
 FLAT = 40.0  # beyond it gelu is straight
+STRAIGHT = 800.0  # beyond it silu and mish are
 
 
 def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
@@ -51,6 +52,11 @@ def _sigmoid(x: Array) -> Array:
 # --- smooth --------------------------------------------------------------------------------------
 
 
+def _bend(x: Array) -> Array:
+    """x cut off where it is multiplied by 0, so that infinity gives no NaN."""
+    return x if x.dtype.kind == "c" else np.clip(x, -STRAIGHT, STRAIGHT)
+
+
 def silu(self: Array) -> Array:
     """x σ(x)."""
     return _widely(lambda x: x * _sigmoid(x), self)
@@ -61,7 +67,7 @@ def silu_backward(grad_output: Array, self: Array) -> Array:
 
     def compute(grad: Array, x: Array) -> Array:
         sigma = _sigmoid(x)
-        slope = sigma * (1 + x * (1 - sigma))
+        slope = sigma * (1 + _bend(x) * (1 - sigma))
         return grad * (np.conj(slope) if slope.dtype.kind == "c" else slope)
 
     return _widely(compute, grad_output, self)
@@ -83,7 +89,7 @@ def mish_backward(grad_output: Array, self: Array) -> Array:
 
     def compute(grad: Array, x: Array) -> Array:
         t = np.tanh(_softplus(x))
-        return grad * (t + x * _sigmoid(x) * (1 - t * t))
+        return grad * (t + _bend(x) * _sigmoid(x) * (1 - t * t))
 
     return _widely(compute, grad_output, self)
 
@@ -118,16 +124,17 @@ def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
     from scipy.special import ndtr
 
     def compute(grad: Array, x: Array) -> Array:
-        return grad * (ndtr(x) + x * (np.exp(x * x * -0.5) * GAUSS_HEIGHT))
+        bend = np.clip(x, -FLAT, FLAT)
+        return grad * (ndtr(x) + bend * (np.exp(bend * bend * -0.5) * GAUSS_HEIGHT))
 
     return _widely(compute, grad_output, self)
 
 
 def _gelu_tanh_slope(x: Array) -> Array:
     gate = _gelu_gate(x)
-    square = np.square(np.clip(x, -FLAT, FLAT))
-    slope = (1 + 3 * TANH_CUBE * square) * (2 * TANH_SLOPE)
-    return gate + x * (gate * (1 - gate) * slope)
+    bend = np.clip(x, -FLAT, FLAT)
+    slope = (1 + 3 * TANH_CUBE * bend * bend) * (2 * TANH_SLOPE)
+    return gate + bend * (gate * (1 - gate) * slope)
 
 
 def softplus(self: Array, beta: float, threshold: float) -> Array:
@@ -183,7 +190,7 @@ def elu_backward(
         )
 
     def compute(grad: Array, x: Array) -> Array:
-        left = np.minimum(x, 0)
+        left = np.fmin(x, 0)  # NaN counts as the right side, as in PyTorch
         if is_result:
             slope = (left + height) * input_scale
         else:
@@ -226,7 +233,7 @@ def hardsigmoid(self: Array) -> Array:
 def hardswish(self: Array) -> Array:
     """x · hardsigmoid(x)."""
     _require_real("hardswish", self)
-    return _widely(lambda x: x * (np.clip(x + 3, 0, 6) / 6), self)
+    return _widely(lambda x: np.maximum(x, -3) * (np.clip(x + 3, 0, 6) / 6), self)
 
 
 def softshrink(self: Array, lambd: float) -> Array:

@@ -93,7 +93,11 @@ def _elementary() -> Iterable[Subject]:
     yield Subject("xlogy(2, x)", lambda x: ad.xlogy(2.0, x), lambda x: 2 * mp.log(x), POSITIVE)
     yield Subject("xlog1py(2, x)", lambda x: s.xlog1py(2.0, x), lambda x: 2 * mp.log1p(x), POSITIVE)
     yield Subject("special.entr", s.entr, lambda x: -x * mp.log(x), POSITIVE)
-    yield Subject("logit", ad.logit, lambda x: mp.log(x / (1 - x)), PROBABILITY)
+    logit = lambda x: mp.log(x / (1 - x))
+    rational = lambda x, n: (
+        mp.factorial(n - 1) * ((-1) ** (n - 1) / x**n + 1 / (1 - x) ** n) if n else logit(x)
+    )
+    yield Subject("logit", ad.logit, logit, PROBABILITY, rational)
     yield Subject("special.expit", s.expit, lambda x: 1 / (1 + mp.exp(-x)), MODERATE)
     yield Subject("sinc", ad.sinc, lambda x: mp.sincpi(x), REAL)
     yield Subject("special.spherical_bessel_j0", s.spherical_bessel_j0, mp.sinc, REAL)
@@ -134,18 +138,33 @@ def _bessel() -> Iterable[Subject]:
     s = ad.special
     for v in (0, 1):
         i, ie = (ad.i0, s.i0e) if v == 0 else (s.i1, s.i1e)
-        scaled_i = lambda x, v=v: mp.exp(-abs(x)) * mp.besseli(v, x)
-        scaled_k = lambda x, v=v: mp.exp(x) * mp.besselk(v, x)
-        yield Subject(f"i{v}", i, lambda x, v=v: mp.besseli(v, x), MODERATE)
-        yield Subject(f"special.i{v}e", ie, scaled_i, NONZERO)
-        for name, exact, grid in (
-            (f"bessel_j{v}", lambda x, v=v: mp.besselj(v, x), REAL),
-            (f"bessel_y{v}", lambda x, v=v: mp.bessely(v, x), POSITIVE),
-            (f"modified_bessel_k{v}", lambda x, v=v: mp.besselk(v, x), POSITIVE),
-            (f"scaled_modified_bessel_k{v}", scaled_k, POSITIVE),
+        for name, call, exact, signs, scale, grid in (
+            (f"i{v}", i, mp.besseli, (1, 1), None, MODERATE),
+            (f"special.i{v}e", ie, mp.besseli, (1, 1), lambda x: -mp.sign(x), NONZERO),
+            (f"special.bessel_j{v}", None, mp.besselj, (-1, 1), None, REAL),
+            (f"special.bessel_y{v}", None, mp.bessely, (-1, 1), None, POSITIVE),
+            (f"special.modified_bessel_k{v}", None, mp.besselk, (1, -1), None, POSITIVE),
+            (f"special.scaled_modified_bessel_k{v}", None, mp.besselk, (1, -1), mp.sign, POSITIVE),
         ):
-            yield Subject(f"special.{name}", getattr(s, name), exact, grid)
+            slope = lambda x, n, v=v, f=exact, g=signs, h=scale: _exact_bessel(f, v, x, n, g, h)
+            call = call or getattr(s, name.removeprefix("special."))
+            yield Subject(name, call, lambda x, f=slope: f(x, 0), grid, slope)
     yield Subject("special.airy_ai", s.airy_ai, mp.airyai, MODERATE)
+
+
+def _exact_bessel(f: Any, v: int, x: Any, n: int, signs: tuple[int, int], scale: Any) -> Any:
+    """dⁿ/dxⁿ of e^{cx} f_v(x): C_v' = overall (C_{v-1} + up C_{v+1}) / 2, and Leibniz' rule."""
+    import mpmath as mp
+
+    up, overall = signs
+    with mp.workdps(2 * DIGITS):
+        c = scale(x) if scale else 0
+        total = mp.mpf(0)
+        for j in range(n + 1):
+            orders = (mp.binomial(j, k) * up**k * f(v - j + 2 * k, x) for k in range(j + 1))
+            part = (overall / mp.mpf(2)) ** j * sum(orders)
+            total += mp.binomial(n, j) * mp.mpf(c) ** (n - j) * part
+        return mp.re(total * mp.exp(c * x))
 
 
 def _polynomials() -> Iterable[Subject]:

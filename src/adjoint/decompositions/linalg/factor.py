@@ -1,4 +1,7 @@
-"""LU factors unpacked and applied, and products of Householder reflections."""
+"""LU factors, unpacked and applied."""
+
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
 
 from __future__ import annotations
 

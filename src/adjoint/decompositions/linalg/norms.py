@@ -59,17 +59,16 @@ def matrix_power(self: Tensor, n: int) -> Tensor:
     return result.matmul(self) if n % 2 else result
 
 
-def _orders(ord: Any, matrix: bool = True) -> Any:
-    if ord in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
-        return ord
-    raise ValueRangeError(
-        f"linalg_matrix_norm: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
-    )
+def _check_order(ord: Any) -> None:
+    if ord not in ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf):
+        raise ValueRangeError(
+            f"linalg_matrix_norm: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}"
+        )
 
 
 def matrix_norm(self: Tensor, ord: Any, dim: Shape, keepdim: bool, dtype: Any) -> Tensor:
     """'fro': of the elements; 'nuc', 2, -2: of the singular values; 1, inf: of sums."""
-    _orders(ord)
+    _check_order(ord)
     if len(dim) != 2:
         raise ShapeError(f"linalg_matrix_norm: dim must name two dimensions, got {tuple(dim)}")
     check_matrix("linalg_matrix_norm(A)", self.shape)

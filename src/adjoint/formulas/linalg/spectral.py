@@ -142,8 +142,8 @@ def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
     return grad.narrow(-1, 0, count) - Q2.matmul(other.mH.matmul(Q1))
 
 
-def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The rotations of U and V that Ȧ makes: U̇ = U Ω + …, V̇ = V Ψ + …; and B = Uᴴ Ȧ V.
+def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tensor]:
+    """The rotations of U and V that Ȧ makes: U̇ = U Ω + …, V̇ = V Ψ + …, with B = Uᴴ Ȧ V.
 
     Ω + Ψ and Ω - Ψ solve (Ω + Ψ)(s[j]-s[i]) = B + Bᴴ and (Ω - Ψ)(s[i]+s[j]) = B - Bᴴ.
     """
@@ -151,7 +151,7 @@ def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tens
     both, apart = 0.5 * (inner + inner.mH), 0.5 * (inner - inner.mH)
     factors = ops._linalg_inverse_gaps(S) + 0.5 * ops._linalg_repeated_guess(both, S)
     together, difference = both * factors, apart * ops._linalg_inverse_sums(S)
-    return together + difference, together - difference, inner
+    return together + difference, together - difference
 
 
 def svd_values_jvp(A: Tensor, A_t: Tensor, U: Tensor, Vh: Tensor, k: int, vectors: bool) -> Tensor:
@@ -169,7 +169,7 @@ def svd_left_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) -
         return ops.zeros_like(U)
     k = S.shape[-1]
     U1, V1h = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
-    turn, _, _ = _frames(A_t, U1, S, V1h)
+    turn, _ = _frames(A_t, U1, S, V1h)
     tangent = U1.matmul(turn)
     if U.shape[-2] > k:
         pushed = A_t.matmul(V1h.mH) * ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
@@ -183,7 +183,7 @@ def svd_right_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) 
         return ops.zeros_like(Vh)
     k = S.shape[-1]
     U1, V1 = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k).mH
-    _, turn, _ = _frames(A_t, U1, S, V1.mH)
+    _, turn = _frames(A_t, U1, S, V1.mH)
     tangent = V1.matmul(turn)
     if Vh.shape[-1] > k:
         pushed = A_t.mH.matmul(U1) * ops._quotient(ops.ones_like(S), S).unsqueeze(-2)

@@ -96,10 +96,10 @@ def divided_sine_pi(x: Array, n: int) -> Array:
     """As `divided_sine` at y = πx, the sine from x less its nearest integer: exact for large x."""
     nearest = np.rint(x)
     sign = np.where(np.fmod(nearest, 2) == 0, 1.0, -1.0)
-    rest = math.pi * (x - nearest)
-    return divided_sine(
-        math.pi * x, lambda _: sign * np.sin(rest), lambda _: sign * np.cos(rest), n
-    )
+    rest = x - nearest
+    sine = sign * np.sin(math.pi * rest)
+    cosine = sign * np.sin(math.pi * (0.5 - np.abs(rest)))  # exactly 0 at half-integers
+    return divided_sine(math.pi * x, lambda _: sine, lambda _: cosine, n)
 
 
 def divided_sine(y: Array, sine: Any, cosine: Any, n: int) -> Array:

@@ -126,6 +126,8 @@ def upper(a: Array, x: Array, n: int) -> Array:
         weight = np.exp((a - 1) * log_u - x * u) * u * (1 + math.exp(-s)) * step
         for j in range(n + 1):
             moments[j] = moments[j] + weight * log_u**j
-    bell = logarithmic(a, x, n)
-    total = sum(math.comb(n, j) * bell[n - j] * moments[j] for j in range(n + 1))
-    return np.exp(log_factor(a, x)) * total
+    # 1/Γ(a) = a/Γ(a+1) by Leibniz' rule: near a = 0 the polygammas of a itself would cancel.
+    bell = logarithmic(a + 1, x, n)
+    factors = [a * bell[m] + (m * bell[m - 1] if m else 0) for m in range(n + 1)]
+    total = sum(math.comb(n, j) * factors[n - j] * moments[j] for j in range(n + 1))
+    return np.exp(log_factor(a, x)) / a * total

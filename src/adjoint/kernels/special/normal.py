@@ -17,7 +17,8 @@ TWO_OVER_ROOT_PI = 1.1283791670955126
 ROOT_HALF = 0.7071067811865476
 ROOT_TWO_OVER_PI = 0.7978845608028654
 # From z upwards, so many steps of the continued fraction give all digits.
-STEPS = ((1.0, 130), (2.0, 50), (6.0, 14))
+NEAR = 0.5  # below, the recurrence runs upwards
+STEPS = ((NEAR, 520), (1.0, 130), (2.0, 50), (6.0, 14))
 
 
 def erf(self: Array) -> Array:
@@ -37,11 +38,29 @@ def erfinv(self: Array) -> Array:
 
 
 def ndtr(self: Array) -> Array:
-    return ufunc("ndtr", self)
+    """Φ(x); its left tail as φ(x) erfcx(-x/√2) √(π/2), whose exponent keeps all digits."""
+    return in_double(normal, self) if self.dtype == np.float64 else ufunc("ndtr", self)
+
+
+def normal(x: Array) -> Array:
+    from scipy import special
+
+    tail = x < -1
+    left = np.where(tail & (x > -100), x, -1.0)
+    small = 0.5 * exp_of_square(left, -0.5) * special.erfcx(-left * ROOT_HALF)
+    return np.where(tail, np.where(x > -100, small, 0), special.ndtr(x))
 
 
 def log_ndtr(self: Array) -> Array:
-    return ufunc("log_ndtr", self)
+    """log Φ(x); on the right as log(1 - Φ(-x))."""
+    return in_double(log_of_normal, self) if self.dtype == np.float64 else ufunc("log_ndtr", self)
+
+
+def log_of_normal(x: Array) -> Array:
+    from scipy import special
+
+    right = np.log1p(-normal(-np.abs(x)))
+    return np.where(x > 0, right, special.log_ndtr(x))
 
 
 def ndtri(self: Array) -> Array:
@@ -70,11 +89,13 @@ def bell(x: Array, n: int, a: float, exactly: bool) -> Array:
 
 
 def integral_ratios(z: Array, n: int) -> list[Array]:
-    """rₖ = Jₖ/Jₖ₋₁ for k = 1..n and z ≥ 1, from 1/rₖ₋₁ = 2z + 2k rₖ downwards (minimal solution)."""
+    """rₖ = Jₖ/Jₖ₋₁ for k = 1..n and z ≥ ½, from 1/rₖ₋₁ = 2z + 2k rₖ downwards (minimal solution)."""
     result = [np.empty_like(z) for _ in range(n)]
     bounds = [*(start for start, _ in STEPS), math.inf]
     for (start, steps), end in zip(STEPS, bounds[1:]):
         part = (z >= start) & ((z < end) | (end == math.inf))
+        if not part.any():
+            continue
         where = z[part]
         order = n + steps
         ratio = 1 / (where + np.sqrt(where * where + 2 * order))
@@ -86,11 +107,11 @@ def integral_ratios(z: Array, n: int) -> list[Array]:
 
 
 def scaled_integrals(z: Array, n: int) -> list[Array]:
-    """J₀(z) … Jₙ(z): upwards for z < 1, where no digits are lost, by ratios from there on."""
+    """J₀(z) … Jₙ(z): upwards for z < ½, where no digits are lost, by ratios from there on."""
     from scipy import special
 
     result = [special.erfcx(z)]
-    large = z >= 1
+    large = z >= NEAR
     ratios = integral_ratios(z[large], n)
     before = np.full_like(z, TWO_OVER_ROOT_PI)
     for k in range(1, n + 1):
