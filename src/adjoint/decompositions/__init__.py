@@ -1,4 +1,7 @@
-"""Operators in terms of smaller ones, down to primitive rows; `table` maps 'name.overload' to them."""
+"""Operators in terms of smaller ones, down to primitive rows; `table` maps names to them.
+
+A name is that of one overload: `add.Tensor`.
+"""
 
 from __future__ import annotations
 

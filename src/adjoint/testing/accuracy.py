@@ -149,7 +149,8 @@ def _bessel() -> Iterable[Subject]:
             slope = lambda x, n, v=v, f=exact, g=signs, h=scale: _exact_bessel(f, v, x, n, g, h)
             call = call or getattr(s, name.removeprefix("special."))
             yield Subject(name, call, lambda x, f=slope: f(x, 0), grid, slope)
-    yield Subject("special.airy_ai", s.airy_ai, mp.airyai, MODERATE)
+    airy = lambda x, n: mp.airyai(x, derivative=n)
+    yield Subject("special.airy_ai", s.airy_ai, mp.airyai, MODERATE, airy)
 
 
 def _exact_bessel(f: Any, v: int, x: Any, n: int, signs: tuple[int, int], scale: Any) -> Any:
