@@ -101,6 +101,7 @@ inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 
 linalg = _Namespace("linalg")
+linalg.LinAlgError = errors.LinAlgError
 special = _Namespace("special")
 fft = _Namespace("fft")
 

@@ -7,6 +7,8 @@ was got and what to do, in the user's words, the user's call first.
 
 from __future__ import annotations
 
+import numpy as np
+
 
 class AdjointError(Exception):
     """Base of all errors raised by adjoint."""
@@ -58,3 +60,7 @@ class TableError(AdjointError, ValueError):
 
 class MissingOperator(AdjointError, AttributeError):
     """An operator or overload that the table does not have."""
+
+
+class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
+    """A matrix without the property that was asked for: singular, not positive definite, …"""

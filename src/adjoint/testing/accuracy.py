@@ -237,8 +237,10 @@ def report() -> str:
     lines = [
         "# Accuracy of special functions",
         "",
-        "Largest error in ulp (float64) over the grid, against mpmath; the value and the first three",
-        "derivatives by reverse mode upon itself. Written by `python -m adjoint.testing.accuracy FILE`.",
+        "Largest error in ulp (float64) over the grid, against mpmath; the value and the first "
+        "three",
+        "derivatives by reverse mode upon itself. Written by "
+        "`python -m adjoint.testing.accuracy FILE`.",
         "Grids hold 0, 1e-9, 1e-3 … 1e4 and their negatives, as far as the domain allows.",
         "",
         "| function | value | first | second | third | worst at |",

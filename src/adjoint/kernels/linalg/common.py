@@ -13,14 +13,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.errors import ValueRangeError
 from adjoint.core.matrices import check_dtype, check_matrix, check_square
 
 Array = np.ndarray[Any, Any]
-
-
-class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
-    """A matrix without the property that was asked for: singular, not positive definite, …"""
 
 
 def matrices(what: str, a: Array) -> None:

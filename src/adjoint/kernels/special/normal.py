@@ -89,7 +89,7 @@ def bell(x: Array, n: int, a: float, exactly: bool) -> Array:
 
 
 def integral_ratios(z: Array, n: int) -> list[Array]:
-    """rₖ = Jₖ/Jₖ₋₁ for k = 1..n and z ≥ ½, from 1/rₖ₋₁ = 2z + 2k rₖ downwards (minimal solution)."""
+    """rₖ = Jₖ/Jₖ₋₁ for k = 1..n and z ≥ ½, downwards: 1/rₖ₋₁ = 2z + 2k rₖ."""
     result = [np.empty_like(z) for _ in range(n)]
     bounds = [*(start for start, _ in STEPS), math.inf]
     for (start, steps), end in zip(STEPS, bounds[1:]):
