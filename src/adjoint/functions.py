@@ -63,6 +63,16 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     return ops.chain_matmul(list(matrices))
 
 
+def polygamma_of(self: Tensor, n: int) -> Tensor:
+    """Return ψ⁽ⁿ⁾ of every element: the method, whose operator takes n first.
+
+    >>> import adjoint as ad
+    >>> ad.tensor([1.0]).polygamma(1)
+    tensor([1.6449])
+    """
+    return ops.polygamma(n, self)
+
+
 def unique(
     input: Tensor,
     sorted: bool = True,

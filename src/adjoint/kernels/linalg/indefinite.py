@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.errors import ValueRangeError
+from adjoint.core.errors import LinAlgError, ValueRangeError
 from adjoint.core.matrices import batch_shape, check_same_dtype, system_shape
 from adjoint.kernels.linalg.common import (
     Array,
-    LinAlgError,
     describe,
     each,
     lapack,

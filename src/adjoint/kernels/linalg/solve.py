@@ -8,11 +8,10 @@ from __future__ import annotations
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import LinAlgError, ShapeError, ValueRangeError
 from adjoint.core.matrices import check_same_dtype, system_shape
 from adjoint.kernels.linalg.common import (
     Array,
-    LinAlgError,
     describe,
     each,
     first,

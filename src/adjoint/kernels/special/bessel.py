@@ -91,6 +91,8 @@ def kummer_series(x: Array, a: float, b: float) -> Array:
     for k in range(SERIES_TERMS):
         term = term * ((a + k) / ((b + k) * (k + 1))) * (2 * x)
         total = total + term
+        if k % 8 == 7 and np.all(term <= 1e-18 * total):
+            break
     return np.exp(-2 * x) * total
 
 
@@ -122,9 +124,9 @@ def bessel_j(order: int, x: Array) -> Array:
     from scipy import special
 
     near = [special.j0, special.j1]
-    before, now = (np.where(np.abs(x) < FAR, near[k](x), hankel(x, k, 0)) for k in (0, 1))
     if order < 2:
-        return now if order else before
+        return near_or_far(x, order, 0, near[order])
+    before, now = (near_or_far(x, k, 0, near[k]) for k in (0, 1))
     for k in range(1, order):
         before, now = now, 2 * k / x * now - before
     near = np.abs(x) < 2 * order
@@ -140,8 +142,16 @@ def bessel_y(order: int, x: Array) -> Array:
     from scipy import special
 
     near = [special.y0, special.y1]
-    zero, one = (np.where(x < FAR, near[k](x), hankel(x, k, 1)) for k in (0, 1))
+    if order < 2:
+        return near_or_far(x, order, 1, near[order])
+    zero, one = (near_or_far(x, k, 1, near[k]) for k in (0, 1))
     return upwards(zero, one, order, x, -1)
+
+
+def near_or_far(x: Array, order: int, kind: int, near: Callable[[Array], Array]) -> Array:
+    """SciPy's function for |x| < 25, Hankel's expansion beyond, where there is such an x."""
+    far = np.abs(x) >= FAR
+    return np.where(far, hankel(x, order, kind), near(x)) if np.any(far) else near(x)
 
 
 def hankel(x: Array, order: int, kind: int) -> Array:
