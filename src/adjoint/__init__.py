@@ -100,8 +100,7 @@ cfloat, cdouble = complex64, complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 
-linalg = _Namespace("linalg")
-linalg.LinAlgError = errors.LinAlgError
+linalg = _Namespace("linalg", LinAlgError=errors.LinAlgError)
 special = _Namespace("special")
 fft = _Namespace("fft")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 
-from adjoint.functions import unique, unique_consecutive
+from adjoint.functions import polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.tensor import autograd, eager, limits, methods, operators
 from adjoint.tensor.tensor import Tensor
@@ -20,6 +20,7 @@ runtime.quotient_limit = limits.quotient_limit
 operators.install()
 methods.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
+Tensor.polygamma = polygamma_of  # type: ignore[attr-defined]
 autograd.vmap = vmap
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

@@ -43,8 +43,8 @@ def c2c(self: Array, dim: Sequence[int], normalization: int, forward: bool) -> A
     from scipy import fft
 
     if forward:
-        return fft.fftn(self, axes=axes, norm=FORWARD[normalization])
-    return fft.ifftn(self, axes=axes, norm=BACKWARD[normalization])
+        return np.asarray(fft.fftn(self, axes=axes, norm=FORWARD[normalization]))
+    return np.asarray(fft.ifftn(self, axes=axes, norm=BACKWARD[normalization]))
 
 
 def r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> Array:
@@ -60,7 +60,7 @@ def r2c(self: Array, dim: Sequence[int], normalization: int, onesided: bool) -> 
     from scipy import fft
 
     transform = fft.rfftn if onesided else fft.fftn
-    return transform(self, axes=axes, norm=FORWARD[normalization])
+    return np.asarray(transform(self, axes=axes, norm=FORWARD[normalization]))
 
 
 def c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int) -> Array:
@@ -78,7 +78,7 @@ def c2r(self: Array, dim: Sequence[int], normalization: int, last_dim_size: int)
         return np.empty(shape, self.real.dtype)
     from scipy import fft
 
-    return fft.irfftn(self, s=sizes, axes=axes, norm=BACKWARD[normalization])
+    return np.asarray(fft.irfftn(self, s=sizes, axes=axes, norm=BACKWARD[normalization]))
 
 
 def require_cover(self: Array) -> Array:

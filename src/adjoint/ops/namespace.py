@@ -12,9 +12,10 @@ from adjoint.table import TABLE
 class Namespace:
     """Finds `linalg.qr` as the operator `linalg_qr`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, **more: Any) -> None:
         self.__name__ = f"adjoint.{name}"
         self._prefix = f"{name}_"
+        vars(self).update(more)  # what is no operator: error classes
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or not exists(self._prefix + name):

@@ -149,7 +149,8 @@ def _bessel() -> Iterable[Subject]:
             slope = lambda x, n, v=v, f=exact, g=signs, h=scale: _exact_bessel(f, v, x, n, g, h)
             call = call or getattr(s, name.removeprefix("special."))
             yield Subject(name, call, lambda x, f=slope: f(x, 0), grid, slope)
-    airy = lambda x, n: mp.airyai(x, derivative=n)
+    ai, slope = mp.airyai, lambda x: mp.airyai(x, derivative=1)
+    airy = lambda x, n: (ai, slope, lambda x: x * ai(x), lambda x: ai(x) + x * slope(x))[n](x)
     yield Subject("special.airy_ai", s.airy_ai, mp.airyai, MODERATE, airy)
 
 

@@ -28,10 +28,9 @@ def _steps(
     return hop, length
 
 
-def _window(what: str, window: Tensor | None, length: int, n_fft: int, like: Tensor) -> Tensor:
+def _window(what: str, given: Tensor | None, length: int, n_fft: int, like: Tensor) -> Tensor:
     """The window, or ones, with zeros on both sides up to n_fft points."""
-    if window is None:
-        window = ops.ones((length,), dtype=like.dtype.to_real())
+    window: Tensor = ops.ones((length,), dtype=like.dtype.to_real()) if given is None else given
     if tuple(window.shape) != (length,):
         raise ShapeError(
             f"{what}: the window must have win_length={length} points, got {show(window.shape)}."

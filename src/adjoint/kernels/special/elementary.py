@@ -33,7 +33,7 @@ def expit(self: Array) -> Array:
 
 def complex_sigmoid(self: Array) -> Array:
     """1 / (1 + exp(-z)), the half plane chosen so that exp does not overflow."""
-    right = self.real >= 0
+    right = np.real(self) >= 0
     small = np.exp(np.where(right, -self, self))
     return np.where(right, 1, small) / (1 + small)
 

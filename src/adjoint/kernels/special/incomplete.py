@@ -94,7 +94,8 @@ def logarithmic(a: Array, x: Array, n: int) -> list[Array]:
     slopes += [-special.polygamma(k, a) for k in range(1, n)]
     bell = [np.ones_like(a)]
     for m in range(n):
-        bell.append(sum(math.comb(m, k) * bell[m - k] * slopes[k] for k in range(m + 1)))
+        terms = [math.comb(m, k) * bell[m - k] * slopes[k] for k in range(m + 1)]
+        bell.append(np.add.reduce(terms))
     return bell
 
 

@@ -33,8 +33,8 @@ def mse_loss(
     """(input - target)²."""
     difference = input - target
     if reduction == "mean" and weight is not None:
-        weight = weight.expand(difference.shape)
-        return (difference * difference * weight).sum() / weight.sum()
+        spread: Tensor = weight.expand(difference.shape)
+        return (difference * difference * spread).sum() / spread.sum()
     return reduced("mse_loss", _weighted(difference * difference, weight), reduction)
 
 
@@ -49,8 +49,8 @@ def l1_loss(
     """|input - target|."""
     difference = (input - target).abs()
     if reduction == "mean" and weight is not None:
-        weight = weight.expand(difference.shape)
-        return (difference * weight).sum() / weight.sum()
+        spread: Tensor = weight.expand(difference.shape)
+        return (difference * spread).sum() / spread.sum()
     return reduced("l1_loss", _weighted(difference, weight), reduction)
 
 
