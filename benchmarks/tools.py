@@ -20,6 +20,8 @@ import numpy as np
 
 Function = Callable[..., Any]
 Arrays = Sequence[np.ndarray[Any, Any]]
+# One graph or an error, never a silent fall back to eager mode; sizes as constants.
+WHOLE = {"fullgraph": True, "dynamic": False}
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
@@ -57,6 +59,9 @@ class Tool:
 
     def available(self) -> bool:
         return importlib.util.find_spec(self.package) is not None
+
+    def forget(self) -> None:
+        """Drop what the tool remembers of programs that it compiled before."""
 
     def warm_up(self) -> None:
         """Import the tool and run a small gradient, so that what is done once is not measured."""
@@ -162,11 +167,16 @@ class TorchCompile(Torch):
 
     name = "torch.compile"
 
+    def forget(self) -> None:
+        # All gradients go through one wrapper of torch.func: without this the second size makes
+        # shapes dynamic, and after eight programs torch.compile silently runs eagerly.
+        self.xp.compiler.reset()
+
     def compile(self, f: Function) -> Function:
-        return self.xp.compile(f)
+        return self.xp.compile(f, **WHOLE)
 
     def value_and_grad(self, f: Function, argnums: tuple[int, ...]) -> Function:
-        flipped = self.xp.compile(self.xp.func.grad_and_value(f, argnums))
+        flipped = self.xp.compile(self.xp.func.grad_and_value(f, argnums), **WHOLE)
 
         def both(*args: Any) -> Any:
             gradients, value = flipped(*args)

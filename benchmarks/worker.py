@@ -43,6 +43,7 @@ class Bench:
         """Forget the task and its data."""
         self.task = None
         self.counts.clear()
+        self.tool.forget()
         gc.collect()
         return {}
 

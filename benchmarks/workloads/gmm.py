@@ -43,6 +43,7 @@ def places(d: int) -> np.ndarray[Any, Any]:
 def program(xp: Any, case: Case, sources: Any, lower: Any, diagonal: Any) -> Callable[..., Any]:
     """All distances by one product of matrices: Q_k (x - mu_k) = Q_k x - Q_k mu_k."""
     n, d, K = case["n"], case["d"], case["K"]
+    fixed = constant(case)
 
     def objective(alphas: Any, means: Any, factors: Any, x: Any) -> Any:
         scales = xp.exp(factors[:, :d])
@@ -54,7 +55,7 @@ def program(xp: Any, case: Case, sources: Any, lower: Any, diagonal: Any) -> Cal
         likelihood = xp.sum(xp.logsumexp(inner, 1)) - n * xp.logsumexp(alphas, 0)
         rest = factors[:, d:]
         prior = 0.5 * GAMMA**2 * (xp.sum(scales * scales) + xp.sum(rest * rest))
-        return likelihood + prior + constant(case)
+        return likelihood + prior + fixed
 
     return objective
 
