@@ -126,18 +126,32 @@ def test_layout_does_not_matter(case: Case) -> None:
     uphold("layout_does_not_matter", case)
 
 
-def test_every_differentiable_row_has_samples() -> None:
-    covered = {case.row.full_name for law, case in CASES if law == "reverse_equals_differences"}
-    bare = [row.full_name for row in ROWS if row.differentiable and row.full_name not in covered]
-    assert bare == [], (
-        f"{len(bare)} differentiable rows have no sample that a derivative flows through"
-    )
+UNSAMPLED = {
+    name.strip(): reason.strip()
+    for line in (Path(__file__).parent / "unsampled.txt").read_text().splitlines()
+    if line and not line.startswith("#")
+    for name, _, reason in [line.partition("|")]
+}
+
+
+def bare_rows() -> set[str]:
+    """Rows without a sample, and differentiable ones without one that a derivative flows through."""
+    covered = {case.row.full_name for _, case in CASES}
+    derived = {case.row.full_name for law, case in CASES if law == "reverse_equals_differences"}
+    return {
+        row.full_name
+        for row in ROWS
+        if row.full_name not in covered or (row.differentiable and row.full_name not in derived)
+    }
 
 
 def test_every_row_has_samples() -> None:
-    covered = {case.row.full_name for _, case in CASES}
-    bare = [row.full_name for row in ROWS if row.full_name not in covered]
-    assert bare == [], f"{len(bare)} rows have no sample"
+    assert bare_rows() - UNSAMPLED.keys() == set()
+
+
+def test_rows_without_samples_are_listed_with_a_reason() -> None:
+    assert UNSAMPLED.keys() - bare_rows() == set(), "these have samples now: take them off the list"
+    assert all(UNSAMPLED.values())
 
 
 def test_every_sampler_names_a_row() -> None:

@@ -260,3 +260,51 @@ def indefinite_systems(make: Any) -> Samples:
         a = make.hermitian(3, 3).detach()
         LD, pivots = ad.linalg.ldl_factor(a if hermitian else a + a.mT, hermitian=hermitian)
         yield Sample(make.like(LD.numpy()), pivots, make(3, 2), hermitian=hermitian, name=name)
+
+
+@sampler("linalg_pinv.rcond_tensor")
+def pseudo_inverses_with_a_tensor(make: Any) -> Samples:
+    yield Sample(make(3, 2), ad.tensor(1e-6, dtype=ad.float64), name="tall")
+
+
+@sampler("nuclear_norm.dim", "frobenius_norm.dim")
+def norms_of_matrices_along(make: Any) -> Samples:
+    yield Sample(make(3, 2), (0, 1), name="one matrix")
+    yield Sample(make(2, 3, 2), (1, 2), True, name="batch")
+
+
+@sampler("linalg_matrix_rank")
+def ranks(make: Any) -> Samples:
+    yield Sample(make(3, 2), 1e-3, name="tall")
+
+
+@sampler("linalg_matrix_rank.tol_tensor")
+def ranks_with_a_tensor(make: Any) -> Samples:
+    yield Sample(make(3, 2), ad.tensor(1e-3, dtype=ad.float64), name="tall")
+
+
+@sampler("cdist.named_mode")
+def distances_in_a_mode(make: Any) -> Samples:
+    if make.dtype.is_complex:
+        return
+    yield Sample(make(3, 2), make(4, 2), 2.0, "use_mm_for_euclid_dist", name="by products")
+
+
+@sampler("cdist.keyword_mode")
+def distances_in_a_mode_by_keyword(make: Any) -> Samples:
+    if make.dtype.is_complex:
+        return
+    yield Sample(
+        make(3, 2), make(4, 2), 3.0, compute_mode="donot_use_mm_for_euclid_dist", name="p 3"
+    )
+
+
+@sampler("lu")
+def triangular_factors(make: Any) -> Samples:
+    yield Sample(make.invertible(3, 3), name="square")
+
+
+@sampler("_pdist_backward")
+def gradients_of_distances(make: Any) -> Samples:
+    points = make(4, 2)
+    yield Sample(make(6), points, 2.0, points.detach().pdist(2.0), name="euclidean")
