@@ -135,7 +135,7 @@ UNSAMPLED = {
 
 
 def bare_rows() -> set[str]:
-    """Rows without a sample, and differentiable ones without one that a derivative flows through."""
+    """Rows without a sample, and differentiable ones whose samples let no derivative through."""
     covered = {case.row.full_name for _, case in CASES}
     derived = {case.row.full_name for law, case in CASES if law == "reverse_equals_differences"}
     return {

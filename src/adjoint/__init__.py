@@ -20,6 +20,7 @@ from typing import Any
 from adjoint import _wiring, autograd, core, func, ops, table
 from adjoint._version import __version__
 from adjoint.core import errors
+from adjoint.core.devices import Device as device  # noqa: N813 - PyTorch spells it so
 from adjoint.core.dtypes import (
     DType,
     bfloat16,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
+from adjoint.core.devices import META, Device
 from adjoint.core.dtypes import DType, bool_
 from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError
 from adjoint.core.promotion import result_type
@@ -57,8 +58,8 @@ class MetaTensor(Tensor):
     is_meta = True
 
     @property
-    def device(self) -> str:
-        return "meta"
+    def device(self) -> Device:
+        return META
 
     def item(self) -> Any:
         raise DependsOnValues("item() of a meta tensor: it has a shape and no data")

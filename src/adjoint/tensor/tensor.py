@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adjoint.core.devices import CPU, Device
 from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
@@ -96,8 +97,8 @@ class Tensor(metaclass=TensorType):
         return OF[self.value.dtype]
 
     @property
-    def device(self) -> str:
-        return "cpu"
+    def device(self) -> Device:
+        return CPU
 
     @property
     def layout(self) -> str:

@@ -300,7 +300,7 @@ def distances_in_a_mode_by_keyword(make: Any) -> Samples:
 
 
 @sampler("lu")
-def triangular_factors(make: Any) -> Samples:
+def packed_factors(make: Any) -> Samples:
     yield Sample(make.invertible(3, 3), name="square")
 
 
