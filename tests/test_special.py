@@ -124,3 +124,9 @@ def test_infinite_arguments_of_the_bell_have_zero_slopes() -> None:
 def test_polygamma_refuses_a_negative_order() -> None:
     with pytest.raises(ValueError, match="polygamma"):
         ad.polygamma(-1, ad.tensor([1.0]))
+
+
+@pytest.mark.parametrize("name", ["bessel_y0", "bessel_y1"])
+def test_bessel_y_has_no_values_left_of_zero(name: str) -> None:
+    x = ad.tensor([-1e9, -100.0, -30.0, -3.0], dtype=ad.float64)
+    assert bool(getattr(ad.special, name)(x).isnan().all())

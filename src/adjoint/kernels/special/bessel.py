@@ -149,8 +149,8 @@ def bessel_y(order: int, x: Array) -> Array:
 
 
 def near_or_far(x: Array, order: int, kind: int, near: Callable[[Array], Array]) -> Array:
-    """SciPy's function for |x| < 25, Hankel's expansion beyond, where there is such an x."""
-    far = np.abs(x) >= FAR
+    """SciPy's function for |x| < 25, Hankel's expansion beyond; Y has no values left of 0."""
+    far = (x if kind else np.abs(x)) >= FAR
     return np.where(far, hankel(x, order, kind), near(x)) if np.any(far) else near(x)
 
 
