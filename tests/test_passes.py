@@ -15,6 +15,9 @@ from adjoint.core import dtypes
 from adjoint.graph import passes
 from adjoint.graph.ir import Graph, Type
 from adjoint.graph.passes.inline import call
+from adjoint.graph.passes.schedule import schedule_for_memory
+from adjoint.graph.statistics import peak
+from adjoint.graph.verify import verify
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import jacobians, laws
@@ -461,3 +464,35 @@ def test_constants_become_inputs() -> None:
     assert ad.allclose(lifted(tensors, x, 2), graph(x, 2))
     grads = ad.grad(lambda w: lifted(w, x, 2).sum())(tensors)
     assert ad.allclose(grads[1], ad.full((2,), 6.0))
+
+
+def test_schedule_uses_values_soon_after_they_are_made() -> None:
+    """Four large values made first and summed last: one at a time needs a fraction of the
+    memory.
+    """
+
+    def function(x: ad.Tensor) -> ad.Tensor:
+        large = [(x[:, None] * (x + k)).exp() for k in range(4)]
+        return sum((v.sum() for v in large[1:]), large[0].sum())
+
+    graph = ad.simplify(ad.trace(function, ad.ShapeDtype(50, ad.float64)))
+    before = graph.clone()
+    after = schedule_for_memory(graph)
+    verify(after)
+    assert peak(after) <= peak(before) / 2
+    x = ad.tensor(np.linspace(0, 1, 50))
+    np.testing.assert_allclose(after(x).numpy(), before(x).numpy(), rtol=1e-14)
+    assert len(after) == len(before)
+
+
+def test_schedule_never_needs_more_memory_and_keeps_random_order() -> None:
+    def function(x: ad.Tensor) -> ad.Tensor:
+        first = ad.rand_like(x)
+        return (x * first).sum() + (ad.rand_like(x) - first * 2).exp().sum()
+
+    graph = ad.trace(function, ad.ShapeDtype(20, ad.float64))
+    draws = [n.outputs[0].name for n in graph.nodes if n.name.startswith("rand")]
+    before = peak(graph)
+    graph = schedule_for_memory(graph)
+    assert peak(graph) <= before
+    assert [n.outputs[0].name for n in graph.nodes if n.name.startswith("rand")] == draws

@@ -345,6 +345,16 @@ class Graph:
             node.replace_input(old, new)
         self.outputs = [new if o is old else o for o in self.outputs]
 
+    def reorder(self, nodes: Iterable[Node]) -> None:
+        """Put the nodes, all of them, into another order in which each follows what it uses."""
+        order = list(nodes)
+        if len(order) != self.count or len(set(order)) != self.count:
+            raise GraphError(f"reorder: {len(order)} nodes given, the graph has {self.count}")
+        self.first = self.last = None
+        self.count = 0
+        for node in order:
+            self._link(node, None)
+
     def _link(self, node: Node, before: Node | None) -> None:
         node.graph = self
         node.following = before
