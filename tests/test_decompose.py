@@ -64,7 +64,11 @@ def test_entries_take_all_arguments_in_order() -> None:
 
 @pytest.mark.parametrize("name", CORE)
 def test_core_operators_are_decomposed_or_documented_primitives(name: str) -> None:
-    base = name.partition(".")[0]
+    base, _, overload = name.partition(".")
+    if overload.startswith("Out"):
+        base = base.removesuffix("_")
+        assert operators.exists(base) or base not in TABLE  # out= is there for every operator
+        return
     row = row_of(name)
     if row is None:
         # a family that is not here yet; an overload of an operator that is here must exist
