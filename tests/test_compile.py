@@ -51,7 +51,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
 }
 
 
-def same(got: Any, expected: Any, rtol: float = 1e-12) -> None:
+def assert_same(got: Any, expected: Any, rtol: float = 1e-12) -> None:
     assert pytrees.structure(got) == pytrees.structure(expected)
     for a, b in zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True):
         assert a.shape == b.shape
@@ -64,9 +64,9 @@ def test_compiled_equals_eager(name: str) -> None:
     function, shapes = FUNCTIONS[name]
     inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
     compiled = ad.compile(function)
-    same(compiled(*inputs), function(*inputs))
+    assert_same(compiled(*inputs), function(*inputs))
     again = [make(*s, seed=i + 5) for i, s in enumerate(shapes)]
-    same(compiled(*again), function(*again))
+    assert_same(compiled(*again), function(*again))
     assert len(compiled.programs) == 1
 
 
@@ -74,7 +74,7 @@ def test_compiled_equals_eager(name: str) -> None:
 def test_compiled_float32_equals_eager(name: str) -> None:
     function, shapes = FUNCTIONS[name]
     inputs = [make(*s, seed=i, dtype=ad.float32) for i, s in enumerate(shapes)]
-    same(ad.compile(function)(*inputs), function(*inputs), rtol=2e-5)
+    assert_same(ad.compile(function)(*inputs), function(*inputs), rtol=2e-5)
 
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "several outputs"])
@@ -85,7 +85,7 @@ def test_compiled_gradient_equals_eager(name: str) -> None:
     def gradients(*xs: Any) -> Any:
         return ad.grad(lambda *v: (function(*v) * 0.5).sum(), argnums=tuple(range(len(xs))))(*xs)
 
-    same(ad.compile(gradients)(*inputs), gradients(*inputs), rtol=1e-10)
+    assert_same(ad.compile(gradients)(*inputs), gradients(*inputs), rtol=1e-10)
 
 
 @pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "several outputs"])
@@ -95,10 +95,10 @@ def test_backward_through_a_compiled_function(name: str) -> None:
     output = ad.compile(function)(*inputs)
     found = ad.autograd.grad((output * output).sum(), inputs, create_graph=True)
     expected = ad.autograd.grad((function(*inputs) ** 2).sum(), inputs, create_graph=True)
-    same(list(found), list(expected), rtol=1e-10)
+    assert_same(list(found), list(expected), rtol=1e-10)
     if all(g.requires_grad for g in expected):
         second = ad.autograd.grad(sum((g * g).sum() for g in found), inputs)
-        same(
+        assert_same(
             list(second),
             list(ad.autograd.grad(sum((g * g).sum() for g in expected), inputs)),
             rtol=1e-9,
@@ -108,9 +108,9 @@ def test_backward_through_a_compiled_function(name: str) -> None:
 def test_transforms_of_a_compiled_function() -> None:
     compiled = ad.compile(lambda x: (x.sin() * x).sum())
     x = make(4)
-    same(ad.grad(compiled)(x), ad.grad(lambda x: (x.sin() * x).sum())(x))
-    same(ad.vmap(compiled)(make(3, 4)), ad.vmap(lambda x: (x.sin() * x).sum())(make(3, 4)))
-    same(
+    assert_same(ad.grad(compiled)(x), ad.grad(lambda x: (x.sin() * x).sum())(x))
+    assert_same(ad.vmap(compiled)(make(3, 4)), ad.vmap(lambda x: (x.sin() * x).sum())(make(3, 4)))
+    assert_same(
         ad.compile(ad.vmap(ad.hessian(compiled)))(make(2, 3)),
         ad.vmap(ad.hessian(compiled))(make(2, 3)),
         rtol=1e-10,
@@ -157,7 +157,7 @@ def test_signature_decides_about_compiling_again() -> None:
     compiled(make(3), 3)
     compiled(make(3, dtype=ad.float32), 2)
     assert len(compiled.programs) == 4
-    same(compiled(make(3), 3), make(3) ** 3)
+    assert_same(compiled(make(3), 3), make(3) ** 3)
 
 
 def test_inputs_are_left_alone_and_outputs_are_new() -> None:
@@ -175,8 +175,8 @@ def test_inputs_are_left_alone_and_outputs_are_new() -> None:
 def test_non_contiguous_arguments_and_numpy_arrays() -> None:
     compiled = ad.compile(lambda x: x.exp().sum(0))
     x = make(4, 3).t()
-    same(compiled(x), x.exp().sum(0))
-    same(compiled(np.ones((3, 4))), ad.ones(3, 4, dtype=ad.float64).exp().sum(0))
+    assert_same(compiled(x), x.exp().sum(0))
+    assert_same(compiled(np.ones((3, 4))), ad.ones(3, 4, dtype=ad.float64).exp().sum(0))
 
 
 def test_python_branch_on_data_is_an_error_that_helps() -> None:
@@ -201,7 +201,7 @@ def test_threads_share_a_compiled_function() -> None:
         worker.join()
     for number, result in results.items():
         x = make(8, 8, seed=number)
-        same(result, (x @ x).exp().cumsum(0).sin(), rtol=1e-8)
+        assert_same(result, (x @ x).exp().cumsum(0).sin(), rtol=1e-8)
 
 
 PROGRAM = (
@@ -299,7 +299,7 @@ def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
         inputs = make(3), make(3, seed=1)
         both = ad.value_and_grad(function, argnums=(0, 1))
         compiled = ad.compile(both)
-        same(compiled(*inputs), both(*inputs), rtol=1e-10)
+        assert_same(compiled(*inputs), both(*inputs), rtol=1e-10)
         assert "scan" not in compiled.lower(*inputs).callbacks()
     finally:
         ad.set_default_dtype(ad.float32)
