@@ -97,6 +97,23 @@ class Level:
             return value.value
         return [self.below(v) for v in value] if type(value) is list else value
 
+    def attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
+        """Note that the results of a view operator view the tensor of this level among its
+        arguments.
+        """
+        for source in values:
+            if self.owns(source):
+                views.attach_level(op, source, outs, tuple(v for v in values if v is not source))
+                return
+
+    def written(self, op: Operator, target: Any) -> None:
+        """Raise unless a tensor that is written to belongs to this level."""
+        if not self.owns(target):
+            raise GradError(
+                f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
+                "from inside; make a copy inside with clone() and write to that, or return the value"
+            )
+
     def owns(self, value: Any) -> bool:
         """Whether a tensor belongs to this level."""
         return isinstance(value, LevelTensor) and value.home is self
@@ -234,7 +251,7 @@ class GradLevel(Level):
             else self.lift(results)
         )
         if op.schema.is_view:
-            self._attach_views(op, lifted, outs)
+            self.attach_views(op, lifted, outs)
         if modes.recording and op.parts.record is not None and _any_edge(lifted):
             op.parts.record(*lifted, outs, self, 1)
         return tuple(outs) if isinstance(results, tuple) else outs
@@ -246,13 +263,6 @@ class GradLevel(Level):
             )
         return [self._lifted(v) for v in value] if type(value) is list else value
 
-    def _attach_views(self, op: Operator, lifted: list[Any], outs: Any) -> None:
-        for source in lifted:
-            if isinstance(source, GradTensor):
-                rest = tuple(v for v in lifted if v is not source)
-                views.attach_level(op, source, outs, rest)
-                return
-
     def outside(self) -> _Outside:
         """Also without recording if there was none when the level was opened."""
         return _Outside(self, modes.recording and self.outer_recording)
@@ -262,12 +272,7 @@ class GradLevel(Level):
     ) -> Any:
         """Write the result to the tensor below, and move the history here."""
         target = values[0]
-        if not (isinstance(target, GradTensor) and target.home is self):
-            raise GradError(
-                f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
-                "from inside; "
-                "make a copy inside with clone() and write to that, or return the value"
-            )
+        self.written(op, target)
         views.check_writable(target, op.name)
         if op.row.archetype.name == "inplace_view":
             return self._swap_view(op, functional, target, values)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core import pytrees
-from adjoint.core.errors import GradError, NotDifferentiable
+from adjoint.core.errors import NotDifferentiable
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, views
@@ -55,7 +55,7 @@ class JvpLevel(Level):
         tangents = self._output_tangents(row, values, primals, results, outputs)
         outs = [self._out(o, t) for o, t in zip(outputs, tangents, strict=True)]
         if op.schema.is_view:
-            self._attach_views(op, values, outs if isinstance(results, list) else outs[0])
+            self.attach_views(op, values, outs if isinstance(results, list) else outs[0])
         if isinstance(results, (tuple, list)):
             return type(results)(outs)
         return outs[0]
@@ -90,23 +90,12 @@ class JvpLevel(Level):
             row, scope, tangents, [results] if isinstance(results, list) else outputs
         )
 
-    def _attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
-        for source in values:
-            if isinstance(source, JvpTensor) and source.home is self:
-                views.attach_level(op, source, outs, tuple(v for v in values if v is not source))
-                return
-
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Write the value below, and the tangent here."""
         target = values[0]
-        if not (isinstance(target, JvpTensor) and target.home is self):
-            raise GradError(
-                f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
-                "from inside; "
-                "make a copy inside with clone() and write to that, or return the value"
-            )
+        self.written(op, target)
         if op.row.archetype.name == "inplace_view":
             return self._swap_view(
                 target, functional(self.lift(target.value, target.tangent), *values[1:])
