@@ -111,7 +111,7 @@ class Level:
         if not self.owns(target):
             raise GradError(
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
-                "from inside; make a copy inside with clone() and write to that, or return the value"
+                "from inside; clone() it inside and write to the copy, or return the value"
             )
 
     def owns(self, value: Any) -> bool:
