@@ -174,6 +174,11 @@ class Run:
                 raise
             if release and rule.holds:
                 node.saved = None
+            if rule.unary and not heap:  # elementwise in one tensor: the shape is that of `grad`
+                edge, value = following[0], sent[0]
+                if type(edge) is Node and type(value) is ndarray and value.dtype is edge.dtype:
+                    node, grad = edge, value
+                    continue
             node = None
             for edge, value in zip(following, sent, strict=True):
                 if edge is None or value is None:
@@ -564,6 +569,8 @@ def check_grad(what: str, output: Any, grad: Any) -> Any:
             raise GradError(
                 f"{what}: the output is complex; pass its gradient, or differentiate a real loss"
             )
+        if type(output) is Tensor:
+            return make(np.ones(output.value.shape, output.value.dtype))
         return output.detach().ones_like()
     if not isinstance(grad, Tensor):
         grad = as_tensor(np.asarray(grad))

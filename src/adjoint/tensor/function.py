@@ -99,6 +99,7 @@ class _FunctionRule(Rule):
     __slots__ = ("context", "function", "inputs", "specs")
 
     def __init__(self, function: type[Function], context: FunctionContext) -> None:
+        self.unary = False
         self.name, self.raw, self.saved_names, self.holds = (
             f"{function.__name__}Backward",
             None,

@@ -38,6 +38,10 @@ class RowRule(Rule):
         else:
             holds = any(s.kind in (TENSOR, TENSORS, RESULT) for s in self.saves)
             super().__init__(name, self._first_general, self._first_raw, saved_names, holds)
+        self.unary = (
+            row.archetype.promotes
+            and len(row.schema.tensors) == len(row.schema.returns) == len(row.differentiable) == 1
+        )
 
     def _first_raw(self, node: Node, grad: Any, needs: Any) -> Any:
         self.raw = _write(self, raw=True)

@@ -81,7 +81,7 @@ class Rule:
     Both take the node, its output gradient (a list for several outputs) and which inputs need one.
     """
 
-    __slots__ = ("general", "holds", "name", "raw", "saved_names")
+    __slots__ = ("general", "holds", "name", "raw", "saved_names", "unary")
 
     def __init__(
         self,
@@ -95,6 +95,7 @@ class Rule:
         self.general = general
         self.raw = raw
         self.saved_names = saved_names
+        self.unary = False  # whether it is elementwise in its only tensor
         self.holds = holds  # whether nodes hold tensors that a backward pass should free
 
 
