@@ -172,6 +172,33 @@ def test_inputs_are_left_alone_and_outputs_are_new() -> None:
     assert view.shape == (5,)
 
 
+def test_writing_to_an_output_does_not_reach_the_program() -> None:
+    """Constants and fills are kept from call to call; what the user gets are copies."""
+    table = make(3)
+    for function in (
+        lambda x: (x * 2, table),
+        lambda x: (x * 2, ad.zeros(3, dtype=ad.float64)),
+        lambda x: (x * 2, table[:2]),
+        lambda x: (x.cumsum(0), (x * 2)[1:]),
+    ):
+        compiled = ad.compile(function)
+        compiled(make(3))[1].fill_(99.0)
+        assert_same(compiled(make(3)), function(make(3)))
+    np.testing.assert_array_equal(table.numpy(), make(3).numpy())
+
+
+def test_closing_over_a_tensor_that_requires_a_gradient_is_refused() -> None:
+    weight = make(3).requires_grad_()
+    with pytest.raises(ad.AdjointError, match="pass it as an argument"):
+        ad.compile(lambda x: (x * weight).sum())(make(3))
+    compiled = ad.compile(lambda x: (x * weight).sum())
+    with ad.no_grad():
+        assert_same(compiled(make(3)), (make(3) * weight).sum())
+    for argument in (make(3), make(3).requires_grad_()):  # also once it is compiled
+        with pytest.raises(ad.AdjointError, match="pass it as an argument"):
+            compiled(argument)
+
+
 def test_non_contiguous_arguments_and_numpy_arrays() -> None:
     compiled = ad.compile(lambda x: x.exp().sum(0))
     x = make(4, 3).t()

@@ -17,10 +17,11 @@ from adjoint.compiler.c import build, expressions, render
 from adjoint.compiler.fuse import Callback, Loop, Plan, all_constants, buffers, fuse
 from adjoint.compiler.lower import expand_decompositions
 from adjoint.core import pytrees
+from adjoint.core.errors import GradError
 from adjoint.core.storage import storage_of
 from adjoint.graph import interpret, passes
 from adjoint.graph.differentiate import Gradient, differentiate
-from adjoint.graph.ir import Graph, Value
+from adjoint.graph.ir import Constant, Graph, Region, Value
 from adjoint.graph.passes.prune_scans import prune_scans
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
@@ -149,14 +150,21 @@ class Program:
                 function(block)
             else:
                 self._call_back(next(callbacks), known)
-        return [self._array(o, known) if isinstance(o, Value) else o for o in self.graph.outputs]
+        return [self._given(o, known) if isinstance(o, Value) else o for o in self.graph.outputs]
+
+    def _given(self, value: Value, known: dict[Value, Any]) -> Any:
+        """An output as the user gets it: never memory that the program keeps for its next call."""
+        array = self._array(value, known)
+        return array.copy() if self.plan.access[value].root in self.kept else array
 
     def _call_back(self, node: Any, known: dict[Value, Any]) -> None:
         tensors = {v: make(self._array(v, known)) for v in node.inputs()}
         with np.errstate(all="ignore"):
             results = interpret.evaluate(node, tensors)
+        shares = isinstance(node.op, Region) or node.op.row.schema.is_view  # perhaps kept memory
         for value, result in zip(node.outputs, results, strict=True):
-            known[value] = np.ascontiguousarray(result.array).reshape(value.shape)
+            array = np.array(result.array) if shares else np.ascontiguousarray(result.array)
+            known[value] = array.reshape(value.shape)
             if value in self.slots:
                 self.block[self.slots[value]] = id(known[value])
 
@@ -231,7 +239,10 @@ class Compiled:
         if modes.recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
         found = self.programs.get(key) or self._compile(key, tensors, structure)
-        if not keywords and all(type(a) is Tensor for a in args):
+        closure = _closure_that_wants_a_gradient(found[0].stages.graph)
+        if modes.recording:
+            _refuse(closure)
+        if not keywords and closure is None and all(type(a) is Tensor for a in args):
             self.plain[tuple(p for a in args for p in (a.value.shape, a.value.dtype))] = found
         outputs = found[0].run([_contiguous(t) for t in given])
         return pytrees.unflatten(
@@ -264,6 +275,7 @@ class Compiled:
         found = self.pairs.get((key, marks))
         if found is None:
             graph = self._trace(tensors, structure, marked=True)
+            _refuse(_closure_that_wants_a_gradient(graph))
             pair = differentiate(graph)
             found = self.pairs[key, marks] = (pair, Program(pair.f), graph.signature.outputs, {})
         pair, forward, out_structure, backward = found
@@ -330,6 +342,20 @@ def _contiguous(tensor: Any) -> Any:
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
 
 
+def _closure_that_wants_a_gradient(graph: Graph) -> Any:
+    """A constant that requires a gradient, which native code would not give it; None if none."""
+    constants = (n.op.tensor for n in graph.nodes if isinstance(n.op, Constant))
+    return next((t for t in constants if t.requires_grad), None)
+
+
+def _refuse(closure: Any) -> None:
+    if closure is not None:
+        raise GradError(
+            f"compile: the function uses a tensor of shape {tuple(closure.shape)} from outside "
+            "that requires a gradient; pass it as an argument, or detach() it"
+        )
+
+
 _warned: list[bool] = []
 
 
@@ -350,7 +376,7 @@ def compile(function: Callable[..., Any], *, verbose: bool = False) -> Compiled:
     (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its function:
     `ad.compile(ad.grad(f))` shares
     the loops of forward and backward. Whole numbers and other Python values are part of the
-    signature.
+    signature. Tensors from outside are constants with the values of the first call.
 
     >>> import adjoint as ad
     >>> fast = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x).sum()))
