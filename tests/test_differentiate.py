@@ -275,6 +275,13 @@ def test_operator_without_derivative_is_named() -> None:
     assert len(graph) > 0
 
 
+def test_a_function_in_place_of_a_graph_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"ad\.trace"):
+        ad.differentiate(lambda x: x)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"ad\.trace"):
+        ad.export.python(3)
+
+
 def test_bytes_limit_what_is_kept() -> None:
     def deep(x: Any) -> Any:
         for _ in range(6):

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint._version import __version__
-from adjoint.core.errors import AdjointError
+from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.export import numpy_table, numpy_text
 from adjoint.export.numpy_helpers import HELPERS
 from adjoint.export.numpy_text import ExportError, Scope, dtype_text
@@ -63,6 +63,10 @@ def python(graph: Graph, name: str | None = None) -> str:
     >>> space["gradient"]([1.0, 2.0, 3.0]).tolist()
     [2.0, 4.0, 6.0]
     """
+    if not isinstance(graph, Graph):
+        raise ArgumentError(
+            f"export.python: needs a graph, got {type(graph).__name__}; make one with ad.trace"
+        )
     small = simplify(inline_functions(graph.clone()))
     small = _without_aliases(decompose(small, keep=numpy_table.has_text))
     function = name or graph.signature.name

@@ -366,6 +366,11 @@ def differentiate(
     >>> pair.pull(captured, [ad.tensor(1.0, dtype=ad.float64)])
     [tensor([0.0000, 1.3818], dtype=ad.float64)]
     """
+    if not isinstance(graph, Graph):
+        raise ArgumentError(
+            f"differentiate: needs a graph, got {type(graph).__name__}; "
+            "make one with ad.trace(f, x), or use ad.grad(f)"
+        )
     wanted = _wanted_inputs(graph, wrt)
     outputs = [o for o in graph.outputs if isinstance(o, Value)]
     first = _walked(graph, wanted, outputs)

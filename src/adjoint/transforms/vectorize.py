@@ -80,7 +80,8 @@ def _mapped_leaves(
             in_dims, pytrees.structure(args), what="vmap: in_dims", root="in_dims", is_leaf=_is_dim
         )
         dims += [0 if _can_be_mapped(v) else None for v in pytrees.leaves(keywords)]
-    paths = pytrees.paths(structure)
+    names = zip(("args", "keywords"), structure.children, strict=True)
+    paths = [path for name, child in names for path in pytrees.paths(child, name)]
     found: list[Any] = []
     for number, (leaf, dim, path) in enumerate(zip(leaves, dims, paths, strict=True)):
         if dim is None:
