@@ -109,7 +109,7 @@ fft = _Namespace("fft")
 _MODULES = ("compiler", "decompositions", "export", "graph", "nn", "signal", "testing", "utils")
 _NAMES = {
     "ShapeDtype": "adjoint.graph",
-    "compile": "adjoint.compiler.program",
+    "compile": "adjoint.compiler.compiled",
     "cond": "adjoint.graph.control",
     "decompose": "adjoint.graph.passes.decompose",
     "differentiate": "adjoint.graph",

@@ -1,37 +1,77 @@
-"""Fusion: nodes that run over the same elements become one loop nest.
+"""Fusion: what runs together, what is kept in memory, and in which order.
 
-A `Loop` runs over a shape. Its nodes are pointwise expressions in registers and reductions that end
-in accumulators;
-several outputs and several reductions share it. Everything else is a `Callback` to an eager kernel.
-Steps are in an
-order in which each can run after those before it.
+A `Loop` runs over a space. It holds values in registers, and writes those that others need; its
+reductions end in accumulators, and several of them share it. A node goes to the first loop of its
+space that comes after everything it needs. A value that only its own loop reads never reaches
+memory, and one that is cheap is made again where it is read rather than kept.
 
-A node goes to the first loop of its shape that comes after everything it needs; a value that is
-used in the loop that
-makes it never reaches memory.
+Libraries, loops over time, branches and eager kernels are steps of their own.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from adjoint.compiler import lower
-from adjoint.compiler.lower import Access
-from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, reshaped, row_major
+from adjoint.compiler.c.expressions import EXPRESSIONS
+from adjoint.compiler.definitions import (
+    Count,
+    Definition,
+    Fill,
+    Gather,
+    Library,
+    Pieces,
+    Pointwise,
+    Prefix,
+    Put,
+    Reduction,
+    Reshape,
+    View,
+    define,
+    is_native,
+    operands_of,
+)
+from adjoint.core.shapes import Shape
 from adjoint.graph import interpret
+from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.ops import operator as operators
+
+CHEAP = 6  # additions up to which a value is made again rather than kept
+_DEEP = 64  # expressions within one another up to which a value that is read once is not kept
 
 
 @dataclass
 class Loop:
     """One loop nest."""
 
-    shape: Shape  # of the iteration
-    reduced: tuple[int, ...] | None  # dimensions that its reductions run over; None: it has none
-    nodes: list[Node] = field(default_factory=list)
-    stored: list[Value] = field(default_factory=list)  # results that others need
+    space: Shape  # without sizes of 1
+    reduced: Intervals = ()  # what its reductions, or prefixes, run over
+    combining: list[Node] = field(default_factory=list)  # reductions; or prefixes; or one put
+    stored: list[Value] = field(default_factory=list)  # values that others need
+    inside: list[Value] = field(default_factory=list)  # values in registers, in order
+
+
+@dataclass
+class Call:
+    """A routine of a library."""
+
+    node: Node
+    routine: str
+    operands: list[Operand]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A value where it lies in memory."""
+
+    value: Value  # in memory
+    offset: int
+    shape: Shape
+    strides: tuple[int, ...]
 
 
 @dataclass
@@ -39,306 +79,489 @@ class Callback:
     """One call of an eager kernel."""
 
     node: Node
+    operands: list[Value]
 
 
 @dataclass
-class Write:
-    """Inputs put into places of one output: cat, and writes to a part."""
+class Nested:
+    """A loop over time, or a branch: plans of its own in native code."""
 
     node: Node
-    parts: list[tuple[Value, Access]]
+    plans: dict[str, Plan]  # by the names of the node's graphs
+    operands: list[Operand | Any]  # what the node's tensors are, in order; or a number
 
 
-@dataclass
-class Scan:
-    """A loop over time in native code, whose body is a plan of its own."""
-
-    node: Node
-    body: Plan
-    depth: int  # how many loops over time it stands in
-    carry: list[Value]  # inputs of the body that are carried, each in a buffer
-    staged: dict[
-        Value, Value
-    ]  # a carried value that the body passes on as another: where it waits meanwhile
+Step = Loop | Call | Callback | Nested
+Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions that are reduced
 
 
 @dataclass
 class Plan:
-    """What to run, in order, and where each value is."""
+    """What to run, in order, and what is where."""
 
     graph: Graph
-    steps: list[Step]
-    access: dict[Value, Access]  # of everything that is in memory
-    constants: dict[Value, object]  # tensors known beforehand
-    fills: dict[
-        Value, Any
-    ]  # values that are one number everywhere: written as a literal where they are read
+    definitions: dict[Node, Any]  # of its nodes, None where only the eager kernel knows
+    steps: list[Step] = field(default_factory=list)
+    numbers: dict[Value, Any] = field(default_factory=dict)  # one number everywhere
+    constants: dict[Value, Any] = field(default_factory=dict)  # tensors known beforehand
+    memory: dict[Value, int] = field(default_factory=dict)  # the step that puts it there; -1: given
+    home: dict[Value, int] = field(default_factory=dict)  # the loop that has it in a register
+    outputs: list[Operand | Any] = field(default_factory=list)  # where each output is; or a number
+
+    def is_read(self, value: Value, position: int) -> bool:
+        """Whether a step finds a value in memory."""
+        return self.memory.get(value, position) < position
 
 
-Step = Loop | Callback | Scan | Write
-
-
-class _Fuser:
-    def __init__(
-        self, graph: Graph, access: dict[Value, Access], fills: dict[Value, Any], depth: int
-    ) -> None:
-        self.graph = graph
-        self.depth = depth
-        self.steps: list[Step] = []
-        self.open: dict[Shape, list[int]] = {}  # loops of a shape
-        self.at: dict[Value, int] = {}  # the step after which a value is there
-        self.inside: dict[Value, int] = {}  # the loop in whose registers it is
-        self.access: dict[Value, Access] = {}
-        self.constants: dict[Value, object] = {}
-        self.fills = dict(fills)
+class _Planner:
+    def __init__(self, graph: Graph, numbers: dict[Value, Any]) -> None:
+        self.plan = Plan(graph, {}, numbers=dict(numbers))
+        self.steps = self.plan.steps
+        self.ready: dict[Value, int] = {}  # the first step that can read a value
+        self.cost: dict[Value, int] = {}
+        self.depth: dict[Value, int] = {}
+        self.spaces: dict[int, list[int]] = {}  # loops, by their number of elements
+        self.kept: set[Value] = set()  # values that must be in memory
+        self.outputs = {o for o in graph.outputs if isinstance(o, Value)}
         for value in graph.inputs:
-            self.at[value] = -1
-            self.access[value] = access.get(value) or lower.contiguous(value)
+            self._given(value)
 
     def run(self) -> Plan:
-        for node in self.graph.nodes:
-            if isinstance(node.op, Constant):
-                self._constant(node)
-            elif self._fill(node):
-                continue
-            elif lower.is_pointwise(node):
-                self._pointwise(node)
-            elif lower.is_reduction(node):
-                self._reduction(node)
-            elif not (
-                self._known(node) or self._view(node) or self._write(node) or self._scan(node)
-            ):
+        for node in self.plan.graph.nodes:
+            self._node(node)
+        self.plan.outputs = [
+            self._output(o) if isinstance(o, Value) else o for o in self.plan.graph.outputs
+        ]
+        self._keep_what_is_needed()
+        return self.plan
+
+    # -- one node ---------------------------------------------------------------------------------
+
+    def _given(self, value: Value) -> None:
+        self.plan.memory[value] = -1
+        self.ready[value] = 0
+        self.cost[value] = 1
+
+    def _node(self, node: Node) -> None:
+        if isinstance(node.op, Constant):
+            self._constant(node.output, node.op.tensor)
+            return
+        definition = self._definition(node)
+        if definition is None:
+            if not self._known(node) and not self._nested(node):
                 self._callback(node)
-        self._store_what_is_needed()
-        return Plan(self.graph, self.steps, self.access, self.constants, self.fills)
+            return
+        if isinstance(definition, Fill):
+            self._number(node, definition.number)
+        elif isinstance(definition, Count):
+            self._virtual(node.output, 1, 0)
+        elif isinstance(definition, (View, Reshape)):
+            self._look(node.output, definition)
+        elif isinstance(definition, (Pointwise, Pieces, Gather)):
+            self._homed(node, definition)
+        elif isinstance(definition, (Reduction, Prefix, Put)):
+            self._combine(node, definition)
+        else:
+            self._library(node, definition)
 
-    def _constant(self, node: Node) -> None:
-        self.constants[node.output] = node.op.tensor
-        self.at[node.output] = -1
-        self.access[node.output] = lower.contiguous(node.output)
+    def _definition(self, node: Node) -> Definition | None:
+        if node not in self.plan.definitions:
+            self.plan.definitions[node] = define(node)
+        return self.plan.definitions[node]
 
-    def _fill(self, node: Node) -> bool:
-        """Whether a node is one number everywhere: made so, or a view of such a one."""
-        number = lower.fill_value(node)
-        if number is None and lower.may_be_view(node):
-            number = self.fills.get(next(node.inputs()))
-        if number is None:
-            return False
+    def _constant(self, value: Value, tensor: Any) -> None:
+        self.plan.constants[value] = tensor
+        self._given(value)
+
+    def _number(self, node: Node, number: Any) -> None:
         for value in node.outputs:
-            self.fills[value] = number
-            self.at[value] = -1
-            self.access[value] = lower.contiguous(value)
-        return True
+            self.plan.numbers[value] = number
+            self._virtual(value, 0, 0)
 
-    def _view(self, node: Node) -> bool:
-        source = next(node.inputs(), None)
-        if source is None:
-            return False
-        if source in self.fills:
-            return False
-        found = lower.view_accesses(node, self.access[source])
-        if found is None:
-            return False
-        for value, access in zip(node.outputs, found, strict=True):
-            self.access[value] = access
-            self.at[value] = self.at[source]
-        return True
+    def _virtual(self, value: Value, cost: int, ready: int, depth: int = 0) -> None:
+        self.cost[value], self.ready[value], self.depth[value] = cost, ready, depth
 
     def _known(self, node: Node) -> bool:
-        """Whether a node can run now, since it depends on nothing: arange, eye."""
-        if (
-            isinstance(node.op, Region)
-            or any(True for _ in node.inputs())
-            or node.op.row.family == "random"
-        ):
+        """Whether a node can run now, since it depends on nothing: eye, a table of constants."""
+        if isinstance(node.op, Region) or any(True for _ in node.inputs()) or is_random(node):
             return False
         for value, result in zip(node.outputs, interpret.evaluate(node, {}), strict=True):
-            self.constants[value] = result
-            self.at[value] = -1
-            self.access[value] = lower.contiguous(value)
+            self._constant(value, result)
         return True
 
-    def _write(self, node: Node) -> bool:
-        parts = lower.writes(node)
-        if parts is None:
-            return False
-        self.steps.append(Write(node, parts))
-        self.at[node.output] = len(self.steps) - 1
-        self.access[node.output] = lower.contiguous(node.output)
-        return True
+    def _look(self, value: Value, definition: View | Reshape) -> None:
+        source = definition.source
+        if source in self.plan.numbers:
+            assert value.node is not None
+            self._number(value.node, self.plan.numbers[source])
+            return
+        depth = self.depth.get(source, 0) + 1
+        cost = self.cost[source] if self._is_inline(source) else 1
+        if isinstance(definition, Reshape) and not _splits(definition):
+            self._home(value, refinement(source.shape, value.shape) or source.shape, [source])
+            after = 0 if source in self.plan.memory else self.plan.home[value] + 1
+            self._virtual(value, cost, max(after, self.ready[source]), depth)
+        else:
+            self._virtual(value, cost, self.ready[source], depth)
 
-    def _earliest(self, node: Node, shape: Shape) -> int:
-        """The first step in which a node over `shape` can run."""
-        earliest = 0
-        for value in node.inputs():
-            inside = self.inside.get(value)
-            if inside is not None and value.shape == shape:
-                earliest = max(earliest, inside)
-            else:
-                earliest = max(earliest, self.at[value] + 1)
-        return earliest
+    def _homed(self, node: Node, definition: Definition) -> None:
+        """A value that some loop makes in a register."""
+        value = node.output
+        inputs = [v for v in dict.fromkeys(node.inputs()) if v not in self.plan.numbers]
+        if isinstance(definition, Pieces) and not inputs:
+            numbers = {self.plan.numbers[v] for v in node.inputs()}
+            if len(numbers) == 1:
+                self._number(node, numbers.pop())
+                return
+        if isinstance(definition, Gather):
+            self._keep(definition.source)
+        self._home(value, value.shape, inputs)
+        costs = [self.cost[v] if self._is_inline(v) else 1 for v in inputs]
+        weight = definition.weight if isinstance(definition, Pointwise) else 2 * len(inputs)
+        if isinstance(definition, Gather):
+            weight = CHEAP
+        depth = 1 + max((self.depth.get(v, 0) for v in inputs), default=0)
+        self.cost[value], self.depth[value] = weight + sum(costs), depth
+        ready = max((self.ready[v] for v in inputs), default=0)
+        self.ready[value] = ready if self._is_inline(value) else self.plan.home[value] + 1
 
-    def _loop(self, shape: Shape, earliest: int, reduced: tuple[int, ...] | None) -> int:
-        """The first loop of this shape that is not too early and agrees on what is reduced; or a
-        new one.
-        """
-        for position in self.open.get(shape, []):
-            loop = self.steps[position]
-            assert isinstance(loop, Loop)
-            if position >= earliest and (reduced is None or loop.reduced in (None, reduced)):
-                loop.reduced = loop.reduced if reduced is None else reduced
-                return position
-        self.steps.append(Loop(shape, reduced))
-        self.open.setdefault(shape, []).append(len(self.steps) - 1)
-        return len(self.steps) - 1
+    def _combine(self, node: Node, definition: Reduction | Prefix | Put) -> None:
+        if isinstance(definition, Put):
+            self._put(node, definition)
+            return
+        source = definition.source
+        dims = definition.dims if isinstance(definition, Reduction) else (definition.dim,)
+        if source in self.plan.numbers:
+            self._keep_number(source)
+        reduced = _intervals(source.shape, dims)
+        kind = type(definition)
+        position = self._loop(source.shape, [source], reduced, kind)
+        self.steps[position].combining.append(node)  # type: ignore[union-attr]
+        self._made(node, position)
 
-    def _pointwise(self, node: Node) -> None:
-        shape = node.output.shape
-        position = self._loop(shape, self._earliest(node, shape), None)
-        self._put(node, position)
-        self.inside[node.output] = position
+    def _put(self, node: Node, definition: Put) -> None:
+        """A put has a loop to itself: its writes come in order."""
+        if definition.base not in self.plan.numbers:
+            self._keep(definition.base)
+        position = len(self.steps)
+        space = tuple(s for s in definition.space if s != 1)
+        self.steps.append(Loop(space, combining=[node]))
+        self._made(node, position)
 
-    def _reduction(self, node: Node) -> None:
-        source = next(node.inputs())
-        named = dict(zip(node.op.schema.names, node.args, strict=True))
-        reduced = wrap_dims(node.name, named.get("dim"), len(source.shape))
-        position = self._loop(source.shape, self._earliest(node, source.shape), reduced)
-        self._put(node, position)
-
-    def _put(self, node: Node, position: int) -> None:
-        loop = self.steps[position]
-        assert isinstance(loop, Loop)
-        loop.nodes.append(node)
-        self.at[node.output] = position
-        self.access[node.output] = lower.contiguous(node.output)
-
-    def _scan(self, node: Node) -> bool:
-        """A scan whose body needs no callback becomes a native loop."""
-        made = native_scan(node, self.access, self.fills, self.depth)
-        if made is None:
-            return False
-        self.steps.append(made)
+    def _made(self, node: Node, position: int) -> None:
         for value in node.outputs:
-            self.at[value] = len(self.steps) - 1
-            self.access[value] = lower.contiguous(value)
-        return True
+            self.plan.memory[value] = position
+            self.ready[value] = position + 1
+            self.cost[value] = 1
+
+    def _library(self, node: Node, definition: Library) -> None:
+        operands = [self._operand(v) for v in node.inputs()]
+        self.steps.append(Call(node, definition.routine, operands))
+        self._made(node, len(self.steps) - 1)
 
     def _callback(self, node: Node) -> None:
-        self.steps.append(Callback(node))
-        for value in node.outputs:
-            self.at[value] = len(self.steps) - 1
-            self.access[value] = lower.contiguous(value)
+        operands = list(dict.fromkeys(node.inputs()))
+        for value in operands:
+            self._keep(value)
+        self.steps.append(Callback(node, operands))
+        self._made(node, len(self.steps) - 1)
 
-    def _store_what_is_needed(self) -> None:
-        """A value goes to memory if a step other than its own reads it, or it is an output, or it
-        is reduced.
+    def _nested(self, node: Node) -> bool:
+        """A region whose graphs need no eager kernel becomes native code."""
+        if not isinstance(node.op, Region) or node.op.name not in ("scan", "while_loop", "cond"):
+            return False
+        if not all(map(is_native, (*node.inputs(), *node.outputs))) or not node.outputs:
+            return False
+        plans = {}
+        for name, graph in node.graphs.items():
+            plans[name] = _Planner(graph, {}).run()
+            if any(isinstance(s, Callback) for s in plans[name].steps):
+                return False
+        operands = [
+            self.plan.numbers[v] if v in self.plan.numbers else self._operand(v, whole=True)
+            for v in node.inputs()
+        ]
+        self.steps.append(Nested(node, plans, operands))
+        self._made(node, len(self.steps) - 1)
+        return True
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _home(self, value: Value, space: Shape, inputs: list[Value]) -> None:
+        self.plan.home[value] = self._loop(space, inputs, (), Pointwise)
+
+    def _loop(self, space: Shape, inputs: list[Value], reduced: Intervals, kind: type) -> int:
+        """The first loop that can take a node over `space` in; or a new one."""
+        space = tuple(s for s in space if s != 1)
+        size = math.prod(space)
+        for position in self.spaces.get(size, []):
+            loop = self.steps[position]
+            assert isinstance(loop, Loop)
+            if kind is not Pointwise and loop.combining:
+                first = self.plan.definitions[loop.combining[0]]
+                if loop.reduced != reduced or not isinstance(first, kind):
+                    continue
+            if not all(self._readable(v, position, size) for v in inputs):
+                continue
+            finer = refinement(loop.space, space)
+            linked = any(self.plan.home.get(self._plain(v)) == position for v in inputs)
+            if loop.space == space or (finer is not None and linked):
+                loop.space = space if loop.space == space else finer or space
+                loop.reduced = loop.reduced or reduced
+                return position
+        self.steps.append(Loop(space, reduced))
+        self.spaces.setdefault(size, []).append(len(self.steps) - 1)
+        return len(self.steps) - 1
+
+    def _readable(self, value: Value, position: int, size: int) -> bool:
+        if self.ready[value] <= position:
+            return True
+        base = self._plain(value)
+        return math.prod(value.shape) == size and self.plan.home.get(base) == position
+
+    def _plain(self, value: Value) -> Value:
+        """What a value is a mere reshape of."""
+        while value.node is not None:
+            definition = self.plan.definitions.get(value.node)
+            if not isinstance(definition, Reshape):
+                break
+            value = definition.source
+        return value
+
+    # -- memory -----------------------------------------------------------------------------------
+
+    def _is_inline(self, value: Value) -> bool:
+        """Whether a value is made again where it is read, rather than kept."""
+        if value in self.plan.memory or value in self.kept:
+            return False
+        definition = self.plan.definitions[value.node] if value.node else None
+        if isinstance(definition, Reshape) and not _splits(definition):
+            return False
+        if isinstance(definition, Gather):
+            return self._is_read_once(value)
+        if self.cost[value] <= CHEAP:
+            return True
+        return self.depth[value] <= _DEEP and self._is_read_once(value)
+
+    def _is_read_once(self, value: Value) -> bool:
+        """Whether each element is wanted once, by one reader."""
+        while len(value.uses) == 1 and value not in self.outputs:
+            user = next(iter(value.uses))
+            definition = self._definition(user)
+            if isinstance(definition, (View, Reshape)):
+                if math.prod(user.output.shape) > math.prod(value.shape):
+                    return False
+                value = user.output
+                continue
+            if isinstance(definition, Pointwise):
+                return math.prod(user.output.shape) == math.prod(value.shape)
+            return isinstance(definition, (Pieces, Reduction, Prefix)) or (
+                isinstance(definition, Put) and definition.part is value
+            )
+        return False
+
+    def _keep(self, value: Value) -> None:
+        """See to it that a value is in memory, row by row."""
+        if value in self.plan.memory:
+            return
+        if value in self.plan.numbers:
+            self._keep_number(value)
+            return
+        if value not in self.plan.home:
+            definition = self.plan.definitions[value.node] if value.node else None
+            space = value.shape
+            if isinstance(definition, Reshape):
+                self._keep(self._plain(value))
+                return
+            self._home(value, space, [value])
+        self.kept.add(value)
+        self.ready[value] = max(self.ready[value], self.plan.home[value] + 1)
+
+    def _keep_number(self, value: Value) -> None:
+        """A number as a tensor, for those that read memory only."""
+        number = self.plan.numbers.pop(value)
+        self._constant(value, operators.packet("full")(value.shape, number, dtype=value.dtype))
+
+    def _operand(self, value: Value, *, whole: bool = False) -> Operand:
+        """Where a library, or the code of a region, finds a value: a view of memory needs no copy
+        if its strides are simple; `whole` ones must lie row by row.
         """
-        outputs = {
-            self.access[o].root
-            for o in self.graph.outputs
-            if isinstance(o, Value) and o not in self.fills
-        }
-        outputs |= {
-            o
-            for o in self.graph.outputs
-            if isinstance(o, Value) and o in self.fills and self.depth == 0
-        }
-        where = {
-            n: p
-            for p, s in enumerate(self.steps)
-            for n in (s.nodes if isinstance(s, Loop) else [s.node])
-        }
-        read_elsewhere: set[Value] = set()
-        for node in self.graph.nodes:
-            for value in node.inputs():
-                root = self.access[value].root
-                if node not in where:
-                    continue  # a view or a constant: its own readers count
-                if (
-                    root is not value
-                    or self.inside.get(value) != where[node]
-                    or value.shape != self._space(node)
-                ):
-                    read_elsewhere.add(root)
-        called = {v for s in self.steps if isinstance(s, Callback) for v in s.node.inputs()}
-        called |= {v for s in self.steps if isinstance(s, Scan) for v in s.node.inputs()}
-        for value, number in self.fills.items():
-            if value in outputs or value in called:
-                self.constants[value] = operators.packet("full")(
-                    value.shape, number, dtype=value.dtype
-                )
-        for step in self.steps:
-            if isinstance(step, Loop):
-                step.stored = [
-                    n.output
-                    for n in step.nodes
-                    if lower.is_reduction(n) or n.output in outputs or n.output in read_elsewhere
-                ]
-
-    def _space(self, node: Node) -> Shape:
-        return next(node.inputs()).shape if lower.is_reduction(node) else node.output.shape
-
-
-def native_scan(
-    node: Node, access: dict[Value, Access], fills: dict[Value, Any], depth: int
-) -> Scan | None:
-    """The plan of a scan as a native loop; None where its body has operators without native
-    code.
-    """
-    if not isinstance(node.op, Region) or node.op.name != "scan":
-        return None
-    constants, start, xs, length, _ = node.args
-    if not isinstance(length, int) or not all(
-        map(lower.is_native_type, (*node.inputs(), *node.outputs))
-    ):
-        return None
-    body = lower.expand_decompositions(node.graphs["body"])
-    given = dict(zip(body.inputs, (*constants, *start, *xs), strict=True))
-    inside: dict[Value, Access] = {}
-    for value in body.inputs[: len(constants)]:
-        inside[value] = access[given[value]]
-    for value in body.inputs[len(constants) + len(start) :]:
-        outer = access[given[value]]
-        inside[value] = Access(
-            outer.root, outer.offset, outer.strides[1:], (*outer.steps, (depth, outer.strides[0]))
-        )
-    carry = body.inputs[len(constants) : len(constants) + len(start)]
-    plan = _Fuser(body, inside, {}, depth + 1).run()
-    if any(isinstance(s, Callback) for s in plan.steps):
-        return None
-    staged = {}
-    for value, output in zip(carry, body.outputs, strict=False):
-        if (
-            isinstance(output, Value)
-            and plan.access[output].root in carry
-            and plan.access[output].root is not value
+        found = self._strided(value)
+        if found is not None and (
+            found.strides == row_major(value.shape) if whole else _is_simple(found)
         ):
-            staged[value] = Value(f"{value.name}_next", value.type)
-    return Scan(node, plan, depth, carry, staged)
+            self._keep(found.value)
+            return found
+        self._keep(value)
+        base = value if value in self.plan.memory or value in self.plan.home else self._plain(value)
+        return Operand(base, 0, value.shape, row_major(value.shape))
+
+    def _strided(self, value: Value) -> Operand | None:
+        """A value as strides over a value that is, or will be, in memory."""
+        index: Index | None = identity(len(value.shape))
+        bounds = [(0, s) for s in value.shape]
+        shape, base = value.shape, value
+        while base not in self.plan.memory and index is not None:
+            definition = self.plan.definitions[base.node] if base.node else None
+            if not isinstance(definition, (View, Reshape)):
+                break
+            if isinstance(definition, Reshape) and definition.source in self.plan.memory:
+                address = flat(index, row_major(base.shape))
+                strides = tuple(address.coefficient(d) for d in range(len(shape)))
+                return Operand(definition.source, address.offset, shape, strides)
+            index = definition.into(index, bounds)
+            base = definition.source
+        if index is None or base in self.plan.numbers:
+            return None
+        address = flat(index, row_major(base.shape))
+        strides = tuple(address.coefficient(d) for d in range(len(shape)))
+        return Operand(base, address.offset, shape, strides)
+
+    def _output(self, value: Value) -> Any:
+        if value in self.plan.numbers:
+            return self.plan.numbers[value]
+        return self._operand(value, whole=True)
+
+    def _keep_what_is_needed(self) -> None:
+        """From the last loop to the first: what it must make, and so what it reads."""
+        for value in self.kept:
+            self.plan.memory[value] = self.plan.home[value]
+        at: dict[int, list[Value]] = {}
+        for value in self.kept:
+            at.setdefault(self.plan.home[value], []).append(value)
+        order = {v: i for i, v in enumerate(self.plan.home)}
+        for position in reversed(range(len(self.steps))):
+            loop = self.steps[position]
+            if not isinstance(loop, Loop):
+                continue
+            loop.stored = sorted(at.get(position, []), key=order.__getitem__)
+            for found in self._visit(loop, position):
+                at.setdefault(self.plan.home[found], []).append(found)
+        self._drop_empty()
+
+    def _visit(self, loop: Loop, position: int) -> list[Value]:
+        """Values of earlier loops that this one reads from memory, and that were not there yet."""
+        asked = [(v, True) for v in loop.stored]
+        for node in loop.combining:
+            definition = self.plan.definitions[node]
+            if isinstance(definition, Put):
+                chosen = (
+                    [] if isinstance(definition.target, Affine) else definition.target.indices()
+                )
+                asked += [(v, False) for v in (definition.part, *chosen)]
+            else:
+                asked.append((definition.source, True))  # type: ignore[union-attr]
+        seen: set[tuple[Value, bool]] = set()
+        found, inside = [], []
+        size = math.prod(loop.space)
+        while asked:
+            value, aligned = asked.pop()
+            if (value, aligned) in seen or value in self.plan.numbers:
+                continue
+            seen.add((value, aligned))
+            if self.plan.memory.get(value, position) < position:
+                continue
+            here = aligned and self.plan.home.get(value) == position
+            if here:
+                inside.append(value)
+            elif not self._is_made_again(value, aligned, position):
+                self.plan.memory[value] = self.plan.home[value]
+                found.append(value)
+                continue
+            asked += [(v, aligned and same) for v, same in self._wanted(value, size, position)]
+        order = {v: i for i, v in enumerate(self.plan.home)}
+        loop.inside = sorted(inside, key=order.__getitem__)
+        return found
+
+    def _is_made_again(self, value: Value, aligned: bool, position: int) -> bool:
+        """Whether a loop makes a value of elsewhere from what that is made of."""
+        definition = self.plan.definitions[value.node] if value.node else None
+        if isinstance(definition, View):
+            return value not in self.kept
+        if isinstance(definition, Reshape):
+            source = definition.source
+            if _splits(definition) or self.plan.memory.get(source, position) < position:
+                return True
+            return aligned and self.plan.home.get(source) == position
+        return self._is_inline(value)
+
+    def _wanted(self, value: Value, size: int, position: int) -> list[tuple[Value, bool]]:
+        """What the elements of a value are made of, and whether it is read at the same place."""
+        node = value.node
+        assert node is not None
+        definition = self.plan.definitions[node]
+        if isinstance(definition, View):
+            return [(definition.source, False)]
+        if isinstance(definition, Reshape):
+            source = definition.source
+            read = self.plan.memory.get(source, position) < position
+            return [] if read else [(source, True)]
+        if isinstance(definition, Pieces):
+            base = [] if definition.base is None else [(definition.base, True)]
+            return [*base, *((p.source, False) for p in definition.pieces)]
+        if isinstance(definition, Gather):
+            return [(v, math.prod(v.shape) == size) for v in definition.address.indices()]
+        return [(v, math.prod(v.shape) == size) for v in read_by(node)]
+
+    def _drop_empty(self) -> None:
+        """Leave out loops that nobody needs, and number the others anew."""
+        moved: dict[int, int] = {-1: -1}
+        kept: list[Step] = []
+        for position, step in enumerate(self.steps):
+            moved[position] = len(kept)
+            if not isinstance(step, Loop) or step.stored or step.combining:
+                kept.append(step)
+        self.steps[:] = kept
+        self.plan.memory = {v: moved[p] for v, p in self.plan.memory.items()}
+        self.plan.home = {v: moved[p] for v, p in self.plan.home.items()}
+
+
+def _splits(definition: Reshape) -> bool:
+    """Whether each index of the result gives one of the source: no dimensions are joined."""
+    shape = definition.shape
+    bounds = [(0, s) for s in shape]
+    return reshaped(definition.source.shape, shape, identity(len(shape)), bounds) is not None
+
+
+def _is_simple(operand: Operand) -> bool:
+    """Whether BLAS can read a matrix as it lies: rows or columns without gaps."""
+    if len(operand.shape) < 2:
+        return len(operand.shape) == 0 or operand.strides[-1] >= 1
+    (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
+    straight = (column == 1 or columns == 1) and (row >= columns or rows == 1)
+    turned = (row == 1 or rows == 1) and (column >= rows or columns == 1)
+    return (straight or turned) and all(s >= 0 for s in operand.strides)
+
+
+def _intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
+    """The positions that some dimensions span, whatever shape they are cut into."""
+    found: list[tuple[int, int]] = []
+    for d, stride in enumerate(row_major(shape)):
+        if d not in dims or shape[d] == 1:
+            continue
+        low, high = stride, stride * shape[d]
+        if found and found[-1][0] == high:
+            found[-1] = (low, found[-1][1])
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def reduced_dims(loop: Loop) -> tuple[int, ...]:
+    """The dimensions of a loop that are reduced."""
+    strides = row_major(loop.space)
+    return tuple(
+        d for d, s in enumerate(strides) if any(low <= s < high for low, high in loop.reduced)
+    )
+
+
+def read_by(node: Node) -> Iterable[Value]:
+    """The values that the expression of a pointwise node reads."""
+    used = operands_of(node) if node.name in EXPRESSIONS else set()
+    names = node.op.schema.names
+    return [a for n, a in zip(names, node.args, strict=True) if n in used and isinstance(a, Value)]
 
 
 def fuse(graph: Graph) -> Plan:
     """Group the nodes of a lowered graph into steps."""
-    return _Fuser(graph, {}, {}, 0).run()
-
-
-def buffers(plan: Plan) -> list[Value]:
-    """Every value that the native code of a plan stores, those of its inner loops included."""
-    found: list[Value] = []
-    for step in plan.steps:
-        if isinstance(step, Loop):
-            found += step.stored
-        elif isinstance(step, Write):
-            found.append(step.node.output)
-        elif isinstance(step, Scan):
-            found += [*step.node.outputs, *step.carry, *step.staged.values(), *buffers(step.body)]
-    return found
-
-
-def all_constants(plan: Plan) -> dict[Value, Any]:
-    """The constants of a plan and of its inner loops."""
-    found = dict(plan.constants)
-    for step in plan.steps:
-        if isinstance(step, Scan):
-            found |= all_constants(step.body)
-    return found
+    return _Planner(graph, {}).run()

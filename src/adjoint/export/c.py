@@ -17,13 +17,16 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.compiler import libraries
+from adjoint.compiler.c import plain, render
 from adjoint.compiler.c.expressions import C_TYPES, literal
+from adjoint.compiler.fuse import Operand
+from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.program import Program
 from adjoint.core.errors import ArgumentError
 from adjoint.graph.ir import GraphError, Value
 from adjoint.graph.trace import identifier, trace
 
-_ALIGNMENT = 64  # bytes
 _HEAD = """#include <math.h>
 #include <stddef.h>
 #define INF_double HUGE_VAL
@@ -69,47 +72,54 @@ class _Writer:
         self.outputs = [(f"out{i}", o) for i, o in enumerate(graph.outputs) if isinstance(o, Value)]
         if len(self.outputs) != len(graph.outputs):
             raise GraphError("export.c: an output is a Python number; leave it out")
-        constants = {v for v in program.kept if v in program.constants}
-        self.constants = [(f"constant{i}", v) for i, v in enumerate(constants)]
-        self.work = [v for v in program.kept if v not in constants]
-        self.work += [v for _, v, _, _ in program.results]
+        self.constants = [(f"constant{i}", v) for i, v in enumerate(program.kept)]
+        self.work: dict[Value, int] = {}  # results that no output can hold: where they are
+        self.size = -(-program.layout.size // ALIGNMENT) * ALIGNMENT
+        self.given = self._given()
+
+    def _given(self) -> dict[Value, str]:
+        """Which output the memory of each result is."""
+        found: dict[Value, str] = {}
+        for (name, output), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
+            if not isinstance(operand, Operand) or operand.value not in self.program.made:
+                continue
+            if not operand.offset and math.prod(output.shape) == math.prod(operand.value.shape):
+                found.setdefault(operand.value, name)
+        for value in self.program.made:
+            if value not in found:
+                self.work[value] = self.size
+                self.size += nbytes(value)
+        return found
 
     def texts(self) -> tuple[str, str]:
         signature = self._signature()
         body = self.program.stages.source
-        body = body[body.index("void segment") :] if "void segment" in body else ""
+        body = re.sub(r"^#define (DATA|INF_|NAN_|HUGE_VAL).*\n", "", body, flags=re.M)
+        body = re.sub(r"^#pragma omp declare simd notinbranch\n", "", body, flags=re.M)
+        body = re.sub(r"^extern \w+ \w+\((?:double|float)[^)]*\);\n", "", body, flags=re.M)
         body = re.sub(r"^void segment", "static void segment", body, flags=re.M)
-        text = "\n".join(
-            [_HEAD, *map(self._constant, self.constants), body, self._function(signature)]
-        )
-        return text, self._header(signature)
+        parts = [_HEAD, *map(self._constant, self.constants), body]
+        parts += [plain.ROUTINES[r] for r in libraries.ROUTINES if f"{r}_t" in body]
+        return "\n".join([*parts, self._function(signature, body)]), self._header(signature)
 
     def _signature(self) -> str:
         arguments = [f"const {C_TYPES[v.dtype.name]} *{n}" for n, v in self.inputs]
         arguments += [f"{C_TYPES[v.dtype.name]} *{n}" for n, v in self.outputs]
-        return f"void {self.name}({', '.join([*arguments, 'void *work'])})"
+        return f"int {self.name}({', '.join([*arguments, 'void *work'])})"
 
     def _header(self, signature: str) -> str:
         guard = f"{self.name.upper()}_H"
         shapes = [f" *   {n}: {v.type}" for n, v in (*self.inputs, *self.outputs)]
         comment = "\n".join(
             [
-                "/* Row-major arrays:",
+                "/* Row-major arrays that do not overlap:",
                 *shapes,
-                " *   work: at least this many bytes, aligned to 64 */",
+                " *   work: at least this many bytes, aligned to 64",
+                " * Returns 0; 1 if an index was out of range or a matrix had no factor. */",
             ]
         )
-        size = f"#define {self.name.upper()}_WORK {self._offsets()[1]}"
+        size = f"#define {self.name.upper()}_WORK {max(self.size, ALIGNMENT)}"
         return f"#ifndef {guard}\n#define {guard}\n{comment}\n{size}\n{signature};\n#endif\n"
-
-    def _offsets(self) -> tuple[dict[Value, int], int]:
-        """Where each buffer lies in the work memory, and how large that is."""
-        offsets, total = {}, 0
-        for value in self.work:
-            offsets[value] = total
-            size = max(math.prod(value.shape), 1) * value.dtype.itemsize
-            total += -(-size // _ALIGNMENT) * _ALIGNMENT
-        return offsets, max(total, _ALIGNMENT)
 
     def _constant(self, constant: tuple[str, Value]) -> str:
         name, value = constant
@@ -117,24 +127,33 @@ class _Writer:
         numbers = ", ".join(literal(n, c_type) for n in np.ravel(self.program.kept[value]).tolist())
         return f"static {c_type} {name}[] = {{{numbers or '0'}}};"
 
-    def _function(self, signature: str) -> str:
-        slots, offsets = self.program.slots, self._offsets()[0]
-        lines = [f"{signature} {{", f"  void *p[{max(len(slots), 1)}] = {{0}};", "  (void)work;"]
-        lines += [f"  p[{slots[v]}] = (void *){n};" for n, v in self.inputs if v in slots]
+    def _function(self, signature: str, body: str) -> str:
+        slots = self.program.slots
+        lines = [f"{signature} {{", f"  void *p[{len(slots) + render.FIRST}] = {{0}};"]
+        lines += ["  int status = 0;", f"  p[{render.STATUS}] = &status;"]
+        lines.append(f"  p[{render.ARENA}] = work;")
+        used = [r for r in libraries.ROUTINES if f"{r}_t" in body]
+        if used:
+            table = ", ".join(
+                f"(void *)plain_{r}" if r in used else "0" for r in libraries.ROUTINES
+            )
+            lines.append(f"  void *library[] = {{{table}}};")
+            lines.append(f"  p[{render.LIBRARY}] = library;")
+        lines += [f"  p[{slots[v]}] = (void *){n};" for n, v in self.inputs]
         lines += [f"  p[{slots[v]}] = {n};" for n, v in self.constants]
-        lines += [f"  p[{slots[v]}] = (char *)work + {offset};" for v, offset in offsets.items()]
+        lines += [f"  p[{slots[v]}] = {n};" for v, n in self.given.items()]
+        lines += [f"  p[{slots[v]}] = (char *)work + {at};" for v, at in self.work.items()]
         lines += [f"  {segment}(p);" for segment in self.program.segments]
-        for name, value in self.outputs:
-            lines.append(f"  {self._copy_out(name, value)}")
-        return "\n".join([*lines, "}", ""])
+        for (name, value), operand in zip(self.outputs, self.program.plan.outputs, strict=True):
+            if not isinstance(operand, Operand) or self.given.get(operand.value) != name:
+                lines.append(f"  {self._copy_out(name, value, operand)}")
+        return "\n".join([*lines, "  return status;", "}", ""])
 
-    def _copy_out(self, name: str, value: Value) -> str:
-        access = self.program.plan.access[value]
-        source = f"(({C_TYPES[value.dtype.name]} *)p[{self.program.slots[access.root]}])"
-        loops, index, here, step = "", [str(access.offset)], [], math.prod(value.shape)
-        for d, (size, stride) in enumerate(zip(value.shape, access.strides, strict=True)):
-            step //= max(size, 1)
-            loops += f"for (long i{d} = 0; i{d} < {size}; i{d}++) "
-            index.append(f"i{d} * {stride}")
-            here.append(f"i{d} * {step}")
-        return f"{loops}{name}[{' + '.join(here) or '0'}] = {source}[{' + '.join(index)}];"
+    def _copy_out(self, name: str, value: Value, operand: Any) -> str:
+        c_type = C_TYPES[value.dtype.name]
+        source = (
+            literal(operand, c_type)
+            if not isinstance(operand, Operand)
+            else (f"(({c_type} *)p[{self.program.slots[operand.value]}])[{operand.offset} + k]")
+        )
+        return f"for (long k = 0; k < {math.prod(value.shape)}; k++) {name}[k] = {source};"

@@ -1,9 +1,8 @@
-"""From C text to a function: finding a compiler, a cache on disk, loading.
+"""From C text to functions: compiling, several sources at once, and loading.
 
 Objects are named by a hash of everything that matters (source, compiler, flags, processor, our
-version), written to a
-temporary name and renamed, so that processes that build the same thing at once, or are killed,
-leave the cache whole.
+version) and kept on disk (`cache`). No error of a compiler reaches the user without a sentence that
+says what to do.
 """
 
 from __future__ import annotations
@@ -11,92 +10,30 @@ from __future__ import annotations
 import ctypes
 import hashlib
 import os
-import platform
-import shutil
-import subprocess
-import tempfile
-import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from adjoint._version import __version__
-from adjoint.core.errors import AdjointError
+from adjoint.compiler.c import cache
+from adjoint.compiler.c.cache import BuildError, cache_directory
+from adjoint.compiler.c.discovery import Toolchain, compiler, extra_flags, open_library, toolchain
 
-FLAGS = (
-    "-O3",
-    "-march=native",
-    "-std=gnu11",
-    "-fPIC",
-    "-shared",
-    "-fopenmp",
-    "-fno-math-errno",
-    "-fno-trapping-math",
-    # a sine beside its cosine would become one call of sincos, which has no vector version
-    "-fno-builtin-sin",
-    "-fno-builtin-cos",
-    "-fno-builtin-sinf",
-    "-fno-builtin-cosf",
-)
+__all__ = [
+    "BuildError",
+    "build",
+    "build_all",
+    "cache_directory",
+    "compiler",
+    "data_offset",
+    "load",
+    "load_all",
+]
 
-
-class BuildError(AdjointError, RuntimeError):
-    """The C compiler refused generated code."""
-
-
-@lru_cache(maxsize=1)
-def compiler() -> str | None:
-    """The C compiler of this machine: $CC, cc, gcc, clang; None if there is none."""
-    for name in (os.environ.get("CC"), "cc", "gcc", "clang"):
-        if name and (found := shutil.which(name)):
-            return found
-    return None
-
-
-@lru_cache(maxsize=1)
-def _identity() -> str:
-    """What the machine code depends on beside the source."""
-    path = compiler()
-    assert path is not None
-    version = subprocess.run(
-        [path, "--version"], capture_output=True, text=True, check=False
-    ).stdout.split("\n")[0]
-    features = ""
-    if Path("/proc/cpuinfo").exists():
-        features = next(
-            (
-                line
-                for line in Path("/proc/cpuinfo").read_text().splitlines()
-                if line.startswith("flags")
-            ),
-            "",
-        )
-    return "\n".join((version, platform.machine(), features, *FLAGS, __version__))
-
-
-@lru_cache(maxsize=1)
-def cache_directory() -> Path:
-    """Where objects are kept: $ADJOINT_CACHE, or below the user's cache directory; a temporary one
-    if that fails.
-    """
-    base = os.environ.get("ADJOINT_CACHE") or os.path.join(
-        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "adjoint"
-    )
-    path = Path(base).expanduser()
-    try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        path = Path(tempfile.mkdtemp(prefix="adjoint-"))
-        warnings.warn(
-            f"the cache of compiled code cannot be written ({error}); using {path} for this "
-            "process",
-            stacklevel=2,
-        )
-    return path
+_libraries: dict[str, ctypes.CDLL] = {}  # what this process has loaded, by name
 
 
 @lru_cache(maxsize=1)
@@ -115,38 +52,133 @@ def data_offset() -> int:
 
 def build(source: str) -> Path:
     """Return the shared object of a C source, from the cache if it is there."""
-    path = compiler()
-    if path is None:
-        raise BuildError("no C compiler was found; install gcc or clang, or set CC")
-    name = hashlib.sha256(f"{_identity()}\n{source}".encode()).hexdigest()[:32]
-    target = cache_directory() / f"{name}.so"
-    if target.exists():
-        return target
-    with tempfile.TemporaryDirectory(dir=cache_directory()) as folder:
-        text = Path(folder) / "program.c"
-        text.write_text(source)
-        if os.environ.get("ADJOINT_DEBUG"):
-            (cache_directory() / f"{name}.c").write_text(source)
-        made = Path(folder) / "program.so"
-        for libraries in (("-lmvec", "-lm"), ("-lm",)):
-            command = [path, *FLAGS, str(text), "-o", str(made), *libraries]
-            run = subprocess.run(command, capture_output=True, text=True, check=False)
-            if run.returncode == 0:
-                os.replace(made, target)
-                return target
-    message = run.stderr.strip().splitlines()[:3]
-    raise BuildError(
-        "the C compiler refused code that adjoint wrote; this is a bug of adjoint. Set "
-        "ADJOINT_DEBUG=1 to keep the source in "
-        f"{cache_directory()}, and call the function without ad.compile meanwhile. It said: "
-        f"{' / '.join(message)}"
-    )
+    return _build(*_named(source))
+
+
+def build_all(sources: Sequence[str]) -> list[Path]:
+    """The shared objects of several sources, compiled at the same time."""
+    named = dict.fromkeys(_named(source) for source in sources)
+    if len(named) < 2:
+        return [build(source) for source in sources]
+    with ThreadPoolExecutor(min(len(named), os.cpu_count() or 1)) as pool:
+        made = dict(zip(named, pool.map(lambda pair: _build(*pair), named), strict=True))
+    return [made[_named(source)] for source in sources]
 
 
 def load(source: str, name: str) -> Any:
     """Return the C function `name(void **)` of a source."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # waiting threads yield the core
-    function = getattr(ctypes.CDLL(str(build(source))), name)
+    return load_all([(source, name)])[0]
+
+
+def load_all(wanted: Sequence[tuple[str, str]]) -> list[Any]:
+    """The C functions of pairs (source, name); sources are compiled at the same time."""
+    sources = list(dict.fromkeys(source for source, _ in wanted))
+    build_all([s for s in sources if _named(s)[0] not in _libraries])
+    libraries = {source: _open(source) for source in sources}
+    return [_function(libraries[source], name) for source, name in wanted]
+
+
+def _function(library: ctypes.CDLL, name: str) -> Any:
+    function = getattr(library, name)
     function.argtypes = [ctypes.c_void_p]
     function.restype = None
     return function
+
+
+def _toolchain() -> Toolchain:
+    found = toolchain()
+    if found is None:
+        raise BuildError(
+            "no C compiler was found; install gcc or clang, or `pip install ziglang`, or set CC"
+        )
+    return found
+
+
+def _named(source: str) -> tuple[str, str]:
+    """The name of a source's object, and the source as it is compiled on this machine."""
+    return _named_with(source, _toolchain(), extra_flags())
+
+
+@lru_cache(maxsize=16)
+def _named_with(source: str, tools: Toolchain, more: tuple[str, ...]) -> tuple[str, str]:
+    text = tools.adapt(source)
+    key = "\n".join((tools.identity(), *more, text))
+    return hashlib.sha256(key.encode()).hexdigest()[:32], text
+
+
+def _build(name: str, source: str) -> Path:
+    """Find an object, or compile it: in the cache, or where that fails in the spare directory."""
+    if (found := cache.find(name)) is not None:
+        _keep_source(found, source)
+        return found
+    trouble: dict[Path, str] = {}
+    for directory in cache.directories():
+        target = directory / f"{name}.so"
+        _keep_source(target, source)
+        try:
+            with cache.scratch(directory) as folder:
+                made, said = _toolchain().compile(source, folder, extra_flags())
+                if not said:
+                    cache.keep(made, target)
+        except OSError as error:
+            said = str(error)
+        if not said:
+            for broken, reason in trouble.items():  # it was not the source's fault
+                cache.give_up(broken, reason.splitlines()[0])
+            return target
+        trouble[directory] = said
+    raise BuildError(_advice(name, trouble))
+
+
+def _keep_source(target: Path, source: str) -> None:
+    """With ADJOINT_DEBUG, a source lies beside its object."""
+    text = target.with_suffix(".c")
+    if cache.debugging() and not text.exists():
+        cache.write(text, source)
+
+
+def _advice(name: str, trouble: dict[Path, str]) -> str:
+    """What to do about code that the compiler refused, in every directory that was tried."""
+    directory, said = list(trouble.items())[-1]
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line.lower()] or lines
+    answer = f"It said: {' / '.join(line[:200] for line in telling[:3])}"
+    if extra_flags():
+        return (
+            "the C compiler failed with the flags of ADJOINT_CFLAGS, "
+            f"{os.environ['ADJOINT_CFLAGS']!r}; correct or unset it. {answer}"
+        )
+    if any(word in said for word in ("Killed", "No space", "out of memory")):
+        return (
+            "the C compiler was stopped for lack of memory or disk; free some, or call the "
+            f"function without ad.compile. {answer}"
+        )
+    where = f"Set ADJOINT_DEBUG=1 to keep the source in {next(iter(trouble))}"
+    if cache.debugging():
+        cache.write(directory / f"{name}.log", said)
+        where = f"The source is {directory / name}.c, and all it said is in {name}.log beside it"
+    return (
+        "the C compiler refused code that adjoint wrote; this is a bug of adjoint. Call the "
+        f"function without ad.compile meanwhile, and tell us. {where}. {answer}"
+    )
+
+
+def _open(source: str) -> ctypes.CDLL:
+    """Load the object of a source; build it again, then elsewhere, if the system refuses it."""
+    name, text = _named(source)
+    if name in _libraries:
+        return _libraries[name]
+    refusal = ""
+    for attempt in range(3):
+        path = _build(name, text)
+        try:
+            return _libraries.setdefault(name, open_library(path))
+        except OSError as error:
+            refusal = str(error)
+            cache.discard(path)
+            if attempt:
+                cache.give_up(path.parent, refusal)
+    raise BuildError(
+        "the system does not load compiled code (does it forbid programs in the temporary "
+        f"directory?); set TMPDIR to another one, or call without ad.compile. It said: {refusal}"
+    )

@@ -118,12 +118,26 @@ VECTORIZED = {name: 1 for name in _UNARY if name not in ("sqrt", "ceil", "floor"
 }
 SCALAR = {"sqrt": 1, "ceil": 1, "floor": 1, "trunc": 1, "fabs": 1}
 
-IDENTITY = {"sum": "0", "mean": "0", "amax": "-HUGE_VAL", "amin": "HUGE_VAL"}
+# What an accumulator starts with, how it takes one more value in, and how two of them join.
+IDENTITY = {
+    "double": {"sum": "0", "mean": "0", "amax": "-HUGE_VAL", "amin": "HUGE_VAL", "prod": "1"},
+    "long long": {"sum": "0", "amax": "LEAST", "amin": "(-1 - LEAST)", "prod": "1", "any": "0"},
+}
 COMBINE = {
     "sum": "{acc} += {v};",
     "mean": "{acc} += {v};",
-    "amax": "if ({v} > {acc} || {v} != {v}) {acc} = {v};",
-    "amin": "if ({v} < {acc} || {v} != {v}) {acc} = {v};",
+    "prod": "{acc} *= {v};",
+    "any": "{acc} |= {v} != 0;",
+    "amax": "{acc} = {v} > {acc} || {v} != {v} ? {v} : {acc};",
+    "amin": "{acc} = {v} < {acc} || {v} != {v} ? {v} : {acc};",
+}
+
+# What an operator costs, in additions; 1 where nothing is said.
+WEIGHTS = {
+    **dict.fromkeys(_UNARY, 20),
+    **dict.fromkeys(("ceil", "floor", "trunc"), 1),
+    **dict.fromkeys(("sigmoid", "pow", "atan2", "hypot", "logaddexp"), 30),
+    **dict.fromkeys(("div", "reciprocal", "rsqrt", "sqrt", "remainder", "fmod"), 4),
 }
 
 
@@ -161,6 +175,17 @@ def prelude(body: str, data_offset: int) -> str:
         '#define NAN_double __builtin_nan("")',
         '#define NAN_float __builtin_nanf("")',
         "#define HUGE_VAL __builtin_inf()",
+        "#define LEAST (-9223372036854775807LL - 1)",
+        "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
+        "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
+        "#ifdef _OPENMP",
+        "extern int omp_get_max_threads(void), omp_get_thread_num(void);",
+        "#define THREADS SMALLER(omp_get_max_threads(), 16)",
+        "#define THREAD omp_get_thread_num()",
+        "#else",
+        "#define THREADS 1",
+        "#define THREAD 0",
+        "#endif",
     ]
     called = set(re.findall(r"\b(\w+)\(", body))
     for name, count in (VECTORIZED | SCALAR).items():

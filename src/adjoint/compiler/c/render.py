@@ -1,367 +1,394 @@
-"""Loops as C text.
+"""A program as C text: functions for its nests, and one function that runs all steps in order.
 
-Each value is a local variable; broadcasting, views and transposes are strides in an index.
-Dimensions that all accesses
-walk alike are merged, so that most loops become one. Sums are kept in double.
+`p` is the block of arguments: the arena, the library's routines, a word for errors, then the arrays.
+Values of the program lie in the arena; what a region (a loop over time, a branch) reads is handed
+to it as a pointer.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from adjoint.compiler import lower
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, IDENTITY, literal
-from adjoint.compiler.c.padding import padded
-from adjoint.compiler.fuse import Loop, Plan, Scan, Step, Write
-from adjoint.compiler.lower import Access
-from adjoint.core.dtypes import DEFAULT, DType
-from adjoint.core.promotion import result_type
-from adjoint.graph.ir import Node, Value
+from adjoint.compiler import libraries
+from adjoint.compiler.c import loops
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY, literal
+from adjoint.compiler.definitions import Put
+from adjoint.compiler.fuse import Call, Callback, Nested, Operand, Plan
+from adjoint.compiler.memory import Layout, carried, nbytes
+from adjoint.compiler.nests import Nest
+from adjoint.graph.ir import Value
 
-_PARALLEL = 1 << 15  # elements from which threads pay
+ARENA, LIBRARY, STATUS = 0, 1, 2  # places in the block of arguments
+FIRST = 3  # where the arrays begin
 
 
-class LoopWriter:
-    """Writes one loop nest."""
+@dataclass
+class Scope:
+    """Where the values of one plan are, as C expressions of type char *."""
 
-    def __init__(self, plan: Plan, loop: Loop, slots: dict[Value, int]) -> None:
-        self.plan, self.loop, self.slots = plan, loop, slots
-        self.names: dict[Value, str] = {}
-        self.loads: list[str] = []
-        self.body: list[str] = []
-        self.accesses: list[
-            list[int]
-        ] = []  # strides over the iteration of everything that is read or written
-        self.pointers: dict[int, Value] = {}
-        self.indices: list[str] = []
+    layout: Layout
+    base: str  # the arena of the plan
+    places: dict[Value, str] = field(default_factory=dict)  # of what is not in the arena
+    prefix: str = ""  # of names, for plans inside one another
 
-    def text(self) -> str:
-        loop = self.loop
-        reduced = loop.reduced or ()
-        kept = [d for d in range(len(loop.shape)) if d not in reduced]
-        self.order = [*kept, *reduced]
-        self.kept = len(kept)
-        for node in loop.nodes:
-            self._node(node)
-        return self._nest()
+    def place(self, value: Value) -> str:
+        found = self.places.get(value)
+        if found is not None:
+            return found
+        return f"({self.base} + {self.layout.offsets[value]})"
 
-    # -- one node
-    # --------------------------------------------------------------------------------------
+    def pointer(self, value: Value) -> str:
+        return f"(({C_TYPES[value.dtype.name]} *){self.place(value)})"
 
-    def _node(self, node: Node) -> None:
-        if lower.is_reduction(node):
-            self._reduction(node)
-            return
-        c_type = C_TYPES[node.output.dtype.name]
-        name = self.names[node.output] = f"v{len(self.names)}"
-        self.body.append(f"const {c_type} {name} = {self._expression(node)};")
-        if node.output in self.loop.stored:
-            self.body.append(f"{self._element(node.output)} = {name};")
+    def operand(self, operand: Operand) -> str:
+        pointer = self.pointer(operand.value)
+        return f"({pointer} + {operand.offset})" if operand.offset else pointer
 
-    def _expression(self, node: Node) -> str:
-        """The expression of a node, its operands cast to the type that it computes in."""
-        row = node.op.row
-        compute = self._compute_dtype(node)
-        c_type = C_TYPES[compute.name]
-        promoted = {a.name for a in row.promoted} or set(row.schema.names)
-        operands: dict[str, str] = {}
-        used = lower.operands_of(node)
-        for argument, value in zip(row.schema.arguments, node.args, strict=True):
-            if argument.name not in used:
-                continue
-            if isinstance(value, Value):
-                text = self._read(value)
-                cast = argument.name in promoted and value.dtype is not compute
-                operands[argument.name] = f"(({c_type}){text})" if cast else text
-            elif isinstance(value, (bool, int, float)):
-                operands[argument.name] = literal(value, c_type)
-        text = EXPRESSIONS[node.name]
-        if operands.get("alpha") in (literal(1, c_type), "1"):
-            text = text.replace("{alpha} * ", "")
-        if node.name == "pow.Tensor_Scalar":
-            text = _power(node.args[1]) or text
-        return text.format(f="f" if c_type == "float" else "", **operands)
 
-    def _compute_dtype(self, node: Node) -> DType:
-        row = node.op.row
-        named = dict(zip(row.schema.names, node.args, strict=True))
-        operands = [named[a.name] for a in row.promoted if named[a.name] is not None]
-        if not operands:
-            return node.output.dtype
-        dtype = result_type(*(o.type.spec if isinstance(o, Value) else o for o in operands))
-        return DEFAULT.dtype if row.archetype.to_float and not dtype.is_differentiable else dtype
+class Renderer:
+    """Writes the functions of one program."""
 
-    def _reduction(self, node: Node) -> None:
-        kind = lower.reduction_kind(node)
-        name = self.names[node.output] = f"acc{len(self.names)}"
-        text = COMBINE[kind].format(acc=name, v=self._read(next(node.inputs())))
-        self.body.append(text)
+    def __init__(self) -> None:
+        self.functions: list[str] = []
+        self.used: set[str] = set()  # routines of libraries
+        self.count = 0
 
-    # -- memory
-    # ------------------------------------------------------------------------------------------
+    def function(self, nest: Nest, plan: Plan) -> loops.Function:
+        made = loops.write_nest(plan, nest, f"nest{self.count}")
+        self.count += 1
+        self.functions.append(made.text)
+        return made
 
-    def _read(self, value: Value) -> str:
-        if value in self.plan.fills:
-            return literal(self.plan.fills[value], C_TYPES[value.dtype.name])
-        name = self.names.get(value)
-        if name is None:
-            name = self.names[value] = f"v{len(self.names)}"
-            c_type = C_TYPES[value.dtype.name]
-            self.body.append(f"const {c_type} {name} = {self._element(value)};")
-        return name
+    def steps(self, scope: Scope, numbers: Sequence[int]) -> str:
+        return "".join(self._step(scope, n) for n in numbers)
 
-    def _element(self, value: Value) -> str:
-        """A place in memory, as p3[I5]: index I5 is written when the loops are known."""
-        access = self.plan.access[value]
-        lead = len(self.loop.shape) - len(value.shape)
-        strides = [0] * lead + [
-            0 if size == 1 and full != 1 else stride
-            for size, full, stride in zip(
-                value.shape, self.loop.shape[lead:], access.strides, strict=True
+    def _step(self, scope: Scope, number: int) -> str:
+        step = scope.layout.steps[number]
+        if isinstance(step, Nest):
+            return self._nest(scope, step, number)
+        if isinstance(step, Call):
+            pointers = [scope.operand(o) for o in step.operands]
+            target = scope.pointer(step.node.outputs[0])
+            text, routine = libraries.CallWriter(step, pointers, target).text()
+            self.used.add(routine)
+            return text
+        assert isinstance(step, Nested)
+        write = {"scan": self._scan, "while_loop": self._while, "cond": self._branch}
+        return write[step.node.op.name](scope, step, number)
+
+    # -- nests ------------------------------------------------------------------------------------
+
+    def _nest(self, scope: Scope, nest: Nest, number: int) -> str:
+        plan = scope.layout.plan
+        made = self.function(nest, plan)
+        lines = self._bases(scope, nest)
+        arguments = [scope.pointer(v) for v in made.pointers]
+        status = ["status"] if made.checks else []
+        partial = sum(count for _, count in made.partials)
+        if partial:
+            threads = loops.THREADS if made.parallel else 1
+            room = f"double partial[{threads * partial}];"
+            if threads * partial > _STACK:
+                room = f"static _Thread_local double partial[{threads * partial}];"
+            lines.append(room)
+        if made.parallel:
+            call = self._call(
+                made, arguments, "low", "high", "partial + thread * %d" % partial, status
             )
-        ]
-        self.accesses.append([strides[d] for d in self.order])
-        self.indices.append(offset_text(access))
-        slot = self.slots[access.root]
-        self.pointers[slot] = access.root
-        return f"p{slot}[@{len(self.accesses) - 1}@]"
-
-    # -- loops
-    # ---------------------------------------------------------------------------------------------
-
-    def _nest(self) -> str:
-        sizes = [self.loop.shape[d] for d in self.order]
-        sizes, strides, kept = _merge(sizes, self.accesses, self.kept)
-        body = [self._indexed(line, strides) for line in self.body]
-        reductions = [n for n in self.loop.nodes if lower.is_reduction(n)]
-        lines = [self._declare()]
-        if not reductions:
-            short = padded(sizes[0], body) if len(sizes) == 1 else None
-            whole = _pragma(sizes, 0, len(sizes), simd=True)
-            lines += short or _loops(sizes, body, 0, whole, len(sizes))
+            lines += [
+                "const int threads = THREADS;",
+                "#pragma omp parallel num_threads(threads)",
+                "{ const long thread = THREAD, step = (ROWS + threads - 1) / threads;".replace(
+                    "ROWS", str(made.rows)
+                ),
+                f"  const long low = SMALLER(thread * step, {made.rows});",
+                f"  const long high = SMALLER(low + step, {made.rows});",
+                f"  {call}",
+                "}",
+            ]
         else:
-            lines += self._reducing(sizes, strides, kept, body, reductions)
-        return "{\n" + "\n".join(lines) + "\n}\n"
+            lines.append(self._call(made, arguments, "0", str(made.rows), "partial", status))
+        lines += self._totals(scope, made, partial)
+        return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
-    def _declare(self) -> str:
+    def _call(
+        self, made: loops.Function, arguments: list[str], low: str, high: str, partial: str,
+        status: list[str],
+    ) -> str:  # fmt: skip
+        given = [*arguments, low, high, *([partial] if made.partials else []), *status]
+        return f"{made.name}({', '.join(given)});"
+
+    def _totals(self, scope: Scope, made: loops.Function, partial: int) -> list[str]:
+        """Join the accumulators of all threads, always in the same order."""
+        lines, offset = [], 0
+        plan = scope.layout.plan
+        for node, count in made.partials:
+            definition = plan.definitions[node]
+            c_type = "double" if node.output.dtype.is_floating_point else "long long"
+            start = IDENTITY[c_type][definition.kind]
+            threads = "threads" if made.parallel else "1"
+            one = f"((const {c_type} *)partial)[t * {partial} + {offset} + k]"
+            lines += [
+                f"for (long k = 0; k < {count}; k++) {{",
+                f"  {c_type} total = {start};",
+                f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
+                f"{COMBINE[definition.kind].format(acc='total', v='one')} }}",
+                f"  {scope.pointer(node.output)}[k] = {loops.finished(plan, node, 'total')};",
+                "}",
+            ]
+            offset += count
+        return lines
+
+    def _bases(self, scope: Scope, nest: Nest) -> list[str]:
+        """What a put starts from."""
+        plan = scope.layout.plan
         lines = []
-        for slot, root in sorted(self.pointers.items()):
-            c_type = C_TYPES[root.dtype.name]
-            lines.append(f"  {c_type} *restrict p{slot} = DATA(p, {slot});")
-        return "\n".join(lines)
+        for member in nest.members:
+            for node in member.loop.combining:
+                definition = plan.definitions[node]
+                if isinstance(definition, Put):
+                    base = plan.numbers.get(definition.base)
+                    source = scope.pointer(definition.base) if base is None else base
+                    lines.append(_copied(node.output, scope.pointer(node.output), source))
+        return lines
 
-    def _indexed(self, line: str, strides: list[list[int]]) -> str:
-        while "@" in line:
-            before, number, after = line.split("@", 2)
-            k = int(number)
-            terms = [f"i{d} * {s}" if s != 1 else f"i{d}" for d, s in enumerate(strides[k]) if s]
-            offset = self.indices[k]
-            line = (
-                before
-                + " + ".join([*([offset] if offset != "0" or not terms else []), *terms])
-                + after
-            )
-        return line
+    # -- regions ----------------------------------------------------------------------------------
 
-    def _reducing(
-        self,
-        sizes: list[int],
-        strides: list[list[int]],
-        kept: int,
-        body: list[str],
-        nodes: list[Node],
-    ) -> list[str]:
-        names = [self.names[n.output] for n in nodes]
-        sums = all(lower.reduction_kind(n) in ("sum", "mean") for n in nodes)
-        start = [
-            f"double {name} = {IDENTITY[lower.reduction_kind(n)]};"
-            for name, n in zip(names, nodes, strict=True)
-        ]
-        end = [self._finish(n, name, sizes[:kept]) for name, n in zip(names, nodes, strict=True)]
-        clause = f" reduction(+:{', '.join(names)})" if sums else ""
-        whole = kept == 0 or math.prod(sizes[:kept]) == 1
-        pragma = _pragma(sizes, kept, len(sizes), simd=sums, clause=clause, parallel=whole and sums)
-        short = padded(sizes[0], body) if len(sizes) == 1 and kept == 0 else None
-        inner = [*start, *(short or _loops(sizes, body, kept, pragma, len(sizes))), *end]
-        outer = {} if whole else _pragma(sizes, 0, kept, simd=False)
-        return _loops(sizes, inner, 0, outer, kept)
+    def _inner(self, scope: Scope, number: int, name: str) -> Scope:
+        """The scope of a graph of a region; its arena follows those of the region's other graphs."""
+        start = scope.layout.starts[number]
+        step = scope.layout.steps[number]
+        assert isinstance(step, Nested)
+        inner = scope.layout.inner[number]
+        for before in inner:
+            if before == name:
+                break
+            start += inner[before].size
+        base, prefix = f"({scope.base} + {start})", f"{scope.prefix}{number}_"
+        return Scope(inner[name], base, dict(scope.places), prefix)
 
-    def _finish(self, node: Node, name: str, sizes: Sequence[int]) -> str:
-        """Store an accumulator: its buffer is contiguous over the kept dimensions, in their
-        order.
-        """
-        source = next(node.inputs())
-        count = math.prod(source.shape) // max(math.prod(node.output.shape), 1)
-        value = f"{name} / {count}.0" if lower.reduction_kind(node) == "mean" else name
-        step, terms = 1, []
-        for d in reversed(range(len(sizes))):
-            terms.append(f"i{d} * {step}")
-            step *= sizes[d]
-        slot = self.slots[node.output]
-        self.pointers[slot] = node.output
-        pointer = f"(({C_TYPES[node.output.dtype.name]} *)DATA(p, {slot}))"
-        return f"{pointer}[{' + '.join(terms) or '0'}] = {value};"
+    def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
+        inner.places.update(zip(values, given, strict=True))
+
+    def _given(
+        self, scope: Scope, operands: Sequence[Any], values: Sequence[Value]
+    ) -> tuple[list[str], list[str]]:
+        """Pointers to the operands of a region; a number becomes a variable."""
+        lines, found = [], []
+        for operand, value in zip(operands, values, strict=True):
+            if isinstance(operand, Operand):
+                found.append(f"(char *){scope.operand(operand)}")
+                continue
+            name = f"given{scope.prefix.replace('_', 'x')}{len(lines)}"
+            c_type = C_TYPES[value.dtype.name]
+            size = max(math.prod(value.shape), 1)
+            lines.append(f"static {c_type} {name}[{size}];\n{_copied(value, name, operand)}\n")
+            found.append(f"(char *){name}")
+        return lines, found
+
+    def _scan(self, scope: Scope, step: Nested, number: int) -> str:
+        constants, start, xs, length, backwards = step.node.args
+        counts = len(constants), len(start), len(xs)
+        inner = self._inner(scope, number, "body")
+        graph = inner.layout.plan.graph
+        lines, given = self._given(scope, step.operands, list(step.node.inputs()))
+        t = f"t{inner.prefix}"
+        self._bind(inner, graph.inputs[: counts[0]], given[: counts[0]])
+        for value, place in zip(
+            graph.inputs[counts[0] + counts[1] :], given[counts[0] + counts[1] :], strict=True
+        ):
+            size = math.prod(value.shape) * value.dtype.itemsize
+            inner.places[value] = f"({place} + {t} * {size})"
+        carry = graph.inputs[counts[0] : counts[0] + counts[1]]
+        ys = step.node.outputs[counts[1] :]
+        rows = {
+            position
+            + counts[1]: f"({scope.place(v)} + {t} * {nbytes_exactly(v) // max(length, 1)})"
+            for position, v in enumerate(ys)
+        }
+        head = f"for (long s{inner.prefix} = 0; s{inner.prefix} < {length}; s{inner.prefix}++) {{\n"
+        order = f"{length - 1} - s{inner.prefix}" if backwards else f"s{inner.prefix}"
+        loop = _Turns(self, scope, inner, step, number, carry, rows)
+        lines += loop.declare(given[counts[0] : counts[0] + counts[1]])
+        lines.append(f"{head}const long {t} = {order};\n")
+        lines += loop.body()
+        lines.append("}\n")
+        lines += loop.finish()
+        return "{\n" + "".join(lines) + "}\n"
+
+    def _while(self, scope: Scope, step: Nested, number: int) -> str:
+        first, constants, start, _ = step.node.args
+        counts = len(first), len(constants), len(start)
+        condition = self._inner(scope, number, "condition")
+        inner = self._inner(scope, number, "body")
+        lines, given = self._given(scope, step.operands, list(step.node.inputs()))
+        asked = condition.layout.plan
+        self._bind(condition, asked.graph.inputs[: counts[0]], given[: counts[0]])
+        graph = inner.layout.plan.graph
+        self._bind(inner, graph.inputs[: counts[1]], given[counts[0] : counts[0] + counts[1]])
+        carry = graph.inputs[counts[1] :]
+        loop = _Turns(self, scope, inner, step, number, carry, {})
+        lines += loop.declare(given[counts[0] + counts[1] :])
+        self._bind(condition, asked.graph.inputs[counts[0] :], [inner.places[v] for v in carry])
+        lines.append(f"for (long s{inner.prefix} = 0;; s{inner.prefix}++) {{\n")
+        lines.append(self.steps(condition, range(len(condition.layout.steps))))
+        (answer,) = asked.outputs
+        held = (
+            f"{condition.operand(answer)}[0]" if isinstance(answer, Operand) else str(int(answer))
+        )
+        lines.append(f"if (!{held}) break;\n")
+        lines += loop.body()
+        lines.append("}\n")
+        lines += loop.finish()
+        return "{\n" + "".join(lines) + "}\n"
+
+    def _branch(self, scope: Scope, step: Nested, number: int) -> str:
+        lines, given = self._given(scope, step.operands, list(step.node.inputs()))
+        held = f"((unsigned char *){given[0]})[0]"
+        parts = []
+        for name in ("true", "false"):
+            inner = self._inner(scope, number, name)
+            self._bind(inner, inner.layout.plan.graph.inputs, given[1:])
+            text = self.steps(inner, range(len(inner.layout.steps)))
+            for output, target in zip(inner.layout.plan.outputs, step.node.outputs, strict=True):
+                source = inner.operand(output) if isinstance(output, Operand) else output
+                text += _copied(target, scope.pointer(target), source) + "\n"
+            parts.append(text)
+        lines.append(f"if ({held}) {{\n{parts[0]}}} else {{\n{parts[1]}}}\n")
+        return "{\n" + "".join(lines) + "}\n"
 
 
-def offset_text(access: Access) -> str:
-    """Where a value starts in its buffer; inside loops over time it moves on with them."""
-    terms = [str(access.offset)] if access.offset else []
-    terms += [f"t{depth} * {stride}" for depth, stride in access.steps if stride]
-    return " + ".join(terms) or "0"
+class _Turns:
+    """The carried values of a loop over time.
 
-
-def step_text(plan: Plan, step: Step, slots: dict[Value, int]) -> str:
-    """A step as C text."""
-    if isinstance(step, Loop):
-        return LoopWriter(plan, step, slots).text()
-    if isinstance(step, Write):
-        return "".join(_assign(plan, source, target, slots) for source, target in step.parts)
-    assert isinstance(step, Scan)
-    return _scan(step, plan, slots)
-
-
-def _scan(step: Scan, outer: Plan, slots: dict[Value, int]) -> str:
-    """A loop over time: copy the carry in, run the body, put results and the next carry in their
-    places, copy out.
+    A turn reads where `c…` points, and writes to one of two buffers, or to the row of an output that
+    is the same value; then the pointer moves there. Nothing is copied that a turn makes itself.
     """
-    _, start, _, length, backwards = step.node.args
-    body, carry, count = step.body, step.carry, len(start)
-    t, s = f"t{step.depth}", f"s{step.depth}"
-    outputs = body.graph.outputs
-    lines = [
-        _assign(outer, value, lower.contiguous(target), slots)
-        for value, target in zip(start, carry, strict=True)
-    ]
-    order = f"{length - 1} - {s}" if backwards else s
-    lines.append(f"for (long {s} = 0; {s} < {length}; {s}++) {{\nconst long {t} = {order};\n")
-    lines += [step_text(body, inner, slots) for inner in body.steps]
-    for output, target in zip(outputs[count:], step.node.outputs[count:], strict=True):
-        full = lower.contiguous(target)
-        lines.append(
-            _assign(
-                body,
-                output,
-                Access(target, 0, full.strides[1:], ((step.depth, full.strides[0]),)),
-                slots,
-            )
-        )
-    for value, waiting in step.staged.items():
-        lines.append(_assign(body, outputs[carry.index(value)], lower.contiguous(waiting), slots))
-    for value, output in zip(carry, outputs, strict=False):
-        stays = (
-            isinstance(output, Value)
-            and output not in body.fills
-            and body.access[output].root is value
-        )
-        if value not in step.staged and not stays:
-            lines.append(_assign(body, output, lower.contiguous(value), slots))
-    lines += [_move(waiting, value, slots) for value, waiting in step.staged.items()]
-    lines.append("}\n")
-    lines += [
-        _move(value, target, slots) for value, target in zip(carry, step.node.outputs, strict=False)
-    ]
-    return "{\n" + "".join(lines) + "}\n"
+
+    def __init__(
+        self, renderer: Renderer, scope: Scope, inner: Scope, step: Nested, number: int,
+        carry: Sequence[Value], rows: dict[int, str],
+    ) -> None:  # fmt: skip
+        self.renderer, self.scope, self.inner, self.step = renderer, scope, inner, step
+        self.carry, self.rows = list(carry), rows
+        self.names = [f"c{inner.prefix}{k}" for k in range(len(carry))]
+        start = scope.layout.starts[number]
+        start += sum(i.size for i in scope.layout.inner[number].values())
+        self.buffers = []
+        for value in carried(step):
+            self.buffers.append(f"({scope.base} + {start})")
+            start += 2 * nbytes(value)
+
+    def declare(self, given: Sequence[str]) -> list[str]:
+        lines = [f"char *{n} = {g};\n" for n, g in zip(self.names, given, strict=True)]
+        self.inner.places.update(zip(self.carry, self.names, strict=True))
+        return lines
+
+    def _next(self, k: int) -> str:
+        value = carried(self.step)[k]
+        turn = f"(s{self.inner.prefix} & 1)"
+        return f"({self.buffers[k]} + {turn} * {nbytes(value)})"
+
+    def body(self) -> list[str]:
+        """The steps of a turn, and what is carried on."""
+        plan = self.inner.layout.plan
+        outputs = plan.outputs
+        bound: dict[Value, str] = {}
+        copied: list[tuple[Any, Value, str]] = []
+        places = [*(self._next(k) for k in range(len(self.carry))), *self.rows.values()]
+        order = [*range(len(self.carry), len(outputs)), *range(len(self.carry))]
+        for k in order:
+            operand, target = outputs[k], self.step.node.outputs[k]
+            value = self._own(operand)
+            if value is not None and value not in bound:
+                bound[value] = places[k]
+            elif value is None or k >= len(self.carry):
+                copied.append((operand, self._typed(target, k), places[k]))
+        self.inner.places.update(bound)
+        lines = [self.renderer.steps(self.inner, range(len(self.inner.layout.steps)))]
+        for operand, like, place in copied:
+            source = self.inner.operand(operand) if isinstance(operand, Operand) else operand
+            c_type = C_TYPES[like.dtype.name]
+            lines.append(_copied(like, f"(({c_type} *){place})", source) + "\n")
+        moves = []
+        for k, name in enumerate(self.names):
+            value = self._own(outputs[k])
+            moves.append((name, bound[value] if value is not None else places[k]))
+        lines += [f"char *const n{n} = {place};\n" for n, place in moves]
+        lines += [f"{n} = n{n};\n" for n, _ in moves]
+        return lines
+
+    def _typed(self, target: Value, k: int) -> Value:
+        """A value of the shape that one turn gives."""
+        if k < len(self.carry):
+            return self.carry[k]
+        return Value(target.name, type(target.type)(target.shape[1:], target.dtype))
+
+    def _own(self, operand: Any) -> Value | None:
+        """A value that the turn itself makes, whole; None for anything else."""
+        layout = self.inner.layout
+        if not isinstance(operand, Operand) or operand.value not in layout.offsets:
+            return None
+        whole = math.prod(operand.shape) == math.prod(operand.value.shape)
+        return operand.value if whole and not operand.offset else None
+
+    def finish(self) -> list[str]:
+        lines = []
+        for name, value in zip(self.names, carried(self.step), strict=True):
+            c_type = C_TYPES[value.dtype.name]
+            target = self.scope.pointer(value)
+            lines.append(_copied(value, target, f"(({c_type} *){name})") + "\n")
+        return lines
 
 
-def _move(source: Value, target: Value, slots: dict[Value, int]) -> str:
-    """Write one buffer to another of the same shape."""
-    return _elements(source, lower.contiguous(source), lower.contiguous(target), slots)
+_STACK = 1 << 14  # accumulators that fit on the stack
 
 
-def _assign(plan: Plan, source: Any, target: Access, slots: dict[Value, int]) -> str:
-    """Write a value, or a number, to a place in memory."""
-    if isinstance(source, Value) and source not in plan.fills:
-        return _elements(source, plan.access[source], target, slots)
-    c_type = C_TYPES[target.root.dtype.name]
-    number = literal(plan.fills[source] if isinstance(source, Value) else source, c_type)
-    shape = list(source.shape) if isinstance(source, Value) else []
-    sizes, (there,), _ = _merge(shape, [list(target.strides)], 0)
-    return _copy_loop(sizes, _place(target, there, slots), number)
+def nbytes_exactly(value: Value) -> int:
+    return math.prod(value.shape) * value.dtype.itemsize
 
 
-def _elements(source: Value, access: Access, target: Access, slots: dict[Value, int]) -> str:
-    sizes, (here, there), _ = _merge(
-        list(source.shape), [list(access.strides), list(target.strides)], 0
-    )
-    return _copy_loop(sizes, _place(target, there, slots), _place(access, here, slots))
+def _copied(value: Value, target: str, source: Any) -> str:
+    """Write an array, or a number, to another of the same size."""
+    size = math.prod(value.shape)
+    if not isinstance(source, str):
+        text = literal(source, C_TYPES[value.dtype.name])
+    else:
+        text = f"{source}[k]"
+    return f"for (long k = 0; k < {size}; k++) {target}[k] = {text};"
 
 
-def _place(access: Access, strides: Sequence[int], slots: dict[Value, int]) -> str:
-    terms = [offset_text(access), *(f"i{d} * {s}" for d, s in enumerate(strides) if s)]
-    return (
-        f"(({C_TYPES[access.root.dtype.name]} *)DATA(p, {slots[access.root]}))[{' + '.join(terms)}]"
-    )
+def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
+    """Runs of native steps as C functions, with callbacks between them; and the names of the
+    functions, a `Callback` standing for itself.
+    """
+    renderer = Renderer()
+    names: list[Any] = []
+    texts: list[str] = []
+    run: list[int] = []
+    for number in range(len(layout.steps) + 1):
+        step = layout.steps[number] if number < len(layout.steps) else None
+        if step is not None and not isinstance(step, Callback):
+            run.append(number)
+            continue
+        if run:
+            names.append(f"segment{len(texts)}")
+            head = f"void {names[-1]}(void **p) {{\n{_OPENING}"
+            texts.append(head + renderer.steps(scope, run) + "}\n")
+            run = []
+        if step is not None:
+            names.append(step)
+    if not texts:
+        return "", names
+    body = "\n".join([*renderer.functions, *texts])
+    return libraries.declarations(renderer.used) + "\n" + body, names
 
 
-def _copy_loop(sizes: Sequence[int], target: str, source: str) -> str:
-    return "\n".join(_loops(sizes, [f"{target} = {source};"], 0, {}, len(sizes))) + "\n"
-
-
-def _power(exponent: Any) -> str:
-    """Small whole powers without pow()."""
-    return {
-        2: "{self} * {self}",
-        1: "{self}",
-        3: "{self} * {self} * {self}",
-        -1: "1 / {self}",
-        0.5: "",
-    }.get(exponent, "")
-
-
-def _merge(
-    sizes: list[int], accesses: list[list[int]], kept: int
-) -> tuple[list[int], list[list[int]], int]:
-    """Drop dimensions of size 1, and join neighbours that every access walks as one."""
-    keep = [d for d, s in enumerate(sizes) if s != 1]
-    kept = sum(1 for d in keep if d < kept)
-    sizes = [sizes[d] for d in keep]
-    accesses = [[a[d] for d in keep] for a in accesses]
-    d = len(sizes) - 2
-    while d >= 0:
-        if d + 1 != kept and all(a[d] == a[d + 1] * sizes[d + 1] for a in accesses):
-            sizes[d : d + 2] = [sizes[d] * sizes[d + 1]]
-            for a in accesses:
-                a[d : d + 2] = [a[d + 1]]
-            kept -= d + 1 < kept
-        d -= 1
-    return sizes, accesses, kept
-
-
-def _pragma(
-    sizes: Sequence[int],
-    first: int,
-    last: int,
-    *,
-    simd: bool,
-    clause: str = "",
-    parallel: bool = True,
-) -> dict[int, str]:
-    """The pragma of each loop: threads on the outermost, vectors on the innermost."""
-    if first >= last:
-        return {}
-    large = parallel and math.prod(sizes) >= _PARALLEL
-    if last - first == 1:
-        words = ("parallel for" if large else "") + (" simd" if simd else "")
-        return {first: f"#pragma omp {words.strip()}{clause}"} if words.strip() else {}
-    found: dict[int, str] = {}
-    if large:
-        found[first] = f"#pragma omp parallel for{clause}"
-    if simd:
-        found[last - 1] = f"#pragma omp simd{clause}"
-    return found
-
-
-def _loops(
-    sizes: Sequence[int], body: list[str], first: int, pragmas: dict[int, str], last: int
-) -> list[str]:
-    lines: list[str] = []
-    for d in range(first, last):
-        pad = "  " * (d + 1)
-        if d in pragmas:
-            lines.append(pragmas[d])
-        lines.append(f"{pad}for (long i{d} = 0; i{d} < {sizes[d]}; i{d}++) {{")
-    lines += ["  " * (last + 1) + line for line in body]
-    lines += ["  " * (d + 1) + "}" for d in reversed(range(first, last))]
-    return lines
+_OPENING = f"""  char *arena = DATA(p, {ARENA});
+  void **library = p[{LIBRARY}];
+  int *status = p[{STATUS}];
+  (void)arena; (void)library; (void)status;
+"""

@@ -1,0 +1,338 @@
+"""The body of a loop: which statements make the values that it stores, for one iteration.
+
+Values are asked for, from the results back to memory: a view moves the index, a piece adds a
+condition, a value in memory is loaded, and everything else is an expression of what it needs. What
+was asked for before at the same index is in a variable already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adjoint.compiler.affine import (
+    Affine,
+    Index,
+    broadcast,
+    flat,
+    identity,
+    reshaped,
+    row_major,
+)
+from adjoint.compiler.c.expressions import C_TYPES, EXPRESSIONS, literal
+from adjoint.compiler.definitions import (
+    Address,
+    Count,
+    Gather,
+    Pieces,
+    Pointwise,
+    Prefix,
+    Put,
+    Reduction,
+    Reshape,
+    View,
+    operands_of,
+)
+from adjoint.compiler.fuse import Loop, Plan, reduced_dims
+from adjoint.core.dtypes import DEFAULT, DType
+from adjoint.core.promotion import result_type
+from adjoint.core.shapes import Shape
+from adjoint.graph.ir import Node, Value
+
+
+@dataclass(frozen=True)
+class Guard:
+    """low <= position < high"""
+
+    position: Affine
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class Place:
+    """An element of a value in memory."""
+
+    value: Value
+    address: Affine
+    chosen: tuple[tuple[str, int], ...] = ()  # (variable with an index, its stride)
+
+
+@dataclass(frozen=True)
+class Load:
+    name: str
+    c_type: str
+    place: Place
+    guards: tuple[Guard, ...]
+
+
+@dataclass(frozen=True)
+class Let:
+    """A variable and its expression; positions of the loop stand in it as {0}, {1}."""
+
+    name: str
+    c_type: str
+    text: str
+    positions: tuple[Affine, ...] = ()
+    guards: tuple[Guard, ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """An index that must be in range: it becomes `name`, which always is."""
+
+    name: str
+    index: str
+    size: int
+    guards: tuple[Guard, ...]
+
+
+Statement = Load | Let | Check
+
+
+class Body:
+    """Statements for one iteration, its variables running within bounds."""
+
+    def __init__(self, plan: Plan, position: int, bounds: Sequence[tuple[int, int]]) -> None:
+        self.plan, self.position, self.bounds = plan, position, bounds
+        self.statements: list[Statement] = []
+        self.names: dict[tuple[Value, Index, tuple[Guard, ...]], str] = {}
+        self.loads: dict[Any, str] = {}
+        self.guards: set[Guard] = set()  # those that the bounds do not decide
+        self.count = 0
+        self.puts: list[Affine] = []  # positions that are written to
+        self.known: set[str] = set()  # variables to which adding 0 changes nothing
+
+    def run(self, loop: Loop, space: Shape) -> dict[Value, Affine]:
+        """Make everything that a loop makes; the addresses that it writes to."""
+        positions = identity(len(space))
+        for value in loop.inside:
+            index = reshaped(value.shape, space, positions, self.bounds)
+            if index is not None and not isinstance(self.plan.definitions[value.node], Reshape):
+                self.value(value, index)
+        total = flat(positions, row_major(space))
+        writes = dict.fromkeys(loop.stored, total)
+        reduced = reduced_dims(loop)
+        for node in loop.combining:
+            definition = self.plan.definitions[node]
+            if isinstance(definition, Reduction):
+                kept = tuple(d for d in range(len(space)) if d not in reduced)
+                strides = row_major(tuple(space[d] for d in kept))
+                writes[node.output] = flat(tuple(positions[d] for d in kept), strides)
+            elif isinstance(definition, Prefix):
+                writes[node.output] = total
+            else:
+                self.put_place(node.output, definition)
+            self.source(definition, space)
+        for value in loop.stored:
+            self.aligned(value, space)
+        return writes
+
+    def aligned(self, value: Value, space: Shape) -> str:
+        """The variable of a value that is made element by element where the loop runs."""
+        definition = self.plan.definitions[value.node] if value.node else None
+        if isinstance(definition, Reshape) and not self.plan.is_read(value, self.position):
+            return self.aligned(definition.source, space)
+        index = reshaped(value.shape, space, identity(len(space)), self.bounds)
+        assert index is not None, f"{value} is not aligned with {space}"
+        return self.value(value, index)
+
+    def source(self, definition: Reduction | Prefix | Put, space: Shape) -> str:
+        """The variable that a reduction, a prefix or a put takes in."""
+        if not isinstance(definition, Put):
+            return self.aligned(definition.source, space)
+        return self.value(
+            definition.part, broadcast(self.put_index(definition), definition.part.shape)
+        )
+
+    def put_index(self, definition: Put) -> Index:
+        """The index in the space of a put; sizes of 1 are not looped over."""
+        sizes = tuple(s for s in definition.space if s != 1)
+        index = reshaped(definition.space, sizes, identity(len(sizes)), self.bounds)
+        assert index is not None
+        return index
+
+    def put_place(self, whole: Value, definition: Put) -> Place:
+        """Where a put writes."""
+        index = self.put_index(definition)
+        if isinstance(definition.target, Affine):
+            place = Place(whole, definition.target.at(index))
+        else:
+            place = self.chosen(whole, definition.target, index, ())
+        self.puts.append(place.address)
+        return place
+
+    def new(self) -> str:
+        self.count += 1
+        return f"v{self.count}"
+
+    def value(self, value: Value, index: Index, guards: tuple[Guard, ...] = ()) -> str:
+        """The variable, or the constant, that a value is at an index."""
+        if value in self.plan.numbers:
+            return literal(self.plan.numbers[value], C_TYPES[value.dtype.name])
+        key = (value, index, guards)
+        if guards and (value, index, ()) in self.names:
+            return self.names[value, index, ()]
+        found = self.names.get(key)
+        if found is None:
+            found = self.names[key] = self._make(value, index, guards)
+        return found
+
+    def _make(self, value: Value, index: Index, guards: tuple[Guard, ...]) -> str:
+        plan = self.plan
+        if plan.is_read(value, self.position):
+            return self.load(Place(value, flat(index, row_major(value.shape))), guards)
+        assert value.node is not None
+        definition = plan.definitions[value.node]
+        if isinstance(definition, Reshape) and plan.is_read(definition.source, self.position):
+            address = flat(index, row_major(value.shape))
+            return self.load(Place(definition.source, address), guards)
+        if isinstance(definition, (View, Reshape)):
+            inner = definition.into(index, self.bounds)
+            assert inner is not None, f"{value} is not affine here"
+            return self.value(definition.source, inner, guards)
+        if isinstance(definition, Pieces):
+            return self._pieces(value, definition, index, guards)
+        if isinstance(definition, Gather):
+            address = self.chosen(definition.source, definition.address, index, guards)
+            return self.load(address, guards)
+        if isinstance(definition, Count):
+            return self._counted(value, definition, index)
+        assert isinstance(definition, Pointwise)
+        text = self._expression(value.node, index, guards)
+        if text in self.known or text == literal(0, C_TYPES[value.dtype.name]):
+            return text
+        name = self.let(value, text)
+        if text.endswith(f" + {literal(0, C_TYPES[value.dtype.name])}"):
+            self.known.add(name)
+        return name
+
+    def let(self, value: Value, text: str, *positions: Affine) -> str:
+        name = self.new()
+        self.statements.append(Let(name, C_TYPES[value.dtype.name], text, positions))
+        return name
+
+    def load(self, place: Place, guards: tuple[Guard, ...]) -> str:
+        key = (place, guards)
+        found = self.loads.get(key) or self.loads.get((place, ()))
+        if found is None:
+            found = self.loads[key] = self.new()
+            c_type = C_TYPES[place.value.dtype.name]
+            self.statements.append(Load(found, c_type, place, guards))
+        return found
+
+    def chosen(
+        self, whole: Value, address: Address, index: Index, guards: tuple[Guard, ...]
+    ) -> Place:
+        """The place that indices choose, each of them checked."""
+        total, picked = Affine(), []
+        for dim, stride, size in zip(
+            address.dims, row_major(address.shape), address.shape, strict=True
+        ):
+            if isinstance(dim, int):
+                total = total + index[dim] * stride
+                continue
+            raw = self.value(dim, address.of(dim, index), guards)
+            name = self.loads.get(("check", raw, size, guards))
+            if name is None:
+                name = self.loads["check", raw, size, guards] = self.new()
+                self.statements.append(Check(name, raw, size, guards))
+            picked.append((name, stride))
+        return Place(whole, total, tuple(picked))
+
+    def _counted(self, value: Value, definition: Count, index: Index) -> str:
+        c_type = C_TYPES[value.dtype.name]
+        start, step = (literal(n, c_type) for n in (definition.start, definition.step))
+        return self.let(value, f"{start} + ({c_type})({{0}}) * {step}", index[0])
+
+    # -- pieces -----------------------------------------------------------------------------------
+
+    def _pieces(
+        self, value: Value, definition: Pieces, index: Index, guards: tuple[Guard, ...]
+    ) -> str:
+        """The last piece that covers the index; the base where none does."""
+        open_pieces = []
+        for piece in reversed(definition.pieces):
+            guard = Guard(index[piece.dim], piece.low, piece.high)
+            least, largest = guard.position.range(self.bounds)
+            if least >= piece.low and largest < piece.high:
+                open_pieces.append((None, piece))
+                break
+            if largest >= piece.low and least < piece.high:
+                self.guards.add(guard)
+                open_pieces.append((guard, piece))
+        if open_pieces and open_pieces[-1][0] is None:
+            _, piece = open_pieces.pop()
+            text = self.value(piece.source, piece.into(index), guards)
+        elif definition.base is not None:
+            text = self.value(definition.base, index, guards)
+        else:  # pieces cover everything: the first needs no condition
+            _, piece = open_pieces.pop()
+            inside = Guard(index[piece.dim], piece.low, piece.high)
+            text = self.value(piece.source, piece.into(index), (*guards, inside))
+        for guard, piece in reversed(open_pieces):
+            assert guard is not None
+            part = self.value(piece.source, piece.into(index), (*guards, guard))
+            name = self.new()
+            c_type = C_TYPES[value.dtype.name]
+            self.statements.append(Let(name, c_type, f"COND ? {part} : {text}", (), (guard,)))
+            text = name
+        return text
+
+    # -- expressions ------------------------------------------------------------------------------
+
+    def _expression(self, node: Node, index: Index, guards: tuple[Guard, ...]) -> str:
+        """The expression of a node, its operands cast to the type that it computes in."""
+        row = node.op.row
+        compute = _compute_dtype(node)
+        c_type = C_TYPES[compute.name]
+        promoted = {a.name for a in row.promoted} or set(row.schema.names)
+        operands: dict[str, str] = {}
+        used = operands_of(node)
+        for argument, value in zip(row.schema.arguments, node.args, strict=True):
+            if argument.name not in used:
+                continue
+            if isinstance(value, Value):
+                text = self.value(value, broadcast(index, value.shape), guards)
+                cast = argument.name in promoted and value.dtype is not compute
+                operands[argument.name] = f"(({c_type}){text})" if cast else text
+            elif isinstance(value, (bool, int, float)):
+                operands[argument.name] = literal(value, c_type)
+        return _filled(node, c_type, operands, self.known)
+
+
+def _filled(node: Node, c_type: str, operands: dict[str, str], known: set[str]) -> str:
+    text = EXPRESSIONS[node.name]
+    if operands.get("alpha") in (literal(1, c_type), "1"):
+        text = text.replace("{alpha} * ", "")
+        zero = literal(0, c_type)
+        if (
+            node.op.name == "add"
+            and operands["other"] == zero
+            and operands["self"] in {zero, *known}
+        ):
+            return operands["self"]
+    if node.name == "pow.Tensor_Scalar":
+        text = _power(node.args[1]) or text
+    return text.format(f="f" if c_type == "float" else "", **operands)
+
+
+def _compute_dtype(node: Node) -> DType:
+    row = node.op.row
+    named = dict(zip(row.schema.names, node.args, strict=True))
+    operands = [named[a.name] for a in row.promoted if named[a.name] is not None]
+    if not operands:
+        return node.output.dtype
+    dtype = result_type(*(o.type.spec if isinstance(o, Value) else o for o in operands))
+    return DEFAULT.dtype if row.archetype.to_float and not dtype.is_differentiable else dtype
+
+
+def _power(exponent: Any) -> str:
+    """Small whole powers without pow()."""
+    return {
+        2: "{self} * {self}",
+        1: "{self}",
+        3: "{self} * {self} * {self}",
+        -1: "1 / {self}",
+    }.get(exponent, "")

@@ -1,0 +1,272 @@
+"""Which C compiler this machine has, and which flags it takes.
+
+A compiler is asked, not assumed: a small program with threads, vector mathematics and the
+processor's own instructions is built and loaded. What does not work is left out; generated code is
+right without it, only slower. The answer is kept in the cache on disk.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import importlib.util
+import itertools
+import json
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from adjoint._version import __version__
+from adjoint.compiler.c import cache
+from adjoint.core.errors import ArgumentError
+
+FLAGS = (
+    "-O3",
+    "-std=gnu11",
+    "-fPIC",
+    "-shared",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fwrapv",  # whole numbers wrap, as NumPy's do
+    "-w",
+)
+PROCESSOR = (("-march=native",), ("-mcpu=native",), ())
+THREADS = (("-fopenmp",), ("-fopenmp-simd",), ())
+# Vector versions of exp, sin, … are glibc's libmvec. gcc finds them by `declare simd`, and would
+# turn a sine beside its cosine into sincos, which has none; clang knows them by itself.
+VECTORS = {
+    "gcc": tuple(f"-fno-builtin-{name}" for name in ("sin", "cos", "sinf", "cosf")),
+    "clang": ("-fveclib=libmvec",),
+}
+
+_PROBE = """
+#pragma omp declare simd notinbranch
+extern double exp(double);
+double probe(const double *x, long count) {
+  double y[64], total = 0;
+  #pragma omp parallel for simd if (count > 64)
+  for (long i = 0; i < count; i++) y[i] = exp(x[i]);
+  for (long i = 0; i < count; i++) total += y[i];
+  return total;
+}
+"""
+_VECTOR_DECLARATION = re.compile(
+    r"^#pragma omp declare simd.*\n(?=extern \w+ (\w+)\((\w+(?:, \w+)*)\))", re.MULTILINE
+)
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """A compiler that works, and how to call it."""
+
+    command: tuple[str, ...]  # ("/usr/bin/ccache", "gcc")
+    version: str  # what --version says: "gcc (Debian 12.2.0-14) 12.2.0 …"
+    flags: tuple[str, ...]  # before the source: ("-O3", …)
+    libraries: tuple[str, ...]  # after it: ("-lmvec", "-lm")
+
+    def compile(self, source: str, folder: Path, more: tuple[str, ...] = ()) -> tuple[Path, str]:
+        """Compile in a folder; the path of the object, and what was said if there is none."""
+        text, made = folder / "program.c", folder / "program.so"
+        text.write_text(source, encoding="utf-8")
+        command = [*self.command, *self.flags, *more, str(text), "-o", str(made)]
+        run = subprocess.run(
+            [*command, *self.libraries],
+            env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
+        if run.returncode == 0 and made.exists():
+            return made, ""
+        said = run.stderr.replace(f"{folder}{os.sep}", "").strip()
+        return made, said or f"exit status {run.returncode}"
+
+    def adapt(self, source: str) -> str:
+        """The source without vector functions that are not in the C library of this machine."""
+
+        def kept(declaration: re.Match[str]) -> str:
+            name, types = declaration[1], tuple(declaration[2].split(", "))
+            there = "-lmvec" in self.libraries and _has_vector(name, types)
+            return declaration[0] if there else ""
+
+        return _VECTOR_DECLARATION.sub(kept, source)
+
+    def identity(self) -> str:
+        """What machine code depends on beside its source."""
+        call = (*self.command, *self.flags, *self.libraries)
+        return "\n".join((self.version, *call, *_machine()))
+
+
+def extra_flags() -> tuple[str, ...]:
+    """The user's own flags, from $ADJOINT_CFLAGS; they come last, so that they win."""
+    text = os.environ.get("ADJOINT_CFLAGS", "")
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        raise ArgumentError(f"ADJOINT_CFLAGS is {text!r} ({error}); correct or unset it") from None
+
+
+def compiler() -> tuple[str, ...] | None:
+    """The words that call the C compiler of this machine; None if there is none that works."""
+    found = toolchain()
+    return None if found is None else found.command
+
+
+@lru_cache(maxsize=1)
+def toolchain() -> Toolchain | None:
+    """The first compiler that works: $CC, cc, gcc, clang, the wheel `ziglang`."""
+    tried: dict[tuple[str, ...], None] = {}
+    for command in _candidates():
+        if command not in tried:
+            tried[command] = None
+            if (found := _ask(command)) is not None:
+                return found
+    return None
+
+
+def _candidates() -> Iterator[tuple[str, ...]]:
+    """Commands that may be C compilers, in the order of preference."""
+    wanted = os.environ.get("CC", "").strip()
+    if wanted:
+        try:
+            words = shlex.split(wanted)
+        except ValueError:  # a quotation without end
+            words = [wanted]
+        if path := shutil.which(words[0]):
+            yield (os.path.abspath(path), *words[1:])
+        else:
+            _warn(f"CC is {wanted!r}, and there is no such command")
+    for name in ("cc", "gcc", "clang"):
+        if path := shutil.which(name):
+            yield (path,)
+    if sys.executable and importlib.util.find_spec("ziglang"):
+        yield (sys.executable, "-m", "ziglang", "cc")
+
+
+def _warn(what: str) -> None:
+    warnings.warn(
+        f"ad.compile: {what}; looking for another C compiler. Set CC to one that works, or unset "
+        "it",
+        stacklevel=2,
+    )
+
+
+def _ask(command: tuple[str, ...]) -> Toolchain | None:
+    """The toolchain of a command, from the cache on disk or by probing; None if it is of no use."""
+    try:
+        run = subprocess.run(
+            [*command, "--version"], capture_output=True, text=True, errors="replace", check=False
+        )
+    except OSError as error:
+        _warn(f"{shlex.join(command)} does not run ({error})")
+        return None
+    version = run.stdout.strip()
+    choices = (*FLAGS, *itertools.chain(*PROCESSOR, *THREADS, *VECTORS.values()))
+    key = "\n".join((*command, version, *choices, *_machine()))
+    path = cache.cache_directory() / f"toolchain-{_digest(key)}.json"
+    if (known := _read(path)) is not None:
+        return known
+    found = _probe(command, version)
+    if found is not None:
+        cache.write(path, json.dumps(asdict(found)))
+    return found
+
+
+def _read(path: Path) -> Toolchain | None:
+    try:
+        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        words = [tuple(map(str, stored[k])) for k in ("command", "flags", "libraries")]
+        return Toolchain(words[0], str(stored["version"]), words[1], words[2])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _probe(command: tuple[str, ...], version: str) -> Toolchain | None:
+    """The first choice of flags with which a small program builds, loads and gives its result."""
+    plain = Toolchain(command, version, FLAGS, ("-lm",))
+    said = ""
+    for place in (None, cache.cache_directory()):  # either may be full, or forbid programs
+        said = _complaint(plain, place)
+        if not said:
+            better = (c for c in _choices(command, version) if not _complaint(c, place))
+            return next(better, plain)
+    _warn(f"{shlex.join(command)} cannot build shared libraries ({said.splitlines()[0]})")
+    return None
+
+
+def _choices(command: tuple[str, ...], version: str) -> Iterator[Toolchain]:
+    vectors = ((*VECTORS["clang" if "clang" in version else "gcc"], "-lmvec"), ())
+    for choice in itertools.product(PROCESSOR, THREADS, vectors):
+        chosen = [*itertools.chain(*choice)]
+        libraries = (*(f for f in chosen if f.startswith("-l")), "-lm")
+        flags = (*FLAGS, *(f for f in chosen if f not in libraries))
+        yield Toolchain(command, version, flags, libraries)
+
+
+def _complaint(candidate: Toolchain, place: Path | None) -> str:
+    """Why a toolchain does not work in a directory (None: the system's temporary one); empty if it
+    does.
+    """
+    try:
+        with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
+            made, said = candidate.compile(candidate.adapt(_PROBE), Path(folder))
+            if said:
+                return said
+            function = open_library(made).probe
+            function.restype = ctypes.c_double
+            total = function((ctypes.c_double * 64)(), ctypes.c_long(64))
+            return "" if total == 64 else f"a sum of 64 ones was {total}"
+    except OSError as error:
+        return str(error)
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """Load a shared library; threads that wait at the end of its loops yield the core."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    return ctypes.CDLL(str(path))
+
+
+@lru_cache
+def _has_vector(name: str, types: tuple[str, ...]) -> bool:
+    """Whether libmvec has the vector version of a function, e.g. _ZGVbN2v_exp."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return False  # other processors have only some of the widths that gcc would call
+    try:
+        library = ctypes.CDLL("libmvec.so.1")
+    except OSError:
+        return False
+    width = 4 if types[0] == "float" else 2
+    return hasattr(library, f"_ZGVbN{width}{'v' * len(types)}_{name}")
+
+
+@lru_cache(maxsize=1)
+def _machine() -> tuple[str, ...]:
+    """Processor, its instructions, the C library, and our version."""
+    features = platform.processor()
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            features = next(line for line in file if line.lower().startswith(("flags", "features")))
+    except (OSError, StopIteration):
+        pass
+    try:
+        library = os.confstr("CS_GNU_LIBC_VERSION") or ""
+    except (AttributeError, ValueError):
+        library = platform.platform()
+    return platform.machine(), features, library, __version__
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

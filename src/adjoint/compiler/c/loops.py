@@ -1,0 +1,733 @@
+"""Nests as C functions.
+
+A function runs its nest over rows first … last - 1 of the outer dimensions, so that threads can
+share them. Vectors run along the innermost dimension of each loop (`rows`), or, where those are
+short, along a block of rows (`lanes`): then values that stay in the nest are kept one block at a
+time, transposed, and reductions of a row need no horizontal sums. Where a condition on a position
+decides what is read (the pieces of a value), the loop is cut there and each part has its own body.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjoint.compiler.affine import Affine
+from adjoint.compiler.c.body import Body, Check, Guard, Let, Load, Place, Statement
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY, VECTORIZED
+from adjoint.compiler.definitions import Prefix, Put, Reduction
+from adjoint.compiler.fuse import Loop, Plan, reduced_dims
+from adjoint.compiler.nests import Member, Nest, row_elements
+from adjoint.core.shapes import Shape
+from adjoint.graph.ir import Node, Value
+
+_LANES = 64  # rows in a block
+_BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
+_LONG_ROW = 1024  # accumulators beside one another
+_SHORT = 16  # elements below which a dimension is too short for vectors of its own
+_PADDED = 64  # up to this size a loop is run in whole vectors
+_WHOLE = 8  # elements in a vector
+_MOST_PARTS = 32
+_PARALLEL = 1 << 18  # additions from which threads pay
+THREADS = 16  # at most; each has accumulators of its own
+_MOST_PARTIAL = 1 << 15  # accumulators of one thread
+
+
+@dataclass
+class Function:
+    """The C function of a nest."""
+
+    name: str
+    text: str
+    pointers: list[Value]  # its arguments, in order
+    rows: int
+    partials: list[tuple[Node, int]]  # reductions over rows, and how many accumulators each has
+    parallel: bool
+    checks: bool  # whether it can find an index out of range
+    flops: int = 0
+
+
+@dataclass
+class Axis:
+    """One or more dimensions of a loop that are run as one."""
+
+    dims: tuple[int, ...]  # of the loop's space, neighbours
+    size: int
+    reduced: bool
+
+
+@dataclass
+class Shaped:
+    """A loop of a nest with its axes."""
+
+    member: Member
+    body: Body  # over the whole space
+    writes: dict[Value, Affine]
+    axes: list[Axis]
+    reduced: tuple[int, ...]
+    kind: type | None = None
+    cuts: dict[int, list[int]] = field(default_factory=dict)  # where an axis is cut
+
+    @property
+    def loop(self) -> Loop:
+        return self.member.loop
+
+
+def write_nest(plan: Plan, nest: Nest, name: str) -> Function:
+    """Return the C function of a nest."""
+    return _Writer(plan, nest, name).function()
+
+
+class _Writer:
+    def __init__(self, plan: Plan, nest: Nest, name: str) -> None:
+        self.plan, self.nest, self.name = plan, nest, name
+        self.pointers: dict[Value, str] = {}
+        self.partials: list[tuple[Node, int]] = []
+        self.checks = False
+        self.block = 0  # rows in a block; 0: all, without memory for them
+        self.lines: list[str] = []
+
+    # -- what runs how ----------------------------------------------------------------------------
+
+    def function(self) -> Function:
+        shaped = [self._shape(m) for m in self.nest.members]
+        single = shaped[0] if len(shaped) == 1 else None
+        if single is not None:
+            outer, lanes = self._schedule_one(single)
+        else:
+            outer, lanes = self._schedule_many(shaped)
+        self.outer, self.lanes = outer, lanes
+        rows = math.prod(self._axis(shaped[0], k).size for k in outer[0])
+        body = self._lanes(shaped, rows) if lanes else self._rows(shaped, rows)
+        work = sum(math.prod(s.loop.space) * len(s.body.statements) for s in shaped)
+        partial = sum(count for _, count in self.partials)
+        parallel = (
+            work >= _PARALLEL
+            and rows > 1
+            and partial <= _MOST_PARTIAL
+            and not any(m.sequential for m in self.nest.members)
+        )
+        return Function(
+            self.name, self._text(body), list(self.pointers), rows, self.partials, parallel,
+            self.checks, sum(math.prod(s.loop.space) * _weight(s.body) for s in shaped),
+        )  # fmt: skip
+
+    def _shape(self, member: Member) -> Shaped:
+        loop = member.loop
+        body = Body(self.plan, member.position, [(0, s) for s in loop.space])
+        writes = body.run(loop, loop.space)
+        reduced = reduced_dims(loop)
+        kind = type(self.plan.definitions[loop.combining[0]]) if loop.combining else None
+        fixed = len(self.nest.outer) if len(self.nest.members) > 1 else 0
+        shaped = Shaped(member, body, writes, [], reduced, kind)
+        shaped.axes = _merged(loop.space, _positions(body, writes), reduced, fixed)
+        shaped.cuts = self._cuts(shaped)
+        return shaped
+
+    def _schedule_one(self, shaped: Shaped) -> tuple[list[list[int]], bool]:
+        """Which axes the function runs over, and whether vectors do too."""
+        axes = shaped.axes
+        if not axes:
+            return [[]], False
+        if shaped.kind is Put:
+            return [[0]], False
+        vector = self._best_axis(shaped, range(len(axes)))
+        scanned = shaped.kind is Prefix
+        kept = [k for k, a in enumerate(axes) if not a.reduced]
+        if len(axes) == 1 or (scanned and kept == [vector]):
+            return [[vector]], not (scanned and axes[vector].reduced)
+        long_row = shaped.loop.reduced and axes[vector].size > _LONG_ROW
+        if not axes[vector].reduced and (kept == [vector] or long_row):
+            return [[vector]], True
+        self.vector = vector
+        others = [k for k in (*kept, *range(len(axes))) if k != vector]
+        return [[others[0]]], False
+
+    def _schedule_many(self, shaped: list[Shaped]) -> tuple[list[list[int]], bool]:
+        count = len(self.nest.outer)
+        outer = [list(range(count)) for _ in shaped]
+        lengths, weights = [], []
+        for s in shaped:
+            inner = range(count, len(s.axes))
+            if inner:
+                best = self._best_axis(s, inner)
+                lengths.append(s.axes[best].size)
+                weights.append(len(s.body.statements))
+        rows = math.prod(self.nest.outer)
+        short = sum(w for w, n in zip(weights, lengths, strict=True) if n < _SHORT)
+        straight = count == 1 or self._merge_outer(shaped, count)
+        lanes = straight and rows >= _WHOLE and (short * 2 >= sum(weights) or not weights)
+        return ([[0] for _ in shaped] if straight else outer), lanes
+
+    def _merge_outer(self, shaped: list[Shaped], count: int) -> bool:
+        """Join the outer axes of all loops into one, if every position allows it."""
+        for s in shaped:
+            merged = _merged(s.loop.space[:count], _positions(s.body, s.writes), (), 0)
+            if len(merged) != 1 or len({d in s.reduced for d in range(count)}) != 1:
+                return False
+        for s in shaped:
+            size = math.prod(s.loop.space[:count])
+            first = Axis(tuple(range(count)), size, 0 in s.reduced)
+            s.axes = [first, *s.axes[count:]]
+            s.cuts = self._cuts(s)
+        return True
+
+    def _best_axis(self, shaped: Shaped, candidates: Sequence[int]) -> int:
+        """The axis along which memory is read and written in order, and that is not short."""
+        places = [s.place.address for s in shaped.body.statements if isinstance(s, Load)]
+        places += list(shaped.writes.values())
+
+        def score(k: int) -> tuple[float, int]:
+            axis = shaped.axes[k]
+            steps = [abs(p.coefficient(axis.dims[-1])) for p in places]
+            unit, strided = steps.count(1), sum(1 for s in steps if s > 1)
+            return min(axis.size, _SHORT) / _SHORT * (1 + unit) / (1 + strided), k
+
+        return max(candidates, key=score)
+
+    def _axis(self, shaped: Shaped, k: int) -> Axis:
+        return shaped.axes[k]
+
+    def _cuts(self, shaped: Shaped) -> dict[int, list[int]]:
+        """Where conditions on one axis change, if that makes few parts."""
+        found: dict[int, set[int]] = {}
+        for guard in shaped.body.guards:
+            if len(guard.position.terms) != 1:
+                continue
+            (dim, step) = guard.position.terms[0]
+            axis = next(k for k, a in enumerate(shaped.axes) if dim in a.dims)
+            if abs(step) != 1 or len(shaped.axes[axis].dims) != 1:
+                continue
+            edges = [(edge - guard.position.offset) * step for edge in (guard.low, guard.high)]
+            edges = [e + (step < 0) for e in edges]
+            inside = {e for e in edges if 0 < e < shaped.axes[axis].size}
+            found.setdefault(axis, set()).update(inside)
+        parts = 1
+        kept: dict[int, list[int]] = {}
+        for axis in sorted(found, key=lambda k: len(found[k])):
+            parts *= len(found[axis]) + 1
+            if parts <= _MOST_PARTS:
+                kept[axis] = sorted(found[axis])
+        return kept
+
+    # -- rows -------------------------------------------------------------------------------------
+
+    def _rows(self, shaped: list[Shaped], rows: int) -> list[str]:
+        lines: list[str] = []
+        for k, s in enumerate(shaped):
+            lines += self._declare_partials(s, k)
+        if not self.outer[0]:
+            return [*lines, *self._loop(shaped[0], 0, {}, None)]
+        if len(shaped) == 1:
+            axis = shaped[0].axes[self.outer[0][0]]
+            if shaped[0].kind is Prefix and axis.reduced:
+                for node, name in self._accumulators(shaped[0], 0):
+                    lines.append(f"{_acc_type(node)} {name} = {_start(self.plan, node)};")
+            for low, high in _parts(axis.size, shaped[0].cuts.get(self.outer[0][0], [])):
+                inner = self._loop(shaped[0], 0, {axis.dims[0]: (low, high)}, None)
+                lines.append(
+                    f"for (long {_name(axis)} = LARGER(first, {low}); "
+                    f"{_name(axis)} < SMALLER(last, {high}); {_name(axis)}++) {{"
+                )
+                lines += [*_indented(inner), "}"]
+            return lines
+        lines.append("for (long row = first; row < last; row++) {")
+        inner = self._locals(1)
+        inner += self._row_indices(shaped[0])
+        for k, s in enumerate(shaped):
+            inner += ["{", *_indented(self._loop(s, k, {}, None)), "}"]
+        return [*lines, *_indented(inner), "}"]
+
+    def _row_indices(self, shaped: Shaped) -> list[str]:
+        """The indices of the outer axes from the number of the row."""
+        lines, rest = [], "row"
+        for k in reversed(self.outer[0][1:]):
+            axis = shaped.axes[k]
+            lines.append(f"const long {_name(axis)} = ({rest}) % {axis.size};")
+            rest = f"({rest}) / {axis.size}"
+        return [*lines, f"const long {_name(shaped.axes[self.outer[0][0]])} = {rest};"]
+
+    # -- lanes ------------------------------------------------------------------------------------
+
+    def _lanes(self, shaped: list[Shaped], rows: int) -> list[str]:
+        lines: list[str] = []
+        for k, s in enumerate(shaped):
+            lines += self._declare_partials(s, k)
+        blocked = len(shaped) > 1 or any(len(s.axes) > 1 and s.loop.combining for s in shaped)
+        if not blocked:
+            return [*lines, *self._straight(shaped[0], rows)]
+        room = sum(row_elements(v, self.nest.outer) * v.dtype.itemsize for v in self.nest.local)
+        self.block = _LANES
+        while self.block > _WHOLE and room * self.block > _BLOCK_BYTES:
+            self.block //= 2
+        if len(shaped) == 1 and rows >= 4 * _LANES:
+            self.block = 4 * _LANES
+        lines.append(f"for (long start = first; start < last; start += {self.block}) {{")
+        inner = [f"const long lanes = SMALLER(last - start, {self.block});"]
+        inner += self._locals(self.block)
+        for k, s in enumerate(shaped):
+            inner += ["{", *_indented(self._loop(s, k, {}, self.outer[k][0])), "}"]
+        return [*lines, *_indented(inner), "}"]
+
+    def _straight(self, shaped: Shaped, rows: int) -> list[str]:
+        """Vectors along the rows themselves."""
+        k = self.outer[0][0]
+        axis, name = shaped.axes[k], _name(shaped.axes[k])
+        names = self._accumulators(shaped, 0)
+        lines = [f"{_acc_type(n)} {a} = {_start(self.plan, n)};" for n, a in names]
+        for low, high in _parts(axis.size, shaped.cuts.get(k, [])):
+            body = self._body(shaped, {axis.dims[0]: (low, high)})
+            short = (
+                self._padded(shaped, body, rows, name) if high - low == rows <= _PADDED else None
+            )
+            if short is not None:
+                lines += short
+                continue
+            lines.append(self._simd(shaped, [a for _, a in names]))
+            lines.append(
+                f"for (long {name} = LARGER(first, {low}); {name} < SMALLER(last, {high}); "
+                f"{name}++) {{"
+            )
+            lines += [*_indented(self._printed(shaped, 0, body)), "}"]
+        return lines + [f"{a}p[0] = {a};" for _, a in names]
+
+    # -- one loop ---------------------------------------------------------------------------------
+
+    def _loop(
+        self, shaped: Shaped, number: int, bounds: dict[int, tuple[int, int]], lane: int | None
+    ) -> list[str]:
+        """The axes of a loop that are inside a row, or, with `lane`, inside a block of rows."""
+        outside = set(self.outer[number]) if lane is None else {lane}
+        inner = [k for k in range(len(shaped.axes)) if k not in outside]
+        kept = [k for k in inner if not shaped.axes[k].reduced]
+        reduced = [k for k in inner if shaped.axes[k].reduced]
+        if not inner and lane is None:
+            body = self._body(shaped, bounds)
+            names = self._accumulators(shaped, number)
+            if shaped.kind is Reduction:
+                lines = [f"{_acc_type(n)} {a} = {_start(self.plan, n)};" for n, a in names]
+                lines += self._printed(shaped, number, body)
+                return lines + [self._finish(shaped, number, n, a) for n, a in names]
+            return self._printed(shaped, number, body)
+        if lane is not None:
+            return self._combined(shaped, number, bounds, kept, reduced, lane, lane)
+        if shaped.kind is Put:
+            return self._around(
+                shaped,
+                inner,
+                bounds,
+                lambda b: self._printed(shaped, number, self._body(shaped, b)),
+            )
+        vector = self.vector if len(self.nest.members) == 1 else self._best_axis(shaped, inner)
+        if shaped.kind is None:
+            order = [k for k in inner if k != vector]
+            return self._around(
+                shaped, order, bounds, lambda b: self._vector(shaped, number, b, vector, [])
+            )
+        return self._combined(
+            shaped, number, bounds, [k for k in kept if k != vector],
+            [k for k in reduced if k != vector], vector, None,
+        )  # fmt: skip
+
+    def _combined(
+        self, shaped: Shaped, number: int, bounds: dict[int, tuple[int, int]], kept: list[int],
+        reduced: list[int], vector: int, lane: int | None,
+    ) -> list[str]:  # fmt: skip
+        """Loops that reduce: those over what is kept around those over what is reduced."""
+        names = self._accumulators(shaped, number)
+        combining = shaped.kind in (Reduction, Prefix)
+        axis = shaped.axes[vector]
+        each = combining and not axis.reduced  # an accumulator for each element of the vector
+        scanned = shaped.kind is Prefix
+        direct = (
+            each
+            and shaped.kind is Reduction
+            and not reduced
+            and self._over_rows(shaped, number, lane)
+        )
+        size = self.block if lane is not None else axis.size
+
+        def accumulate(bounds: dict[int, tuple[int, int]]) -> list[str]:
+            if not combining:
+                return self._vector(shaped, number, bounds, vector, [], lane=lane)
+            if direct:
+                return self._vector(shaped, number, bounds, vector, names, lane=lane, direct=True)
+            lines = []
+            for node, name in names:
+                c_type, start = _acc_type(node), _start(self.plan, node)
+                if each:
+                    lines.append(f"{c_type} {name}[{size}];")
+                    end = "lanes" if lane is not None else str(axis.size)
+                    lines.append(f"for (long b = 0; b < {end}; b++) {name}[b] = {start};")
+                else:
+                    lines.append(f"{c_type} {name} = {start};")
+            lines += self._around(
+                shaped, reduced, bounds,
+                lambda b: self._vector(shaped, number, b, vector, names, lane=lane, each=each),
+            )  # fmt: skip
+            if scanned:
+                return lines
+            finish = [self._finish(shaped, number, n, f"{a}[b]" if each else a) for n, a in names]
+            if each and lane is not None:
+                place = f"const long {_name(axis)} = start + b;"
+                return [
+                    *lines,
+                    f"for (long b = 0; b < lanes; b++) {{ {place}",
+                    *_indented(finish),
+                    "}",
+                ]
+            if each:
+                name = _name(axis)
+                finish = [self._finish(shaped, number, n, f"{a}[{name}]") for n, a in names]
+                return [*lines, f"for (long {name} = 0; {name} < {axis.size}; {name}++) {{",
+                        *_indented(finish), "}"]  # fmt: skip
+            return lines + finish
+
+        return self._around(shaped, kept, bounds, accumulate)
+
+    def _around(
+        self, shaped: Shaped, axes: Sequence[int], bounds: dict[int, tuple[int, int]],
+        inner: Callable[[dict[int, tuple[int, int]]], list[str]],
+    ) -> list[str]:  # fmt: skip
+        """Loops over some axes around what `inner` gives for each part."""
+        if not axes:
+            return inner(bounds)
+        axis = shaped.axes[axes[0]]
+        lines: list[str] = []
+        for low, high in _parts(axis.size, shaped.cuts.get(axes[0], [])):
+            name = _name(axis)
+            part = self._around(shaped, axes[1:], {**bounds, axis.dims[0]: (low, high)}, inner)
+            head = f"for (long {name} = {low}; {name} < {high}; {name}++) {{"
+            if high == low + 1:
+                head = f"{{ const long {name} = {low};"
+            lines += [head, *_indented(part), "}"]
+        return lines
+
+    def _vector(
+        self, shaped: Shaped, number: int, bounds: dict[int, tuple[int, int]], vector: int,
+        names: list[tuple[Node, str]], *, lane: int | None = None, each: bool = False,
+        direct: bool = False,
+    ) -> list[str]:  # fmt: skip
+        """The innermost loop."""
+        axis = shaped.axes[vector]
+        name = _name(axis)
+        scans = shaped.kind is Prefix and axis.reduced
+        scalars = [] if each or direct else [a for _, a in names]
+        if lane is not None:
+            body = self._printed(shaped, number, self._body(shaped, bounds), "b" if each else "")
+            pragma = "" if scans else self._simd(shaped, scalars)
+            head = f"for (long b = 0; b < lanes; b++) {{ const long {name} = start + b;"
+            return [pragma, head, *_indented(body), "}"]
+        lines: list[str] = []
+        for low, high in _parts(axis.size, shaped.cuts.get(vector, [])):
+            inside = {**bounds, axis.dims[0]: (low, high)}
+            body = self._body(shaped, inside)
+            short = None
+            if high - low == axis.size and axis.size <= _PADDED and not scalars and not names:
+                short = self._padded(shaped, body, axis.size, name)
+            if short is not None:
+                lines += short
+                continue
+            lines.append("" if scans else self._simd(shaped, scalars))
+            lines.append(f"for (long {name} = {low}; {name} < {high}; {name}++) {{")
+            lines += [
+                *_indented(self._printed(shaped, number, body, name if each else "", direct)),
+                "}",
+            ]
+        return lines
+
+    # -- reductions -------------------------------------------------------------------------------
+
+    def _accumulators(self, shaped: Shaped, number: int) -> list[tuple[Node, str]]:
+        if shaped.kind not in (Reduction, Prefix):
+            return []
+        return [(n, f"acc{number}_{k}") for k, n in enumerate(shaped.loop.combining)]
+
+    def _over_rows(self, shaped: Shaped, number: int, lane: int | None) -> bool:
+        """Whether rows are reduced, so that each thread has accumulators of its own."""
+        del lane
+        return any(shaped.axes[k].reduced for k in self.outer[number])
+
+    def _declare_partials(self, shaped: Shaped, number: int) -> list[str]:
+        """Accumulators that last through all rows."""
+        if shaped.kind is not Reduction:
+            return []
+        lines = []
+        for node, name in self._accumulators(shaped, number):
+            outer = [shaped.axes[k] for k in self.outer[number]]
+            if not any(a.reduced for a in outer):
+                continue
+            count = math.prod(node.output.shape)
+            offset = sum(c for _, c in self.partials)
+            self.partials.append((node, count))
+            c_type = _acc_type(node)
+            lines.append(f"{c_type} *restrict {name}p = ({c_type} *)partial + {offset};")
+            lines.append(
+                f"for (long k = 0; k < {count}; k++) {name}p[k] = {_start(self.plan, node)};"
+            )
+        return lines
+
+    def _finish(self, shaped: Shaped, number: int, node: Node, name: str) -> str:
+        """Store an accumulator, or add it to those that last through all rows."""
+        address = self._index(shaped, shaped.writes[node.output])
+        if any(n is node for n, _ in self.partials):
+            kind = self.plan.definitions[node].kind
+            target = f"{name.partition('[')[0]}p[{address}]"
+            return COMBINE[kind].format(acc=target, v=f"({name})")
+        place = self._place_text(shaped, Place(node.output, shaped.writes[node.output]))
+        return f"{place} = {finished(self.plan, node, name)};"
+
+    # -- text -------------------------------------------------------------------------------------
+
+    def _body(self, shaped: Shaped, bounds: dict[int, tuple[int, int]]) -> Body:
+        """The statements for the part of the space within bounds."""
+        space = shaped.loop.space
+        full = [bounds.get(d, (0, s)) for d, s in enumerate(space)]
+        body = Body(self.plan, shaped.member.position, full)
+        body.run(shaped.loop, space)
+        return body
+
+    def _printed(
+        self, shaped: Shaped, number: int, body: Body, each: str = "", direct: bool = False
+    ) -> list[str]:
+        lines = [self._statement(shaped, s) for s in body.statements]
+        space = shaped.loop.space
+        for value in shaped.loop.stored:
+            place = self._place_text(shaped, Place(value, shaped.writes[value]))
+            lines.append(f"{place} = {body.aligned(value, space)};")
+        names = self._accumulators(shaped, number)
+        for node, name in names:
+            definition = self.plan.definitions[node]
+            target = f"{name}[{each}]" if each else name
+            if direct:
+                target = f"{name}p[{self._index(shaped, shaped.writes[node.output])}]"
+            source = body.source(definition, space)
+            lines.append(COMBINE[definition.kind].format(acc=target, v=source))
+            if isinstance(definition, Prefix):
+                place = self._place_text(shaped, Place(node.output, shaped.writes[node.output]))
+                lines.append(f"{place} = {target};")
+        if shaped.kind is Put:
+            lines += self._written(shaped, body)
+        return lines
+
+    def _written(self, shaped: Shaped, body: Body) -> list[str]:
+        (node,) = shaped.loop.combining
+        definition = self.plan.definitions[node]
+        known = len(body.statements)
+        place = body.put_place(node.output, definition)
+        source = body.source(definition, shaped.loop.space)
+        lines = [self._statement(shaped, s) for s in body.statements[known:]]
+        sign = "+=" if definition.accumulate else "="
+        return [*lines, f"{self._place_text(shaped, place)} {sign} {source};"]
+
+    def _statement(self, shaped: Shaped, statement: Statement) -> str:
+        condition = " && ".join(_condition(self, shaped, g) for g in statement.guards)
+        if isinstance(statement, Load):
+            place = self._place_text(shaped, statement.place)
+            text = f"{condition} ? {place} : 0" if condition else place
+            return f"const {statement.c_type} {statement.name} = {text};"
+        if isinstance(statement, Check):
+            self.checks = True
+            inside = (
+                f"{statement.index} >= -{statement.size} && {statement.index} < {statement.size}"
+            )
+            if condition:
+                inside = f"(!({condition}) || ({inside}))"
+            wrapped = f"{statement.index} + ({statement.index} < 0 ? {statement.size} : 0)"
+            safe = f"({statement.index} >= -{statement.size} && {statement.index} < {statement.size} ? {wrapped} : 0)"
+            return f"wrong |= !({inside}); const long long {statement.name} = {safe};"
+        text = statement.text.replace("COND", f"({condition})") if condition else statement.text
+        if statement.positions:
+            text = text.format(*(self._index(shaped, p) for p in statement.positions))
+        return f"const {statement.c_type} {statement.name} = {text};"
+
+    def _place_text(self, shaped: Shaped, place: Place) -> str:
+        value = place.value
+        if value in self.nest.local:
+            return self._local_text(shaped, place)
+        self.pointers.setdefault(value, f"p{len(self.pointers)}")
+        terms = [self._index(shaped, place.address)]
+        terms += [f"{name} * {stride}" for name, stride in place.chosen]
+        return f"{self.pointers[value]}[{' + '.join(t for t in terms if t != '0') or '0'}]"
+
+    def _local_text(self, shaped: Shaped, place: Place) -> str:
+        """A value of a nest in the memory of one row, or of one block of rows."""
+        count = len(self.nest.outer)
+        terms = tuple((v, c) for v, c in place.address.terms if v >= count)
+        inside = self._index(shaped, Affine(place.address.offset, terms))
+        name = f"l{self.nest.local.index(place.value)}"
+        if self.lanes:
+            return f"{name}[({inside}) * {self.block} + b]"
+        return f"{name}[{inside}]"
+
+    def _locals(self, block: int) -> list[str]:
+        return [
+            f"{C_TYPES[v.dtype.name]} l{k}[{row_elements(v, self.nest.outer) * block}];"
+            for k, v in enumerate(self.nest.local)
+        ]
+
+    def _index(self, shaped: Shaped, address: Affine) -> str:
+        """An address in terms of the loops' variables; joined dimensions have one."""
+        terms = [str(address.offset)] if address.offset else []
+        for axis in shaped.axes:
+            step = address.coefficient(axis.dims[-1])
+            if step:
+                terms.append(_name(axis) if step == 1 else f"{_name(axis)} * {step}")
+        return " + ".join(terms) or "0"
+
+    def _simd(self, shaped: Shaped, scalars: Sequence[str]) -> str:
+        kinds = {self.plan.definitions[n].kind for n in shaped.loop.combining} if scalars else set()
+        if not kinds <= {"sum", "mean"}:
+            return ""
+        clause = f" reduction(+:{', '.join(scalars)})" if scalars else ""
+        return f"#pragma omp simd{clause}"
+
+    def _padded(self, shaped: Shaped, body: Body, size: int, name: str) -> list[str] | None:
+        """A short loop in whole vectors: elements beside them would call slow scalar functions."""
+        if (
+            size < 2
+            or size % _WHOLE == 0
+            or not _calls(body)
+            or shaped.kind not in (None, Reduction)
+        ):
+            return None
+        if any(isinstance(s, Check) or s.guards for s in body.statements):
+            return None
+        if shaped.kind is Reduction and not all(
+            self.plan.definitions[n].kind in ("sum", "mean") for n in shaped.loop.combining
+        ):
+            return None
+        room = -(-size // _WHOLE) * _WHOLE
+        before: list[str] = []
+        inside: list[str] = []
+        after: list[str] = []
+
+        def each(first: int, last: int, text: str) -> str:
+            return f"for (long {name} = {first}; {name} < {last}; {name}++) {text}"
+
+        for statement in body.statements:
+            if isinstance(statement, Load) and statement.place.address.terms:
+                local = f"w{statement.name}"
+                before.append(f"{statement.c_type} {local}[{room}];")
+                place = self._place_text(shaped, statement.place)
+                before.append(each(0, size, f"{local}[{name}] = {place};"))
+                before.append(each(size, room, f"{local}[{name}] = {local}[0];"))
+                inside.append(f"const {statement.c_type} {statement.name} = {local}[{name}];")
+            else:
+                inside.append(self._statement(shaped, statement))
+        results = [
+            (C_TYPES[v.dtype.name], body.aligned(v, shaped.loop.space),
+             f"{self._place_text(shaped, Place(v, shaped.writes[v]))} = {{}};")
+            for v in shaped.loop.stored
+        ]  # fmt: skip
+        results += [
+            (
+                _acc_type(n),
+                body.source(self.plan.definitions[n], shaped.loop.space),
+                f"{a} += {{}};",
+            )
+            for n, a in self._accumulators(shaped, 0)
+        ]
+        for number, (c_type, source, text) in enumerate(results):
+            before.append(f"{c_type} r{number}[{room}];")
+            inside.append(f"r{number}[{name}] = {source};")
+            after.append(each(0, size, text.format(f"r{number}[{name}]")))
+        loop = [f"for (long {name} = 0; {name} < {room}; {name}++) {{", *_indented(inside), "}"]
+        return ["{", *before, "#pragma omp simd", *loop, *after, "}"]
+
+    def _text(self, body: list[str]) -> str:
+        arguments = [f"{C_TYPES[v.dtype.name]} *restrict {p}" for v, p in self.pointers.items()]
+        arguments += ["const long first", "const long last"]
+        if self.partials:
+            arguments.append("double *restrict partial")
+        if self.checks:
+            arguments.append("int *status")
+            body = ["int wrong = 0;", *body, "if (wrong) *status = 1;"]
+        return "\n".join(
+            [
+                f"static void {self.name}({', '.join(arguments)}) {{",
+                *_indented(["(void)first; (void)last;", *filter(None, body)]),
+                "}",
+                "",
+            ]
+        )
+
+
+def _positions(body: Body, writes: dict[Value, Affine]) -> list[Affine]:
+    """Everything that depends on where in the space the loop is."""
+    found = [*writes.values(), *body.puts]
+    for statement in body.statements:
+        if isinstance(statement, Load):
+            found.append(statement.place.address)
+        elif isinstance(statement, Let):
+            found += statement.positions
+        found += [g.position for g in statement.guards]
+    return found + [g.position for g in body.guards]
+
+
+def _merged(
+    space: Shape, positions: Sequence[Affine], reduced: tuple[int, ...], fixed: int
+) -> list[Axis]:
+    """Join neighbouring dimensions that every position walks as one; the first `fixed` stay."""
+    axes: list[Axis] = []
+    for d, size in enumerate(space):
+        last = axes[-1] if axes else None
+        joins = (
+            last is not None
+            and d > fixed
+            and d - 1 >= fixed
+            and last.reduced == (d in reduced)
+            and all(p.coefficient(d - 1) == p.coefficient(d) * size for p in positions)
+        )
+        if joins and last is not None:
+            axes[-1] = Axis((*last.dims, d), last.size * size, last.reduced)
+        else:
+            axes.append(Axis((d,), size, d in reduced))
+    return axes
+
+
+def _parts(size: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
+    edges = [0, *cuts, size]
+    return list(zip(edges, edges[1:], strict=False))
+
+
+def _condition(writer: Any, shaped: Shaped, guard: Guard) -> str:
+    position = writer._index(shaped, guard.position)
+    return f"{position} >= {guard.low} && {position} < {guard.high}"
+
+
+def _name(axis: Axis) -> str:
+    return f"i{axis.dims[-1]}"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines if line]
+
+
+def _acc_type(node: Node) -> str:
+    return "double" if node.output.dtype.is_floating_point else "long long"
+
+
+def _start(plan: Plan, node: Node) -> str:
+    return IDENTITY[_acc_type(node)][plan.definitions[node].kind]
+
+
+def finished(plan: Plan, node: Node, name: str) -> str:
+    """The result of a reduction from its accumulator."""
+    definition = plan.definitions[node]
+    if not isinstance(definition, Reduction) or definition.kind != "mean":
+        return name
+    count = math.prod(definition.source.shape) // max(math.prod(node.output.shape), 1)
+    return f"{name} / {count}.0"
+
+
+def _calls(body: Body) -> bool:
+    """Whether a body calls functions that are quick in vectors only."""
+    texts = [s.text for s in body.statements if isinstance(s, Let)]
+    return any(f"{name}(" in t or f"{name}f(" in t for t in texts for name in VECTORIZED)
+
+
+def _weight(body: Body) -> int:
+    return sum(1 for s in body.statements if isinstance(s, Let))

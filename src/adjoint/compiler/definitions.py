@@ -1,0 +1,472 @@
+"""What a node is to a loop: the vocabulary between graphs and loops.
+
+`define(node)` says how the elements of a node's results come about: by an expression of the
+elements of its inputs, by looking elsewhere (views, pieces, gathers), by combining many (reductions,
+prefixes), by putting some into places (puts), or by a library. None means that only the eager kernel
+knows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from adjoint.compiler.affine import (
+    Affine,
+    Bounds,
+    Index,
+    broadcast,
+    identity,
+    reshaped,
+    row_major,
+)
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, WEIGHTS
+from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.graph.facts import argument
+from adjoint.graph.ir import Constant, Node, Region, Value
+from adjoint.ops.operator import operator
+from adjoint.tensor.tensor import make
+
+
+@dataclass(frozen=True)
+class Fill:
+    """One number everywhere."""
+
+    number: Any
+
+
+@dataclass(frozen=True)
+class Count:
+    """start, start + step, …: arange."""
+
+    start: Any
+    step: Any
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """An expression of the elements of the inputs, which broadcast."""
+
+    weight: int  # what it costs: 1 for a sum, 20 for a sine
+
+
+@dataclass(frozen=True)
+class View:
+    """Another look at the elements of one value."""
+
+    source: Value
+    index: Index  # of the source, in terms of the view's own
+
+    def into(self, index: Index, bounds: Bounds) -> Index | None:  # noqa: ARG002
+        return tuple(each.at(index) for each in self.index)
+
+
+@dataclass(frozen=True)
+class Reshape:
+    """The elements of one value, in the same order, in another shape."""
+
+    source: Value
+    shape: Shape
+
+    def into(self, index: Index, bounds: Bounds) -> Index | None:
+        return reshaped(self.source.shape, self.shape, index, bounds)
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a value that is another value."""
+
+    source: Value
+    dim: int  # of the whole
+    low: int
+    high: int
+    drops: bool = False  # whether the source lacks that dimension
+
+    def into(self, index: Index) -> Index:
+        moved = index[self.dim] + Affine(-self.low)
+        middle = () if self.drops else (moved,)
+        return (*index[: self.dim], *middle, *index[self.dim + 1 :])
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A value put together of others: cat, and writes to a part."""
+
+    base: Value | None  # what shows where no piece lies
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True)
+class Address:
+    """A place in a value that indices in other values choose."""
+
+    shape: Shape  # of the indexed value
+    dims: tuple[Value | int, ...]  # for each of its dimensions: the index, or a dimension of space
+    space: Shape  # what the choice runs over
+    first: int  # where in the space the dimensions of the indices begin
+    rank: int  # and how many they are
+
+    def of(self, value: Value, index: Index) -> Index:
+        """The index in one of the indices, for an index in the space."""
+        return broadcast(index[self.first : self.first + self.rank], value.shape)
+
+    def indices(self) -> list[Value]:
+        return [d for d in self.dims if isinstance(d, Value)]
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Elements of a value, chosen by indices."""
+
+    source: Value
+    address: Address
+
+
+@dataclass(frozen=True)
+class Put:
+    """A copy of a value, with elements written to chosen places."""
+
+    base: Value
+    part: Value
+    space: Shape  # that the writes run over; the part broadcasts to it
+    target: Address | Affine  # chosen by indices, or the position in the whole
+    accumulate: bool
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any'."""
+
+    kind: str
+    source: Value
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """Running totals along one dimension: 'sum', 'prod'."""
+
+    kind: str
+    source: Value
+    dim: int
+
+
+@dataclass(frozen=True)
+class Library:
+    """A routine of BLAS or LAPACK: see `libraries`."""
+
+    routine: str  # "gemm"
+
+
+Definition = (
+    Fill | Count | Pointwise | View | Reshape | Pieces | Gather | Put | Reduction | Prefix | Library
+)
+
+REDUCTIONS = {
+    "sum.default": "sum",
+    "sum.dim_IntList": "sum",
+    "mean.default": "mean",
+    "mean.dim": "mean",
+    "amax.default": "amax",
+    "amin.default": "amin",
+    "prod.dim_int": "prod",
+    "any.dims": "any",
+}
+PREFIXES = {"cumsum.default": "sum", "cumprod.default": "prod"}
+_RESHAPES = frozenset(("reshape", "view", "_unsafe_view", "flatten", "unflatten"))
+PRODUCTS = frozenset(("mm.default", "bmm.default", "matmul.default", "mv.default", "dot.default"))
+_PLACEHOLDER = re.compile(r"{(\w+)}")
+
+
+def define(node: Node) -> Definition | None:
+    """How native code makes the results of a node; None where it cannot."""
+    if isinstance(node.op, (Constant, Region)) or not all(
+        is_native(v) for v in (*node.inputs(), *node.outputs)
+    ):
+        return None
+    for rule in (_fill, _count, _pointwise, _reduction, _prefix, _view, _pieces, _gather, _put):
+        found = rule(node)
+        if found is not None:
+            return found
+    return _library(node)
+
+
+def is_native(value: Value) -> bool:
+    """Whether there is a C type for a value."""
+    return value.dtype.name in C_TYPES
+
+
+def operands_of(node: Node) -> set[str]:
+    """The arguments that the expression of a node reads."""
+    return set(_PLACEHOLDER.findall(EXPRESSIONS[node.name])) - {"f"}
+
+
+# -- elements -------------------------------------------------------------------------------------
+
+
+def _fill(node: Node) -> Fill | None:
+    name = node.op.name
+    if 0 in node.outputs[0].shape and len(node.outputs) == 1 and not _is_random(node):
+        return Fill(0)
+    if name in ("zeros", "zeros_like", "new_zeros", "_efficientzerotensor"):
+        return Fill(0.0)
+    if name in ("ones", "ones_like", "new_ones"):
+        return Fill(1.0)
+    if name in ("full", "full_like", "new_full", "scalar_tensor"):
+        value = argument(node, "s" if name == "scalar_tensor" else "fill_value")
+        return Fill(value) if isinstance(value, (int, float)) else None
+    return None
+
+
+def _is_random(node: Node) -> bool:
+    return node.op.row.family in ("random", "dropout")
+
+
+def _count(node: Node) -> Count | None:
+    if node.name != "arange.start_step" or not all(
+        isinstance(argument(node, k), int) for k in ("start", "end", "step")
+    ):
+        return None
+    return Count(argument(node, "start"), argument(node, "step"))
+
+
+def _pointwise(node: Node) -> Pointwise | None:
+    if node.name not in EXPRESSIONS or len(node.outputs) != 1:
+        return None
+    given = {n for n, a in zip(node.op.schema.names, node.args, strict=True) if a is not None}
+    if not operands_of(node) <= given:
+        return None
+    whole = not node.output.dtype.is_differentiable and node.output.dtype.name != "bool"
+    if whole and node.op.row.archetype.to_float:
+        return None
+    return Pointwise(WEIGHTS.get(node.op.name, 1))
+
+
+def _reduction(node: Node) -> Reduction | Reshape | None:
+    kind = REDUCTIONS.get(node.name)
+    source = next(node.inputs(), None)
+    if kind is None or source is None or source.shape == () or 0 in source.shape:
+        return None
+    if node.output.dtype is not source.dtype and not (
+        kind == "sum" and node.output.dtype.name in ("int64", "float32", "float64")
+    ):
+        return None
+    assert kind in COMBINE
+    dim = argument(node, "dim") if "dim" in node.op.schema.names else None
+    dims = wrap_dims(node.name, (dim,) if isinstance(dim, int) else dim, len(source.shape))
+    if all(source.shape[d] == 1 for d in dims) and node.output.dtype is source.dtype:
+        return Reshape(source, node.output.shape)
+    return Reduction(kind, source, dims)
+
+
+def _prefix(node: Node) -> Prefix | Reshape | None:
+    kind = PREFIXES.get(node.name)
+    source = next(node.inputs(), None)
+    if kind is None or source is None or source.shape == ():
+        return None
+    if node.output.dtype is not source.dtype:
+        return None
+    dim = argument(node, "dim") % len(source.shape)
+    return Reshape(source, source.shape) if source.shape[dim] == 1 else Prefix(kind, source, dim)
+
+
+# -- elsewhere ------------------------------------------------------------------------------------
+
+
+def _view(node: Node) -> View | Reshape | None:
+    """Found by running the kernel on arrays whose addresses count the steps along one
+    dimension.
+    """
+    if len(node.outputs) != 1 or not (
+        node.op.row.schema.is_view or node.op.name in ("_unreduce", "flip", "reshape")
+    ):
+        return None
+    source, output = next(node.inputs()), node.output
+    if sum(1 for _ in node.inputs()) != 1 or source.dtype is not output.dtype:
+        return None
+    if node.op.name in _RESHAPES:
+        return Reshape(source, output.shape)
+    if node.name == "flip.default":
+        dims = {d % len(source.shape) for d in argument(node, "dims")}
+        return View(
+            source, tuple(_backwards(source.shape, d in dims, d) for d in range(len(source.shape)))
+        )
+    if node.op.name in ("as_strided", "view_as_real", "view_as_complex"):
+        return None
+    found = []
+    for d in range(len(source.shape)):
+        moved = _moved(node, source, d)
+        if moved is None or moved.shape != output.shape:
+            return None
+        offset = _address(moved) - _address(_ORIGIN)
+        steps = zip(moved.strides, output.shape, strict=True)
+        terms = tuple((k, s) for k, (s, size) in enumerate(steps) if s and size != 1)
+        found.append(Affine(offset, terms))
+    return _simplest(source, output, tuple(found))
+
+
+def _simplest(source: Value, output: Value, index: Index) -> View | Reshape:
+    """A view that keeps all elements in their order is a reshape."""
+    bounds = [(0, s) for s in output.shape]
+    same = math.prod(source.shape) == math.prod(output.shape)
+    if same and reshaped(source.shape, output.shape, identity(len(bounds)), bounds) == index:
+        return Reshape(source, output.shape)
+    return View(source, index)
+
+
+_ORIGIN = np.zeros(1, np.int8)
+
+
+def _address(array: Any) -> int:
+    return array.__array_interface__["data"][0]
+
+
+def _moved(node: Node, source: Value, dim: int) -> Any:
+    strides = [0] * len(source.shape)
+    strides[dim] = 1
+    array = as_strided(_ORIGIN, source.shape, strides)
+    result = node.op.parts.compute(*[make(array) if isinstance(a, Value) else a for a in node.args])
+    return result if isinstance(result, np.ndarray) else None
+
+
+def _backwards(shape: Shape, flips: bool, d: int) -> Affine:
+    return Affine(shape[d] - 1, ((d, -1),)) if flips else Affine(0, ((d, 1),))
+
+
+def _pieces(node: Node) -> Pieces | None:
+    if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()):
+        return None
+    if node.name == "cat.default":
+        return _joined(node)
+    if node.name == "slice_scatter.default":
+        whole, part, dim, start, end, step = node.args
+        if step != 1:
+            return None
+        dim %= len(whole.shape)
+        low = slice(start, end).indices(whole.shape[dim])[0]
+        return Pieces(whole, (Piece(part, dim, low, low + part.shape[dim]),))
+    if node.name == "select_scatter.default":
+        whole, part, dim, place = node.args
+        dim %= len(whole.shape)
+        low = place % whole.shape[dim]
+        return Pieces(whole, (Piece(part, dim, low, low + 1, drops=True),))
+    return None
+
+
+def _joined(node: Node) -> Pieces | None:
+    tensors, dim = node.args
+    if any(len(v.shape) != len(node.output.shape) for v in tensors):
+        return None  # PyTorch lets an empty vector stand among tensors of any rank
+    dim %= len(node.output.shape)
+    place, found = 0, []
+    for value in tensors:
+        found.append(Piece(value, dim, place, place + value.shape[dim]))
+        place += value.shape[dim]
+    return Pieces(None, tuple(p for p in found if p.high > p.low))
+
+
+def _gather(node: Node) -> Gather | None:
+    if node.name == "index.Tensor":
+        source, indices = node.args
+        address = _indexed(source.shape, indices)
+    elif node.name == "gather.default":
+        source, dim, index = node.args[:3]
+        address = _along(source.shape, dim, index)
+    else:
+        return None
+    return None if address is None or 0 in source.shape else Gather(source, address)
+
+
+def _put(node: Node) -> Put | Pieces | None:
+    if node.name in ("slice_scatter.default", "diagonal_scatter.default"):
+        return _put_view(node)
+    if node.name == "index_put.default":
+        base, indices, part, accumulate = node.args
+        address = _indexed(base.shape, indices)
+    elif node.name in ("scatter.src", "scatter_add.default"):
+        base, dim, index, part = node.args
+        address = _along(base.shape, dim, index)
+        accumulate = node.op.name == "scatter_add"
+        if part.shape != index.shape:
+            return None
+    else:
+        return None
+    if address is None or part.dtype is not base.dtype or base.dtype.name == "bool":
+        return None
+    if 0 in base.shape:
+        return None
+    if 0 in address.space:
+        return Pieces(base, ())
+    return Put(base, part, address.space, address, accumulate)
+
+
+def _put_view(node: Node) -> Put | None:
+    """A write to a view with steps: the view's place in the whole."""
+    whole, part, *rest = node.args
+    base = node.op.name.removesuffix("_scatter")
+    room = np.empty(whole.shape, np.int8)
+    view = operator(base, "Tensor" if base == "slice" else "").parts.compute(make(room), *rest)
+    if part.dtype is not whole.dtype or not room.size:
+        return None
+    start = _address(view) - _address(room) if view.size else 0
+    terms = tuple((d, s) for d, s in enumerate(view.strides) if s)
+    return Put(whole, part, part.shape, Affine(start, terms), False)
+
+
+def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
+    """The address of x[indices], None standing for a whole dimension."""
+    given = [*indices, *[None] * (len(shape) - len(indices))]
+    chosen = [d for d, v in enumerate(given) if v is not None]
+    if not chosen or any(given[d].dtype.name not in ("int64", "int32") for d in chosen):
+        return None  # a mask decides how many elements there are
+    spread = np.broadcast_shapes(*(given[d].shape for d in chosen))
+    first = chosen[0] if chosen == list(range(chosen[0], chosen[-1] + 1)) else 0
+    kept = [d for d in range(len(shape)) if given[d] is None]
+    space = [shape[d] for d in kept]
+    space[first:first] = spread
+    dims: list[Value | int] = list(given)
+    for position, d in enumerate(kept):
+        dims[d] = position if position < first else position + len(spread)
+    return Address(shape, tuple(dims), tuple(space), first, len(spread))
+
+
+def _along(shape: Shape, dim: int, index: Value) -> Address | None:
+    """The address of gather and scatter: an index along one dimension, itself along the others."""
+    if len(index.shape) != len(shape) or not shape or index.dtype.name not in ("int64", "int32"):
+        return None
+    dims: list[Value | int] = list(range(len(shape)))
+    dims[dim % len(shape)] = index
+    return Address(shape, tuple(dims), index.shape, 0, len(shape))
+
+
+# -- libraries ------------------------------------------------------------------------------------
+
+
+def _library(node: Node) -> Library | None:
+    floats = all(v.dtype.name in ("float32", "float64") for v in node.inputs())
+    if not floats or 0 in node.outputs[0].shape or any(0 in v.shape for v in node.inputs()):
+        return None
+    if node.name in PRODUCTS and len({v.dtype.name for v in node.inputs()}) == 1:
+        return Library("gemm")
+    if node.name == "linalg_solve_triangular.default" and node.args[1].shape == node.output.shape:
+        a, b = node.args[:2]
+        return Library("trsm") if a.shape[:-2] == b.shape[:-2] else None
+    if node.name == "linalg_cholesky_ex.default" and not node.outputs[1].uses:
+        return Library("potrf")
+    return None
+
+
+def multiplications(node: Node) -> float:
+    """How many products a matrix product sums; infinite where a loop cannot do it."""
+    if node.name not in PRODUCTS:
+        return math.inf
+    a, b = node.args[:2]
+    if not (a.dtype.is_floating_point and is_native(a)):
+        return math.inf
+    return math.prod(node.output.shape) * a.shape[-1] if a.shape and b.shape else math.inf

@@ -1,0 +1,196 @@
+"""Nests: loops that share their outer dimensions become one loop around them.
+
+What one of them writes and the next reads then needs room for one row only, and stays in the cache.
+A loop joins a nest if everything that it reads of the nest's values lies in the same row, and if
+nothing between them keeps it from running that early.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from adjoint.compiler.affine import Affine
+from adjoint.compiler.c.body import Body, Load
+from adjoint.compiler.definitions import Prefix, Put
+from adjoint.compiler.fuse import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
+from adjoint.core.shapes import Shape
+from adjoint.graph.ir import Value
+
+_LOCAL = 1 << 16  # bytes of one row that a nest may keep
+_LARGE = 1 << 12  # elements from which reading a value once for two loops pays
+_MOST = 600  # statements in one nest
+
+
+@dataclass
+class Member:
+    """A loop of a nest, and what it touches."""
+
+    loop: Loop
+    position: int  # among the steps of the plan
+    reads: dict[Value, list[Affine]]
+    writes: dict[Value, Affine]
+    statements: int
+    sequential: bool  # a put, or a prefix along the first dimension
+    limit: int  # how many dimensions a loop around it may have
+
+
+@dataclass
+class Nest:
+    """Loops around which one loop over `outer` runs."""
+
+    members: list[Member]
+    outer: Shape
+    local: list[Value] = field(default_factory=list)  # written and read here alone
+
+
+def nested(plan: Plan) -> list[Nest | Step]:
+    """The steps of a plan with its loops in nests."""
+    found: list[Nest | Step] = []
+    place: dict[int, int] = {-1: -1}  # of each step of the plan, among those found
+    for position, step in enumerate(plan.steps):
+        if not isinstance(step, Loop):
+            place[position] = len(found)
+            found.append(step)
+            continue
+        member = _member(plan, step, position)
+        place[position] = _join(found, member, plan, place)
+    _find_locals(plan, found)
+    return found
+
+
+def _member(plan: Plan, loop: Loop, position: int) -> Member:
+    space = loop.space
+    body = Body(plan, position, [(0, s) for s in space])
+    writes = body.run(loop, space)
+    reads: dict[Value, list[Affine]] = {}
+    for statement in body.statements:
+        if isinstance(statement, Load):
+            found = reads.setdefault(statement.place.value, [])
+            if statement.place.chosen:
+                found.append(Affine(-1))  # anywhere
+            else:
+                found.append(statement.place.address)
+    first = plan.definitions[loop.combining[0]] if loop.combining else None
+    sequential = isinstance(first, Put) or (isinstance(first, Prefix) and 0 in reduced_dims(loop))
+    if isinstance(first, Put) and first.base not in plan.numbers:
+        reads.setdefault(first.base, []).append(Affine(-1))
+    limit = _limit(loop, isinstance(first, Prefix))
+    return Member(loop, position, reads, writes, len(body.statements), sequential, limit)
+
+
+def _limit(loop: Loop, scans: bool) -> int:
+    """The first dimensions that are all kept or all reduced; a prefix needs its own inside."""
+    reduced = reduced_dims(loop)
+    if scans:
+        return min(reduced, default=len(loop.space))
+    for d in range(len(loop.space)):
+        if (d in reduced) != (0 in reduced):
+            return d
+    return len(loop.space)
+
+
+def _join(found: list[Nest | Step], member: Member, plan: Plan, place: dict[int, int]) -> int:
+    """Put a loop into the last nest that can take it, or a new one; where that is."""
+    if not member.sequential and member.loop.space:
+        ready = [place[plan.memory[v]] for v in member.reads]
+        earliest = max(ready, default=-1)
+        for number in reversed(range(max(earliest, 0), len(found))):
+            nest = found[number]
+            if isinstance(nest, Nest):
+                outer = _common(nest, member)
+                if outer:
+                    nest.members.append(member)
+                    nest.outer = outer
+                    return number
+    found.append(Nest([member], member.loop.space[: member.limit]))
+    return len(found) - 1
+
+
+def _common(nest: Nest, member: Member) -> Shape:
+    """The outer dimensions that a nest would have with one more loop; none: it cannot, or should
+    not, join.
+    """
+    if any(m.sequential for m in nest.members):
+        return ()
+    written = {v: (m, a) for m in nest.members for v, a in m.writes.items()}
+    linked = [v for v in member.reads if v in written]
+    shared = any(
+        math.prod(v.shape) >= _LARGE and any(v in m.reads for m in nest.members)
+        for v in member.reads
+    )
+    if not linked and not shared:
+        return ()
+    if sum(m.statements for m in nest.members) + member.statements > _MOST:
+        return ()
+    count = 0
+    for a, b in zip(nest.outer, member.loop.space, strict=False):
+        if a != b or count == member.limit:
+            break
+        count += 1
+    while count and not _in_rows(nest, member, linked, written, count):
+        count -= 1
+    return nest.outer[:count]
+
+
+def _in_rows(
+    nest: Nest,
+    member: Member,
+    linked: Sequence[Value],
+    written: dict[Value, tuple[Member, Affine]],
+    count: int,
+) -> bool:
+    """Whether a loop reads values of a nest in its own row only, rows being counted by the first
+    dimensions; and whether a row is small.
+    """
+    space = member.loop.space
+    bounds = [(0, s) for s in space]
+    for value in linked:
+        address = written[value][1]
+        steps = [address.coefficient(d) for d in range(count)]
+        if not all(steps):
+            return False
+        for read in member.reads[value]:
+            if [read.coefficient(d) for d in range(count)] != steps:
+                return False
+            rest = Affine(read.offset, tuple(t for t in read.terms if t[0] >= count))
+            least, largest = rest.range(bounds)
+            if least < 0 or largest >= steps[-1]:
+                return False
+    rows = math.prod(space[:count])
+    values = {v for m in (*nest.members, member) for v in m.writes}
+    used = {v for m in (*nest.members, member) for v in m.reads}
+    return sum(math.prod(v.shape) * v.dtype.itemsize for v in values & used) <= _LOCAL * rows
+
+
+def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
+    """Values that only their own nest reads need no memory of their own."""
+    outside = {o.value for o in plan.outputs if isinstance(o, Operand)}
+    for step in steps:
+        if isinstance(step, (Call, Nested)):
+            outside |= {o.value for o in step.operands if isinstance(o, Operand)}
+        elif isinstance(step, Callback):
+            outside |= set(step.operands)
+    readers: dict[Value, set[int]] = {}
+    for number, step in enumerate(steps):
+        if isinstance(step, Nest):
+            for member in step.members:
+                for value in member.reads:
+                    readers.setdefault(value, set()).add(number)
+    for number, step in enumerate(steps):
+        if isinstance(step, Nest) and len(step.members) > 1:
+            count = len(step.outer)
+            step.local = [
+                v
+                for m in step.members
+                for v, a in m.writes.items()
+                if v not in outside
+                and readers.get(v) == {number}
+                and all(a.coefficient(d) for d in range(count))
+            ]
+
+
+def row_elements(value: Value, outer: Shape) -> int:
+    """How many elements of a value belong to one row of a nest."""
+    return math.prod(value.shape) // math.prod(outer)

@@ -1,0 +1,486 @@
+"""From C text to functions: which compiler is taken, the cache on disk, and bad circumstances."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.compiler.c import build, cache, discovery
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+
+COMPILER = Path((build.compiler() or ("",))[0])
+PROGRAM = (
+    "import adjoint as ad; print(ad.compile(lambda x: (x.sin() * 3).sum())(ad.ones(4)).item())"
+)
+PROGRAM_RESULT = pytest.approx(12 * np.sin(1.0), rel=1e-5)
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache, and a process that remembers nothing; returns where objects will be."""
+    place = tmp_path / "cache"
+    place.mkdir(mode=0o700)
+    monkeypatch.setenv("ADJOINT_CACHE", str(place))
+    for name in ("CC", "ADJOINT_CFLAGS", "ADJOINT_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+    forget()
+    yield place
+    monkeypatch.undo()
+    forget()
+
+
+def forget() -> None:
+    """As in a new process."""
+    for cached in (cache.cache_directory, cache.spare_directory, cache._sweep):
+        cached.cache_clear()
+    discovery.toolchain.cache_clear()
+    build._libraries.clear()
+    cache._given_up.clear()
+
+
+def source(number: int) -> str:
+    return f"void put(void **p) {{ *(long *)p[0] = {number}; }}\n"
+
+
+def put(function: Any) -> int:
+    """Call a function made from `source`."""
+    place = ctypes.c_long()
+    function((ctypes.c_void_p * 1)(ctypes.addressof(place)))
+    return place.value
+
+
+def objects(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.so"))
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def run(
+    program: str = PROGRAM, *, before: tuple[str, ...] = (), **env: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*before, sys.executable, "-c", program],
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+# -- compiling and loading
+
+
+def test_load_gives_the_function_of_a_source(directory: Path) -> None:
+    assert put(build.load(source(7), "put")) == 7
+    assert put(build.load(source(8), "put")) == 8
+    assert len(objects(directory)) == 2
+
+
+def test_an_object_is_built_once_and_found_later(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = build.build(source(1))
+    forget()
+    monkeypatch.setattr(
+        discovery.Toolchain, "compile", lambda *_: pytest.fail("compiled once more")
+    )
+    assert build.build(source(1)) == path
+
+
+def test_load_all_keeps_the_order_and_takes_a_source_twice() -> None:
+    numbers = [3, 1, 2, 1]
+    functions = build.load_all([(source(n), "put") for n in numbers])
+    assert [put(f) for f in functions] == numbers
+    assert build.load_all([]) == []
+
+
+def test_build_all_compiles_at_the_same_time(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The compiler waits until a second one runs beside it."""
+    meet = f"""
+    case "$*" in *build-*)
+      if [ -e {tmp_path}/meet ]; then
+        touch {tmp_path}/$$.here
+        for i in $(seq 200); do
+          [ $(ls {tmp_path}/*.here | wc -l) -ge 2 ] && exec {COMPILER} "$@"
+          sleep 0.05
+        done
+        exit 1
+      fi;;
+    esac
+    exec {COMPILER} "$@"
+    """
+    monkeypatch.setenv("CC", str(script(tmp_path / "meeting", meet)))
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    assert build.compiler() is not None
+    (tmp_path / "meet").touch()
+    paths = build.build_all([source(n) for n in range(2)])
+    assert [p.parent for p in paths] == [directory] * 2
+    assert len(set(paths)) == 2
+
+
+def test_build_all_raises_what_one_source_raises() -> None:
+    with pytest.raises(build.BuildError, match="bug of adjoint"):
+        build.build_all([source(1), "void broken(", source(2)])
+
+
+# -- which compiler
+
+
+def test_cc_may_have_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = source(5).replace("5", "MARK")
+    for mark in (6, 9):
+        monkeypatch.setenv("CC", f"{COMPILER} '-DMARK={mark}'")
+        forget()
+        assert build.compiler() == (str(COMPILER), f"-DMARK={mark}")
+        assert put(build.load(text, "put")) == mark  # the arguments are part of the object's name
+
+
+def test_cc_that_does_not_exist_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CC", "no-such-compiler -O9")
+    with pytest.warns(UserWarning, match="CC is 'no-such-compiler -O9'.*Set CC to one that works"):
+        assert build.compiler() is not None
+    assert put(build.load(source(4), "put")) == 4
+
+
+def test_cc_that_cannot_compile_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CC", str(script(tmp_path / "lazy", "echo I rest; exit 1")))
+    with pytest.warns(UserWarning, match="lazy cannot build shared libraries"):
+        assert build.compiler() is not None
+    assert put(build.load(source(4), "put")) == 4
+
+
+@pytest.mark.parametrize("refused", ["-fopenmp", "-march=native", "-lmvec", "-f*", "-[mf]*"])
+def test_flags_that_a_compiler_does_not_take_are_left_out(
+    refused: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Code is right without them."""
+    needed = " | ".join(discovery.FLAGS)
+    text = f"""
+    for flag; do case "$flag" in {needed}) ;; {refused}) exit 1;; esac; done
+    exec {COMPILER} "$@"
+    """
+    monkeypatch.setenv("CC", str(script(tmp_path / "picky", text)))
+    tools = discovery.toolchain()
+    assert tools is not None
+    assert refused not in tools.flags + tools.libraries
+    x = ad.linspace(0.0, 1.0, 37, dtype=ad.float64)
+    f = ad.value_and_grad(lambda x: (x.sin() * x.exp()).sum())
+    for got, expected in zip(ad.compile(f)(x), f(x), strict=True):
+        np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=1e-12)
+
+
+def test_vector_functions_that_the_library_lacks_are_not_declared() -> None:
+    tools = discovery.toolchain()
+    assert tools is not None
+    head = "#pragma omp declare simd notinbranch\n"
+    missing = "extern double no_such_function(double, double);\n"
+    assert tools.adapt(head + missing) == missing
+    there = "extern double exp(double);\n"
+    expected = head + there if "-lmvec" in tools.libraries else there
+    assert tools.adapt(head + there) == expected
+    assert discovery.Toolchain(tools.command, "", (), ("-lm",)).adapt(head + there) == there
+
+
+def test_the_wheel_ziglang_is_the_last_resort(tmp_path: Path) -> None:
+    """`python -m ziglang cc` is called; here it is a package that runs the real compiler."""
+    package = tmp_path / "site" / "ziglang"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(
+        "import os, sys\n"
+        "assert sys.argv[1] == 'cc'\n"
+        f"os.environ['PATH'] = {os.environ['PATH']!r}\n"
+        f"os.execv({str(COMPILER)!r}, [{str(COMPILER)!r}, *sys.argv[2:]])\n"
+    )
+    path = os.pathsep.join((str(tmp_path / "site"), *sys.path))
+    program = f"{PROGRAM}; from adjoint.compiler.c import build; print(build.compiler())"
+    result = run(program, PATH=str(tmp_path), PYTHONPATH=path)
+    value, command = result.stdout.splitlines()
+    assert float(value) == PROGRAM_RESULT
+    assert command == str((sys.executable, "-m", "ziglang", "cc"))
+    assert result.stderr == ""
+
+
+def test_without_a_compiler_it_runs_in_eager_mode_and_says_so(tmp_path: Path) -> None:
+    program = f"import sys; sys.modules['ziglang'] = None; {PROGRAM}"
+    result = run(program, PATH=str(tmp_path))
+    assert "no C compiler" in result.stderr
+    assert float(result.stdout) == PROGRAM_RESULT
+
+
+def test_flags_of_the_user_are_used_and_part_of_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = source(5).replace("5", "MARK")
+    for mark in (6, 9):
+        monkeypatch.setenv("ADJOINT_CFLAGS", f"-DOTHER='a b' -DMARK={mark}")
+        assert put(build.load(text, "put")) == mark
+
+
+# -- errors say what to do
+
+
+def test_refused_code_is_an_error_with_advice() -> None:
+    with pytest.raises(build.BuildError, match=r"without ad\.compile.*ADJOINT_DEBUG=1") as caught:
+        build.build("\n".join(f"void broken{n}(" for n in range(100)))
+    assert len(str(caught.value)) < 1200
+    assert "error" in str(caught.value)
+
+
+def test_wrong_flags_of_the_user_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADJOINT_CFLAGS", "-fno-such-flag")
+    with pytest.raises(build.BuildError, match="ADJOINT_CFLAGS, '-fno-such-flag'; correct or"):
+        build.build(source(1))
+    monkeypatch.setenv("ADJOINT_CFLAGS", "'-O1")
+    with pytest.raises(ad.AdjointError, match="ADJOINT_CFLAGS is .*correct or unset it"):
+        build.build(source(1))
+
+
+def test_debugging_keeps_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = build.build(source(1))
+    assert not list(directory.glob("*.c"))
+    monkeypatch.setenv("ADJOINT_DEBUG", "1")
+    assert build.build(source(1)) == path  # of an object that was there, too
+    assert path.with_suffix(".c").read_text() == source(1)
+    with pytest.raises(build.BuildError, match="The source is .*[.]c, and all it said"):
+        build.build("void broken(")
+    refused = next(p for p in directory.glob("*.c") if p != path.with_suffix(".c"))
+    assert refused.read_text() == "void broken("
+
+
+# -- the cache
+
+
+def test_processes_build_at_once_into_an_empty_cache(directory: Path) -> None:
+    workers = [
+        subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE) for _ in range(8)
+    ]
+    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
+    assert all(worker.returncode == 0 for worker in workers)
+    assert float(outputs[0]) == PROGRAM_RESULT
+    assert len(set(outputs)) == 1
+    assert sorted(p.suffix for p in directory.iterdir()) == [".json", ".so"]
+
+
+def test_the_cache_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADJOINT_CACHE", str(tmp_path / "new" / "cache"))
+    forget()
+    mask = os.umask(0)
+    try:
+        path = build.build(source(1))
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert not path.stat().st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda b: b[: len(b) // 2],
+        lambda b: b"",
+        lambda b: b[:-1],
+        lambda b: b[:99] + b"?" + b[100:],
+    ],
+    ids=["cut in half", "empty", "cut by a byte", "one byte changed"],
+)
+def test_a_damaged_object_is_built_again(damage: Any) -> None:
+    path = build.build(source(3))
+    good = path.read_bytes()
+    path.write_bytes(damage(good))
+    forget()
+    assert put(build.load(source(3), "put")) == 3
+    assert len(path.read_bytes()) == len(good)
+
+
+def test_an_object_that_cannot_be_loaded_is_built_again(tmp_path: Path) -> None:
+    path = build.build(source(3))
+    (tmp_path / "other").write_bytes(b"not an object, but whole")
+    cache.keep(tmp_path / "other", path)
+    forget()
+    assert put(build.load(source(3), "put")) == 3
+
+
+def test_a_damaged_toolchain_is_asked_again(directory: Path) -> None:
+    expected = discovery.toolchain()
+    (answer,) = directory.glob("toolchain-*.json")
+    for text in ("", "{", "[]", "{}", '{"command": 1}'):
+        answer.write_text(text)
+        forget()
+        assert discovery.toolchain() == expected
+
+
+def test_the_toolchain_is_asked_once(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = discovery.toolchain()
+    forget()
+    monkeypatch.setattr(discovery, "_probe", lambda *_: pytest.fail("asked again"))
+    assert discovery.toolchain() == expected
+
+
+def test_a_cache_that_is_removed_while_in_use_is_made_anew(directory: Path) -> None:
+    build.build(source(1))
+    shutil.rmtree(directory)
+    assert put(build.load(source(2), "put")) == 2
+    assert len(objects(directory)) == 1
+
+
+def test_a_killed_process_leaves_the_cache_usable(directory: Path, tmp_path: Path) -> None:
+    """It is killed while the compiler runs; its folder goes away an hour later."""
+    slow = f"""
+    [ -e {tmp_path}/slow ] && case "$*" in *build-*) sleep 60;; esac
+    exec {COMPILER} "$@"
+    """
+    cc = str(script(tmp_path / "slow-cc", slow))
+    ask = "from adjoint.compiler.c import build; build.compiler()"
+    assert run(ask, CC=cc).returncode == 0
+    (tmp_path / "slow").touch()
+    worker = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM], env=os.environ | {"CC": cc}, start_new_session=True
+    )
+    try:
+        for _ in range(1200):
+            if list(directory.glob("build-*/program.c")):
+                break
+            time.sleep(0.05)
+        time.sleep(0.1)
+        worker.kill()
+        assert worker.wait() == -signal.SIGKILL
+    finally:
+        os.killpg(worker.pid, signal.SIGKILL)  # the compiler lives on, as it would
+    (tmp_path / "slow").unlink()
+    (left,) = directory.glob("build-*")
+    assert objects(directory) == []
+    result = run(CC=cc)
+    assert float(result.stdout) == PROGRAM_RESULT
+    assert result.stderr == ""
+    assert len(objects(directory)) == 1
+    assert left.exists()  # it might still be building
+    os.utime(left, (0, time.time() - 7200))
+    assert run(PROGRAM.replace("3", "4"), CC=cc).returncode == 0
+    assert not left.exists()
+
+
+def test_a_cache_that_cannot_be_made_warns_and_works(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run(ADJOINT_CACHE=str(tmp_path / "file" / "cache"), TMPDIR=str(tmp_path))
+    assert result.stderr.count("cannot be used") == 1
+    assert "set ADJOINT_CACHE to a directory of your own" in result.stderr
+    assert float(result.stdout) == PROGRAM_RESULT
+    assert not list(tmp_path.glob("adjoint-*"))  # what took its place is gone with the process
+
+
+@pytest.mark.parametrize("call", ["write", "rename"])
+def test_a_full_disk_warns_once_and_works(
+    call: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build.compiler() is not None
+
+    def full(path: Any, *rest: Any, real: Any, **keywords: Any) -> Any:
+        if str(path).startswith(str(directory)):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        return real(path, *rest, **keywords)
+
+    owner, name = {"write": (Path, "write_text"), "rename": (os, "replace")}[call]
+    real = getattr(owner, name)
+    monkeypatch.setattr(owner, name, lambda *a, **k: full(*a, real=real, **k))
+    with pytest.warns(UserWarning, match="No space left.*Make room") as caught:
+        functions = build.load_all([(source(n), "put") for n in range(3)])
+    assert len(caught) == 1
+    assert [put(f) for f in functions] == [0, 1, 2]
+    assert put(build.load(source(5), "put")) == 5
+    assert objects(directory) == []
+    assert not list(directory.glob("build-*"))
+
+
+def test_nowhere_to_write_is_an_error_that_helps(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert build.compiler() is not None
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda *_, **__: os.open("/no", os.O_RDONLY))
+    with pytest.raises(build.BuildError, match="set ADJOINT_CACHE to a directory with room"):
+        build.build(source(1))
+
+
+def in_a_mount(options: str, directory: Path, then: str = "true") -> tuple[str, ...]:
+    """A command that runs another with a file system of its own in a directory."""
+    start = ("unshare", "--map-root-user", "--mount", "sh", "-ec")
+    text = f'mount -t tmpfs -o {options} tmpfs {directory}; {then}; exec "$@"'
+    try:
+        works = subprocess.run([*start, text, "sh", "true"], capture_output=True, check=False)
+    except OSError as error:
+        pytest.skip(f"no unshare: {error}")
+    if works.returncode:
+        pytest.skip(f"cannot mount here: {works.stderr.decode().strip()}")
+    return (*start, text, "sh")
+
+
+@pytest.mark.parametrize("blocks", [1, 3, 5])
+def test_a_disk_that_fills_during_a_build_warns_and_works(directory: Path, blocks: int) -> None:
+    before = in_a_mount(f"size={blocks * 4}k,mode=700", directory)
+    result = run(before=before)
+    assert float(result.stdout) == PROGRAM_RESULT, result.stderr
+    assert result.stderr.count("cannot be used") == 1, result.stderr
+
+
+def test_a_cache_that_can_only_be_read_is_read(directory: Path) -> None:
+    """What it has is used, without a warning; what is new goes elsewhere, with one."""
+    assert run().stderr == ""
+    (known,) = objects(directory)
+    copy = directory.parent / "copy"
+    shutil.copytree(directory, copy)
+    then = f"cp {copy}/* {directory}; mount -o remount,ro {directory}"
+    before = in_a_mount("mode=700", directory, then)
+    result = run(before=before)
+    assert float(result.stdout) == PROGRAM_RESULT
+    assert result.stderr == ""
+    result = run(PROGRAM.replace("3", "4"), before=before)
+    assert float(result.stdout) == pytest.approx(16 * np.sin(1.0), rel=1e-5)
+    assert result.stderr.count("Read-only file system") == 1
+    assert objects(directory) == [known]
+
+
+def test_a_disk_that_forbids_programs_warns_and_works(directory: Path) -> None:
+    result = run(before=in_a_mount("mode=700,noexec", directory))
+    assert float(result.stdout) == PROGRAM_RESULT, result.stderr
+    assert result.stderr.count("cannot be used") == 1, result.stderr
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+def test_a_cache_that_others_can_write_is_not_used(mode: int, directory: Path) -> None:
+    """Loading an object is running it: one that another user may have put there is not loaded."""
+    build.build(source(1))
+    directory.chmod(mode)
+    forget()
+    with pytest.warns(UserWarning, match="other users can write it; run chmod 700"):
+        assert build.cache_directory() != directory
+    assert build.build(source(1)).parent == build.cache_directory()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a directory away"
+)
+def test_a_cache_of_another_user_is_not_used(directory: Path) -> None:
+    os.chown(directory, 12345, -1)
+    with pytest.warns(UserWarning, match="belongs to another user, number 12345"):
+        assert build.cache_directory() != directory
