@@ -172,7 +172,9 @@ def test_cc_that_cannot_compile_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert put(build.load(source(4), "put")) == 4
 
 
-@pytest.mark.parametrize("refused", ["-fopenmp", "-march=native", "-lmvec", "-f*", "-[mf]*"])
+@pytest.mark.parametrize(
+    "refused", ["-fopenmp", "-march=native", "-lmvec", "--param*", "-f*", "-[mf]*"]
+)
 def test_flags_that_a_compiler_does_not_take_are_left_out(
     refused: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
+from adjoint.compiler import dynamics, entry
 from adjoint.compiler.c import build
-from adjoint.compiler.program import Program, Stages
+from adjoint.compiler.entry import DECLINED
+from adjoint.compiler.program import Program
+from adjoint.compiler.stages import Cost, Stages
 from adjoint.core import pytrees
-from adjoint.core.errors import GradError
+from adjoint.core.dtypes import DEFAULT
+from adjoint.core.errors import ArgumentError, GradError
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.ir import Constant, Graph
@@ -27,54 +31,65 @@ from adjoint.transforms.arguments import keeps_signature
 class Compiled:
     """A function that runs as native code; made by `ad.compile`."""
 
-    def __init__(self, function: Callable[..., Any], verbose: bool) -> None:
+    def __init__(self, function: Callable[..., Any], verbose: bool, dynamic: Any = None) -> None:
         self.function = function
         self.verbose = verbose
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
-        self.plain: dict[Any, Any] = {}  # the same programs, found quicker for tensors alone
+        self.entry: Any = None  # calls the program of the last signature, tensors alone
+        self.count = -1  # how many tensors it takes
         self.pairs: dict[Any, Any] = {}
+        self.latest: Stages | None = None
+        self.sizes = dynamics.Sizes(function, dynamic) if dynamic else None
         keeps_signature(function, self, "compile")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if not keywords:
-            key = []
-            for argument in args:
-                if type(argument) is not Tensor or argument.edge is not None:
-                    break
-                key += (argument.value.shape, argument.value.dtype)
-            else:
-                found = self.plain.get(tuple(key))
-                if found is not None:
-                    outputs = found[0].run([_contiguous(t) for t in args])
-                    return pytrees.unflatten(
-                        found[1], [make(o) if type(o) is np.ndarray else o for o in outputs]
-                    )
+        if not keywords and len(args) == self.count:
+            result = self.entry(*args)
+            if result is not DECLINED:
+                return result
         return self._general(args, keywords)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        leaves, structure = pytrees.flatten((args, keywords))
-        tensors = [
-            as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v
-            for v in leaves
-        ]
+        key, tensors, structure = _signature(args, keywords)
         given = [t for t in tensors if isinstance(t, Tensor)]
         if build.compiler() is None or any(t.interpreter is not None for t in given):
             if build.compiler() is None:
                 _warn_once()
             return self.function(*args, **keywords)
-        key = (structure, *[(t.shape, t.dtype) if isinstance(t, Tensor) else t for t in tensors])
         if modes.recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
-        found = self.programs.get(key) or self._compile(key, tensors, structure)
-        closure = _closure_that_wants_a_gradient(found[0].stages.graph)
+        program, outputs = self._program(key, tensors, structure, args, keywords)
+        closure = _closure_that_wants_a_gradient(program.stages.graph)
         if modes.recording:
             _refuse(closure)
         if not keywords and closure is None and all(type(a) is Tensor for a in args):
-            self.plain[tuple(p for a in args for p in (a.value.shape, a.value.dtype))] = found
-        outputs = found[0].run([_contiguous(t) for t in given])
+            self._enter(program, outputs, len(args))
+        results = program.run([_contiguous(t) for t in given])
+        if results is None:  # an index out of range: the eager operators say so
+            return self.function(*args, **keywords)
         return pytrees.unflatten(
-            found[1], [make(o) if isinstance(o, np.ndarray) else o for o in outputs]
+            outputs, [make(o) if isinstance(o, np.ndarray) else o for o in results]
         )
+
+    def _program(
+        self, key: Any, tensors: list[Any], structure: Any, args: Any, keywords: Any
+    ) -> tuple[Any, Any]:
+        found = self.programs.get(key)
+        if found is None and self.sizes is not None:
+            found = self.sizes.program(key, args, keywords, self._traced_for, self._report)
+            if found is not None:
+                self.programs[key] = found
+        return found or self._compile(key, tensors, structure)
+
+    def _enter(self, program: Any, structure: Any, count: int) -> None:
+        """Let the next calls of this signature take the short way."""
+        if program.entry_function is not None:
+            if program.entry is None:
+                program.entry = entry.write(program, structure)
+            self.entry, self.count = program.entry, count
+
+    def _traced_for(self, args: Any, keywords: Any) -> Graph:
+        return trace(self.function, *args, **keywords)
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
@@ -82,18 +97,21 @@ class Compiled:
             for t in tensors
         ]
         args, keywords = pytrees.unflatten(structure, examples)
-        return trace(self.function, *args, **keywords)
+        return self._traced_for(args, keywords)
+
+    def _report(self, stage: str, seconds: float) -> None:
+        if self.verbose:
+            print(f"compile {_name(self.function)}: {stage}: {seconds * 1e3:.1f} ms", flush=True)
 
     def _compile(self, key: Any, tensors: list[Any], structure: Any) -> Any:
         started = time.perf_counter()
         graph = self._trace(tensors, structure, marked=False)
         traced = time.perf_counter() - started
-        program = Program(graph)
+        self._report("trace", traced)
+        program = Program(graph, self._report)
         program.stages.seconds = {"trace": traced, **program.stages.seconds}
-        if self.verbose:
-            for stage, seconds in program.stages.seconds.items():
-                print(f"compile {graph.signature.name}: {stage}: {seconds * 1e3:.1f} ms")
         found = self.programs[key] = (program, graph.signature.outputs)
+        self.latest = program.stages
         return found
 
     def _differentiable(self, key: Any, tensors: list[Any], structure: Any) -> Any:
@@ -104,7 +122,9 @@ class Compiled:
             graph = self._trace(tensors, structure, marked=True)
             _refuse(_closure_that_wants_a_gradient(graph))
             pair = differentiate(graph)
-            found = self.pairs[key, marks] = (pair, Program(pair.f), graph.signature.outputs, {})
+            program = Program(pair.f, self._report)
+            self.latest = program.stages
+            found = self.pairs[key, marks] = (pair, program, graph.signature.outputs, {})
         pair, forward, out_structure, backward = found
         assert out_structure is not None
         given = [t for t in tensors if isinstance(t, Tensor)]
@@ -112,17 +132,54 @@ class Compiled:
         return pytrees.unflatten(out_structure, list(outputs[: pair.real_outputs]))
 
     def lower(self, *args: Any, **keywords: Any) -> Stages:
-        """Compile for these arguments and return every stage: graph, fused loops, C source,
-        times.
+        """Compile for these arguments and return every stage: the graph as traced and simplified,
+        its fused loops with what they compute and read, the C source, the memory plan, the times.
         """
-        leaves, structure = pytrees.flatten((args, keywords))
-        tensors = [
-            as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v
-            for v in leaves
-        ]
-        key = (structure, *[(t.shape, t.dtype) if isinstance(t, Tensor) else t for t in tensors])
-        program, _ = self.programs.get(key) or self._compile(key, tensors, structure)
+        key, tensors, structure = _signature(args, keywords)
+        program, _ = self._program(key, tensors, structure, args, keywords)
         return program.stages
+
+    def cost(self, *args: Any, **keywords: Any) -> Cost:
+        """What one call does: operations, functions, bytes read and written, memory. Without
+        arguments, of the program that was compiled last.
+
+        >>> import adjoint as ad
+        >>> fast = ad.compile(lambda x: (x.sin() * x).sum())
+        >>> cost = fast.cost(ad.ones(1000, dtype=ad.float64))
+        >>> cost.functions, cost.bytes_read
+        (1000, 8000)
+        """
+        if args or keywords:
+            return self.lower(*args, **keywords).cost()
+        if self.latest is None:
+            raise ArgumentError(
+                "cost(): nothing is compiled yet; call the function, or give cost() its arguments"
+            )
+        return self.latest.cost()
+
+
+def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
+    """What a program is for, the arguments as tensors and Python values, their structure."""
+    leaves, structure = pytrees.flatten((args, keywords))
+    tensors = [
+        as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v
+        for v in leaves
+    ]
+    parts = [(t.shape, t.dtype) if isinstance(t, Tensor) else (type(t), t) for t in tensors]
+    key = (structure, DEFAULT.dtype, *parts)
+    try:
+        hash(key)
+    except TypeError:
+        odd = next(t for t in tensors if not isinstance(t, (Tensor, Hashable)))
+        raise ArgumentError(
+            "compile: arguments must be tensors, arrays, numbers or other values that can be "
+            f"hashed, got {type(odd).__name__}"
+        ) from None
+    return key, tensors, structure
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 class _PairFunction(Function):
@@ -190,24 +247,35 @@ def _warn_once() -> None:
     if not _warned:
         _warned.append(True)
         warnings.warn(
-            "ad.compile: no C compiler was found; functions run in eager mode", stacklevel=3
+            "ad.compile: no C compiler was found; functions run in eager mode. Install gcc or "
+            "clang, or `pip install ziglang`, or set CC",
+            stacklevel=3,
         )
 
 
-def compile(function: Callable[..., Any], *, verbose: bool = False) -> Compiled:
+def compile(
+    function: Callable[..., Any], *, verbose: bool = False, dynamic: Any = None
+) -> Compiled:
     """Return `function` as native code, compiled when it is first called with arguments of some
     shapes and dtypes.
 
-    Pointwise operators, views and reductions are fused into loops in C; other operators call their
-    eager kernels
-    (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its function:
-    `ad.compile(ad.grad(f))` shares
-    the loops of forward and backward. Whole numbers and other Python values are part of the
-    signature. Tensors from outside are constants with the values of the first call.
+    Pointwise operators, views, reductions, gathers and loops over time are fused into loops in C,
+    products and factors of matrices are calls of BLAS and LAPACK; other operators call their eager
+    kernels (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its
+    function: `ad.compile(ad.grad(f))` shares the loops of forward and backward. Whole numbers and
+    other Python values are part of the signature. Tensors from outside are constants with the
+    values of the first call.
+
+    `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
+    by name or position: a new size then needs no new compilation. `verbose` prints one line for
+    each stage while it works.
 
     >>> import adjoint as ad
     >>> fast = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x).sum()))
     >>> fast(ad.tensor([0.0, 1.0]))
     (tensor(0.8415), tensor([0.0000, 1.3818]))
+    >>> mean = ad.compile(lambda x: x.mean(0), dynamic={"x": 0})
+    >>> mean(ad.ones(3, 2)), mean(ad.ones(5, 2))
+    (tensor([1., 1.]), tensor([1., 1.]))
     """
-    return Compiled(function, verbose)
+    return Compiled(function, verbose, dynamic)

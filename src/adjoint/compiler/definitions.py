@@ -1,8 +1,10 @@
 """What a node is to a loop: the vocabulary between graphs and loops.
 
 `define(node)` says how the elements of a node's results come about: by an expression of the
-elements of its inputs, by looking elsewhere (views, pieces, gathers), by combining many (reductions,
-prefixes), by putting some into places (puts), or by a library. None means that only the eager kernel
+elements of its inputs, by looking elsewhere (views, pieces, gathers), by combining many
+(reductions,
+prefixes), by putting some into places (puts), or by a library. None means that only the eager
+kernel
 knows.
 """
 
@@ -24,9 +26,10 @@ from adjoint.compiler.affine import (
     broadcast,
     identity,
     reshaped,
-    row_major,
 )
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, WEIGHTS
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, WEIGHTS, expression
+from adjoint.core.dtypes import DEFAULT, DType
+from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Constant, Node, Region, Value
@@ -63,7 +66,7 @@ class View:
     source: Value
     index: Index  # of the source, in terms of the view's own
 
-    def into(self, index: Index, bounds: Bounds) -> Index | None:  # noqa: ARG002
+    def into(self, index: Index, bounds: Bounds) -> Index | None:
         return tuple(each.at(index) for each in self.index)
 
 
@@ -141,7 +144,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Reduction:
-    """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any'."""
+    """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any', 'all'."""
 
     kind: str
     source: Value
@@ -177,7 +180,9 @@ REDUCTIONS = {
     "amin.default": "amin",
     "prod.dim_int": "prod",
     "any.dims": "any",
+    "all.dims": "all",
 }
+_OF_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": math.nan}
 PREFIXES = {"cumsum.default": "sum", "cumprod.default": "prod"}
 _RESHAPES = frozenset(("reshape", "view", "_unsafe_view", "flatten", "unflatten"))
 PRODUCTS = frozenset(("mm.default", "bmm.default", "matmul.default", "mv.default", "dot.default"))
@@ -202,9 +207,26 @@ def is_native(value: Value) -> bool:
     return value.dtype.name in C_TYPES
 
 
+def text_of(node: Node) -> str | None:
+    """The expression of a pointwise node; None where there is none for what it computes in."""
+    given = dict(zip(node.op.schema.names, node.args, strict=True))
+    return expression(node.name, compute_dtype(node).name, given)
+
+
 def operands_of(node: Node) -> set[str]:
     """The arguments that the expression of a node reads."""
-    return set(_PLACEHOLDER.findall(EXPRESSIONS[node.name])) - {"f"}
+    return set(_PLACEHOLDER.findall(text_of(node) or "")) - {"f"}
+
+
+def compute_dtype(node: Node) -> DType:
+    """What the operands of a pointwise node are brought to."""
+    row = node.op.row
+    named = dict(zip(row.schema.names, node.args, strict=True))
+    operands = [named[a.name] for a in row.promoted if named[a.name] is not None]
+    if not operands:
+        return node.outputs[0].dtype
+    dtype = result_type(*(o.type.spec if isinstance(o, Value) else o for o in operands))
+    return DEFAULT.dtype if row.archetype.to_float and not dtype.is_differentiable else dtype
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -237,7 +259,7 @@ def _count(node: Node) -> Count | None:
 
 
 def _pointwise(node: Node) -> Pointwise | None:
-    if node.name not in EXPRESSIONS or len(node.outputs) != 1:
+    if len(node.outputs) != 1 or node.name not in EXPRESSIONS or text_of(node) is None:
         return None
     given = {n for n, a in zip(node.op.schema.names, node.args, strict=True) if a is not None}
     if not operands_of(node) <= given:
@@ -248,21 +270,31 @@ def _pointwise(node: Node) -> Pointwise | None:
     return Pointwise(WEIGHTS.get(node.op.name, 1))
 
 
-def _reduction(node: Node) -> Reduction | Reshape | None:
+def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
     kind = REDUCTIONS.get(node.name)
     source = next(node.inputs(), None)
-    if kind is None or source is None or source.shape == () or 0 in source.shape:
-        return None
-    if node.output.dtype is not source.dtype and not (
-        kind == "sum" and node.output.dtype.name in ("int64", "float32", "float64")
-    ):
+    if kind is None or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
         return None
     assert kind in COMBINE
+    if 0 in source.shape:
+        return Fill(_OF_NOTHING[kind]) if kind in _OF_NOTHING else None
     dim = argument(node, "dim") if "dim" in node.op.schema.names else None
     dims = wrap_dims(node.name, (dim,) if isinstance(dim, int) else dim, len(source.shape))
-    if all(source.shape[d] == 1 for d in dims) and node.output.dtype is source.dtype:
+    if (
+        all(source.shape[d] == 1 for d in dims if source.shape)
+        and node.output.dtype is source.dtype
+    ):
         return Reshape(source, node.output.shape)
-    return Reduction(kind, source, dims)
+    return Reduction(kind, source, dims) if source.shape else None
+
+
+def _accumulates(kind: str, source: DType, result: DType) -> bool:
+    """Whether an accumulator of the result's kind takes the elements in as they are."""
+    if source is result or kind in ("any", "all"):
+        return True
+    if kind not in ("sum", "mean", "prod"):
+        return False
+    return result.is_floating_point or (result.name == "int64" and not source.is_floating_point)
 
 
 def _prefix(node: Node) -> Prefix | Reshape | None:
@@ -332,7 +364,8 @@ def _moved(node: Node, source: Value, dim: int) -> Any:
     strides[dim] = 1
     array = as_strided(_ORIGIN, source.shape, strides)
     result = node.op.parts.compute(*[make(array) if isinstance(a, Value) else a for a in node.args])
-    return result if isinstance(result, np.ndarray) else None
+    looks = isinstance(result, np.ndarray) and np.may_share_memory(result, array)
+    return result if looks else None  # some rows that call themselves views compute
 
 
 def _backwards(shape: Shape, flips: bool, d: int) -> Affine:
@@ -406,7 +439,7 @@ def _put(node: Node) -> Put | Pieces | None:
     return Put(base, part, address.space, address, accumulate)
 
 
-def _put_view(node: Node) -> Put | None:
+def _put_view(node: Node) -> Put | Pieces | None:
     """A write to a view with steps: the view's place in the whole."""
     whole, part, *rest = node.args
     base = node.op.name.removesuffix("_scatter")
@@ -414,7 +447,9 @@ def _put_view(node: Node) -> Put | None:
     view = operator(base, "Tensor" if base == "slice" else "").parts.compute(make(room), *rest)
     if part.dtype is not whole.dtype or not room.size:
         return None
-    start = _address(view) - _address(room) if view.size else 0
+    if not view.size:
+        return Pieces(whole, ())
+    start = _address(view) - _address(room)
     terms = tuple((d, s) for d, s in enumerate(view.strides) if s)
     return Put(whole, part, part.shape, Affine(start, terms), False)
 

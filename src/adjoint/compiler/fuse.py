@@ -38,6 +38,7 @@ from adjoint.core.shapes import Shape
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
+from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
 CHEAP = 6  # additions up to which a value is made again rather than kept
@@ -79,7 +80,8 @@ class Callback:
     """One call of an eager kernel."""
 
     node: Node
-    operands: list[Value]
+    values: list[Value]  # its tensors
+    operands: list[Operand]  # where they are, row by row
 
 
 @dataclass
@@ -89,6 +91,8 @@ class Nested:
     node: Node
     plans: dict[str, Plan]  # by the names of the node's graphs
     operands: list[Operand | Any]  # what the node's tensors are, in order; or a number
+    filled: dict[int, Value]  # memory for the operands that are a number
+    carried: list[tuple[Value, Value]]  # for each carried value two buffers, used in turn
 
 
 Step = Loop | Call | Callback | Nested
@@ -111,6 +115,14 @@ class Plan:
     def is_read(self, value: Value, position: int) -> bool:
         """Whether a step finds a value in memory."""
         return self.memory.get(value, position) < position
+
+    def origin(self, value: Value) -> Value:
+        """The value in memory whose elements, in the same order, are those of another."""
+        while value not in self.memory:
+            definition = self.definitions[value.node] if value.node else None
+            assert isinstance(definition, Reshape), f"{value} is not in memory"
+            value = definition.source
+        return value
 
 
 class _Planner:
@@ -213,16 +225,20 @@ class _Planner:
             if len(numbers) == 1:
                 self._number(node, numbers.pop())
                 return
+        earliest = 0
         if isinstance(definition, Gather):
             self._keep(definition.source)
-        self._home(value, value.shape, inputs)
+            earliest = self.ready[self._plain(definition.source)]
+            inputs = [v for v in inputs if v is not definition.source]
+        self._home(value, value.shape, inputs, earliest)
         costs = [self.cost[v] if self._is_inline(v) else 1 for v in inputs]
         weight = definition.weight if isinstance(definition, Pointwise) else 2 * len(inputs)
         if isinstance(definition, Gather):
             weight = CHEAP
         depth = 1 + max((self.depth.get(v, 0) for v in inputs), default=0)
         self.cost[value], self.depth[value] = weight + sum(costs), depth
-        ready = max((self.ready[v] for v in inputs), default=0)
+        ready = max((self.ready[v] for v in inputs), default=earliest)
+        ready = max(ready, earliest)
         self.ready[value] = ready if self._is_inline(value) else self.plan.home[value] + 1
 
     def _combine(self, node: Node, definition: Reduction | Prefix | Put) -> None:
@@ -260,10 +276,11 @@ class _Planner:
         self._made(node, len(self.steps) - 1)
 
     def _callback(self, node: Node) -> None:
-        operands = list(dict.fromkeys(node.inputs()))
-        for value in operands:
-            self._keep(value)
-        self.steps.append(Callback(node, operands))
+        values = list(dict.fromkeys(node.inputs()))
+        for value in values:
+            if value in self.plan.numbers:
+                self._keep_number(value)
+        self.steps.append(Callback(node, values, [self._operand(v, whole=True) for v in values]))
         self._made(node, len(self.steps) - 1)
 
     def _nested(self, node: Node) -> bool:
@@ -272,6 +289,9 @@ class _Planner:
             return False
         if not all(map(is_native, (*node.inputs(), *node.outputs))) or not node.outputs:
             return False
+        sizes = [s for v in (*node.inputs(), *node.outputs) for s in v.shape]
+        if UNKNOWN in sizes or (node.op.name == "scan" and node.args[3] == UNKNOWN):
+            return False  # a loop that keeps every turn, however many there are
         plans = {}
         for name, graph in node.graphs.items():
             plans[name] = _Planner(graph, {}).run()
@@ -281,22 +301,35 @@ class _Planner:
             self.plan.numbers[v] if v in self.plan.numbers else self._operand(v, whole=True)
             for v in node.inputs()
         ]
-        self.steps.append(Nested(node, plans, operands))
+        inputs = list(node.inputs())
+        filled = {
+            k: Value("filled", inputs[k].type)
+            for k, operand in enumerate(operands)
+            if not isinstance(operand, Operand)
+        }
+        count = {"scan": 1, "while_loop": 2}.get(node.op.name)
+        turning = node.outputs[: len(node.args[count])] if count else []
+        carried = [(Value("even", v.type), Value("odd", v.type)) for v in turning]
+        self.steps.append(Nested(node, plans, operands, filled, carried))
         self._made(node, len(self.steps) - 1)
         return True
 
     # -- loops ------------------------------------------------------------------------------------
 
-    def _home(self, value: Value, space: Shape, inputs: list[Value]) -> None:
-        self.plan.home[value] = self._loop(space, inputs, (), Pointwise)
+    def _home(self, value: Value, space: Shape, inputs: list[Value], earliest: int = 0) -> None:
+        self.plan.home[value] = self._loop(space, inputs, (), Pointwise, earliest)
 
-    def _loop(self, space: Shape, inputs: list[Value], reduced: Intervals, kind: type) -> int:
+    def _loop(
+        self, space: Shape, inputs: list[Value], reduced: Intervals, kind: type, earliest: int = 0
+    ) -> int:
         """The first loop that can take a node over `space` in; or a new one."""
         space = tuple(s for s in space if s != 1)
         size = math.prod(space)
         for position in self.spaces.get(size, []):
             loop = self.steps[position]
             assert isinstance(loop, Loop)
+            if position < earliest:
+                continue
             if kind is not Pointwise and loop.combining:
                 first = self.plan.definitions[loop.combining[0]]
                 if loop.reduced != reduced or not isinstance(first, kind):
@@ -375,7 +408,7 @@ class _Planner:
                 return
             self._home(value, space, [value])
         self.kept.add(value)
-        self.ready[value] = max(self.ready[value], self.plan.home[value] + 1)
+        self.ready[value] = self.plan.home[value] + 1
 
     def _keep_number(self, value: Value) -> None:
         """A number as a tensor, for those that read memory only."""
@@ -405,17 +438,18 @@ class _Planner:
             definition = self.plan.definitions[base.node] if base.node else None
             if not isinstance(definition, (View, Reshape)):
                 break
-            if isinstance(definition, Reshape) and definition.source in self.plan.memory:
-                address = flat(index, row_major(base.shape))
-                strides = tuple(address.coefficient(d) for d in range(len(shape)))
-                return Operand(definition.source, address.offset, shape, strides)
+            if isinstance(definition, Reshape):
+                origin = self._plain(base)
+                if not isinstance(self._made_by(origin), View):
+                    return _operand_at(origin, flat(index, row_major(base.shape)), shape)
             index = definition.into(index, bounds)
             base = definition.source
         if index is None or base in self.plan.numbers:
             return None
-        address = flat(index, row_major(base.shape))
-        strides = tuple(address.coefficient(d) for d in range(len(shape)))
-        return Operand(base, address.offset, shape, strides)
+        return _operand_at(base, flat(index, row_major(base.shape)), shape)
+
+    def _made_by(self, value: Value) -> Any:
+        return self.plan.definitions.get(value.node) if value.node else None
 
     def _output(self, value: Value) -> Any:
         if value in self.plan.numbers:
@@ -521,6 +555,11 @@ def _splits(definition: Reshape) -> bool:
     shape = definition.shape
     bounds = [(0, s) for s in shape]
     return reshaped(definition.source.shape, shape, identity(len(shape)), bounds) is not None
+
+
+def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
+    strides = tuple(address.coefficient(d) for d in range(len(shape)))
+    return Operand(value, address.offset, shape, strides)
 
 
 def _is_simple(operand: Operand) -> bool:

@@ -19,7 +19,8 @@ from adjoint.graph.facts import argument
 ROUTINES = ("sgemm", "dgemm", "strsm", "dtrsm", "spotrf", "dpotrf")
 
 _ARGUMENTS = {
-    "gemm": "char *, char *, int *, int *, int *, {t} *, {t} *, int *, {t} *, int *, {t} *, {t} *, int *",
+    "gemm": "char *, char *, int *, int *, int *, {t} *, {t} *, int *, {t} *, int *, {t} *, {t} *, "
+    "int *",
     "trsm": "char *, char *, char *, char *, int *, int *, {t} *, {t} *, int *, {t} *, int *",
     "potrf": "char *, int *, {t} *, int *, int *",
 }
@@ -103,12 +104,13 @@ class CallWriter:
         """A X = B in place of a copy of B, whose rows are the columns of BLAS: X' A' = B'."""
         node = self.call.node
         a, b = self.call.operands
-        upper, left = argument(node, "upper"), argument(node, "left")
+        upper, left = bool(argument(node, "upper")), argument(node, "left")
         unit = argument(node, "unitriangular")
         batch, (rows, columns) = b.shape[:-2], b.shape[-2:]
         lines, where = _batch_loops(batch)
         flag, step = _lead(a)
-        lower_there = upper if flag == "N" else not upper
+        side, diagonal = "R" if left else "L", "U" if unit else "N"
+        triangle = "L" if upper == (flag == "N") else "U"  # transposed, an upper one is lower
         steps = row_major(b.shape)
         place = f"{self.target}{_offset(steps, where)}"
         lines += [
@@ -117,8 +119,8 @@ class CallWriter:
             f"  x[i * {columns} + j] = b[i * {b.strides[-2]} + j * {b.strides[-1]}];",
             f"int m = {columns}, n = {rows}, lda = {step}, ldb = {columns};",
             f"{self.c_type} one = 1;",
-            f'{self.letter}trsm("{"R" if left else "L"}", "{"L" if lower_there else "U"}", "{flag}", '
-            f'"{"U" if unit else "N"}", &m, &n, &one, {self._at(0, a, where)}, &lda, x, &ldb);',
+            f'{self.letter}trsm("{side}", "{triangle}", "{flag}", "{diagonal}", &m, &n, &one, '
+            f"{self._at(0, a, where)}, &lda, x, &ldb);",
         ]
         return lines + ["}"] * len(batch)
 
@@ -132,7 +134,8 @@ class CallWriter:
         steps = row_major(a.shape)
         inside = "j >= i" if upper else "j <= i"
         lines += [
-            f"{self.c_type} *x = {self.target}{_offset(steps, where)}, *a = {self._at(0, a, where)};",
+            f"{self.c_type} *x = {self.target}{_offset(steps, where)}, *a = "
+            f"{self._at(0, a, where)};",
             f"for (long i = 0; i < {n}; i++) for (long j = 0; j < {n}; j++)",
             f"  x[i * {n} + j] = {inside} ? a[i * {a.strides[-2]} + j * {a.strides[-1]}] : 0;",
             f"int n = {n}, info = 0;",

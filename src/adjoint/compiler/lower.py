@@ -6,8 +6,11 @@ calls back to its eager kernel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from adjoint.compiler.definitions import define, multiplications
 from adjoint.graph import passes
@@ -16,6 +19,7 @@ from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, su
 from adjoint.graph.passes.prune_scans import prune_scans
 from adjoint.graph.trace import TraceLevel
 from adjoint.tensor import binding
+from adjoint.tensor.methods import as_tensor
 
 _SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
 
@@ -71,6 +75,12 @@ def _smaller(node: Node) -> Callable[..., Any] | None:
     row = node.op.row
     if row.schema.is_view and len(node.outputs) > 1 and "dim" in row.schema.names:
         return _parts(node)
+    if node.name == "sum.dim_IntList" and math.prod(node.args[0].shape) == math.prod(
+        node.output.shape
+    ):
+        return lambda tensor, *_: tensor.to(node.output.dtype).reshape(node.output.shape)
+    if node.name == "as_strided.default":
+        return _strided(node)
     if not row.decompose or row.schema.is_view:
         return None
     known = define(node)
@@ -92,6 +102,19 @@ def _parts(node: Node) -> Callable[..., Any]:
         return found
 
     return cut
+
+
+def _strided(node: Node) -> Callable[..., Any] | None:
+    """Elements at given strides of a tensor that lies row by row: a gather at known places."""
+    size, strides, offset = node.args[1:4]
+    if math.prod(size) > _SMALL_PRODUCT:
+        return None
+    places = np.full(size, offset or 0)
+    for count, stride, axis in zip(size, strides, range(len(size)), strict=True):
+        places += (np.arange(count) * stride).reshape(
+            [-1 if d == axis else 1 for d in range(len(size))]
+        )
+    return lambda tensor, *_: tensor.reshape((-1,))[as_tensor(places)]
 
 
 def _product(a: Any, b: Any) -> Any:

@@ -1,6 +1,7 @@
 """The memory plan: every value that a program keeps has a place in one arena.
 
-A place is taken from the first step that writes a value to the last that reads it, and then given to
+A place is taken from the first step that writes a value to the last that reads it, and then given
+to
 others. The plans inside loops over time and branches have arenas of their own, which lie in the
 outer one while their step runs.
 """
@@ -29,8 +30,12 @@ class Layout:
     size: int = 0  # of the arena
 
     def written(self) -> list[Value]:
-        """Everything that the steps write to memory of their own."""
-        return [v for step in self.steps for v in writes(step)]
+        """Everything that the steps write to memory of their own, those of regions included."""
+        found = [v for step in self.steps for v in writes(step)]
+        for inner in self.inner.values():
+            for each in inner.values():
+                found += each.written()
+        return found
 
 
 def writes(step: Nest | Step) -> list[Value]:
@@ -40,6 +45,9 @@ def writes(step: Nest | Step) -> list[Value]:
             n.output for m in step.members for n in m.loop.combining if n.output not in m.writes
         ]
     assert not isinstance(step, Loop)
+    if isinstance(step, Nested):
+        buffers = [v for pair in step.carried for v in pair]
+        return [*step.node.outputs, *buffers, *step.filled.values()]
     return list(step.node.outputs)
 
 
@@ -47,9 +55,7 @@ def reads(step: Nest | Step) -> list[Value]:
     """The values that a step finds in memory."""
     if isinstance(step, Nest):
         return [v for m in step.members for v in m.reads]
-    if isinstance(step, Callback):
-        return step.operands
-    assert isinstance(step, (Call, Nested))
+    assert isinstance(step, (Call, Callback, Nested))
     return [o.value for o in step.operands if isinstance(o, Operand)]
 
 
@@ -58,9 +64,9 @@ def nbytes(value: Value) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def lay_out(plan: Plan, elsewhere: set[Value], extra: dict[int, int] | None = None) -> Layout:
+def lay_out(plan: Plan, elsewhere: set[Value], *, join: bool = True) -> Layout:
     """Place the values of a plan; those `elsewhere` have memory of their own."""
-    layout = Layout(plan, nested(plan))
+    layout = Layout(plan, nested(plan, join=join))
     last: dict[Value, int] = {}
     for number, step in enumerate(layout.steps):
         for value in (*writes(step), *reads(step)):
@@ -72,31 +78,15 @@ def lay_out(plan: Plan, elsewhere: set[Value], extra: dict[int, int] | None = No
     arena = _Arena()
     for number, step in enumerate(layout.steps):
         if isinstance(step, Nested):
-            layout.inner[number] = {name: lay_out(p, set()) for name, p in step.plans.items()}
-            room = sum(inner.size for inner in layout.inner[number].values())
-            room += buffers(step)
+            inner = {name: lay_out(p, elsewhere, join=join) for name, p in step.plans.items()}
+            layout.inner[number] = inner
+            room = sum(each.size for each in inner.values())
             layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:
                 layout.offsets[value] = arena.take(nbytes(value), number, last[value])
-        if isinstance(step, Nest):
-            layout.starts[number] = arena.take((extra or {}).get(number, 0), number, number)
     layout.size = arena.size
     return layout
-
-
-def buffers(step: Nested) -> int:
-    """Bytes for the carried values of a loop: two of each, one being read and one written."""
-    if step.node.op.name == "cond":
-        return 0
-    return 2 * sum(map(nbytes, carried(step)))
-
-
-def carried(step: Nested) -> list[Value]:
-    """The results of a loop that are carried from turn to turn."""
-    node = step.node
-    count = len(node.args[1]) if node.op.name == "scan" else len(node.args[2])
-    return node.outputs[:count]
 
 
 class _Arena:

@@ -34,6 +34,8 @@ class Member:
     statements: int
     sequential: bool  # a put, or a prefix along the first dimension
     limit: int  # how many dimensions a loop around it may have
+    flops: int
+    functions: int  # calls of exp, sin, …
 
 
 @dataclass
@@ -45,8 +47,8 @@ class Nest:
     local: list[Value] = field(default_factory=list)  # written and read here alone
 
 
-def nested(plan: Plan) -> list[Nest | Step]:
-    """The steps of a plan with its loops in nests."""
+def nested(plan: Plan, *, join: bool = True) -> list[Nest | Step]:
+    """The steps of a plan with its loops in nests; each in one of its own without `join`."""
     found: list[Nest | Step] = []
     place: dict[int, int] = {-1: -1}  # of each step of the plan, among those found
     for position, step in enumerate(plan.steps):
@@ -55,7 +57,11 @@ def nested(plan: Plan) -> list[Nest | Step]:
             found.append(step)
             continue
         member = _member(plan, step, position)
-        place[position] = _join(found, member, plan, place)
+        if join:
+            place[position] = _join(found, member, plan, place)
+        else:
+            place[position] = len(found)
+            found.append(Nest([member], step.space[: member.limit]))
     _find_locals(plan, found)
     return found
 
@@ -75,9 +81,13 @@ def _member(plan: Plan, loop: Loop, position: int) -> Member:
     first = plan.definitions[loop.combining[0]] if loop.combining else None
     sequential = isinstance(first, Put) or (isinstance(first, Prefix) and 0 in reduced_dims(loop))
     if isinstance(first, Put) and first.base not in plan.numbers:
-        reads.setdefault(first.base, []).append(Affine(-1))
+        reads.setdefault(plan.origin(first.base), []).append(Affine(-1))
     limit = _limit(loop, isinstance(first, Prefix))
-    return Member(loop, position, reads, writes, len(body.statements), sequential, limit)
+    size = math.prod(space)
+    flops = size * (body.operations() + len(loop.combining))
+    functions = size * body.functions()
+    count = len(body.statements)
+    return Member(loop, position, reads, writes, count, sequential, limit, flops, functions)
 
 
 def _limit(loop: Loop, scans: bool) -> int:
@@ -168,10 +178,8 @@ def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
     """Values that only their own nest reads need no memory of their own."""
     outside = {o.value for o in plan.outputs if isinstance(o, Operand)}
     for step in steps:
-        if isinstance(step, (Call, Nested)):
+        if isinstance(step, (Call, Callback, Nested)):
             outside |= {o.value for o in step.operands if isinstance(o, Operand)}
-        elif isinstance(step, Callback):
-            outside |= set(step.operands)
     readers: dict[Value, set[int]] = {}
     for number, step in enumerate(steps):
         if isinstance(step, Nest):

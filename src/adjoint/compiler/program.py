@@ -1,4 +1,6 @@
-"""A graph as native code, for inputs of fixed shapes and dtypes: memory, native calls, callbacks."""
+"""A graph as native code, for inputs of fixed shapes and dtypes: memory, native calls,
+callbacks.
+"""
 
 from __future__ import annotations
 
@@ -7,85 +9,72 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from adjoint.compiler import libraries
+from adjoint.compiler import entry, libraries
 from adjoint.compiler.c import build, expressions, render
-from adjoint.compiler.fuse import Call, Callback, Nested, Operand, Plan, fuse
+from adjoint.compiler.fuse import Callback, Nested, Operand, Plan, fuse
 from adjoint.compiler.lower import lower
-from adjoint.compiler.memory import ALIGNMENT, Layout, lay_out
-from adjoint.compiler.nests import Nest
+from adjoint.compiler.memory import ALIGNMENT, lay_out
+from adjoint.compiler.stages import Stages
 from adjoint.graph import interpret
 from adjoint.graph.ir import Graph, Region, Value
+from adjoint.graph.staging import UNKNOWN
 from adjoint.tensor.tensor import make
 
-_POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
-
-
-@dataclass
-class Stages:
-    """What became of a function on the way to native code; `print` shows all of it."""
-
-    graph: Graph
-    lowered: Graph
-    layout: Layout
-    source: str
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    def callbacks(self) -> list[str]:
-        """The operators that call back to their eager kernels."""
-        return [s.node.name for s in self.layout.steps if isinstance(s, Callback)]
-
-    def __str__(self) -> str:
-        lines = [str(self.graph), f"# {len(self.lowered)} nodes in {len(self.layout.steps)} steps"]
-        lines += [f"#   {_described(s)}" for s in self.layout.steps]
-        lines.append(f"# memory: {self.layout.size} bytes beside inputs and outputs")
-        return "\n".join(
-            [*lines, self.source, *(f"# {k}: {v * 1e3:.1f} ms" for k, v in self.seconds.items())]
-        )
-
-
-def _described(step: Any) -> str:
-    if isinstance(step, Nest):
-        loops = ", ".join(
-            f"{len(m.loop.inside)} operators over {m.loop.space}" for m in step.members
-        )
-        return f"loop: {loops}"
-    kind = {Call: "library", Callback: "calls back", Nested: "region"}[type(step)]
-    return f"{kind}: {step.node.name}"
+POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
 
 
 class Program:
     """A graph as native code."""
 
-    def __init__(self, graph: Graph) -> None:
+    pooled_from = POOLED
+
+    def __init__(
+        self,
+        graph: Graph,
+        report: Callable[[str, float], None] = lambda stage, seconds: None,
+        *,
+        separate: bool = False,
+        join: bool = True,
+    ) -> None:
+        """With `separate`, every value has an array of its own and nothing is built: for sizes that
+        stay open (dynamics.py). Without `join`, loops keep no rows to themselves.
+        """
         seconds: dict[str, float] = {}
         started = time.perf_counter()
 
         def took(stage: str) -> None:
             seconds[stage] = time.perf_counter() - started - sum(seconds.values())
+            report(stage, seconds[stage])
 
         self.graph = lower(graph)
         took("lower")
         self.plan = fuse(self.graph)
         took("fuse")
         self._find_roots()
-        self.layout = lay_out(self.plan, set(self.slots))
+        self.layout = lay_out(self.plan, set(self.slots), join=join)
+        if separate:
+            self._separate(join)
         took("plan memory")
         scope = render.Scope(self.layout, "arena")
         scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
-        text, self.segments = render.segments(self.layout, scope)
+        text, self.segments = render.segments(self.layout, scope, open_sizes=separate)
+        self._see_what_is_direct()
+        if self.direct is not None and entry.fields_are_known() and not separate:
+            text += entry.text(self.graph.inputs, self.slots, self._end(), self.segments)
         source = expressions.prelude(text, build.data_offset()) + text if text else ""
         took("write C")
-        self.functions = [
-            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
-        ]
+        self.functions: list[Any] = (
+            []
+            if separate
+            else [s if isinstance(s, Callback) else build.load(source, s) for s in self.segments]
+        )
         took("compile C")
-        self.stages = Stages(graph, self.graph, self.layout, source, seconds)
+        self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
         self.lock = threading.Lock()
         self._allocate(bool("library[" in source))
 
@@ -100,9 +89,15 @@ class Program:
         values = dict.fromkeys([*given, *called, *self.made])
         self.slots = {v: i + render.FIRST for i, v in enumerate(values)}
 
+    def _separate(self, join: bool) -> None:
+        """Give every value an array of its own."""
+        for value in self.layout.written():
+            self.slots.setdefault(value, self._end())
+        self.layout = lay_out(self.plan, set(self.slots), join=join)
+
     def _allocate(self, calls_library: bool) -> None:
         """The block of arguments, with the memory that is kept from call to call."""
-        self.block = (ctypes.c_void_p * (len(self.slots) + render.FIRST))()
+        self.block = (ctypes.c_void_p * (self._end() + len(self.graph.inputs)))()
         room = np.empty(self.layout.size + ALIGNMENT, np.uint8)
         start = -room.ctypes.data % ALIGNMENT
         self.arena = room[start : start + self.layout.size]
@@ -117,6 +112,20 @@ class Program:
         self.inputs = [self.slots[v] for v in self.graph.inputs]
         self.results = [(self.slots[v], v.shape, v.dtype.np, _bytes(v)) for v in self.made]
         self.pool: list[Any] = [None] * len(self.results)
+        for number, value in enumerate(self.graph.inputs):
+            self.block[self._end() + number] = id(value.dtype.np)
+        self.entry: Any = None  # the Python function around it, when it was written
+        self.entry_function: Any = None
+        if "int entry(" in self.stages.source:
+            self.entry_function = build.load(self.stages.source, "entry")
+            self.entry_function.restype = ctypes.c_int
+
+    def _end(self) -> int:
+        """Where in the block the arrays end, and the dtypes of the inputs begin."""
+        return len(self.slots) + render.FIRST
+
+    def _see_what_is_direct(self) -> None:
+        """Which result each output is, if every output is one of its own."""
         numbers = {v: i for i, v in enumerate(self.made)}
         self.direct: list[int] | None = []
         for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
@@ -141,25 +150,25 @@ class Program:
             block[slot] = id(array)
         results = []
         for number, (slot, shape, dtype, size) in enumerate(self.results):
-            array = np.empty(shape, dtype) if size < _POOLED else self._pooled(number, shape, dtype)
+            array = np.empty(shape, dtype) if size < POOLED else self.pooled(number, shape, dtype)
             block[slot] = id(array)
             results.append(array)
         if self.direct is not None:
             for function in self.functions:
                 function(block)
             if self.status.value:
-                return self._eagerly(arrays)
+                return self.eagerly(arrays)
             return [results[i] for i in self.direct]
         return self._with_callbacks(arrays, results)
 
-    def _pooled(self, number: int, shape: Any, dtype: Any) -> Any:
+    def pooled(self, number: int, shape: Any, dtype: Any) -> Any:
         """The last array of a large result, if nobody else holds it: fresh memory is slow."""
         array = self.pool[number]
         if array is None or sys.getrefcount(array) > _HELD_HERE:
             array = self.pool[number] = np.empty(shape, dtype)
         return array
 
-    def _eagerly(self, arrays: Sequence[Any]) -> list[Any]:
+    def eagerly(self, arrays: Sequence[Any]) -> list[Any]:
         """Run the operators one by one: an index out of range, or a matrix without a factor, was
         met, and the eager kernel says so in its own words.
         """
@@ -174,7 +183,7 @@ class Program:
             if not isinstance(function, Callback):
                 function(self.block)
                 if self.status.value:
-                    return self._eagerly(arrays)
+                    return self.eagerly(arrays)
                 continue
             self._call_back(function, known)
         taken: set[int] = set()
@@ -190,8 +199,7 @@ class Program:
         if not isinstance(operand, Operand):
             return np.full(output.shape, operand, output.dtype.np)
         array = known[operand.value]
-        size = math.prod(output.shape)
-        found = array.reshape(-1)[operand.offset : operand.offset + size].reshape(output.shape)
+        found = self._array(operand, known)
         keeps = operand.value in self.kept or operand.value in self.graph.inputs
         if keeps or id(array) in taken:
             return found.copy()
@@ -200,7 +208,8 @@ class Program:
 
     def _call_back(self, step: Callback, known: dict[Value, Any]) -> None:
         node = step.node
-        tensors = {v: make(self._array(v, known)) for v in step.operands}
+        arrays = [self._array(o, known) for o in step.operands]
+        tensors = {v: make(a) for v, a in zip(step.values, arrays, strict=True)}
         with np.errstate(all="ignore"):
             results = interpret.evaluate(node, tensors)
         shares = isinstance(node.op, Region) or node.op.row.schema.is_view  # perhaps kept memory
@@ -209,11 +218,17 @@ class Program:
             known[value] = array.reshape(value.shape)
             self.block[self.slots[value]] = id(known[value])
 
-    def _array(self, value: Value, known: dict[Value, Any]) -> Any:
-        if value in known:
-            return known[value]
-        offset = self.layout.offsets[value]
-        return np.ndarray(value.shape, value.dtype.np, self.arena, offset)
+    def _array(self, operand: Operand, known: dict[Value, Any]) -> Any:
+        """The array of an operand that lies row by row."""
+        value = operand.value
+        array = known.get(value)
+        if array is None:
+            offset = self.layout.offsets[value]
+            array = np.ndarray(value.shape, value.dtype.np, self.arena, offset)
+        elif UNKNOWN in operand.shape or (array.shape == operand.shape and not operand.offset):
+            return array
+        size = math.prod(operand.shape)
+        return array.reshape(-1)[operand.offset : operand.offset + size].reshape(operand.shape)
 
 
 def _bytes(value: Value) -> int:

@@ -20,7 +20,7 @@ from adjoint.compiler.affine import (
     reshaped,
     row_major,
 )
-from adjoint.compiler.c.expressions import C_TYPES, EXPRESSIONS, literal
+from adjoint.compiler.c.expressions import C_TYPES, VECTORIZED, cast, literal
 from adjoint.compiler.definitions import (
     Address,
     Count,
@@ -32,11 +32,11 @@ from adjoint.compiler.definitions import (
     Reduction,
     Reshape,
     View,
+    compute_dtype,
     operands_of,
+    text_of,
 )
 from adjoint.compiler.fuse import Loop, Plan, reduced_dims
-from adjoint.core.dtypes import DEFAULT, DType
-from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Node, Value
 
@@ -109,7 +109,8 @@ class Body:
         positions = identity(len(space))
         for value in loop.inside:
             index = reshaped(value.shape, space, positions, self.bounds)
-            if index is not None and not isinstance(self.plan.definitions[value.node], Reshape):
+            definition = self.plan.definitions[value.node] if value.node else None
+            if index is not None and not isinstance(definition, Reshape):
                 self.value(value, index)
         total = flat(positions, row_major(space))
         writes = dict.fromkeys(loop.stored, total)
@@ -129,10 +130,22 @@ class Body:
             self.aligned(value, space)
         return writes
 
+    def functions(self) -> int:
+        """How many functions one iteration calls that are quick in vectors only."""
+        texts = [s.text for s in self.statements if isinstance(s, Let)]
+        return sum(1 for t in texts if any(f"{n}(" in t or f"{n}f(" in t for n in VECTORIZED))
+
+    def operations(self) -> int:
+        """How many other expressions it computes."""
+        return sum(isinstance(s, Let) for s in self.statements) - self.functions()
+
     def aligned(self, value: Value, space: Shape) -> str:
         """The variable of a value that is made element by element where the loop runs."""
+        if self.plan.is_read(value, self.position):
+            address = flat(identity(len(space)), row_major(space))
+            return self.load(Place(value, address), ())
         definition = self.plan.definitions[value.node] if value.node else None
-        if isinstance(definition, Reshape) and not self.plan.is_read(value, self.position):
+        if isinstance(definition, Reshape):
             return self.aligned(definition.source, space)
         index = reshaped(value.shape, space, identity(len(space)), self.bounds)
         assert index is not None, f"{value} is not aligned with {space}"
@@ -170,7 +183,9 @@ class Body:
     def value(self, value: Value, index: Index, guards: tuple[Guard, ...] = ()) -> str:
         """The variable, or the constant, that a value is at an index."""
         if value in self.plan.numbers:
-            return literal(self.plan.numbers[value], C_TYPES[value.dtype.name])
+            number = self.plan.numbers[value]
+            whole = value.dtype.name == "bool"
+            return literal(bool(number) if whole else number, C_TYPES[value.dtype.name])
         key = (value, index, guards)
         if guards and (value, index, ()) in self.names:
             return self.names[value, index, ()]
@@ -195,12 +210,15 @@ class Body:
         if isinstance(definition, Pieces):
             return self._pieces(value, definition, index, guards)
         if isinstance(definition, Gather):
-            address = self.chosen(definition.source, definition.address, index, guards)
+            whole = plan.origin(definition.source)
+            address = self.chosen(whole, definition.address, index, guards)
             return self.load(address, guards)
         if isinstance(definition, Count):
             return self._counted(value, definition, index)
         assert isinstance(definition, Pointwise)
         text = self._expression(value.node, index, guards)
+        if value.dtype.name == "bool":
+            text = f"({text}) != 0"  # any number but 0 is True
         if text in self.known or text == literal(0, C_TYPES[value.dtype.name]):
             return text
         name = self.let(value, text)
@@ -285,7 +303,7 @@ class Body:
     def _expression(self, node: Node, index: Index, guards: tuple[Guard, ...]) -> str:
         """The expression of a node, its operands cast to the type that it computes in."""
         row = node.op.row
-        compute = _compute_dtype(node)
+        compute = compute_dtype(node)
         c_type = C_TYPES[compute.name]
         promoted = {a.name for a in row.promoted} or set(row.schema.names)
         operands: dict[str, str] = {}
@@ -295,15 +313,17 @@ class Body:
                 continue
             if isinstance(value, Value):
                 text = self.value(value, broadcast(index, value.shape), guards)
-                cast = argument.name in promoted and value.dtype is not compute
-                operands[argument.name] = f"(({c_type}){text})" if cast else text
+                if argument.name in promoted and value.dtype is not compute:
+                    text = cast(text, compute.name)
+                operands[argument.name] = text
             elif isinstance(value, (bool, int, float)):
                 operands[argument.name] = literal(value, c_type)
         return _filled(node, c_type, operands, self.known)
 
 
 def _filled(node: Node, c_type: str, operands: dict[str, str], known: set[str]) -> str:
-    text = EXPRESSIONS[node.name]
+    text = text_of(node)
+    assert text is not None
     if operands.get("alpha") in (literal(1, c_type), "1"):
         text = text.replace("{alpha} * ", "")
         zero = literal(0, c_type)
@@ -313,26 +333,4 @@ def _filled(node: Node, c_type: str, operands: dict[str, str], known: set[str]) 
             and operands["self"] in {zero, *known}
         ):
             return operands["self"]
-    if node.name == "pow.Tensor_Scalar":
-        text = _power(node.args[1]) or text
     return text.format(f="f" if c_type == "float" else "", **operands)
-
-
-def _compute_dtype(node: Node) -> DType:
-    row = node.op.row
-    named = dict(zip(row.schema.names, node.args, strict=True))
-    operands = [named[a.name] for a in row.promoted if named[a.name] is not None]
-    if not operands:
-        return node.output.dtype
-    dtype = result_type(*(o.type.spec if isinstance(o, Value) else o for o in operands))
-    return DEFAULT.dtype if row.archetype.to_float and not dtype.is_differentiable else dtype
-
-
-def _power(exponent: Any) -> str:
-    """Small whole powers without pow()."""
-    return {
-        2: "{self} * {self}",
-        1: "{self}",
-        3: "{self} * {self} * {self}",
-        -1: "1 / {self}",
-    }.get(exponent, "")

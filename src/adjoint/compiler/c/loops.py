@@ -9,14 +9,16 @@ decides what is read (the pieces of a value), the loop is cut there and each par
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from adjoint.compiler.affine import Affine
+from adjoint.compiler.c import cache
 from adjoint.compiler.c.body import Body, Check, Guard, Let, Load, Place, Statement
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY, VECTORIZED
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.fuse import Loop, Plan, reduced_dims
 from adjoint.compiler.nests import Member, Nest, row_elements
@@ -30,7 +32,7 @@ _SHORT = 16  # elements below which a dimension is too short for vectors of its 
 _PADDED = 64  # up to this size a loop is run in whole vectors
 _WHOLE = 8  # elements in a vector
 _MOST_PARTS = 32
-_PARALLEL = 1 << 18  # additions from which threads pay
+PARALLEL = 1 << 18  # additions from which threads pay
 THREADS = 16  # at most; each has accumulators of its own
 _MOST_PARTIAL = 1 << 15  # accumulators of one thread
 
@@ -44,9 +46,9 @@ class Function:
     pointers: list[Value]  # its arguments, in order
     rows: int
     partials: list[tuple[Node, int]]  # reductions over rows, and how many accumulators each has
-    parallel: bool
+    work: int  # about as many additions
+    divisible: bool  # whether threads can share its rows
     checks: bool  # whether it can find an index out of range
-    flops: int = 0
 
 
 @dataclass
@@ -56,6 +58,10 @@ class Axis:
     dims: tuple[int, ...]  # of the loop's space, neighbours
     size: int
     reduced: bool
+
+    def within(self, low: int, high: int) -> dict[int, tuple[int, int]]:
+        """The bounds of its dimension; joined ones are never cut."""
+        return {self.dims[0]: (low, high)} if len(self.dims) == 1 else {}
 
 
 @dataclass
@@ -103,15 +109,14 @@ class _Writer:
         body = self._lanes(shaped, rows) if lanes else self._rows(shaped, rows)
         work = sum(math.prod(s.loop.space) * len(s.body.statements) for s in shaped)
         partial = sum(count for _, count in self.partials)
-        parallel = (
-            work >= _PARALLEL
-            and rows > 1
+        divisible = (
+            rows > 1
             and partial <= _MOST_PARTIAL
             and not any(m.sequential for m in self.nest.members)
         )
         return Function(
-            self.name, self._text(body), list(self.pointers), rows, self.partials, parallel,
-            self.checks, sum(math.prod(s.loop.space) * _weight(s.body) for s in shaped),
+            self.name, self._text(body), list(self.pointers), rows, self.partials, work,
+            divisible, self.checks,
         )  # fmt: skip
 
     def _shape(self, member: Member) -> Shaped:
@@ -146,7 +151,13 @@ class _Writer:
         return [[others[0]]], False
 
     def _schedule_many(self, shaped: list[Shaped]) -> tuple[list[list[int]], bool]:
-        count = len(self.nest.outer)
+        depth = len(self.nest.outer)
+        apart = depth > 1 and not self._merge_outer(shaped, depth)
+        if apart and any(len(s.axes) == depth for s in shaped):  # no axis is left for vectors
+            self.nest.outer = self.nest.outer[:-1]
+            shaped[:] = [self._shape(m) for m in self.nest.members]
+            return self._schedule_many(shaped)
+        count = 1 if len(shaped[0].axes[0].dims) > 1 else len(self.nest.outer)
         outer = [list(range(count)) for _ in shaped]
         lengths, weights = [], []
         for s in shaped:
@@ -157,9 +168,8 @@ class _Writer:
                 weights.append(len(s.body.statements))
         rows = math.prod(self.nest.outer)
         short = sum(w for w, n in zip(weights, lengths, strict=True) if n < _SHORT)
-        straight = count == 1 or self._merge_outer(shaped, count)
-        lanes = straight and rows >= _WHOLE and (short * 2 >= sum(weights) or not weights)
-        return ([[0] for _ in shaped] if straight else outer), lanes
+        lanes = count == 1 and rows >= _WHOLE and (short * 2 >= sum(weights) or not weights)
+        return outer, lanes
 
     def _merge_outer(self, shaped: list[Shaped], count: int) -> bool:
         """Join the outer axes of all loops into one, if every position allows it."""
@@ -226,7 +236,7 @@ class _Writer:
                 for node, name in self._accumulators(shaped[0], 0):
                     lines.append(f"{_acc_type(node)} {name} = {_start(self.plan, node)};")
             for low, high in _parts(axis.size, shaped[0].cuts.get(self.outer[0][0], [])):
-                inner = self._loop(shaped[0], 0, {axis.dims[0]: (low, high)}, None)
+                inner = self._loop(shaped[0], 0, axis.within(low, high), None)
                 lines.append(
                     f"for (long {_name(axis)} = LARGER(first, {low}); "
                     f"{_name(axis)} < SMALLER(last, {high}); {_name(axis)}++) {{"
@@ -278,7 +288,7 @@ class _Writer:
         names = self._accumulators(shaped, 0)
         lines = [f"{_acc_type(n)} {a} = {_start(self.plan, n)};" for n, a in names]
         for low, high in _parts(axis.size, shaped.cuts.get(k, [])):
-            body = self._body(shaped, {axis.dims[0]: (low, high)})
+            body = self._body(shaped, axis.within(low, high))
             short = (
                 self._padded(shaped, body, rows, name) if high - low == rows <= _PADDED else None
             )
@@ -398,7 +408,7 @@ class _Writer:
         lines: list[str] = []
         for low, high in _parts(axis.size, shaped.cuts.get(axes[0], [])):
             name = _name(axis)
-            part = self._around(shaped, axes[1:], {**bounds, axis.dims[0]: (low, high)}, inner)
+            part = self._around(shaped, axes[1:], {**bounds, **axis.within(low, high)}, inner)
             head = f"for (long {name} = {low}; {name} < {high}; {name}++) {{"
             if high == low + 1:
                 head = f"{{ const long {name} = {low};"
@@ -422,7 +432,7 @@ class _Writer:
             return [pragma, head, *_indented(body), "}"]
         lines: list[str] = []
         for low, high in _parts(axis.size, shaped.cuts.get(vector, [])):
-            inside = {**bounds, axis.dims[0]: (low, high)}
+            inside = {**bounds, **axis.within(low, high)}
             body = self._body(shaped, inside)
             short = None
             if high - low == axis.size and axis.size <= _PADDED and not scalars and not names:
@@ -530,14 +540,11 @@ class _Writer:
             return f"const {statement.c_type} {statement.name} = {text};"
         if isinstance(statement, Check):
             self.checks = True
-            inside = (
-                f"{statement.index} >= -{statement.size} && {statement.index} < {statement.size}"
-            )
-            if condition:
-                inside = f"(!({condition}) || ({inside}))"
-            wrapped = f"{statement.index} + ({statement.index} < 0 ? {statement.size} : 0)"
-            safe = f"({statement.index} >= -{statement.size} && {statement.index} < {statement.size} ? {wrapped} : 0)"
-            return f"wrong |= !({inside}); const long long {statement.name} = {safe};"
+            index, size = statement.index, statement.size
+            fine = f"({index} >= -{size} && {index} < {size})"
+            bad = f"({condition}) && !{fine}" if condition else f"!{fine}"
+            safe = f"{fine} ? {index} + ({index} < 0 ? {size} : 0) : 0"
+            return f"wrong |= {bad}; const long long {statement.name} = {safe};"
         text = statement.text.replace("COND", f"({condition})") if condition else statement.text
         if statement.positions:
             text = text.format(*(self._index(shaped, p) for p in statement.positions))
@@ -589,7 +596,7 @@ class _Writer:
         if (
             size < 2
             or size % _WHOLE == 0
-            or not _calls(body)
+            or not body.functions()
             or shaped.kind not in (None, Reduction)
         ):
             return None
@@ -647,12 +654,26 @@ class _Writer:
             body = ["int wrong = 0;", *body, "if (wrong) *status = 1;"]
         return "\n".join(
             [
+                *(self._comment() if cache.debugging() else ()),
                 f"static void {self.name}({', '.join(arguments)}) {{",
                 *_indented(["(void)first; (void)last;", *filter(None, body)]),
                 "}",
                 "",
             ]
         )
+
+    def _comment(self) -> list[str]:
+        """Which lines of the user's program the function comes from."""
+        nodes = [
+            n
+            for m in self.nest.members
+            for n in (*(v.node for v in m.loop.inside), *m.loop.combining)
+            if n is not None
+        ]
+        places: dict[str, list[str]] = {}
+        for node in nodes:
+            places.setdefault(node.place or "no line", []).append(node.op.name)
+        return [f"/* {place}: {', '.join(names)} */" for place, names in places.items()]
 
 
 def _positions(body: Body, writes: dict[Value, Affine]) -> list[Affine]:
@@ -690,7 +711,7 @@ def _merged(
 
 def _parts(size: int, cuts: Sequence[int]) -> list[tuple[int, int]]:
     edges = [0, *cuts, size]
-    return list(zip(edges, edges[1:], strict=False))
+    return list(itertools.pairwise(edges))
 
 
 def _condition(writer: Any, shaped: Shaped, guard: Guard) -> str:
@@ -721,13 +742,3 @@ def finished(plan: Plan, node: Node, name: str) -> str:
         return name
     count = math.prod(definition.source.shape) // max(math.prod(node.output.shape), 1)
     return f"{name} / {count}.0"
-
-
-def _calls(body: Body) -> bool:
-    """Whether a body calls functions that are quick in vectors only."""
-    texts = [s.text for s in body.statements if isinstance(s, Let)]
-    return any(f"{name}(" in t or f"{name}f(" in t for t in texts for name in VECTORIZED)
-
-
-def _weight(body: Body) -> int:
-    return sum(1 for s in body.statements if isinstance(s, Let))

@@ -6,7 +6,8 @@ simple as can be: exported programs are small.
 
 from __future__ import annotations
 
-_GEMM = """static void plain_{r}(char *ta, char *tb, int *m, int *n, int *k, {t} *alpha, {t} *a, int *lda,
+_GEMM = """static void plain_{r}(char *ta, char *tb, int *m, int *n, int *k, {t} *alpha, {t} *a, int
+*lda,
                        {t} *b, int *ldb, {t} *beta, {t} *c, int *ldc) {
   (void)beta;
   for (long j = 0; j < *n; j++) for (long i = 0; i < *m; i++) {
@@ -20,7 +21,8 @@ _GEMM = """static void plain_{r}(char *ta, char *tb, int *m, int *n, int *k, {t}
 """
 
 # X op(A) = B from the right, or op(A) X = B from the left, X in the place of B
-_TRSM = """static void plain_{r}(char *side, char *uplo, char *trans, char *diag, int *m, int *n, {t} *alpha,
+_TRSM = """static void plain_{r}(char *side, char *uplo, char *trans, char *diag, int *m, int *n,
+{t} *alpha,
                        {t} *a, int *lda, {t} *b, int *ldb) {
   const int left = *side == 'L', size = left ? *m : *n, others = left ? *n : *m;
   const int lower = (*uplo == 'L') == (*trans == 'N');

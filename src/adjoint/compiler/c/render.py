@@ -1,6 +1,7 @@
 """A program as C text: functions for its nests, and one function that runs all steps in order.
 
-`p` is the block of arguments: the arena, the library's routines, a word for errors, then the arrays.
+`p` is the block of arguments: the arena, the library's routines, a word for errors, then the
+arrays.
 Values of the program lie in the arena; what a region (a loop over time, a branch) reads is handed
 to it as a pointer.
 """
@@ -17,7 +18,7 @@ from adjoint.compiler.c import loops
 from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY, literal
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.fuse import Call, Callback, Nested, Operand, Plan
-from adjoint.compiler.memory import Layout, carried, nbytes
+from adjoint.compiler.memory import Layout
 from adjoint.compiler.nests import Nest
 from adjoint.graph.ir import Value
 
@@ -51,7 +52,8 @@ class Scope:
 class Renderer:
     """Writes the functions of one program."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_sizes: bool) -> None:
+        self.open_sizes = open_sizes  # whether threads are a choice of each call
         self.functions: list[str] = []
         self.used: set[str] = set()  # routines of libraries
         self.count = 0
@@ -88,18 +90,19 @@ class Renderer:
         arguments = [scope.pointer(v) for v in made.pointers]
         status = ["status"] if made.checks else []
         partial = sum(count for _, count in made.partials)
+        parallel = made.divisible and (self.open_sizes or made.work >= loops.PARALLEL)
         if partial:
-            threads = loops.THREADS if made.parallel else 1
+            threads = loops.THREADS if parallel else 1
             room = f"double partial[{threads * partial}];"
             if threads * partial > _STACK:
                 room = f"static _Thread_local double partial[{threads * partial}];"
             lines.append(room)
-        if made.parallel:
+        if parallel:
             call = self._call(
-                made, arguments, "low", "high", "partial + thread * %d" % partial, status
+                made, arguments, "low", "high", f"partial + thread * {partial}", status
             )
             lines += [
-                "const int threads = THREADS;",
+                f"const int threads = {self._threads(made)};",
                 "#pragma omp parallel num_threads(threads)",
                 "{ const long thread = THREAD, step = (ROWS + threads - 1) / threads;".replace(
                     "ROWS", str(made.rows)
@@ -111,7 +114,7 @@ class Renderer:
             ]
         else:
             lines.append(self._call(made, arguments, "0", str(made.rows), "partial", status))
-        lines += self._totals(scope, made, partial)
+        lines += self._totals(scope, made, partial, "threads" if parallel else "1")
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
     def _call(
@@ -121,7 +124,7 @@ class Renderer:
         given = [*arguments, low, high, *([partial] if made.partials else []), *status]
         return f"{made.name}({', '.join(given)});"
 
-    def _totals(self, scope: Scope, made: loops.Function, partial: int) -> list[str]:
+    def _totals(self, scope: Scope, made: loops.Function, partial: int, threads: str) -> list[str]:
         """Join the accumulators of all threads, always in the same order."""
         lines, offset = [], 0
         plan = scope.layout.plan
@@ -129,7 +132,6 @@ class Renderer:
             definition = plan.definitions[node]
             c_type = "double" if node.output.dtype.is_floating_point else "long long"
             start = IDENTITY[c_type][definition.kind]
-            threads = "threads" if made.parallel else "1"
             one = f"((const {c_type} *)partial)[t * {partial} + {offset} + k]"
             lines += [
                 f"for (long k = 0; k < {count}; k++) {{",
@@ -142,6 +144,11 @@ class Renderer:
             offset += count
         return lines
 
+    def _threads(self, made: loops.Function) -> str:
+        if not self.open_sizes:
+            return "THREADS"
+        return f"{made.work} >= {loops.PARALLEL} ? THREADS : 1"
+
     def _bases(self, scope: Scope, nest: Nest) -> list[str]:
         """What a put starts from."""
         plan = scope.layout.plan
@@ -151,14 +158,18 @@ class Renderer:
                 definition = plan.definitions[node]
                 if isinstance(definition, Put):
                     base = plan.numbers.get(definition.base)
-                    source = scope.pointer(definition.base) if base is None else base
+                    source = base
+                    if base is None:
+                        source = scope.pointer(plan.origin(definition.base))
                     lines.append(_copied(node.output, scope.pointer(node.output), source))
         return lines
 
     # -- regions ----------------------------------------------------------------------------------
 
     def _inner(self, scope: Scope, number: int, name: str) -> Scope:
-        """The scope of a graph of a region; its arena follows those of the region's other graphs."""
+        """The scope of a graph of a region; its arena follows those of the region's other
+        graphs.
+        """
         start = scope.layout.starts[number]
         step = scope.layout.steps[number]
         assert isinstance(step, Nested)
@@ -173,20 +184,16 @@ class Renderer:
     def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
         inner.places.update(zip(values, given, strict=True))
 
-    def _given(
-        self, scope: Scope, operands: Sequence[Any], values: Sequence[Value]
-    ) -> tuple[list[str], list[str]]:
-        """Pointers to the operands of a region; a number becomes a variable."""
+    def _given(self, scope: Scope, step: Nested) -> tuple[list[str], list[str]]:
+        """Pointers to the operands of a region; a number is written to memory of its own."""
         lines, found = [], []
-        for operand, value in zip(operands, values, strict=True):
+        for number, operand in enumerate(step.operands):
             if isinstance(operand, Operand):
                 found.append(f"(char *){scope.operand(operand)}")
                 continue
-            name = f"given{scope.prefix.replace('_', 'x')}{len(lines)}"
-            c_type = C_TYPES[value.dtype.name]
-            size = max(math.prod(value.shape), 1)
-            lines.append(f"static {c_type} {name}[{size}];\n{_copied(value, name, operand)}\n")
-            found.append(f"(char *){name}")
+            value = step.filled[number]
+            lines.append(_copied(value, scope.pointer(value), operand) + "\n")
+            found.append(scope.place(value))
         return lines, found
 
     def _scan(self, scope: Scope, step: Nested, number: int) -> str:
@@ -194,7 +201,7 @@ class Renderer:
         counts = len(constants), len(start), len(xs)
         inner = self._inner(scope, number, "body")
         graph = inner.layout.plan.graph
-        lines, given = self._given(scope, step.operands, list(step.node.inputs()))
+        lines, given = self._given(scope, step)
         t = f"t{inner.prefix}"
         self._bind(inner, graph.inputs[: counts[0]], given[: counts[0]])
         for value, place in zip(
@@ -211,7 +218,7 @@ class Renderer:
         }
         head = f"for (long s{inner.prefix} = 0; s{inner.prefix} < {length}; s{inner.prefix}++) {{\n"
         order = f"{length - 1} - s{inner.prefix}" if backwards else f"s{inner.prefix}"
-        loop = _Turns(self, scope, inner, step, number, carry, rows)
+        loop = _Turns(self, scope, inner, step, carry, rows)
         lines += loop.declare(given[counts[0] : counts[0] + counts[1]])
         lines.append(f"{head}const long {t} = {order};\n")
         lines += loop.body()
@@ -224,13 +231,13 @@ class Renderer:
         counts = len(first), len(constants), len(start)
         condition = self._inner(scope, number, "condition")
         inner = self._inner(scope, number, "body")
-        lines, given = self._given(scope, step.operands, list(step.node.inputs()))
+        lines, given = self._given(scope, step)
         asked = condition.layout.plan
         self._bind(condition, asked.graph.inputs[: counts[0]], given[: counts[0]])
         graph = inner.layout.plan.graph
         self._bind(inner, graph.inputs[: counts[1]], given[counts[0] : counts[0] + counts[1]])
         carry = graph.inputs[counts[1] :]
-        loop = _Turns(self, scope, inner, step, number, carry, {})
+        loop = _Turns(self, scope, inner, step, carry, {})
         lines += loop.declare(given[counts[0] + counts[1] :])
         self._bind(condition, asked.graph.inputs[counts[0] :], [inner.places[v] for v in carry])
         lines.append(f"for (long s{inner.prefix} = 0;; s{inner.prefix}++) {{\n")
@@ -246,7 +253,7 @@ class Renderer:
         return "{\n" + "".join(lines) + "}\n"
 
     def _branch(self, scope: Scope, step: Nested, number: int) -> str:
-        lines, given = self._given(scope, step.operands, list(step.node.inputs()))
+        lines, given = self._given(scope, step)
         held = f"((unsigned char *){given[0]})[0]"
         parts = []
         for name in ("true", "false"):
@@ -264,23 +271,18 @@ class Renderer:
 class _Turns:
     """The carried values of a loop over time.
 
-    A turn reads where `c…` points, and writes to one of two buffers, or to the row of an output that
+    A turn reads where `c…` points, and writes to one of two buffers, or to the row of an output
+    that
     is the same value; then the pointer moves there. Nothing is copied that a turn makes itself.
     """
 
     def __init__(
-        self, renderer: Renderer, scope: Scope, inner: Scope, step: Nested, number: int,
+        self, renderer: Renderer, scope: Scope, inner: Scope, step: Nested,
         carry: Sequence[Value], rows: dict[int, str],
     ) -> None:  # fmt: skip
         self.renderer, self.scope, self.inner, self.step = renderer, scope, inner, step
         self.carry, self.rows = list(carry), rows
         self.names = [f"c{inner.prefix}{k}" for k in range(len(carry))]
-        start = scope.layout.starts[number]
-        start += sum(i.size for i in scope.layout.inner[number].values())
-        self.buffers = []
-        for value in carried(step):
-            self.buffers.append(f"({scope.base} + {start})")
-            start += 2 * nbytes(value)
 
     def declare(self, given: Sequence[str]) -> list[str]:
         lines = [f"char *{n} = {g};\n" for n, g in zip(self.names, given, strict=True)]
@@ -288,9 +290,9 @@ class _Turns:
         return lines
 
     def _next(self, k: int) -> str:
-        value = carried(self.step)[k]
+        even, odd = self.step.carried[k]
         turn = f"(s{self.inner.prefix} & 1)"
-        return f"({self.buffers[k]} + {turn} * {nbytes(value)})"
+        return f"({turn} ? {self.scope.place(odd)} : {self.scope.place(even)})"
 
     def body(self) -> list[str]:
         """The steps of a turn, and what is carried on."""
@@ -337,7 +339,7 @@ class _Turns:
 
     def finish(self) -> list[str]:
         lines = []
-        for name, value in zip(self.names, carried(self.step), strict=True):
+        for name, value in zip(self.names, self.step.node.outputs, strict=False):
             c_type = C_TYPES[value.dtype.name]
             target = self.scope.pointer(value)
             lines.append(_copied(value, target, f"(({c_type} *){name})") + "\n")
@@ -361,11 +363,11 @@ def _copied(value: Value, target: str, source: Any) -> str:
     return f"for (long k = 0; k < {size}; k++) {target}[k] = {text};"
 
 
-def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
+def segments(layout: Layout, scope: Scope, *, open_sizes: bool = False) -> tuple[str, list[Any]]:
     """Runs of native steps as C functions, with callbacks between them; and the names of the
     functions, a `Callback` standing for itself.
     """
-    renderer = Renderer()
+    renderer = Renderer(open_sizes)
     names: list[Any] = []
     texts: list[str] = []
     run: list[int] = []

@@ -15,6 +15,7 @@ from adjoint.core.shapes import wrap_dims
 from adjoint.graph.facts import argument, is_call
 from adjoint.graph.functional import IN_MEMORY
 from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.passes import parts
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.graph.passes.uniform import Uniform
 from adjoint.ops.operator import Operator
@@ -299,4 +300,5 @@ RULES: dict[str, tuple[Callable[[Any, Node], Any], ...]] = {
     "_to_copy": (drop_cast,),
     "detach": (drop_detach,),
     "sum": (sum_of_nothing, sum_of_expand, join_sums),
+    **parts.RULES,
 }

@@ -1,0 +1,427 @@
+"""C functions that expressions call: those of the C library, and our own.
+
+Our own are inlined, so that a loop around them runs in vectors: no branches, no calls under a
+condition. They are written once for both types: `real` is the type and `@` the suffix of its
+functions and constants (`exp@` is `exp` or `expf`). Those without an `@` in their name compute in
+double and serve float too. A source declares what it calls and nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+# Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
+# loop. The numbers are counts of arguments.
+VECTORS = dict.fromkeys(
+    (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
+        "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+    ),
+    1,
+) | {"pow": 2, "atan2": 2, "hypot": 2}  # fmt: skip
+SCALARS = {
+    "sqrt": 1, "ceil": 1, "floor": 1, "trunc": 1, "rint": 1, "fabs": 1, "copysign": 2, "fma": 3,
+    "fmod": 2, "nextafter": 2,
+}  # fmt: skip
+
+
+def _horner(variable: str, coefficients: Iterable[float]) -> str:
+    """Σ cₖ xᵏ as C text."""
+    first, *rest = reversed(list(coefficients))
+    text = repr(first)
+    for c in rest:
+        text = f"({text}) * {variable} + {c!r}"
+    return text
+
+
+# Σ tᵏ / (k! (k + n)!) is (x/2)⁻ⁿ Iₙ(x) with t = x²/4, and of one sign: all digits up to x = 20.
+def _bessel_series(order: int, terms: int = 46) -> str:
+    return _horner("t", (1 / (math.factorial(k) * math.factorial(k + order)) for k in range(terms)))
+
+
+def _digamma_near(side: str) -> str:
+    """Its Taylor series at a zero, which two numbers give to twice the precision."""
+    root, rest, *coefficients = _ROOTS[side]
+    return (
+        f"double ad_digamma_{side}(double x) "
+        f"{{\n  const double t = (x - ({root!r})) - ({rest!r});\n"
+        f"  return t * ({_horner('t', coefficients)});\n}}"
+    )
+
+
+def _bessel_far(order: int, terms: int = 24) -> str:
+    """√(2πx) e⁻ˣ Iₙ(x) = Σ aₖ x⁻ᵏ, aₖ = -aₖ₋₁ (4n² - (2k-1)²) / (8k)."""
+    found = [1.0]
+    for k in range(1, terms):
+        found.append(-found[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
+    return _horner("u", found)
+
+
+# ψ(x) ~ log x - 1/(2x) - Σ B₂ₖ / (2k x²ᵏ)
+_DIGAMMA_TAIL = (
+    1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160,
+)  # fmt: skip
+# ψ⁽ᵏ⁾/k! at its zeros 1.46… and -0.504…, from k = 1 on
+_ROOTS = {
+    "right": (
+        1.4616321449683622, 9.549995429965697e-17,
+        0.9676722454476212, -0.4427631689835921, 0.258499760955651, -0.16394270544240652,
+        0.10782405069126237, -0.07219956125645471, 0.04880428816414311, -0.03316112647484736,
+        0.022597648232218104, -0.01542476590494896, 0.010538791616612175, -0.007204534386356869,
+        0.004926781395729853, -0.003369801655439328, 0.002305126326734928, -0.0015769367714301972,
+        0.0010788252019162967, -0.0007380709389960052, 0.000504953265834602,
+        -0.0003454680251063077, 0.00023635601564027053, -0.00016170622091974803,
+        0.0001106337276874741, -7.569179582195066e-05,
+    ),
+    "left": (
+        -0.5040830082644554, -8.15428206243813e-18,
+        8.939798558792134, -0.8093454625306507, 32.258572064915505, -2.761011648790828,
+        128.27342343090902, -14.70672173553036, 513.2704629562862, -75.37700066344631,
+        2055.5357119463315, -368.5783503832191, 8234.667099203069, -1743.364608867363,
+        32997.785655255044, -8051.818155363498, 132262.95480834588, -36529.94596948565,
+        530280.3912420176, -163451.79342700253, 2126602.3725968753, -723318.8861804305,
+        8530604.878543982, -3172131.3155744765, 34228316.69580112, -13807481.997263888,
+    ),
+}  # fmt: skip
+_SINE_OF_PI = tuple(
+    (-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(13)
+)
+# B₂ⱼ / (2j)!
+_BERNOULLI = (
+    1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
+    1 / 74724249600, -3617 / 10670622842880000,
+)  # fmt: skip
+
+_REALS = {
+    # NaN wins, as in NumPy
+    "ad_max": "real ad_max@(real a, real b) { return (a > b) | (a != a) ? a : b; }",
+    "ad_min": "real ad_min@(real a, real b) { return (a < b) | (a != a) ? a : b; }",
+    # the other number wins
+    "ad_fmax": "real ad_fmax@(real a, real b) { return (a > b) | (b != b) ? a : b; }",
+    "ad_fmin": "real ad_fmin@(real a, real b) { return (a < b) | (b != b) ? a : b; }",
+    "ad_sign": "real ad_sign@(real x) {"
+    " return x > 0 ? (real)1 : x < 0 ? (real)-1 : x != x ? x : (real)0; }",
+    "ad_bend": "real ad_bend@(real x, real most) { return x > most ? most : x < -most ? -most : x; }",
+    "ad_expit_slope": """real ad_expit_slope@(real x) {
+  const real e = exp@(-fabs@(x)), below = 1 + e;
+  return e / (below * below);
+}""",
+    "ad_silu_slope": """real ad_silu_slope@(real x) {
+  const real s = 1 / (1 + exp@(-x));
+  return s * (1 + ad_bend@(x, 800) * (1 - s));
+}""",
+    "ad_softplus": """real ad_softplus@(real x) {
+  return log1p@(exp@(-fabs@(x))) + (x < 0 ? 0 : x);
+}""",
+    "ad_log_sigmoid": """real ad_log_sigmoid@(real x) {
+  return (x > 0 ? 0 : x) - log1p@(exp@(-fabs@(x)));
+}""",
+    # tanh(log(1 + n)) = w / (w + 2), w = n (n + 2)
+    "ad_mish": """real ad_mish@(real x) {
+  const real n = exp@(x > 40 ? 40 : x), w = n * (n + 2);
+  return (x < -800 ? -800 : x) * (w / (w + 2));
+}""",
+    "ad_mish_slope": """real ad_mish_slope@(real x) {
+  const real n = exp@(x > 40 ? 40 : x), w = n * (n + 2), below = w + 2;
+  const real s = n / (1 + n);
+  return w / below + ad_bend@(x, 800) * s * (4 * (w + 1)) / (below * below);
+}""",
+    # erfc(z) / 2 at z = -x / √2, with what rounding z left out: it costs x² ulp in the tail
+    "ad_ndtr": """real ad_ndtr@(real x) {
+  const real root = 0.70710678118654752440@, z = -x * root;
+  const real rest = fma@(-x, root, -z) - x * (real)(0.70710678118654752440L - root);
+  const real lost = 1.1283791670955126@ * exp@(-z * z) * (rest - rest == 0 ? rest : 0);
+  return 0.5@ * (erfc@(z) - lost);
+}""",
+    "ad_gelu": "real ad_gelu@(real x) { return (x < -40 ? -40 : x) * ad_ndtr@(x); }",
+    "ad_gelu_slope": """real ad_gelu_slope@(real x) {
+  const real b = ad_bend@(x, 40);
+  return ad_ndtr@(x) + b * (exp@(-0.5@ * b * b) * 0.3989422804014327@);
+}""",
+    "ad_gelu_gate": """real ad_gelu_gate@(real x) {
+  return 1 / (1 + exp@(-1.5957691216057308@ * x * (1 + 0.044715@ * (x * x))));
+}""",
+    "ad_gelu_tanh": """real ad_gelu_tanh@(real x) {
+  return (x < -800 ? -800 : x) * ad_gelu_gate@(ad_bend@(x, 40));
+}""",
+    "ad_gelu_tanh_slope": """real ad_gelu_tanh_slope@(real x) {
+  const real b = ad_bend@(x, 40), g = ad_gelu_gate@(b);
+  return g + b * (g * (1 - g) * (1.5957691216057308@ * (1 + 0.134145@ * (b * b))));
+}""",
+    "ad_logaddexp": """real ad_logaddexp@(real a, real b) {
+  const real d = a == b ? 0 : fabs@(a - b);
+  return ad_max@(a, b) + log1p@(exp@(-d));
+}""",
+    "ad_logaddexp2": """real ad_logaddexp2@(real a, real b) {
+  const real d = a == b ? 0 : fabs@(a - b);
+  return ad_max@(a, b) + log1p@(exp2@(-d)) * 1.4426950408889634@;
+}""",
+    # two equal infinities give 0 if negative and 1 if positive
+    "ad_exp_difference": """real ad_exp_difference@(real a, real b) {
+  const real e = exp@(a - b);
+  return (a == b) & (fabs@(b) == __builtin_inf@()) ? (b > 0 ? (real)1 : (real)0) : e;
+}""",
+    "ad_xlogy": """real ad_xlogy@(real x, real y) {
+  const real l = x * log@(y);
+  return (x == 0) & (y == y) ? 0 : l;
+}""",
+    "ad_xlog1py": """real ad_xlog1py@(real x, real y) {
+  const real l = x * log1p@(y);
+  return (x == 0) & (y == y) ? 0 : l;
+}""",
+    "ad_entr": """real ad_entr@(real x) {
+  const real l = -x * log@(x);
+  return x > 0 ? l : x == 0 ? 0 : x < 0 ? -__builtin_inf@() : x;
+}""",
+    "ad_lerp": """real ad_lerp@(real a, real b, real w) {
+  const real step = b - a;
+  return fabs@(w) < 0.5@ ? a + w * step : b - step * (1 - w);
+}""",
+    "ad_remainder": """real ad_remainder@(real a, real b) {
+  const real r = fmod@(a, b);
+  return b == 0 ? r : r == 0 ? copysign@(0, b) : (b < 0) != (r < 0) ? r + b : r;
+}""",
+    "ad_floor_divide": """real ad_floor_divide@(real a, real b) {
+  const real r = fmod@(a, b), q = a / b;
+  const real d = (a - r) / b - ((r != 0) & ((b < 0) != (r < 0)) ? 1 : 0), whole = floor@(d);
+  const real nearest = d - whole > 0.5@ ? whole + 1 : whole;
+  return b == 0 ? q : d == 0 ? copysign@(0, q) : nearest;
+}""",
+}
+
+_DOUBLES = {
+    # exp(factor x²) for a power of two `factor`: rounding x² alone costs x² ulp
+    "ad_exp_square": """double ad_exp_square(double x, double factor) {
+  const double square = x * x, rest = fma(x, x, -square);
+  return exp(factor * square) * (1 + factor * (rest - rest == 0 ? rest : 0));
+}""",
+    # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100
+    "ad_bell": """double ad_bell(double x, int n, double a) {
+  const double y = fabs(x) > 100 ? 0 : x;
+  double before = 0, now = ad_exp_square(y, -a);
+  for (int k = 0; k < n; k++) {
+    const double next = -2 * a * (y * now + k * before);
+    before = now;
+    now = next;
+  }
+  return fabs(x) > 100 ? 0 : now;
+}""",
+    # e^{x²} erfc(x); from 25 on its asymptotic series in 1/(2x²)
+    "ad_erfcx": """double ad_erfcx(double x) {
+  const double n = x > 25 ? 25 : x < -27 ? -27 : x, far = x > 25 ? x : 25, u = -0.5 / (far * far);
+  const double near = ad_exp_square(n, 1) * erfc(n);
+  const double s = 1 + u * (1 + 3 * u * (1 + 5 * u * (1 + 7 * u * (1 + 9 * u * (1 + 11 * u * (1 + 13
+  * u))))));
+  return x > 25 ? 0.5641895835477563 / far * s : near;
+}""",
+    "ad_log_ndtr": """double ad_log_ndtr(double x) {
+  const double z = (x < -1 ? -x : 1) * 0.7071067811865476, left = log(0.5 * ad_erfcx(z));
+  const double p = ad_ndtr(-fabs(x)), middle = log(p), right = log1p(-p);
+  return x < -1 ? left - 0.5 * x * x : x < 0 ? middle : x > 0 ? right : x == 0 ? middle : x;
+}""",
+    "ad_log_ndtr_slope": """double ad_log_ndtr_slope(double x) {
+  const double l = x > 0 ? 0 : x, r = x > 0 ? (x > 100 ? 100 : x) : 0;
+  const double left = 0.7978845608028654 / ad_erfcx(-l * 0.7071067811865476);
+  const double right = 0.3989422804014327 * ad_exp_square(r, -0.5) / ad_ndtr(r);
+  return x > 100 ? 0 : x > 0 ? right : x <= 0 ? left : x;
+}""",
+    # erf(y) = centre and erfc(y) = tail. A first guess within 0.002 y (Winitzki's), then Halley's
+    # steps on erf near 0, Newton's on log erfc elsewhere
+    "ad_inverse_erf": """double ad_inverse_erf(double centre, double tail) {
+  const double far = log(tail), near = log1p(tail > 0.5 ? -centre * centre : centre);
+  const double l = tail > 0.5 ? near : near + far, a = 0.147, m = 4.3307467508 + 0.5 * l;
+  double y = sqrt(-l / a / (sqrt(m * m - l / a) + m)), z = y;
+  const double c = tail > 0.5 ? centre : 0.5, goal = log(tail < 0.5 ? tail : 0.5);
+  y = tail > 0.5 ? y : 0.47;
+  for (int k = 0; k < 2; k++) {
+    const double u = 0.8862269254527580 * (erf(y) - c) * exp(y * y);
+    y -= u / (1 + y * u);
+  }
+  z = tail < 0.5 ? z : 0.48;
+  for (int k = 0; k < 3; k++) {
+    const double e = ad_erfcx(z);
+    z += 0.8862269254527580 * e * (log(e) - z * z - goal);
+  }
+  const double found = tail > 0.5 ? y : z;
+  return tail == 0 ? __builtin_inf() : found;
+}""",
+    "ad_erfinv": """double ad_erfinv(double x) {
+  const double size = fabs(x), y = ad_inverse_erf(size, 1 - size);
+  return size <= 1 ? copysign(y, x) : __builtin_nan("");
+}""",
+    "ad_erfinv_slope": """double ad_erfinv_slope(double x) {
+  const double size = fabs(x), y = ad_inverse_erf(size, 1 - size);
+  const double outer = ad_erfcx(y) / (1 - size), inner = exp(y * y);
+  const double slope = 0.8862269254527580 * (size < 0.5 ? inner : outer);
+  return size < 1 ? slope : size == 1 ? __builtin_inf() : __builtin_nan("");
+}""",
+    "ad_ndtri": """double ad_ndtri(double p) {
+  const double q = 2 * (p < 0.5 ? p : 1 - p), y = 1.4142135623730951 * ad_inverse_erf(1 - q, q);
+  return (p >= 0) & (p <= 1) ? (p < 0.5 ? -y : y) : __builtin_nan("");
+}""",
+    "ad_ndtri_slope": """double ad_ndtri_slope(double p) {
+  const double q = p < 0.5 ? p : 1 - p, y = ad_inverse_erf(1 - 2 * q, 2 * q);
+  const double slope = ad_erfcx(y) / (q * 0.7978845608028654);
+  return (p > 0) & (p < 1) ? slope : (p == 0) | (p == 1) ? __builtin_inf() : __builtin_nan("");
+}""",
+    # log(x / (1-x)); in the middle log1p((2x-1) / (1-x)), whose numerator is exact
+    "ad_logit": """double ad_logit(double x) {
+  const double rest = 1 - x, m = (x > 0.25) & (x < 0.75) ? x : 0.5;
+  const double middle = log1p((2 * m - 1) / (1 - m)), outer = log(x / rest);
+  return (x > 0.25) & (x < 0.75) ? middle : outer;
+}""",
+    "ad_sine_of_pi": f"""double ad_sine_of_pi(double x) {{
+  const double t = x * x;
+  return x * ({_horner("t", _SINE_OF_PI)});
+}}""",
+    "ad_sinc": """double ad_sinc(double x) {
+  const double n = rint(x), h = 0.5 * n, sign = 1 - 4 * fabs(h - rint(h));
+  const double y = sign * ad_sine_of_pi(x - n) / (3.141592653589793 * x);
+  return x == 0 ? 1 : fabs(x) == __builtin_inf() ? 0 : y;
+}""",
+    # e^{-|x|} I₀(x) and e^{-|x|} I₁(x): power series, and asymptotic from 25 on
+    "ad_i0e": f"""double ad_i0e(double x) {{
+  const double s = fabs(x), n = s < 25 ? s : 25, t = 0.25 * n * n, u = 1 / (s > 25 ? s : 25);
+  const double near = exp(-n) * ({_bessel_series(0)});
+  const double far = 0.3989422804014327 * sqrt(u) * ({_bessel_far(0)});
+  return s < 25 ? near : s >= 25 ? far : x;
+}}""",
+    "ad_i1e": f"""double ad_i1e(double x) {{
+  const double s = fabs(x), n = s < 25 ? s : 25, t = 0.25 * n * n, u = 1 / (s > 25 ? s : 25);
+  const double near = 0.5 * n * exp(-n) * ({_bessel_series(1)});
+  const double far = 0.3989422804014327 * sqrt(u) * ({_bessel_far(1)});
+  return s < 25 ? copysign(near, x) : s >= 25 ? copysign(far, x) : x;
+}}""",
+    # e^x by halves: it overflows before the product does
+    "ad_i0": """double ad_i0(double x) {
+  const double half = exp(0.5 * fabs(x)), y = ad_i0e(x);
+  return fabs(x) == __builtin_inf() ? __builtin_inf() : y * half * half;
+}""",
+    "ad_i1": """double ad_i1(double x) {
+  const double half = exp(0.5 * fabs(x)), y = ad_i1e(x);
+  return fabs(x) == __builtin_inf() ? x : y * half * half;
+}""",
+    # upwards to 10, then the asymptotic series; on the left ψ(1-x) - π cot πx; near its zeros,
+    # where
+    # these cancel, by Taylor series
+    "ad_digamma": f"""double ad_digamma(double x) {{
+  const double start = x < 0.5 ? 1 - x : x;
+  double y = start, above = 0;
+  for (int k = 0; k < 10; k++) {{
+    const double step = y < 10 ? 1 / y : 0;
+    above += step;
+    y += y < 10 ? 1 : 0;
+  }}
+  const double u = 1 / (y * y);
+  const double tail = u * ({_horner("u", _DIGAMMA_TAIL)});
+  const double right = log(y) - 0.5 / y - tail - above;
+  const double n = rint(x), f = x - n, turned = 3.141592653589793 / tan(3.141592653589793 * f);
+  const double away = x < 0.5 ? right - (fabs(f) == 0.5 ? 0 : turned) : right;
+  const double first = ad_digamma_right(x), second = ad_digamma_left(x);
+  const double value = fabs(x - 1.46) < 0.25 ? first : fabs(x + 0.504) < 0.1 ? second : away;
+  const double pole = x == 0 ? -copysign(__builtin_inf(), x) : __builtin_nan("");
+  return (x <= 0) & (f == 0) ? pole : x == __builtin_inf() ? x : value;
+}}""",
+    "ad_lgamma": """double ad_lgamma(double x) {
+  extern double lgamma_r(double, int *);
+  int sign;
+  return lgamma_r(x, &sign);
+}""",
+    "ad_ldexp": """double ad_ldexp(double x, double power) {
+  extern double ldexp(double, int);
+  const double whole = ad_bend(floor(power), 5000);
+  return ldexp(x * exp2(power - whole), whole == whole ? (int)whole : 0);
+}""",
+    "ad_power": """long long ad_power(long long base, long long exponent) {
+  long long result = 1, left = exponent;
+  for (long long square = base; left > 0; left >>= 1, square *= square)
+    if (left & 1) result *= square;
+  const long long inverse = base == 1 ? 1 : base == -1 ? (exponent & 1 ? -1 : 1) : 0;
+  return exponent < 0 ? inverse : result;
+}""",
+    "ad_gcd": """long long ad_gcd(long long a, long long b) {
+  unsigned long long x = a < 0 ? -a : a, y = b < 0 ? -b : b;
+  while (x) { const unsigned long long r = y % x; y = x; x = r; }
+  return y;
+}""",
+    "ad_lcm": """long long ad_lcm(long long a, long long b) {
+  const unsigned long long x = a < 0 ? -a : a, y = b < 0 ? -b : b, g = ad_gcd(a, b);
+  return g ? x / g * y : 0;
+}""",
+}
+
+
+def _zeta() -> str:
+    """n! Σ (x+k)⁻ⁿ⁻¹, x ≥ 0, by Euler–Maclaurin summation with s = n + 1."""
+    terms = "\n".join(
+        f"  tail = tail * u * u + {b!r} * rising[{j}];"
+        for j, b in reversed(list(enumerate(_BERNOULLI)))
+    )
+    return f"""double ad_zeta(int n, double x) {{
+  double total = 0, factorial = 1, rising[{len(_BERNOULLI)}], tail = 0;
+  const double s = n + 1, u = 1 / (x + 12);
+  for (int k = 2; k <= n; k++) factorial *= k;
+  for (int j = 0; j < {len(_BERNOULLI)}; j++)
+    rising[j] = j ? rising[j - 1] * (s + 2 * j - 1) * (s + 2 * j) : s;
+  for (int k = 0; k < 12; k++) {{
+    const double inverse = 1 / (x + k);
+    double power = inverse;
+    for (int m = 0; m < n; m++) power *= inverse;
+    total += power;
+  }}
+{terms}
+  double power = 1;
+  for (int m = 0; m < n; m++) power *= u;
+  return factorial * (total + ((tail * u + 0.5) * u + 1.0 / n) * power);
+}}"""
+
+
+_DOUBLES["ad_zeta"] = _zeta()
+_DOUBLES |= {f"ad_digamma_{side}": _digamma_near(side) for side in _ROOTS}
+# For x < 0 the terms left of 0 and those right of it on their own: x = -m - f, 0 ≤ f < 1
+_DOUBLES["ad_polygamma"] = """double ad_polygamma(int n, double x) {
+  const double sign = n & 1 ? 1 : -1, upper = ad_zeta(n, x < 0 ? 1 - x : x);
+  const double f = x < 0 ? -x - floor(-x) : 0.5, own = ad_zeta(n, f), other = ad_zeta(n, 1 - f);
+  const double both = (f == 0.5) & (sign < 0) ? 0 : sign * own + other;
+  const double near = f < 0.5 ? sign * own : other, left = both - sign * upper;
+  const double inside = (near - near != 0) & (f != 0.5) ? near : left;
+  return sign * (x < 0 ? (f == 0 ? __builtin_inf() : inside) : upper);
+}"""
+
+
+def _both(name: str, text: str) -> dict[str, str]:
+    real = re.compile(r"\breal\b")
+    return {
+        name + suffix: real.sub(c_type, text.replace("@", suffix))
+        for c_type, suffix in (("double", ""), ("float", "f"))
+    }
+
+
+FUNCTIONS = {k: v for name, text in _REALS.items() for k, v in _both(name, text).items()} | _DOUBLES
+_INLINE = "static inline __attribute__((always_inline)) "
+_CALL = re.compile(r"\b(\w+)\(")
+
+
+def declared(body: str) -> list[str]:
+    """The declarations of what a text calls, in the order in which C wants them."""
+    ours: dict[str, None] = {}
+
+    def visit(text: str) -> None:
+        for name in dict.fromkeys(_CALL.findall(text)):
+            if name in FUNCTIONS and name not in ours:
+                visit(FUNCTIONS[name].partition("{")[2])
+                ours[name] = None
+
+    visit(body)
+    texts = [FUNCTIONS[name] for name in ours]
+    called = {name for text in (body, *texts) for name in _CALL.findall(text)}
+    lines = []
+    for name, count in (VECTORS | SCALARS).items():
+        for c_type, suffix in (("double", ""), ("float", "f")):
+            if name + suffix in called:
+                if name in VECTORS:
+                    lines.append("#pragma omp declare simd notinbranch")
+                lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
+    return lines + [_INLINE + text for text in texts]

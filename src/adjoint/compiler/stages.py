@@ -1,0 +1,133 @@
+"""What became of a function on the way to native code, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjoint.compiler import libraries
+from adjoint.compiler.fuse import Call, Callback, Nested
+from adjoint.compiler.memory import Layout, nbytes, reads, writes
+from adjoint.compiler.nests import Nest
+from adjoint.graph.ir import Graph, Value
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one call does, by counting: not measured."""
+
+    flops: int  # additions, multiplications, comparisons, …
+    functions: int  # calls of exp, sin, …
+    bytes_read: int  # from memory, each value once for each step that reads it
+    bytes_written: int
+    memory: int  # bytes beside the inputs: the arena, and the outputs
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            self.flops + other.flops,
+            self.functions + other.functions,
+            self.bytes_read + other.bytes_read,
+            self.bytes_written + other.bytes_written,
+            max(self.memory, other.memory),
+        )
+
+    def __mul__(self, times: int) -> Cost:
+        return Cost(
+            self.flops * times,
+            self.functions * times,
+            self.bytes_read * times,
+            self.bytes_written * times,
+            self.memory,
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.flops:,} flops, {self.functions:,} functions, "
+            f"{self.bytes_read:,} bytes read, {self.bytes_written:,} written"
+        )
+
+
+@dataclass
+class Stages:
+    """Every stage of a compilation; `print` shows all of it."""
+
+    graph: Graph  # as traced
+    lowered: Graph  # decomposed and simplified
+    layout: Layout  # fused, with its memory
+    source: str  # in C
+    seconds: dict[str, float] = field(default_factory=dict)  # that each stage took
+    results: list[Value] = field(default_factory=list)  # that have arrays of their own
+
+    def callbacks(self) -> list[str]:
+        """The operators that call back to their eager kernels."""
+        return [s.node.name for s in self.layout.steps if isinstance(s, Callback)]
+
+    def cost(self) -> Cost:
+        """What one call does. A loop whose length is not known beforehand counts once."""
+        total = _cost(self.layout)
+        return total + Cost(0, 0, 0, 0, self.layout.size + sum(map(nbytes, self.results)))
+
+    def __str__(self) -> str:
+        shown = [str(self.graph)]
+        if len(self.lowered) != len(self.graph):
+            shown += ["# lowered and simplified:", str(self.lowered)]
+        shown.append(f"# {len(self.lowered)} operators in {len(self.layout.steps)} steps:")
+        shown += [f"#   {line}" for line in _described(self.layout, "")]
+        shown += [f"# {line}" for line in self._memory()]
+        took = [f"# {stage}: {seconds * 1e3:.1f} ms" for stage, seconds in self.seconds.items()]
+        return "\n".join([*shown, self.source, *took])
+
+    def _memory(self) -> Iterator[str]:
+        size = self.layout.size
+        results = sum(map(nbytes, self.results))
+        yield f"memory: {size:,} bytes in one arena, {results:,} of results"
+        for value, offset in sorted(self.layout.offsets.items(), key=lambda pair: pair[1]):
+            yield f"  {value.name}: {value.type} at {offset}"
+
+
+def _described(layout: Layout, indent: str) -> Iterator[str]:
+    for number, step in enumerate(layout.steps):
+        yield f"{indent}{_title(step)}: {_step_cost(layout, number)}"
+        for name, inner in layout.inner.get(number, {}).items():
+            yield f"{indent}  {name}:"
+            yield from _described(inner, indent + "    ")
+
+
+def _title(step: Any) -> str:
+    if isinstance(step, Nest):
+        parts = ", ".join(
+            f"{len(m.loop.inside) + len(m.loop.combining)} operators over {m.loop.space}"
+            for m in step.members
+        )
+        kept = f" ({len(step.local)} values stay in the cache)" if step.local else ""
+        return f"loop: {parts}{kept}"
+    if isinstance(step, Call):
+        return f"library: {step.node.name} by {step.routine}"
+    return f"{'calls back' if isinstance(step, Callback) else 'region'}: {step.node.name}"
+
+
+def _cost(layout: Layout) -> Cost:
+    total = Cost(0, 0, 0, 0, 0)
+    for number in range(len(layout.steps)):
+        total = total + _step_cost(layout, number)
+    return total
+
+
+def _step_cost(layout: Layout, number: int) -> Cost:
+    step = layout.steps[number]
+    if isinstance(step, Nested):
+        times = step.node.args[3] if step.node.op.name == "scan" else 1
+        inner = Cost(0, 0, 0, 0, 0)
+        for each in layout.inner[number].values():
+            inner = inner + _cost(each)
+        return inner * max(times, 0)
+    read = sum(nbytes(v) for v in dict.fromkeys(reads(step)) if v not in getattr(step, "local", ()))
+    written = sum(map(nbytes, writes(step)))
+    flops = functions = 0
+    if isinstance(step, Nest):
+        flops = sum(m.flops for m in step.members)
+        functions = sum(m.functions for m in step.members)
+    elif isinstance(step, Call):
+        flops = libraries.flops(step)
+    return Cost(flops, functions, read, written, 0)
