@@ -14,7 +14,7 @@ from adjoint.compiler.c import build
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost, Stages
-from adjoint.core import pytrees
+from adjoint.core import dtypes, pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.graph import interpret
@@ -39,7 +39,7 @@ class Compiled:
         self.count = -1  # how many tensors it takes
         self.pairs: dict[Any, Any] = {}
         self.latest: Stages | None = None
-        self.sizes = dynamics.Sizes(function, dynamic) if dynamic else None
+        self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
         keeps_signature(function, self, "compile")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
@@ -58,7 +58,7 @@ class Compiled:
             return self.function(*args, **keywords)
         if modes.recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
-        program, outputs = self._program(key, tensors, structure, args, keywords)
+        program, outputs = self._program(key, tensors, structure)
         closure = _closure_that_wants_a_gradient(program.stages.graph)
         if modes.recording:
             _refuse(closure)
@@ -71,14 +71,13 @@ class Compiled:
             outputs, [make(o) if isinstance(o, np.ndarray) else o for o in results]
         )
 
-    def _program(
-        self, key: Any, tensors: list[Any], structure: Any, args: Any, keywords: Any
-    ) -> tuple[Any, Any]:
+    def _program(self, key: Any, tensors: list[Any], structure: Any) -> tuple[Any, Any]:
         found = self.programs.get(key)
         if found is None and self.sizes is not None:
-            found = self.sizes.program(key, args, keywords, self._traced_for, self._report)
+            found = self.sizes.program(key, tensors, structure, self._traced_for, self._report)
             if found is not None:
                 self.programs[key] = found
+                self.latest = found[0].stages
         return found or self._compile(key, tensors, structure)
 
     def _enter(self, program: Any, structure: Any, count: int) -> None:
@@ -119,6 +118,8 @@ class Compiled:
         marks = tuple(isinstance(t, Tensor) and t.requires_grad for t in tensors)
         found = self.pairs.get((key, marks))
         if found is None:
+            if self.sizes is not None:
+                self.sizes.warn("an argument requires a gradient: compile ad.grad(f) instead")
             graph = self._trace(tensors, structure, marked=True)
             _refuse(_closure_that_wants_a_gradient(graph))
             pair = differentiate(graph)
@@ -136,7 +137,7 @@ class Compiled:
         its fused loops with what they compute and read, the C source, the memory plan, the times.
         """
         key, tensors, structure = _signature(args, keywords)
-        program, _ = self._program(key, tensors, structure, args, keywords)
+        program, _ = self._program(key, tensors, structure)
         return program.stages
 
     def cost(self, *args: Any, **keywords: Any) -> Cost:
@@ -161,10 +162,9 @@ class Compiled:
 def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
     """What a program is for, the arguments as tensors and Python values, their structure."""
     leaves, structure = pytrees.flatten((args, keywords))
-    tensors = [
-        as_tensor(v) if isinstance(v, (np.ndarray, np.generic, float, complex)) else v
-        for v in leaves
-    ]
+    tensors = _numbers_as_tensors(
+        [as_tensor(v) if _is_array(v) else v for v in leaves],
+    )
     parts = [(t.shape, t.dtype) if isinstance(t, Tensor) else (type(t), t) for t in tensors]
     key = (structure, DEFAULT.dtype, *parts)
     try:
@@ -176,6 +176,28 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
             f"hashed, got {type(odd).__name__}"
         ) from None
     return key, tensors, structure
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, (float, complex))
+
+
+def _numbers_as_tensors(values: list[Any]) -> list[Any]:
+    """Python's real and complex numbers as tensors, so that another number needs no other program;
+    as precise as the most precise of the tensors beside them.
+    """
+    if not any(isinstance(v, (float, complex)) for v in values):
+        return values
+    precise = {dtypes.float64, dtypes.complex128}
+    real, pair = DEFAULT.dtype, None
+    if any(isinstance(v, Tensor) and v.dtype in precise for v in values):
+        real, pair = dtypes.float64, dtypes.complex128
+    return [
+        as_tensor(v, real) if isinstance(v, float)
+        else as_tensor(v, pair) if isinstance(v, complex)
+        else v
+        for v in values
+    ]  # fmt: skip
 
 
 def _name(function: Any) -> str:

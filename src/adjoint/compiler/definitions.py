@@ -114,6 +114,7 @@ class Address:
     space: Shape  # what the choice runs over
     first: int  # where in the space the dimensions of the indices begin
     rank: int  # and how many they are
+    wraps: bool  # whether negative indices count from the end
 
     def of(self, value: Value, index: Index) -> Index:
         """The index in one of the indices, for an index in the space."""
@@ -279,6 +280,8 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
     if 0 in source.shape:
         return Fill(_OF_NOTHING[kind]) if kind in _OF_NOTHING else None
     dim = argument(node, "dim") if "dim" in node.op.schema.names else None
+    if dim == () and kind in ("any", "all"):
+        return None  # no dimension at all: a conversion
     dims = wrap_dims(node.name, (dim,) if isinstance(dim, int) else dim, len(source.shape))
     if (
         all(source.shape[d] == 1 for d in dims if source.shape)
@@ -332,6 +335,8 @@ def _view(node: Node) -> View | Reshape | None:
     if node.op.name in ("as_strided", "view_as_real", "view_as_complex"):
         return None
     found = []
+    if _moved(node, source, None) is None:
+        return None  # some rows that call themselves views compute
     for d in range(len(source.shape)):
         moved = _moved(node, source, d)
         if moved is None or moved.shape != output.shape:
@@ -359,13 +364,12 @@ def _address(array: Any) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _moved(node: Node, source: Value, dim: int) -> Any:
-    strides = [0] * len(source.shape)
-    strides[dim] = 1
+def _moved(node: Node, source: Value, dim: int | None) -> Any:
+    strides = [int(d == dim) for d in range(len(source.shape))]
     array = as_strided(_ORIGIN, source.shape, strides)
     result = node.op.parts.compute(*[make(array) if isinstance(a, Value) else a for a in node.args])
     looks = isinstance(result, np.ndarray) and np.may_share_memory(result, array)
-    return result if looks else None  # some rows that call themselves views compute
+    return result if looks else None
 
 
 def _backwards(shape: Shape, flips: bool, d: int) -> Affine:
@@ -468,7 +472,7 @@ def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
     dims: list[Value | int] = list(given)
     for position, d in enumerate(kept):
         dims[d] = position if position < first else position + len(spread)
-    return Address(shape, tuple(dims), tuple(space), first, len(spread))
+    return Address(shape, tuple(dims), tuple(space), first, len(spread), wraps=True)
 
 
 def _along(shape: Shape, dim: int, index: Value) -> Address | None:
@@ -477,7 +481,7 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
         return None
     dims: list[Value | int] = list(range(len(shape)))
     dims[dim % len(shape)] = index
-    return Address(shape, tuple(dims), index.shape, 0, len(shape))
+    return Address(shape, tuple(dims), index.shape, 0, len(shape), wraps=False)
 
 
 # -- libraries ------------------------------------------------------------------------------------

@@ -10,14 +10,17 @@ warning says so once.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import inspect
 import itertools
 import math
 import re
+import sys
 import threading
+import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,17 +30,21 @@ from adjoint.compiler import libraries
 from adjoint.compiler.c import build, render
 from adjoint.compiler.lower import lower
 from adjoint.compiler.program import Program
+from adjoint.compiler.stages import Cost
 from adjoint.core import pytrees
-from adjoint.core.errors import ArgumentError
-from adjoint.graph.ir import Graph
+from adjoint.core.errors import AdjointError, ArgumentError
+from adjoint.graph.ir import Constant, Graph, Value
 from adjoint.graph.trace import ShapeDtype
-from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
-_SAMPLES = (1088, 1216, 1472, 1664, 1856, 2112, 2368, 2752)  # multiples of 64, as alignment wants
+_SAMPLES = (1088, 1216, 1472, 1664, 1856, 2112, 2368, 2752)  # large, as programs for many elements
+_SMALLER = (136, 152, 184, 208, 232, 264, 296, 344)  # where so many would need too much memory
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:f|LL)?(?![\w.])")
 _ARRAY = re.compile(
     r"^\s*(?:static |_Thread_local )*(?:double|float|int|long long|unsigned char) \w+\[[^\]]*SIZES"
+)
+_FROM_TO = re.compile(  # loops over part of a dimension: parts lie one after another for every size
+    r"for \(long (\w+) = (\d+|\(SIZES->n\[\d+\]\)); \1 < (\d+|\(SIZES->n\[\d+\]\));"
 )
 _MOST = 2  # sizes that may vary apart from one another
 
@@ -50,43 +57,67 @@ class Sizes:
     """Which dimensions of a function's arguments are open, and the programs found for them."""
 
     def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:
-        self.open = _normalized(function, dynamic)
+        self.parameters = _parameters(function)
+        self.open = _normalized(self.parameters, dynamic)
         self.templates: dict[Any, Template | None] = {}
+        self.warned = False
 
     def program(
-        self, key: Any, args: Any, keywords: Any, traced: Callable[[Any, Any], Graph], report: Any
+        self,
+        key: Any,
+        tensors: Sequence[Any],
+        structure: Any,
+        traced: Callable[[Any, Any], Graph],
+        report: Callable[[str, float], None],
     ) -> Any:
         """A program for these arguments and what its outputs are; None: compile as if closed."""
-        places = self._places(args)
+        places = self._places(tensors, structure)
         sizes = list(dict.fromkeys(size for _, _, size in places))
-        if len(sizes) > _MOST or 0 in sizes or 1 in sizes:
+        if not sizes or 0 in sizes or 1 in sizes:
             return None  # sizes of 0 and 1 mean other programs: they broadcast
-        pattern = (key[0], key[1], *self._pattern(key, places, sizes))
-        if pattern not in self.templates:
-            self.templates[pattern] = self._learn(args, keywords, places, sizes, traced, report)
-        template = self.templates[pattern]
-        if template is None:
+        if len(sizes) > _MOST:
+            self.warn(f"{len(sizes)} different ones, at most {_MOST} can vary")
             return None
+        resized = _Resized(tensors, structure, places, sizes)
         point = tuple(sizes)
-        if point not in template.instances:
-            graph = traced(*_resized(args, keywords, places, sizes, point))
-            if not template.shape.matches(str(lower(graph)), point):
-                return None  # x[:100] of 50 elements has 50: that size has a program of its own
+        pattern = (key[0], key[1], *self._pattern(key, places, sizes))
+        template = self.templates.get(pattern)
+        if template is not None and point in template.instances:
+            return template.instance(point)
+        graph = traced(*resized.at(point))  # what is wrong with the function itself is raised here
+        if pattern not in self.templates:
+            template = self._learn(resized, traced, report)
+            self.templates[pattern] = template
+        if template is None or not template.fits(graph, point):
+            return None  # x[:100] of 50 elements has 50: that size has a program of its own
         return template.instance(point)
 
-    def _places(self, args: Any) -> list[tuple[int, int, int]]:
+    def _places(self, tensors: Sequence[Any], structure: Any) -> list[tuple[int, int, int]]:
         """(leaf, dimension, size) of every open dimension; leaves are counted over all
         arguments.
         """
-        found, leaf = [], 0
-        for number, argument in enumerate(args):
-            for value in pytrees.leaves(argument):
-                shape = np.shape(value.value if isinstance(value, Tensor) else value)
-                for dim in self.open.get(number, ()):
-                    if -len(shape) <= dim < len(shape):
-                        found.append((leaf, dim % len(shape), shape[dim]))
-                leaf += 1
-        return found
+        args, keywords = pytrees.unflatten(structure, range(len(tensors)))
+        given = {self._name(n): pytrees.leaves(a) for n, a in enumerate(args)}
+        given |= {name: pytrees.leaves(a) for name, a in keywords.items()}
+        found = []
+        for argument, dims in self.open.items():
+            leaves = given.get(argument, [])
+            shapes = {n: tensors[n].shape for n in leaves if isinstance(tensors[n], Tensor)}
+            for dim in dims:
+                has = [n for n, shape in shapes.items() if -len(shape) <= dim < len(shape)]
+                if leaves and not has:
+                    raise ArgumentError(
+                        f"compile: dynamic opens dimension {dim} of {argument!r}, which has "
+                        + (f"shape {' and '.join(map(str, shapes.values()))}" if shapes else "none")
+                    )
+                found += [(n, dim % len(shapes[n]), shapes[n][dim]) for n in has]
+        return sorted(set(found))
+
+    def _name(self, position: int) -> int | str:
+        """What an argument at some position is called in `open`."""
+        if position in self.open or position >= len(self.parameters):
+            return position
+        return self.parameters[position].name
 
     def _pattern(self, key: Any, places: Any, sizes: list[int]) -> list[Any]:
         """The signature with open sizes replaced by their names."""
@@ -97,80 +128,125 @@ class Sizes:
             parts[leaf][0] = tuple(shape)
         return [tuple(p) for p in parts]
 
-    def _learn(
-        self, args: Any, keywords: Any, places: Any, sizes: list[int], traced: Any, report: Any
-    ) -> Template | None:
-        closed = {s for v in pytrees.leaves((args, keywords)) for s in np.shape(_array(v))}
-        usable = [s for s in _SAMPLES if s not in closed]
-        points = _points(len(sizes), usable)
-        graphs = [traced(*_resized(args, keywords, places, sizes, p)) for p in points]
+    def _learn(self, resized: _Resized, traced: Any, report: Any) -> Template | None:
+        """The program for all sizes; None, after a warning, if there is none."""
         reason = ""
-        for join in (True, False):
+        for points in _points(len(resized.sizes), resized.closed()):
             try:
-                programs = [Program(g, report, separate=True, join=join) for g in graphs]
-                return Template(points, programs, graphs[0].signature.outputs)
+                return _learned(points, [traced(*resized.at(p)) for p in points], report)
             except NotUniform as error:
                 reason = str(error)
-        warnings.warn(
-            f"compile: sizes cannot stay open here ({reason}); each size is compiled for itself",
-            stacklevel=6,
-        )
+                break
+            except MemoryError as error:  # of kernels that say which shapes views have
+                reason = f"{error}; sizes of about {points[0]} were tried"
+            except AdjointError as error:
+                reason = f"for sizes {points[0]} the function raises: {error}"
+                break
+        self.warn(reason)
         return None
 
+    def warn(self, reason: str) -> None:
+        """Say, once, that sizes do not stay open."""
+        if not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"compile: sizes cannot stay open here ({reason}); each size is compiled for "
+                "itself",
+                stacklevel=_outside(),
+            )
 
-def _normalized(function: Any, dynamic: Any) -> dict[int, tuple[int, ...]]:
-    """{position: dimensions}."""
+
+def _outside() -> int:
+    """How many calls ago the user's code was left."""
+    frame, level = sys._getframe(1), 1
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("adjoint."):
+        frame, level = frame.f_back, level + 1
+    return level - 1
+
+
+def _parameters(function: Any) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):  # a function of C: its arguments have positions alone
+        return []
+
+
+def _normalized(
+    parameters: list[inspect.Parameter], dynamic: Any
+) -> dict[int | str, tuple[int, ...]]:
+    """{name: dimensions}, with positions for arguments that have no name of their own."""
     if not isinstance(dynamic, dict):
         raise ArgumentError(
-            "compile: dynamic must be {argument: dimensions}, e.g. dynamic={'x': 0} or {0: (0, "
-            "1)}, "
-            f"got {dynamic!r}"
+            "compile: dynamic must be {argument: dimensions}, e.g. dynamic={'x': 0} or "
+            f"{{0: (0, 1)}}, got {dynamic!r}"
         )
-    names = list(inspect.signature(function).parameters)
-    found = {}
+    names = [p.name for p in parameters]
+    rest = next((n for n, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), None)
+    found: dict[int | str, tuple[int, ...]] = {}
     for argument, dims in dynamic.items():
-        if argument not in names and not isinstance(argument, int):
+        known = argument in names and argument != (names[rest] if rest is not None else None)
+        if type(argument) is int and argument >= 0:
+            known = argument < len(names) or rest is not None or not names
+        if not known:
             raise ArgumentError(
                 f"compile: dynamic names {argument!r}, and the arguments are {', '.join(names)}"
+                + (f" (name those of *{names[rest]} by position)" if rest is not None else "")
             )
-        position = argument if isinstance(argument, int) else names.index(argument)
-        found[position] = (dims,) if isinstance(dims, int) else tuple(dims)
+        listed = (dims,) if isinstance(dims, int) else dims
+        if not isinstance(listed, (tuple, list)) or any(type(d) is not int for d in listed):
+            raise ArgumentError(
+                f"compile: dynamic gives {dims!r} for {argument!r}; a dimension is a whole number, "
+                "several are a tuple"
+            )
+        named = type(argument) is int and argument < (len(names) if rest is None else rest)
+        found[names[argument] if named else argument] = tuple(listed)
     return found
 
 
-def _array(value: Any) -> Any:
-    return value.value if isinstance(value, Tensor) else value
-
-
-def _points(count: int, usable: Sequence[int]) -> list[tuple[int, ...]]:
-    """Sizes to write programs for: enough for all coefficients, and one more."""
+def _points(count: int, closed: set[int]) -> list[list[tuple[int, ...]]]:
+    """Sizes to write programs for, enough for all coefficients, and one more; then smaller ones."""
+    small, large = ([s for s in sizes if s not in closed] for sizes in (_SMALLER, _SAMPLES))
     if count == 1:
-        return [(s,) for s in usable[:4]]
-    a, b = usable[:3], usable[3:6]
-    return [
-        (a[0], b[0]),
-        (a[1], b[0]),
-        (a[2], b[0]),
-        (a[0], b[1]),
-        (a[0], b[2]),
-        (a[1], b[1]),
-        (a[2], b[2]),
-    ]
+        return [[(s,) for s in sizes[:5]] for sizes in (large, small)]
+    return [list(itertools.product(first[:3], large[3:6])) for first in (large, small)]
 
 
-def _resized(args: Any, keywords: Any, places: Any, sizes: list[int], point: Any) -> Any:
-    """The arguments as examples of other sizes."""
-    leaves, structure = pytrees.flatten((args, keywords))
-    where = {(leaf, dim): point[sizes.index(size)] for leaf, dim, size in places}
-    examples = []
-    for number, value in enumerate(leaves):
-        if not isinstance(value, (Tensor, np.ndarray, np.generic, float, complex)):
+def _learned(points: Any, graphs: Sequence[Graph], report: Any) -> Template:
+    started = time.perf_counter()
+    for join in (True, False):
+        programs = [Program(g, separate=True, join=join) for g in graphs]
+        report(f"write C for {len(points)} sizes", time.perf_counter() - started)
+        try:
+            return Template(points, programs, graphs[0].signature.outputs, report)
+        except NotUniform:
+            if not join:
+                raise
+    raise AssertionError
+
+
+@dataclass
+class _Resized:
+    """Arguments with open dimensions, as examples of other sizes."""
+
+    tensors: Sequence[Any]
+    structure: Any
+    places: list[tuple[int, int, int]]
+    sizes: list[int]
+
+    def closed(self) -> set[int]:
+        """The sizes of all dimensions."""
+        return {s for t in self.tensors if isinstance(t, Tensor) for s in t.shape}
+
+    def at(self, point: Sequence[int]) -> Any:
+        """(arguments, keywords) with other sizes."""
+        where = {(n, dim): point[self.sizes.index(size)] for n, dim, size in self.places}
+        examples = []
+        for number, value in enumerate(self.tensors):
+            if isinstance(value, Tensor):
+                shape = tuple(where.get((number, d), s) for d, s in enumerate(value.shape))
+                value = ShapeDtype(shape, value.dtype)
             examples.append(value)
-            continue
-        tensor = value if isinstance(value, Tensor) else as_tensor(value)
-        shape = tuple(where.get((number, d), s) for d, s in enumerate(tensor.shape))
-        examples.append(ShapeDtype(shape, tensor.dtype))
-    return pytrees.unflatten(structure, examples)
+        return pytrees.unflatten(self.structure, examples)
 
 
 # -- numbers that depend on sizes -----------------------------------------------------------------
@@ -186,18 +262,18 @@ class Polynomial:
     def at(self, sizes: Sequence[int]) -> Any:
         total = sum(
             (
-                c * math.prod(s**p for s, p in zip(sizes, powers, strict=True))
+                c * math.prod(s**p for s, p in zip(sizes, powers, strict=False))
                 for powers, c in self.terms
             ),
             Fraction(0),
         )
         if self.inverse:
-            return float(1 / total)
+            return float(1 / total) if total else math.inf
         return int(total) if total.denominator == 1 else float(total)
 
 
 def fit(points: Sequence[tuple[int, ...]], values: Sequence[Any]) -> Polynomial:
-    """The polynomial of degree 2 through all points; it must exist."""
+    """The polynomial of degree 3 (2 in each of several sizes) through all points; it must exist."""
     for inverse in (False, True):
         if inverse and not all(values):
             break
@@ -213,15 +289,18 @@ def fit(points: Sequence[tuple[int, ...]], values: Sequence[Any]) -> Polynomial:
         polynomial = Polynomial(found, inverse)
         if all(float(polynomial.at(p)) == float(v) for p, v in zip(points, values, strict=True)):
             return polynomial
-    raise NotUniform(
-        f"a number is {', '.join(map(str, values))} for sizes {', '.join(map(str, points))}"
+    known = ", ".join(
+        f"{float(v):g} for {' and '.join(map(str, p))}"
+        for p, v in zip(points[:3], values[:3], strict=True)
     )
+    raise NotUniform(f"a number is {known}, which is no polynomial")
 
 
 def _solve(points: Any, values: Sequence[Fraction]) -> Any:
     """Exact elimination with as many points as there are coefficients."""
     count = len(points[0])
-    powers = [p for p in itertools.product(range(3), repeat=count) if sum(p) <= 2]
+    most = 3 if count == 1 else 2
+    powers = [p for p in itertools.product(range(most + 1), repeat=count) if sum(p) <= 3]
     rows = [
         [Fraction(math.prod(s**e for s, e in zip(point, p, strict=True))) for p in powers] + [v]
         for point, v in zip(points, values, strict=True)
@@ -238,6 +317,44 @@ def _solve(points: Any, values: Sequence[Fraction]) -> Any:
     if any(row[-1] for row in rows[len(powers) :]):
         return None
     return tuple((p, rows[k][-1] / rows[k][k]) for k, p in enumerate(powers) if rows[k][-1])
+
+
+def described(graph: Graph) -> str:
+    """Everything that a graph computes, as text in which only numbers depend on sizes."""
+    names: dict[Value, str] = {}
+
+    def text(argument: Any) -> str:
+        if isinstance(argument, Value):
+            return names[argument]
+        if isinstance(argument, (tuple, list)):
+            return f"[{', '.join(map(text, argument))}]"
+        return repr(argument)
+
+    def made(value: Value) -> str:
+        names[value] = f"v{len(names)}"
+        return f"{names[value]}: {value.type}"
+
+    def lines(graph: Graph) -> Iterator[str]:
+        yield f"given {', '.join(map(made, graph.inputs))}"
+        for node in graph.nodes:
+            for name, inner in node.graphs.items():
+                yield f"{name}:"
+                yield from lines(inner)
+            constant = ""
+            if isinstance(node.op, Constant):
+                constant = _fingerprint(np.asarray(node.op.tensor.array))
+            arguments = ", ".join(map(text, node.args))
+            yield f"{', '.join(map(made, node.outputs))} = {node.name} {constant} {arguments}"
+        yield f"return {text(graph.outputs)}"
+
+    return "\n".join(lines(graph))
+
+
+def _fingerprint(array: Any) -> str:
+    """The same for constants that `_same` takes for one."""
+    if array.size and (array == array.flat[0]).all():
+        array = array.reshape(-1)[:1]
+    return f"h{hashlib.sha256(array.tobytes()).hexdigest()}"
 
 
 # -- templates ------------------------------------------------------------------------------------
@@ -282,19 +399,39 @@ def _varying(points: Any, tokens: tuple[str, ...]) -> tuple[str, Polynomial]:
 class Template:
     """One compiled program for all sizes."""
 
-    def __init__(self, points: Any, programs: Sequence[Program], outputs: Any) -> None:
+    def __init__(
+        self,
+        points: Any,
+        programs: Sequence[Program],
+        outputs: Any,
+        report: Callable[[str, float], None],
+    ) -> None:
         self.first = programs[0]
         self.outputs = outputs
         _check_alike(programs)
-        self.shape = Pattern(points, [str(p.graph) for p in programs])
+        self.shape = Pattern(points, [described(p.graph) for p in programs])
         self.shapes = [
             _fit_shapes(points, [list(p.slots)[k].shape for p in programs])
             for k in range(len(self.first.slots))
         ]
         source = self._parametrize(points, [p.stages.source for p in programs])
-        self.first.stages.source = source
+        started = time.perf_counter()
         self.functions = [build.load(source, name) for name in self.first.segments]
+        seconds = time.perf_counter() - started
+        report("compile C", seconds)
+        stages = self.first.stages
+        self.stages = replace(
+            stages, source=source, seconds={**stages.seconds, "compile C": seconds}
+        )
+        self.costs = _fit_costs(points, [p.stages.cost() for p in programs])
         self.instances: dict[tuple[int, ...], Any] = {}
+
+    def fits(self, graph: Graph, sizes: tuple[int, ...]) -> bool:
+        """Whether the program is one of a graph for given sizes."""
+        lowered = (described(lower(graph, small_products=small)) for small in (True, False))
+        return all(low.at(sizes) <= high.at(sizes) for low, high in self.bounds) and any(
+            self.shape.matches(text, sizes) for text in lowered
+        )
 
     def _parametrize(self, points: Any, texts: Sequence[str]) -> str:
         """The text with every number that depends on sizes as a parameter."""
@@ -307,6 +444,9 @@ class Template:
         text = "".join(parts)
         if any(map(_ARRAY.match, text.splitlines())):
             raise NotUniform("the memory of one row depends on them")
+        self.bounds = [
+            (self._bound(low), self._bound(high)) for _, low, high in _FROM_TO.findall(text)
+        ]
         text = re.sub(
             r"static void (nest\d+)\(", r"static void \1(const Sizes *restrict SIZES, ", text
         )
@@ -315,6 +455,12 @@ class Template:
         text = re.sub(r"^(void segment\d+\(void \*\*p\) \{\n)", rf"\1  {opening}", text, flags=re.M)
         whole, real = max(len(self.wholes), 1), max(len(self.floats), 1)
         return f"typedef struct {{ long n[{whole}]; double x[{real}]; }} Sizes;\n{text}"
+
+    def _bound(self, text: str) -> Polynomial:
+        """The end of a loop, as it stands in the text."""
+        if text.isdigit():
+            return Polynomial((((), Fraction(int(text))),))
+        return list(self.wholes)[int(text.split("[")[1].split("]")[0])]
 
     def _parameter(self, kind: str, polynomial: Polynomial) -> str:
         known = self.wholes if kind == "n" else self.floats
@@ -336,15 +482,30 @@ def _check_alike(programs: Sequence[Program]) -> None:
         if program.direct != first.direct or program.direct is None:
             raise NotUniform("an output is an input or a constant")
         pairs = zip(first.kept.values(), program.kept.values(), strict=False)
-        same = len(first.kept) == len(program.kept) and all(np.array_equal(a, b) for a, b in pairs)
+        same = len(first.kept) == len(program.kept) and all(_same(a, b) for a, b in pairs)
         if not same or len(program.slots) != len(first.slots):
             raise NotUniform("a constant depends on them")
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether constants are the same for all sizes: equal, or full of one number."""
+    if a.shape == b.shape:
+        return a.tobytes() == b.tobytes()
+    return a.size and b.size and bool((a == a.flat[0]).all() and (b == a.flat[0]).all())
 
 
 def _fit_shapes(points: Any, shapes: Sequence[Any]) -> tuple[Polynomial, ...]:
     if len({len(s) for s in shapes}) != 1:
         raise NotUniform("a value has another number of dimensions")
     return tuple(fit(points, column) for column in zip(*shapes, strict=True))
+
+
+def _fit_costs(points: Any, costs: Sequence[Cost]) -> dict[str, Polynomial] | None:
+    try:
+        names = ("flops", "functions", "bytes_read", "bytes_written")
+        return {name: fit(points, [getattr(c, name) for c in costs]) for name in names}
+    except NotUniform:
+        return None
 
 
 class Instance:
@@ -354,7 +515,7 @@ class Instance:
 
     def __init__(self, template: Template, sizes: tuple[int, ...]) -> None:
         first = template.first
-        self.functions, self.stages, self.direct = template.functions, first.stages, first.direct
+        self.functions, self.direct = template.functions, first.direct
         values = list(first.slots)
         self.shapes = {
             v: tuple(p.at(sizes) for p in shape)
@@ -377,9 +538,19 @@ class Instance:
                 array = first.kept.get(value)
                 if array is None:
                     array = np.empty(self.shapes[value], value.dtype.np)
+                elif array.shape != self.shapes[value]:
+                    array = np.full(self.shapes[value], array.flat[0], value.dtype.np)
                 self.kept.append(array)
                 self.block[slot] = id(array)
         self.lock = threading.Lock()
+        self.stages = replace(template.stages, counted=self._cost(template, sizes))
+
+    def _cost(self, template: Template, sizes: tuple[int, ...]) -> Cost | None:
+        if template.costs is None:
+            return None
+        results = sum(math.prod(shape) * dtype.itemsize for _, shape, dtype in self.results)
+        memory = results + sum(a.nbytes for a in self.kept[1:])
+        return Cost(**{k: p.at(sizes) for k, p in template.costs.items()}, memory=memory)
 
     def _parameters(self, template: Template, sizes: tuple[int, ...]) -> None:
         whole = (ctypes.c_long * max(len(template.wholes), 1))(

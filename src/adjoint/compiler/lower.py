@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint import ops
 from adjoint.compiler.definitions import define, multiplications
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
@@ -21,35 +22,43 @@ from adjoint.graph.trace import TraceLevel
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
 
+_OF_ONE = frozenset(("sum.dim_IntList", "any.dims", "all.dims"))
 _SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
 
 
-def lower(graph: Graph) -> Graph:
+def lower(graph: Graph, *, small_products: bool = True) -> Graph:
     """The graph that is fused: custom functions opened (their rules have been used), decomposed,
-    simplified before and after.
+    simplified before and after. Without `small_products` all products of matrices stay whole.
     """
     opened = passes.run(passes.inline_functions(graph.clone()))
-    return prune_scans(passes.run(expand_decompositions(opened)))
+    most = _SMALL_PRODUCT if small_products else -1
+    return prune_scans(passes.run(expand_decompositions(opened, most)))
 
 
-def expand_decompositions(graph: Graph) -> Graph:
-    """Replace nodes without a native form by their decompositions, until nothing changes."""
+def expand_decompositions(graph: Graph, most: int = _SMALL_PRODUCT) -> Graph:
+    """Replace nodes without a native form by their decompositions, until nothing changes; and
+    products of at most so many multiplications by sums.
+    """
     level = TraceLevel(Graph(Signature(name=graph.signature.name)))
     with level:
         here: dict[Value, Any] = {
             v: level.lift(level.graph.add_input(v.type, v.name)) for v in graph.inputs
         }
         for node in graph.nodes:
-            _lower_node(level, node, here)
+            _lower_node(level, node, here, most)
         level.graph.outputs = [here[o].value if isinstance(o, Value) else o for o in graph.outputs]
     return level.graph
 
 
-def _lower_node(level: TraceLevel, node: Node, here: dict[Value, Any]) -> None:
-    smaller = None if isinstance(node.op, (Constant, Region)) else _smaller(node)
+def _lower_node(
+    level: TraceLevel, node: Node, here: dict[Value, Any], most: int, *, is_part: bool = False
+) -> None:
+    smaller = None if isinstance(node.op, (Constant, Region)) else _smaller(node, most)
+    if is_part and _is_no_change(node):
+        smaller = _zeros(node)
     if smaller is None:
         args = substitute(node.args, lambda v: level.value(here[v]))
-        graphs = {k: expand_decompositions(g) for k, g in node.graphs.items()}
+        graphs = {k: expand_decompositions(g, most) for k, g in node.graphs.items()}
         made = level.graph.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
         made.place = node.place
         here.update(zip(node.outputs, map(level.lift, made.outputs), strict=True))
@@ -64,27 +73,63 @@ def _lower_node(level: TraceLevel, node: Node, here: dict[Value, Any]) -> None:
         inner.graph.outputs = [inner.value(r) for r in results]
     mapping = {new.value: here[old] for old, new in given.items()}
     for part in inner.graph.nodes:
-        _lower_node(level, part, mapping)
+        _lower_node(level, part, mapping, most, is_part=True)
     here.update(zip(node.outputs, (mapping[o] for o in inner.graph.outputs), strict=True))
 
 
-def _smaller(node: Node) -> Callable[..., Any] | None:
+def _smaller(node: Node, most: int) -> Callable[..., Any] | None:
     """A function that does what a node does by smaller operators; None where it stays."""
-    if multiplications(node) <= _SMALL_PRODUCT:
+    if multiplications(node) <= most:
         return _product
     row = node.op.row
+    if node.name == "detach.default":
+        return _itself  # derivatives have been taken
     if row.schema.is_view and len(node.outputs) > 1 and "dim" in row.schema.names:
         return _parts(node)
-    if node.name == "sum.dim_IntList" and math.prod(node.args[0].shape) == math.prod(
-        node.output.shape
-    ):
-        return lambda tensor, *_: tensor.to(node.output.dtype).reshape(node.output.shape)
+    if node.name in _OF_ONE and math.prod(node.args[0].shape) == math.prod(node.output.shape):
+        return _single(node)
     if node.name == "as_strided.default":
         return _strided(node)
     if not row.decompose or row.schema.is_view:
         return None
     known = define(node)
     return None if known is not None else binding.decomposition(row)
+
+
+def _single(node: Node) -> Callable[..., Any]:
+    """A sum of single elements, or whether any of them is not 0."""
+    truth = node.op.name != "sum"
+
+    def alone(tensor: Any, *_: Any) -> Any:
+        element = tensor.ne(0) if truth else tensor
+        return element.to(node.output.dtype).reshape(node.output.shape)
+
+    return alone
+
+
+def _itself(tensor: Any) -> Any:
+    return tensor
+
+
+def _is_no_change(node: Node | None) -> bool:
+    """x - x.detach(), by which decompositions give one value the derivatives of another; or a
+    multiple of it.
+    """
+    if node is None or node.name not in ("sub.Tensor", "mul.Tensor", "div.Tensor"):
+        return False
+    first, second = (a.node if isinstance(a, Value) else None for a in node.args[:2])
+    if node.op.name != "sub":
+        return _is_no_change(first) or (node.op.name == "mul" and _is_no_change(second))
+    return (
+        second is not None
+        and second.name == "detach.default"
+        and second.args[0] is node.args[0]
+        and argument(node, "alpha") == 1
+    )
+
+
+def _zeros(node: Node) -> Callable[..., Any]:
+    return lambda *_: ops.zeros(node.output.shape, dtype=node.output.dtype)
 
 
 def _parts(node: Node) -> Callable[..., Any]:

@@ -173,7 +173,7 @@ class Program:
         met, and the eager kernel says so in its own words.
         """
         self.status.value = 0
-        results = interpret.run_flat(self.graph, [make(a) for a in arrays])
+        results = interpret.run_flat(self.stages.graph, [make(a) for a in arrays])
         return [r.array if hasattr(r, "array") else r for r in results]
 
     def _with_callbacks(self, arrays: Sequence[Any], results: list[Any]) -> list[Any]:

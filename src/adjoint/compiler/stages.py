@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,6 +59,7 @@ class Stages:
     source: str  # in C
     seconds: dict[str, float] = field(default_factory=dict)  # that each stage took
     results: list[Value] = field(default_factory=list)  # that have arrays of their own
+    counted: Cost | None = None  # of sizes that stay open, when they are known
 
     def callbacks(self) -> list[str]:
         """The operators that call back to their eager kernels."""
@@ -65,6 +67,8 @@ class Stages:
 
     def cost(self) -> Cost:
         """What one call does. A loop whose length is not known beforehand counts once."""
+        if self.counted is not None:
+            return self.counted
         total = _cost(self.layout)
         return total + Cost(0, 0, 0, 0, self.layout.size + sum(map(nbytes, self.results)))
 
@@ -75,6 +79,8 @@ class Stages:
         shown.append(f"# {len(self.lowered)} operators in {len(self.layout.steps)} steps:")
         shown += [f"#   {line}" for line in _described(self.layout, "")]
         shown += [f"# {line}" for line in self._memory()]
+        if self.counted is not None:
+            shown.append(f"# sizes stay open; for those that were asked for: {self.counted}")
         took = [f"# {stage}: {seconds * 1e3:.1f} ms" for stage, seconds in self.seconds.items()]
         return "\n".join([*shown, self.source, *took])
 
@@ -114,6 +120,10 @@ def _cost(layout: Layout) -> Cost:
     return total
 
 
+def _exactly(value: Value) -> int:
+    return math.prod(value.shape) * value.dtype.itemsize
+
+
 def _step_cost(layout: Layout, number: int) -> Cost:
     step = layout.steps[number]
     if isinstance(step, Nested):
@@ -122,8 +132,10 @@ def _step_cost(layout: Layout, number: int) -> Cost:
         for each in layout.inner[number].values():
             inner = inner + _cost(each)
         return inner * max(times, 0)
-    read = sum(nbytes(v) for v in dict.fromkeys(reads(step)) if v not in getattr(step, "local", ()))
-    written = sum(map(nbytes, writes(step)))
+    read = sum(
+        _exactly(v) for v in dict.fromkeys(reads(step)) if v not in getattr(step, "local", ())
+    )
+    written = sum(map(_exactly, writes(step)))
     flops = functions = 0
     if isinstance(step, Nest):
         flops = sum(m.flops for m in step.members)

@@ -85,6 +85,7 @@ class Check:
     name: str
     index: str
     size: int
+    wraps: bool  # whether negative ones count from the end
     guards: tuple[Guard, ...]
 
 
@@ -255,7 +256,7 @@ class Body:
             name = self.loads.get(("check", raw, size, guards))
             if name is None:
                 name = self.loads["check", raw, size, guards] = self.new()
-                self.statements.append(Check(name, raw, size, guards))
+                self.statements.append(Check(name, raw, size, address.wraps, guards))
             picked.append((name, stride))
         return Place(whole, total, tuple(picked))
 

@@ -1,4 +1,4 @@
-"""From C text to functions: compiling, several sources at once, and loading.
+"""From C text to functions: compiling, several sources (or units of one) at once, and loading.
 
 Objects are named by a hash of everything that matters (source, compiler, flags, processor, our
 version) and kept on disk (`cache`). No error of a compiler reaches the user without a sentence that
@@ -117,7 +117,9 @@ def _build(name: str, source: str) -> Path:
         _keep_source(target, source)
         try:
             with cache.scratch(directory) as folder:
-                made, said = _toolchain().compile(source, folder, extra_flags())
+                made, said = _toolchain().compile(
+                    source, folder, extra_flags(), os.cpu_count() or 1
+                )
                 if not said:
                     cache.keep(made, target)
         except OSError as error:

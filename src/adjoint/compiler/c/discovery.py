@@ -22,13 +22,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from adjoint._version import __version__
-from adjoint.compiler.c import cache
+from adjoint.compiler.c import cache, units
 from adjoint.core.errors import ArgumentError
 
 FLAGS = (
@@ -87,13 +88,37 @@ class Toolchain:
     flags: tuple[str, ...]  # before the source: ("-O3", …)
     libraries: tuple[str, ...]  # after it: ("-lmvec", "-lm")
 
-    def compile(self, source: str, folder: Path, more: tuple[str, ...] = ()) -> tuple[Path, str]:
-        """Compile in a folder; the path of the object, and what was said if there is none."""
-        text, made = folder / "program.c", folder / "program.so"
-        text.write_text(source, encoding="utf-8")
-        command = [*self.command, *self.flags, *more, str(text), "-o", str(made)]
+    def compile(
+        self, source: str, folder: Path, more: tuple[str, ...] = (), at_once: int = 1
+    ) -> tuple[Path, str]:
+        """Compile in a folder, long sources in up to `at_once` units; the path of the object, and
+        what was said if there is none.
+        """
+        made = folder / "program.so"
+        parts = units.split(source, at_once)
+        paths = [folder / f"program{n or ''}.c" for n in range(len(parts))]
+        for path, text in zip(paths, parts, strict=True):
+            path.write_text(text, encoding="utf-8")
+        if len(parts) > 1:
+            with ThreadPoolExecutor(len(parts)) as pool:
+                answers = list(pool.map(lambda path: self._object(path, more), paths))
+            if said := "\n".join(filter(None, answers)):
+                return made, said
+            paths = [path.with_suffix(".o") for path in paths]
+        flags = (*self.flags, *more)
+        return made, self._call(folder, (*flags, *map(str, paths), "-o", str(made)), made)
+
+    def _object(self, path: Path, more: tuple[str, ...]) -> str:
+        """Compile one of several units; what was said if it failed."""
+        flags = [f for f in (*self.flags, *more) if f != "-shared"]
+        made = path.with_suffix(".o")
+        return self._call(path.parent, (*flags, "-c", str(path), "-o", str(made)), made)
+
+    def _call(self, folder: Path, words: tuple[str, ...], made: Path) -> str:
+        """Call the compiler to make a file; what it said if it did not."""
+        libraries = () if "-c" in words else self.libraries
         run = subprocess.run(
-            [*command, *self.libraries],
+            [*self.command, *words, *libraries],
             env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)},
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -102,9 +127,9 @@ class Toolchain:
             check=False,
         )
         if run.returncode == 0 and made.exists():
-            return made, ""
+            return ""
         said = run.stderr.replace(f"{folder}{os.sep}", "").strip()
-        return made, said or f"exit status {run.returncode}"
+        return said or f"exit status {run.returncode}"
 
     def adapt(self, source: str) -> str:
         """The source without vector functions that are not in the C library of this machine."""

@@ -10,27 +10,24 @@ its eager kernel.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from typing import Any
-
+from adjoint.compiler.c import variants
 from adjoint.compiler.c.functions import FUNCTIONS, VECTORS, declared
+from adjoint.compiler.c.numbers import BITS, C_TYPES, REAL, cast, literal
+from adjoint.compiler.c.variants import Arguments
 
-C_TYPES = {
-    "float32": "float",
-    "float64": "double",
-    "bool": "unsigned char",
-    "int64": "long long",
-    "int32": "int",
-    "int16": "short",
-    "int8": "signed char",
-    "uint8": "unsigned char",
-}
-_REAL = ("float32", "float64")
-_BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8}
-_MOST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
-
-Arguments = Mapping[str, Any]
+__all__ = [
+    "CLAUSES",
+    "COMBINE",
+    "C_TYPES",
+    "EXPRESSIONS",
+    "IDENTITY",
+    "VECTORIZED",
+    "WEIGHTS",
+    "cast",
+    "expression",
+    "literal",
+    "prelude",
+]
 
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _SHIFTS = ("Tensor", "Tensor_Scalar", "Scalar_Tensor")
@@ -158,10 +155,12 @@ _REALS = {
     "elu.default": "({self} > 0 ? {scale} * {self}"
     " : {alpha} * {scale} * expm1{f}({input_scale} * ({self} > 0 ? 0 : {self})))",
     "leaky_relu.default": "({self} > 0 ? {self} : {self} * {negative_slope})",
-    "leaky_relu_backward.default": "({self} > 0 ? {grad_output} : {grad_output} * {negative_slope})",
+    "leaky_relu_backward.default": "({self} > 0 ? {grad_output}"
+    " : {grad_output} * {negative_slope})",
     "_prelu_kernel.default": "({self} > 0 ? {self} : {self} * {weight})",
     "hardtanh.default": "ad_min{f}(ad_max{f}({self}, {min_val}), {max_val})",
-    "hardtanh_backward.default": "(({self} <= {min_val}) | ({self} >= {max_val}) ? 0 : {grad_output})",
+    "hardtanh_backward.default": "(({self} <= {min_val}) | ({self} >= {max_val}) ? 0"
+    " : {grad_output})",
     "hardsigmoid.default": "ad_min{f}(ad_max{f}({self} + 3, 0), 6) / 6",
     "hardsigmoid_backward.default": "(({self} > -3) & ({self} < 3) ? {grad_output} / 6 : 0)",
     "hardswish.default": "ad_max{f}({self}, -3) * (ad_min{f}(ad_max{f}({self} + 3, 0), 6) / 6)",
@@ -169,7 +168,8 @@ _REALS = {
     " : {grad_output} * ({self} / 3 + 0.5{f}))",
     "hardshrink.default": "(({self} >= -{lambd}) & ({self} <= {lambd}) ? 0 : {self})",
     "hardshrink_backward.default": "(({self} >= -{lambd}) & ({self} <= {lambd}) ? 0 : {grad_out})",
-    "softshrink_backward.default": "(({self} >= -{lambd}) & ({self} <= {lambd}) ? 0 : {grad_output})",
+    "softshrink_backward.default": "(({self} >= -{lambd}) & ({self} <= {lambd}) ? 0"
+    " : {grad_output})",
     "threshold_backward.default": "({self} <= {threshold} ? 0 : {grad_output})",
     # special functions, in double
     "special_ndtr.default": "ad_ndtr{f}({self})",
@@ -227,258 +227,42 @@ _BOOLEAN = {
     "isfinite.default": "1",
 }
 
-
-# -- texts that depend on arguments ---------------------------------------------------------------
-
-
-def _power(given: Arguments, dtype: str) -> str | None:
-    """Whole powers and square roots without pow()."""
-    exponent = given["exponent"]
-    if dtype not in _REAL:
-        if dtype == "bool" or not isinstance(exponent, int) or exponent < 0:
-            return None  # NumPy refuses negative powers
-        return _product(exponent) if 0 < exponent <= 4 else "ad_power({self}, {exponent})"
-    if not isinstance(exponent, (int, float)):
-        return None
-    if abs(exponent) in (1, 2, 3, 4):
-        product = _product(int(abs(exponent)))
-        return product if exponent > 0 else f"1 / ({product})"
-    roots = {0: "1", 0.5: "sqrt{f}({self})"}
-    return roots.get(exponent, "pow{f}({self}, {exponent})")
-
-
-def _product(count: int) -> str:
-    if count == 4:
-        return "({self} * {self}) * ({self} * {self})"
-    return " * ".join(["{self}"] * count)
-
-
-def _divided(given: Arguments, dtype: str) -> str | None:
-    mode = given["rounding_mode"]
-    if dtype not in _REAL:
-        return {"floor": _whole_floor, "trunc": _whole_trunc}.get(mode, _none)(given, dtype)
-    return {
-        None: "{self} / {other}",
-        "trunc": "trunc{f}({self} / {other})",
-        "floor": "ad_floor_divide{f}({self}, {other})",
-    }.get(mode)
-
-
-def _none(given: Arguments, dtype: str) -> None:
-    """No text: for what only the eager kernel can answer, or refuse."""
-
-
-def _divides(given: Arguments) -> bool:
-    """Whether a divisor is known and not 0: dividing whole numbers by 0 is an error."""
-    return isinstance(given["other"], int) and given["other"] != 0
-
-
-def _whole_floor(given: Arguments, dtype: str) -> str | None:
-    if not _divides(given):
-        return None
-    return "({self} / {other} - (({self} % {other} != 0) & (({self} < 0) != ({other} < 0))))"
-
-
-def _whole_trunc(given: Arguments, dtype: str) -> str | None:
-    return "{self} / {other}" if _divides(given) else None
-
-
-def _whole_remainder(given: Arguments, dtype: str) -> str | None:
-    if not _divides(given):
-        return None
-    rest = "({self} % {other})"
-    return f"({rest} + (({rest} != 0) & (({{self}} < 0) != ({{other}} < 0)) ? {{other}} : 0))"
-
-
-def _whole_fmod(given: Arguments, dtype: str) -> str | None:
-    return "{self} % {other}" if _divides(given) else None
-
-
-def _clamp(given: Arguments, dtype: str) -> str | None:
-    """max first, then min; NaN is kept, and wins where it is a bound."""
-    low, high = given.get("min"), given.get("max")
-    if any(isinstance(b, float) and math.isnan(b) for b in (low, high)) or low is high is None:
-        return None
-    if dtype == "bool" or (dtype not in _REAL and any(isinstance(b, float) for b in (low, high))):
-        return None
-    if isinstance(low, (int, float)) or low is None:  # bounds that are numbers
-        text = "{self}" if low is None else "({self} < {min} ? {min} : {self})"
-        if high is None:
-            return text
-        if low is None:
-            return "({self} > {max} ? {max} : {self})"
-        if isinstance(high, (int, float)):
-            text = "({self} < {min} ? {min} : {self} > {max} ? {max} : {self})"
-            low, high = (b if dtype in _REAL else _wrapped(b, C_TYPES[dtype]) for b in (low, high))
-            return "({self} != {self} ? {self} : {max})" if low > high else text
-    text = "{self}" if low is None else _WHOLE_OR(dtype, "max").format(a="{self}", b="{min}")
-    return text if high is None else _WHOLE_OR(dtype, "min").format(a=text, b="{max}")
-
-
-def _WHOLE_OR(dtype: str, which: str) -> str:
-    if dtype in _REAL:
-        return f"ad_{which}{{{{f}}}}({{a}}, {{b}})"
-    sign = ">" if which == "max" else "<"
-    return f"({{a}} {sign} {{b}} ? {{a}} : {{b}})"
-
-
-def _rounded(given: Arguments, dtype: str) -> str | None:
-    decimals = given["decimals"]
-    if dtype not in _REAL:
-        return "{self}" if decimals == 0 else None
-    scale = f"{10.0 ** abs(decimals)!r}{{f}}"
-    if decimals == 0 or abs(decimals) > 30:
-        return "rint{f}({self})" if decimals == 0 else None
-    if decimals > 0:
-        return f"rint{{f}}({{self}} * {scale}) / {scale}"
-    return f"rint{{f}}({{self}} / {scale}) * {scale}"
-
-
-def _lerp(given: Arguments, dtype: str) -> str | None:
-    if abs(given["weight"]) < 0.5:
-        return "{self} + {weight} * ({end} - {self})"
-    return "{end} - ({end} - {self}) * (1 - {weight})"
-
-
-def _finite(given: Arguments, dtype: str) -> str | None:
-    """nan_to_num."""
-    most = _MOST[dtype]
-    for_nan, above, below = (
-        literal(default if given[k] is None else given[k], C_TYPES[dtype])
-        for k, default in (("nan", 0.0), ("posinf", most), ("neginf", -most))
-    )
-    infinity = "__builtin_inf{f}()"
-    return (
-        f"({{self}} != {{self}} ? {for_nan} : {{self}} == {infinity} ? {above}"
-        f" : {{self}} == -{infinity} ? {below} : {{self}})"
-    )
-
-
-def _close(given: Arguments, dtype: str) -> str | None:
-    rtol, atol = given["rtol"], given["atol"]
-    if not (rtol >= 0 and atol >= 0):
-        return None
-    gap = "fabs{f}({self} - {other})"
-    text = f"({{self}} == {{other}}) | ({gap} - {gap} == 0) & ({gap} <= {{atol}} + fabs{{f}}({{rtol}} * {{other}}))"
-    if given["equal_nan"]:
-        text += " | (({self} != {self}) & ({other} != {other}))"
-    return f"({text})"
-
-
-def _gelu(given: Arguments, dtype: str) -> str | None:
-    names = {"none": "ad_gelu{f}({self})", "tanh": "ad_gelu_tanh{f}({self})"}
-    return names.get(given["approximate"])
-
-
-def _gelu_backward(given: Arguments, dtype: str) -> str | None:
-    names = {"none": "ad_gelu_slope{f}({self})", "tanh": "ad_gelu_tanh_slope{f}({self})"}
-    slope = names.get(given["approximate"])
-    return slope and f"{{grad_output}} * {slope}"
-
-
-def _elu_backward(given: Arguments, dtype: str) -> str | None:
-    if given["is_result"]:
-        if given["alpha"] < 0:
-            return None
-        slope = "({self_or_result} + {alpha} * {scale}) * {input_scale}"
-    else:
-        left = "({self_or_result} > 0 ? 0 : {self_or_result})"
-        slope = f"exp{{f}}({left} * {{input_scale}}) * ({{alpha}} * {{scale}} * {{input_scale}})"
-    return f"{{grad_output}} * ({{self_or_result}} <= 0 ? {slope} : {{scale}})"
-
-
-def _softshrink(given: Arguments, dtype: str) -> str | None:
-    return "{self} - ad_bend{f}({self}, {lambd})" if given["lambd"] >= 0 else None
-
-
-def _logit(given: Arguments, dtype: str) -> str | None:
-    if given["eps"] is None:
-        return "ad_logit({self})"
-    low, high = (literal(b, C_TYPES[dtype]) for b in (given["eps"], 1 - given["eps"]))
-    return f"ad_logit(ad_min{{f}}(ad_max{{f}}({{self}}, {low}), {high}))"
-
-
-def _logit_slope(given: Arguments, dtype: str) -> str | None:
-    eps = given["eps"]
-    low, high, outside = (0.0, 1.0, '__builtin_nan("")') if eps is None else (eps, 1 - eps, "0")
-    x = "((double){self})"
-    return f"(({x} < {low!r}) | ({x} > {high!r}) ? {outside} : 1 / ({x} * (1 - {x})))"
-
-
-def _bell(given: Arguments, dtype: str) -> str | None:
-    """A derivative of exp(-a x²)."""
-    n, a = given["n"], float(given["a"])
-    return f"ad_bell({{self}}, {n}, {a!r})" if n <= 8 and a in (0.5, 1.0) else None
-
-
-def _polygamma(given: Arguments, dtype: str) -> str | None:
-    n = given["n"]
-    if not 0 <= n <= 20:
-        return None
-    return f"ad_polygamma({n}, {{self}})" if n else "ad_digamma({self})"
-
-
-def _log_ndtr_derivative(given: Arguments, dtype: str) -> str | None:
-    return "ad_log_ndtr_slope({self})" if given["n"] == 1 else None
-
-
-_Maker = Callable[[Arguments, str], str | None]
-
-_MADE: dict[str, _Maker] = {
-    "pow.Tensor_Scalar": _power,
-    "div.Tensor_mode": _divided,
-    "div.Scalar_mode": _divided,
-    "clamp.default": _clamp,
-    "clamp.Tensor": _clamp,
-    "clamp_min.default": _clamp,
-    "clamp_max.default": _clamp,
-    "round.decimals": _rounded,
-}
-_MADE_REAL: dict[str, _Maker] = {
-    "lerp.Scalar": _lerp,
-    "nan_to_num.default": _finite,
-    "isclose.default": _close,
-    "gelu.default": _gelu,
-    "gelu_backward.default": _gelu_backward,
-    "elu_backward.default": _elu_backward,
-    "softshrink.default": _softshrink,
-    "logit.default": _logit,
-    "_logit_slope.default": _logit_slope,
-    "_gaussian_derivative.default": _bell,
-    "polygamma.default": _polygamma,
-    "_log_ndtr_derivative.default": _log_ndtr_derivative,
-}
-_MADE_WHOLE: dict[str, _Maker] = {
-    **{f"floor_divide.{o}": _whole_floor for o in ("default", "Scalar")},
-    **{f"remainder.{o}": _whole_remainder for o in ("Tensor", "Scalar")},
-    **{f"fmod.{o}": _whole_fmod for o in ("Tensor", "Scalar")},
-}
-
 # Operators that have an expression for some type.
 EXPRESSIONS = frozenset(
     name
-    for table in (_ALL, _NUMBERS, _REALS, _WHOLE, _BOOLEAN, _MADE, _MADE_REAL, _MADE_WHOLE)
+    for table in (
+        _ALL,
+        _NUMBERS,
+        _REALS,
+        _WHOLE,
+        _BOOLEAN,
+        variants.NUMBERS,
+        variants.REALS,
+        variants.WHOLE,
+    )
     for name in table
 )
 
 
 def expression(name: str, dtype: str, given: Arguments) -> str | None:
     """The text of an operator that computes in a dtype; None where there is none."""
-    made = _MADE.get(name) or (_MADE_REAL if dtype in _REAL else _MADE_WHOLE).get(name)
+    made = variants.NUMBERS.get(name) or (variants.REALS if dtype in REAL else variants.WHOLE).get(
+        name
+    )
     if made is not None:
         return None if dtype == "bool" else made(given, dtype)
     if name in _ALL:
         return _ALL[name]
     if dtype == "bool":
         return _BOOLEAN.get(name)
-    if dtype not in _REAL and name.startswith("bitwise_") and "shift" in name:
+    if dtype not in REAL and name.startswith("bitwise_") and "shift" in name:
         return _shift(name, dtype)
-    return _NUMBERS.get(name) or (_REALS if dtype in _REAL else _WHOLE).get(name)
+    return _NUMBERS.get(name) or (_REALS if dtype in REAL else _WHOLE).get(name)
 
 
 def _shift(name: str, dtype: str) -> str:
     """Shifts by as many bits as there are, or more, leave nothing (or the sign)."""
-    bits = _BITS.get(C_TYPES[dtype], 64)
+    bits = BITS[C_TYPES[dtype]]
     inside = f"({{other}} >= 0) & ({{other}} < {bits})"
     if "left" in name:
         return f"({inside} ? {{self}} << ({{other}} & {bits - 1}) : 0)"
@@ -487,11 +271,6 @@ def _shift(name: str, dtype: str) -> str:
         if dtype != "uint8"
         else (f"({inside} ? {{self}} >> ({{other}} & 7) : 0)")
     )
-
-
-def cast(text: str, dtype: str) -> str:
-    """A value as one of another dtype."""
-    return f"({text} != 0)" if dtype == "bool" else f"(({C_TYPES[dtype]}){text})"
 
 
 # Functions that are quick in vectors only, and how many arguments they have.
@@ -515,9 +294,19 @@ COMBINE = {
     "prod": "{acc} *= {v};",
     "any": "{acc} |= {v} != 0;",
     "all": "{acc} &= {v} != 0;",
-    "amax": "{acc} = {v} > {acc} || {v} != {v} ? {v} : {acc};",
-    "amin": "{acc} = {v} < {acc} || {v} != {v} ? {v} : {acc};",
+    "amax": "{acc} = ({v} > {acc}) | ({v} != {v}) ? {v} : {acc};",
+    "amin": "{acc} = ({v} < {acc}) | ({v} != {v}) ? {v} : {acc};",
 }
+# The same for OpenMP; those with names of their own keep NaN, and are declared where they are used.
+CLAUSES = {
+    "double": {"sum": "+", "mean": "+", "prod": "*", "amax": "most", "amin": "fewest"},
+    "long long": {"sum": "+", "prod": "*", "amax": "max", "amin": "min", "any": "|", "all": "&"},
+}
+DECLARED = """#pragma omp declare reduction(most : double : omp_out = omp_in > omp_out \\
+  || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = -HUGE_VAL)
+#pragma omp declare reduction(fewest : double : omp_out = omp_in < omp_out \\
+  || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = HUGE_VAL)
+"""
 
 # What an operator costs, in additions; 1 where nothing is said.
 WEIGHTS = {
@@ -546,34 +335,6 @@ WEIGHTS = {
 }  # fmt: skip
 
 
-def literal(value: Any, c_type: str) -> str:
-    """A Python number as a C constant of a type."""
-    if isinstance(value, bool):
-        return "1" if value else "0"
-    if c_type in ("float", "double"):
-        number = float(value)
-        suffix = "f" if c_type == "float" else ""
-        if math.isnan(number):
-            return f"NAN_{c_type}"
-        if math.isinf(number):
-            return f"({'-' if number < 0 else ''}INF_{c_type})"
-        return (
-            f"({number!r}{suffix})"
-            if number < 0 or math.copysign(1, number) < 0
-            else f"{number!r}{suffix}"
-        )
-    if c_type in _BITS:
-        return f"({_wrapped(int(value), c_type)})"
-    return "LEAST" if value == -(1 << 63) else f"({int(value)}LL)"
-
-
-def _wrapped(value: int, c_type: str) -> int:
-    """A whole number in the bits of a type."""
-    bits = _BITS.get(c_type, 64)
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) and c_type != "unsigned char" else value
-
-
 def prelude(body: str, data_offset: int) -> str:
     """Declarations that a source starts with: no header is needed, and only what it calls is
     declared.
@@ -593,12 +354,14 @@ def prelude(body: str, data_offset: int) -> str:
         "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
         "#ifdef _OPENMP",
-        "extern int omp_get_max_threads(void), omp_get_thread_num(void);",
+        "extern int omp_get_max_threads(void), omp_get_thread_num(void), omp_get_num_threads(void);",
         "#define THREADS SMALLER(omp_get_max_threads(), 16)",
         "#define THREAD omp_get_thread_num()",
+        "#define COUNT omp_get_num_threads()",
         "#else",
         "#define THREADS 1",
         "#define THREAD 0",
+        "#define COUNT 1",
         "#endif",
     ]
     return "\n".join([*lines, *declared(body)]) + "\n"

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 # loop. The numbers are counts of arguments.
 VECTORS = dict.fromkeys(
     (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
-        "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin",
+        "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
     ),
     1,
 ) | {"pow": 2, "atan2": 2, "hypot": 2}  # fmt: skip
@@ -88,6 +88,8 @@ _ROOTS = {
 _SINE_OF_PI = tuple(
     (-1) ** k * math.pi ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(13)
 )
+# of the derivative of sin(y) / y, over y
+_SINC_SLOPE = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 14))
 # B₂ⱼ / (2j)!
 _BERNOULLI = (
     1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000,
@@ -103,7 +105,8 @@ _REALS = {
     "ad_fmin": "real ad_fmin@(real a, real b) { return (a < b) | (b != b) ? a : b; }",
     "ad_sign": "real ad_sign@(real x) {"
     " return x > 0 ? (real)1 : x < 0 ? (real)-1 : x != x ? x : (real)0; }",
-    "ad_bend": "real ad_bend@(real x, real most) { return x > most ? most : x < -most ? -most : x; }",
+    "ad_bend": "real ad_bend@(real x, real most) {"
+    " return x > most ? most : x < -most ? -most : x; }",
     "ad_expit_slope": """real ad_expit_slope@(real x) {
   const real e = exp@(-fabs@(x)), below = 1 + e;
   return e / (below * below);
@@ -179,6 +182,11 @@ _REALS = {
   const real step = b - a;
   return fabs@(w) < 0.5@ ? a + w * step : b - step * (1 - w);
 }""",
+    # exp(factor x²) for a power of two `factor`: rounding x² alone costs x² ulp
+    "ad_exp_square": """real ad_exp_square@(real x, real factor) {
+  const real square = x * x, rest = fma@(x, x, -square);
+  return exp@(factor * square) * (1 + factor * (rest - rest == 0 ? rest : 0));
+}""",
     "ad_remainder": """real ad_remainder@(real a, real b) {
   const real r = fmod@(a, b);
   return b == 0 ? r : r == 0 ? copysign@(0, b) : (b < 0) != (r < 0) ? r + b : r;
@@ -192,11 +200,6 @@ _REALS = {
 }
 
 _DOUBLES = {
-    # exp(factor x²) for a power of two `factor`: rounding x² alone costs x² ulp
-    "ad_exp_square": """double ad_exp_square(double x, double factor) {
-  const double square = x * x, rest = fma(x, x, -square);
-  return exp(factor * square) * (1 + factor * (rest - rest == 0 ? rest : 0));
-}""",
     # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100
     "ad_bell": """double ad_bell(double x, int n, double a) {
   const double y = fabs(x) > 100 ? 0 : x;
@@ -281,6 +284,14 @@ _DOUBLES = {
   const double y = sign * ad_sine_of_pi(x - n) / (3.141592653589793 * x);
   return x == 0 ? 1 : fabs(x) == __builtin_inf() ? 0 : y;
 }""",
+    "ad_sinc_slope": f"""double ad_sinc_slope(double x) {{
+  const double n = rint(x), h = 0.5 * n, sign = 1 - 4 * fabs(h - rint(h)), rest = x - n;
+  const double sine = sign * ad_sine_of_pi(rest), cosine = sign * ad_sine_of_pi(0.5 - fabs(rest));
+  const double y = 3.141592653589793 * x, t = y * y, far = (cosine - sine / y) / y;
+  const double near = y * ({_horner("t", _SINC_SLOPE)});
+  const double slope = fabs(y) < 2.5 ? near : fabs(x) == __builtin_inf() ? 0 : far;
+  return 3.141592653589793 * slope;
+}}""",
     # e^{-|x|} I₀(x) and e^{-|x|} I₁(x): power series, and asymptotic from 25 on
     "ad_i0e": f"""double ad_i0e(double x) {{
   const double s = fabs(x), n = s < 25 ? s : 25, t = 0.25 * n * n, u = 1 / (s > 25 ? s : 25);
@@ -378,17 +389,19 @@ def _zeta() -> str:
 }}"""
 
 
-_DOUBLES["ad_zeta"] = _zeta()
-_DOUBLES |= {f"ad_digamma_{side}": _digamma_near(side) for side in _ROOTS}
-# For x < 0 the terms left of 0 and those right of it on their own: x = -m - f, 0 ≤ f < 1
-_DOUBLES["ad_polygamma"] = """double ad_polygamma(int n, double x) {
+_MADE = {
+    "ad_zeta": _zeta(),
+    **{f"ad_digamma_{side}": _digamma_near(side) for side in _ROOTS},
+    # For x < 0 the terms left of 0 and those right of it on their own: x = -m - f, 0 ≤ f < 1
+    "ad_polygamma": """double ad_polygamma(int n, double x) {
   const double sign = n & 1 ? 1 : -1, upper = ad_zeta(n, x < 0 ? 1 - x : x);
   const double f = x < 0 ? -x - floor(-x) : 0.5, own = ad_zeta(n, f), other = ad_zeta(n, 1 - f);
   const double both = (f == 0.5) & (sign < 0) ? 0 : sign * own + other;
   const double near = f < 0.5 ? sign * own : other, left = both - sign * upper;
   const double inside = (near - near != 0) & (f != 0.5) ? near : left;
   return sign * (x < 0 ? (f == 0 ? __builtin_inf() : inside) : upper);
-}"""
+}""",
+}
 
 
 def _both(name: str, text: str) -> dict[str, str]:
@@ -399,7 +412,11 @@ def _both(name: str, text: str) -> dict[str, str]:
     }
 
 
-FUNCTIONS = {k: v for name, text in _REALS.items() for k, v in _both(name, text).items()} | _DOUBLES
+FUNCTIONS = {
+    **{k: v for name, text in _REALS.items() for k, v in _both(name, text).items()},
+    **_DOUBLES,
+    **_MADE,
+}
 _INLINE = "static inline __attribute__((always_inline)) "
 _CALL = re.compile(r"\b(\w+)\(")
 

@@ -18,7 +18,7 @@ from typing import Any
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c import cache
 from adjoint.compiler.c.body import Body, Check, Guard, Let, Load, Place, Statement
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY
+from adjoint.compiler.c.expressions import CLAUSES, C_TYPES, COMBINE, IDENTITY
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.fuse import Loop, Plan, reduced_dims
 from adjoint.compiler.nests import Member, Nest, row_elements
@@ -32,6 +32,7 @@ _SHORT = 16  # elements below which a dimension is too short for vectors of its 
 _PADDED = 64  # up to this size a loop is run in whole vectors
 _WHOLE = 8  # elements in a vector
 _MOST_PARTS = 32
+_TILE = 16  # rows of a tile where a matrix is turned
 PARALLEL = 1 << 18  # additions from which threads pay
 THREADS = 16  # at most; each has accumulators of its own
 _MOST_PARTIAL = 1 << 15  # accumulators of one thread
@@ -141,6 +142,8 @@ class _Writer:
         vector = self._best_axis(shaped, range(len(axes)))
         scanned = shaped.kind is Prefix
         kept = [k for k, a in enumerate(axes) if not a.reduced]
+        if shaped.kind is Reduction and len(kept) == len(axes) == 1:
+            return [[vector]], False  # over sizes of 1 alone: a conversion
         if len(axes) == 1 or (scanned and kept == [vector]):
             return [[vector]], not (scanned and axes[vector].reduced)
         long_row = shaped.loop.reduced and axes[vector].size > _LONG_ROW
@@ -232,6 +235,8 @@ class _Writer:
             return [*lines, *self._loop(shaped[0], 0, {}, None)]
         if len(shaped) == 1:
             axis = shaped[0].axes[self.outer[0][0]]
+            if self._turns(shaped[0]):
+                return self._tiled(shaped[0])
             if shaped[0].kind is Prefix and axis.reduced:
                 for node, name in self._accumulators(shaped[0], 0):
                     lines.append(f"{_acc_type(node)} {name} = {_start(self.plan, node)};")
@@ -249,6 +254,33 @@ class _Writer:
         for k, s in enumerate(shaped):
             inner += ["{", *_indented(self._loop(s, k, {}, None)), "}"]
         return [*lines, *_indented(inner), "}"]
+
+    def _turns(self, shaped: Shaped) -> bool:
+        """Whether a loop over two axes reads or writes along one what it should along the other."""
+        if len(shaped.axes) != 2 or shaped.kind is not None or shaped.cuts:
+            return False
+        outer, inner = (shaped.axes[k].dims[-1] for k in (self.outer[0][0], self.vector))
+        places = [s.place.address for s in shaped.body.statements if isinstance(s, Load)]
+        places += list(shaped.writes.values())
+        sizes = min(a.size for a in shaped.axes)
+        turned = any(p.coefficient(outer) == 1 and p.coefficient(inner) > _WHOLE for p in places)
+        return turned and sizes > _TILE
+
+    def _tiled(self, shaped: Shaped) -> list[str]:
+        """Rows and columns in tiles, each of which stays in the cache however it is walked."""
+        rows, columns = (shaped.axes[k] for k in (self.outer[0][0], self.vector))
+        i, j = _name(rows), _name(columns)
+        body = self._printed(shaped, 0, self._body(shaped, {}))
+        return [
+            f"for (long above = first; above < last; above += {_TILE})",
+            f"for (long left = 0; left < {columns.size}; left += {4 * _TILE})",
+            f"for (long {i} = above; {i} < SMALLER(above + {_TILE}, last); {i}++) {{",
+            "  #pragma omp simd",
+            f"  for (long {j} = left; {j} < SMALLER(left + {4 * _TILE}, {columns.size}); {j}++) {{",
+            *_indented(_indented(body)),
+            "  }",
+            "}",
+        ]
 
     def _row_indices(self, shaped: Shaped) -> list[str]:
         """The indices of the outer axes from the number of the row."""
@@ -541,9 +573,11 @@ class _Writer:
         if isinstance(statement, Check):
             self.checks = True
             index, size = statement.index, statement.size
-            fine = f"({index} >= -{size} && {index} < {size})"
+            least = f"-{size}" if statement.wraps else "0"
+            fine = f"({index} >= {least} && {index} < {size})"
             bad = f"({condition}) && !{fine}" if condition else f"!{fine}"
-            safe = f"{fine} ? {index} + ({index} < 0 ? {size} : 0) : 0"
+            wrapped = f"{index} + ({index} < 0 ? {size} : 0)" if statement.wraps else index
+            safe = f"{fine} ? {wrapped} : 0"
             return f"wrong |= {bad}; const long long {statement.name} = {safe};"
         text = statement.text.replace("COND", f"({condition})") if condition else statement.text
         if statement.positions:
@@ -585,11 +619,12 @@ class _Writer:
         return " + ".join(terms) or "0"
 
     def _simd(self, shaped: Shaped, scalars: Sequence[str]) -> str:
-        kinds = {self.plan.definitions[n].kind for n in shaped.loop.combining} if scalars else set()
-        if not kinds <= {"sum", "mean"}:
-            return ""
-        clause = f" reduction(+:{', '.join(scalars)})" if scalars else ""
-        return f"#pragma omp simd{clause}"
+        """Let vectors run along a loop whose accumulators are `scalars`."""
+        clauses = ""
+        for node, name in zip(shaped.loop.combining, scalars, strict=False):
+            kind, c_type = self.plan.definitions[node].kind, _acc_type(node)
+            clauses += f" reduction({CLAUSES[c_type][kind]}:{name})"
+        return f"#pragma omp simd{clauses}"
 
     def _padded(self, shaped: Shaped, body: Body, size: int, name: str) -> list[str] | None:
         """A short loop in whole vectors: elements beside them would call slow scalar functions."""

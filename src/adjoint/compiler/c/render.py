@@ -15,7 +15,7 @@ from typing import Any
 
 from adjoint.compiler import libraries
 from adjoint.compiler.c import loops
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, IDENTITY, literal
+from adjoint.compiler.c.expressions import C_TYPES, COMBINE, DECLARED, IDENTITY, literal
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.fuse import Call, Callback, Nested, Operand, Plan
 from adjoint.compiler.memory import Layout
@@ -93,20 +93,19 @@ class Renderer:
         parallel = made.divisible and (self.open_sizes or made.work >= loops.PARALLEL)
         if partial:
             threads = loops.THREADS if parallel else 1
-            room = f"double partial[{threads * partial}];"
-            if threads * partial > _STACK:
-                room = f"static _Thread_local double partial[{threads * partial}];"
-            lines.append(room)
+            kept = "static _Thread_local " if threads * partial > _STACK else ""
+            lines.append(f"{kept}double room[{threads * partial}];")
+            lines.append("double *const partial = room;")  # of this thread, for all of them
         if parallel:
             call = self._call(
                 made, arguments, "low", "high", f"partial + thread * {partial}", status
             )
             lines += [
-                f"const int threads = {self._threads(made)};",
-                "#pragma omp parallel num_threads(threads)",
-                "{ const long thread = THREAD, step = (ROWS + threads - 1) / threads;".replace(
-                    "ROWS", str(made.rows)
-                ),
+                "int threads = 1;",  # as many as there are, which may be fewer than asked for
+                f"#pragma omp parallel num_threads({self._threads(made)})",
+                "{ const long thread = THREAD, count = COUNT;",
+                "  if (thread == 0) threads = count;",
+                f"  const long step = ({made.rows} + count - 1) / count;",
                 f"  const long low = SMALLER(thread * step, {made.rows});",
                 f"  const long high = SMALLER(low + step, {made.rows});",
                 f"  {call}",
@@ -386,7 +385,8 @@ def segments(layout: Layout, scope: Scope, *, open_sizes: bool = False) -> tuple
     if not texts:
         return "", names
     body = "\n".join([*renderer.functions, *texts])
-    return libraries.declarations(renderer.used) + "\n" + body, names
+    needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
+    return libraries.declarations(renderer.used) + "\n" + needed + body, names
 
 
 _OPENING = f"""  char *arena = DATA(p, {ARENA});

@@ -1,0 +1,53 @@
+"""C's numbers: the type of each dtype, constants and conversions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+C_TYPES = {
+    "float32": "float",
+    "float64": "double",
+    "bool": "unsigned char",
+    "int64": "long long",
+    "int32": "int",
+    "int16": "short",
+    "int8": "signed char",
+    "uint8": "unsigned char",
+}
+REAL = ("float32", "float64")
+BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long": 64}
+
+
+def cast(text: str, dtype: str) -> str:
+    """A value as one of another dtype."""
+    return f"({text} != 0)" if dtype == "bool" else f"(({C_TYPES[dtype]}){text})"
+
+
+def literal(value: Any, c_type: str) -> str:
+    """A Python number as a C constant of a type."""
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if c_type in ("float", "double"):
+        number = float(value)
+        suffix = "f" if c_type == "float" else ""
+        if math.isnan(number):
+            return f"NAN_{c_type}"
+        if math.isinf(number):
+            return f"({'-' if number < 0 else ''}INF_{c_type})"
+        return (
+            f"({number!r}{suffix})"
+            if number < 0 or math.copysign(1, number) < 0
+            else f"{number!r}{suffix}"
+        )
+    whole = wrapped(int(value), c_type)
+    if c_type != "long long":
+        return f"({whole})"
+    return "LEAST" if whole == -(1 << 63) else f"({whole}LL)"
+
+
+def wrapped(value: int, c_type: str) -> int:
+    """A whole number in the bits of a type."""
+    bits = BITS[c_type]
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) and c_type != "unsigned char" else value

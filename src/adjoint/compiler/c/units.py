@@ -1,0 +1,39 @@
+"""A long source as several translation units, which compilers work on at the same time.
+
+The functions of nests are spread over the units, about as many lines to each; every unit begins
+with the source's declarations, and the last has the functions that call them. Together they are the
+source: what was `static` is hidden inside the shared object instead.
+"""
+
+from __future__ import annotations
+
+import re
+
+LONG = 1500  # lines from which a source is worth cutting
+_LEAST = 500  # lines of a unit
+_NEST = re.compile(r"^(?:/\*.*\*/\n)*static (void nest\d+\([^{]*\)) \{", re.MULTILINE)
+_REST = re.compile(r"^void segment\d+\(", re.MULTILINE)
+_HIDDEN = '__attribute__((visibility("hidden"))) '
+
+
+def split(source: str, most: int) -> list[str]:
+    """The units of a source, at most so many; the source itself if it is short."""
+    lines = source.count("\n")
+    nests = list(_NEST.finditer(source))
+    rest = _REST.search(source)
+    count = min(most, lines // _LEAST, len(nests))
+    if lines <= LONG or count < 2 or rest is None or nests[-1].start() > rest.start():
+        return [source]
+    head = source[: nests[0].start()]
+    head += "".join(f"{_HIDDEN}{nest[1]};\n" for nest in nests)
+    ends = [*(nest.start() for nest in nests[1:]), rest.start()]
+    functions = [source[n.start() : end] for n, end in zip(nests, ends, strict=True)]
+    shares: list[list[str]] = [[] for _ in range(count)]
+    shares[-1].append(source[rest.start() :])
+    for function in sorted(functions, key=len, reverse=True):
+        min(shares, key=lambda share: sum(map(len, share))).append(_visible(function))
+    return ["".join([head, *reversed(share)]) for share in shares]
+
+
+def _visible(function: str) -> str:
+    return re.sub(r"^static (?=void nest)", "", function, count=1, flags=re.MULTILINE)
