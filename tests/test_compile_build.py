@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build, cache, discovery
+from adjoint.compiler.c import build, cache, discovery, units
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -115,12 +115,10 @@ def test_load_all_keeps_the_order_and_takes_a_source_twice() -> None:
     assert build.load_all([]) == []
 
 
-def test_build_all_compiles_at_the_same_time(
-    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The compiler waits until a second one runs beside it."""
+def meeting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on each compiler of a source waits until a second one runs beside it."""
     meet = f"""
-    case "$*" in *build-*)
+    case "$*" in *.c\\ *)
       if [ -e {tmp_path}/meet ]; then
         touch {tmp_path}/$$.here
         for i in $(seq 200); do
@@ -136,6 +134,12 @@ def test_build_all_compiles_at_the_same_time(
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     assert build.compiler() is not None
     (tmp_path / "meet").touch()
+
+
+def test_build_all_compiles_at_the_same_time(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting(tmp_path, monkeypatch)
     paths = build.build_all([source(n) for n in range(2)])
     assert [p.parent for p in paths] == [directory] * 2
     assert len(set(paths)) == 2
@@ -144,6 +148,87 @@ def test_build_all_compiles_at_the_same_time(
 def test_build_all_raises_what_one_source_raises() -> None:
     with pytest.raises(build.BuildError, match="bug of adjoint"):
         build.build_all([source(1), "void broken(", source(2)])
+
+
+# -- long sources
+
+
+def long_source(count: int = 40) -> str:
+    """Adds 0 + 1 + … in functions of some lines each."""
+    lines = ["static inline long twice(long n) { return 2 * n; }"]
+    for n in range(count):
+        lines += [f"/* model.py:{n}: add */", f"static void nest{n}(long *total, const long by) {{"]
+        lines += ["  *total += 0;"] * 50 + ["  *total += by + twice(1) - 2;", "}", ""]
+    calls = [f"  nest{n}(p[0], {n});" for n in range(count)]
+    return "\n".join([*lines, "void segment0(void **p) {", *calls, "}", ""])
+
+
+def test_a_long_source_is_compiled_in_units_at_the_same_time(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    meeting(tmp_path, monkeypatch)
+    function = build.load(long_source(), "segment0")
+    assert put(function) == sum(range(40))
+    assert len(list(tmp_path.glob("*.here"))) == 2
+    assert [p.suffix for p in objects(directory)] == [".so"]
+    library = ctypes.CDLL(str(objects(directory)[0]))
+    assert not hasattr(library, "nest0")  # others may have a function of this name
+
+
+def test_units_hold_every_function_once() -> None:
+    text = long_source()
+    for most in (2, 3, 16):
+        found = units.split(text, most)
+        assert len(found) == min(most, text.count("\n") // 500)
+        for n in range(40):
+            assert sum(f"void nest{n}(long *total, const long by) {{" in u for u in found) == 1
+            assert all(f"void nest{n}(long *total, const long by);" in u for u in found)
+        assert ["void segment0(" in u for u in found] == [False] * (len(found) - 1) + [True]
+        lengths = [u.count("\n") for u in found]
+        assert max(lengths) < 1.2 * min(lengths)
+    assert units.split(text, 1) == [text]
+    assert units.split(long_source(5), 16) == [long_source(5)]
+    unlike = "\n".join(source(n).replace("put", f"put{n}") for n in range(2000))
+    assert units.split(unlike, 16) == [unlike]
+
+
+@pytest.mark.parametrize("dynamic", [None, {"x": 0}])
+def test_units_compute_the_same_bits(dynamic: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: ad.Tensor, w: ad.Tensor) -> ad.Tensor:
+        for n in range(6):
+            x = ((x @ w).tanh() * (n + 1) + x).cumsum(1)
+            x = (x - x.mean(1, True)) / (x.var(1, keepdim=True) + 1e-3).sqrt()
+        return (x.logsumexp(0) * x.exp().sum(0)).sum()
+
+    rng = np.random.default_rng(0)
+    x, w = (ad.tensor(rng.standard_normal(shape)) for shape in ((30, 20), (20, 20)))
+    monkeypatch.setattr(units, "LONG", 50)
+    monkeypatch.setattr(units, "_LEAST", 25)
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        shutil.rmtree(build.cache_directory())
+        forget()
+        compiled = ad.compile(ad.value_and_grad(f, argnums=(0, 1)), dynamic=dynamic)
+        assert len(units.split(compiled.lower(x, w).source, count)) == count
+        value, gradients = compiled(x, w)
+        found.append([t.numpy().tobytes() for t in (value, *gradients)])
+    assert found[0] == found[1]
+
+
+def test_what_is_wrong_in_a_unit_is_an_error_with_advice(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    broken = long_source().replace("by + twice(1)", "by + unknown_thing", 1)
+    with pytest.raises(build.BuildError, match=r"bug of adjoint.*unknown_thing.*undeclared"):
+        build.build(broken)
+    monkeypatch.setenv("ADJOINT_DEBUG", "1")
+    with pytest.raises(build.BuildError, match="The source is .*[.]c, and all it said"):
+        build.build(broken)
+    (kept,) = directory.glob("*.c")
+    assert kept.read_text() == broken  # whole, not in units
+    assert objects(directory) == []
 
 
 # -- which compiler

@@ -22,8 +22,9 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler.c import build
-from adjoint.compiler.fuse import Callback, fuse
+from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
+from adjoint.compiler.plan import Callback
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.graph.ir import Region
@@ -40,14 +41,24 @@ TOLERANCE = {"float64": 1e-12, "float32": 2e-6}
 FEW = 3  # samples in dtypes other than float64
 SHARED = 16  # operators in one program
 
-# Where both 0 and -0 are an extremum, either may be the result; these decide one way in their
-# kernel, and another way in the operators they consist of.
-EITHER_ZERO = frozenset(
-    """clamp.Tensor clamp_max.Tensor clamp_min.Tensor clip.Tensor fmax.default fmin.default
-    relu6.default hardswish.default mish.default mish_backward.default softplus.default
-    smooth_l1_loss_backward.default cross_entropy_loss.default
-    _binary_cross_entropy.default""".split()
-)
+# Where both 0 and -0 are an extremum, either may be the result, and a product with 0 has the sign
+# of its other factors, in whatever order they come: these decide one way in their kernel, and
+# another way in the operators that they consist of.
+EITHER_ZERO = {
+    "clamp.Tensor", "clamp_max.Tensor", "clamp_min.Tensor", "clip.Tensor", "fmax.default",
+    "fmin.default", "relu6.default", "hardswish.default", "mish.default", "mish_backward.default",
+    "softplus.default", "smooth_l1_loss_backward.default", "huber_loss_backward.default",
+    "cross_entropy_loss.default", "_binary_cross_entropy.default", "cumulative_trapezoid.x",
+}  # fmt: skip
+
+# PyTorch has these for floating point only. Their kernels are laxer than what they consist of.
+FOR_FLOATS = {
+    "silu_backward.default", "masked_scatter_backward.default", "_linalg_adjugate_tangent.default",
+    "_linalg_pinv_tangent.default", "nll_loss.default", "nll_loss_nd.default", "nll_loss2d.default",
+    "nll_loss_forward.default", "nll_loss2d_forward.default", "_binary_cross_entropy.default",
+    "binary_cross_entropy.default", "addr.default", "_other_factors.default",
+    "_reverse_cumsum.default",
+}  # fmt: skip
 
 
 def is_random(row: Row) -> bool:
@@ -118,6 +129,8 @@ def runs(case: Case) -> bool:
 
 
 def cases_of(row: Row, dtype: DType) -> list[Case]:
+    if row.full_name in FOR_FLOATS and not dtype.is_floating_point:
+        return []
     try:
         found = laws.cases(row, dtype)
     except Exception:
@@ -146,13 +159,15 @@ def difference(got: Any, expected: Any, tolerance: float, *, signs: bool) -> str
     if same.all():
         return ""
     place = tuple(int(i) for i in np.argwhere(~same)[0])
-    return f"{int((~same).sum())} of {a.size} elements, first at {place}: {a[place]}, not {b[place]}"
+    return (
+        f"{int((~same).sum())} of {a.size} elements, first at {place}: {a[place]}, not {b[place]}"
+    )
 
 
 def _near(a: Any, b: Any, tolerance: float) -> Any:
     with np.errstate(all="ignore"):
         largest = np.abs(b[np.isfinite(b)]).max(initial=1.0)
-        near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), 0.1 * largest)
+        near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), largest)
         return near | (a == b) | (np.isnan(a) & np.isnan(b))
 
 
@@ -240,6 +255,9 @@ REASONS = {
 }
 
 
+EMPTY = "an empty tensor"
+
+
 def calls_back(row: Row) -> dict[str, str]:
     """The kernels that a compiled operator calls on its samples, with reasons."""
     found: dict[str, str] = {}
@@ -247,8 +265,8 @@ def calls_back(row: Row) -> dict[str, str]:
         piece = value_of(case)
         graph = ad.trace(piece.function, piece.tensors)
         for step in fuse(lower(graph)).steps:
-            if isinstance(step, Callback):
-                found.setdefault(step.node.name, _reason(step))
+            if isinstance(step, Callback) and found.get(step.node.name, EMPTY) == EMPTY:
+                found[step.node.name] = _reason(step)
     return found
 
 
@@ -262,7 +280,7 @@ def _reason(step: Callback) -> str:
     if any(v.dtype.name not in ("float64", "float32", "int64", "int32", "bool") for v in values):
         return "a dtype without a C type"
     if any(0 in v.shape for v in values):
-        return "an empty tensor"
+        return EMPTY
     return REASONS.get(node.op.row.family, "no native form yet")
 
 
@@ -292,7 +310,9 @@ def test_operators_that_call_back_are_listed(rows: list[Row]) -> None:
 
 
 def test_listed_operators_exist() -> None:
-    assert listed().keys() <= {row.full_name for row in ROWS}
+    names = {row.full_name for row in ROWS}
+    assert listed().keys() <= names
+    assert names >= EITHER_ZERO | FOR_FLOATS
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Law 8 for programs: compiled equals eager, in value and gradient, for programs that people write,
 for random ones, and for inputs that are out of the ordinary.
 
-Random programs are Python text (`tests/programs.py` is not needed to read one): a failure prints the
-program and the shapes of its inputs.
+Random programs are Python text (`random_programs`): a failure prints the program and the shapes of
+its inputs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import pytest
 import adjoint as ad
 from adjoint.compiler.c import build
 from adjoint.core import pytrees
+from tests.random_programs import Program as RandomProgram
+from tests.random_programs import modes
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -428,3 +430,289 @@ def test_program_with_random_numbers() -> None:
     assert not np.array_equal(first[1].numpy(), second[1].numpy())
     ad.manual_seed(3)
     assert_same(noisy(x), first)
+
+
+# -- random programs ------------------------------------------------------------------------------
+
+SHARED = 5  # random programs in one compiled function
+SEEDS = range(250)
+THREADED = range(1000, 1016)
+
+
+def difference(got: Any, expected: Any) -> str:
+    """What differs between the results of two runs; nothing if they are the same."""
+    try:
+        assert_same(got, expected, tolerance=1e-9)
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def compare(programs: list[RandomProgram]) -> None:
+    """Run all modes of some programs, compiled as one function, twice, and in eager mode."""
+    parts = [(p, name, *m) for p in programs for name, m in modes(p).items()]
+
+    def every(given: list[list[Any]]) -> list[Any]:
+        return [f(*v) for (*_, f, _), v in zip(parts, given, strict=True)]
+
+    given = [arguments for *_, arguments in parts]
+    with np.errstate(all="ignore"):
+        expected = every(given)
+    compiled = ad.compile(every)
+    for call in ("first", "second"):
+        for (program, name, *_), ours, theirs in zip(parts, compiled(given), expected, strict=True):
+            if wrong := difference(ours, theirs):
+                pytest.fail(f"{name}, {call} call: {wrong}\n{program}", pytrace=False)
+
+
+@pytest.mark.parametrize("first", SEEDS[::SHARED])
+def test_random_programs(first: int) -> None:
+    compare([RandomProgram(seed) for seed in range(first, first + SHARED)])
+
+
+@pytest.mark.parametrize("first", THREADED[::4])
+def test_random_programs_that_threads_share(first: int) -> None:
+    """Large enough for two threads where OMP_NUM_THREADS allows them."""
+    compare([RandomProgram(seed, 100_000, threads=True) for seed in range(first, first + 4)])
+
+
+# -- inputs that are out of the ordinary ----------------------------------------------------------
+
+INDEXED: dict[str, Callable[[Any, Any], Any]] = {
+    "index": lambda x, i: x[i] * 2,
+    "write": lambda x, i: x.index_put((i,), x[0]),
+    "index_select": lambda x, i: x.index_select(0, i).exp(),
+    "gather": lambda x, i: x.gather(0, i[:, None].expand(-1, 2)),
+    "scatter": lambda x, i: x.scatter(0, i[:, None], 1.5),
+    "scatter_add": lambda x, i: x.scatter_add(0, i[:, None], x[:2, :1]),
+    "index_add": lambda x, i: x.index_add(0, i, x[:2]),
+    "index_copy": lambda x, i: x.index_copy(0, i, x[:2]),
+    "take": lambda x, i: x[:, 0].take(i),
+    "embedding": lambda x, i: F.embedding(i, x),
+    "one_hot": lambda x, i: F.one_hot(i, 5) * x[0, 0],
+    "cross_entropy": lambda x, i: F.cross_entropy(x[:2, :5], i),
+    "scan": lambda x, i: ad.scan(lambda c, k: (c + x[k[None]], None), x[:1], i)[0],
+    "gradient": lambda x, i: ad.grad(lambda x: (x[i] ** 2).sum())(x),
+    "after a callback": lambda x, i: x.sort(0).values[i].sort(1).values + 1,
+}
+
+
+def error_of(function: Callable[..., Any], *args: Any) -> tuple[type, str] | None:
+    try:
+        function(*args)
+    except Exception as error:
+        return type(error), str(error)
+    return None
+
+
+@pytest.mark.parametrize("wrong", [[0, 5], [-1, 0], [-6, 1], [2**40, 0]], ids=str)
+@pytest.mark.parametrize("name", INDEXED)
+def test_index_out_of_range_raises_the_error_of_eager(name: str, wrong: list[int]) -> None:
+    """The same class and words; and the function works afterwards."""
+    function, x = INDEXED[name], make(5, 8)
+    compiled = ad.compile(function)
+    good, bad = ad.tensor([4, 1]), ad.tensor(wrong)
+    for _ in range(2):
+        assert error_of(compiled, x, bad) == error_of(function, x, bad)
+        assert_same(compiled(x, good), function(x, good))
+
+
+MATRICES: dict[str, tuple[Callable[..., Any], Any]] = {
+    "cholesky": (lambda a: ad.linalg.cholesky(a) * 2, -1.0),
+    "cholesky of a batch": (lambda a: ad.linalg.cholesky(ad.stack([a * a * 0 + ad.eye(3), a])), -1),
+    "gradient of cholesky": (ad.grad(lambda a: ad.linalg.cholesky(a).sum()), -1.0),
+    "cholesky in a loop": (
+        lambda a: ad.fori_loop(0, 2, lambda _, b: ad.linalg.cholesky(a) + b, a), -1.0
+    ),
+    "solve": (lambda a: ad.linalg.solve(a, a[0]) * 2, 0.0),
+    "inverse": (lambda a: ad.linalg.inv(a) * 2, 0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_matrix_without_a_factor_raises_the_error_of_eager(name: str) -> None:
+    function, factor = MATRICES[name]
+    compiled = ad.compile(function)
+    good = ad.eye(3) * 2 + 0.1
+    for _ in range(2):
+        assert error_of(compiled, good * factor) == error_of(function, good * factor) is not None
+        assert_same(compiled(good), function(good))
+
+
+def test_other_shapes_and_dtypes_compile_again() -> None:
+    compiled = ad.compile(lambda x, y: x.exp() * y)
+    for shape in ((3,), (2, 3), (), (0, 3), (1, 1, 3)):
+        for dtype in (ad.float64, ad.float32, ad.int64):
+            x, y = positive(*shape).to(dtype), positive(3).to(dtype)
+            assert_same(compiled(x, y), x.exp() * y, tolerance=1e-6)
+    assert len(compiled.programs) == 15
+
+
+def test_wrong_shapes_raise_the_error_of_eager() -> None:
+    function = lambda x, y: (x + y).sum()
+    compiled = ad.compile(function)
+    compiled(make(3, 4), make(4))
+    with pytest.raises(ad.AdjointError) as eager:
+        function(make(3, 4), make(3))
+    with pytest.raises(type(eager.value)):
+        compiled(make(3, 4), make(3))
+    assert_same(compiled(make(3, 4), make(4)), function(make(3, 4), make(4)))
+
+
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "pointwise": lambda x: (x.sin() * 2 + x).sum(1),
+    "product": lambda x: x @ x.mT,
+    "calls back": lambda x: x.sort(1).values * 2,
+    "itself": lambda x: x,
+    "views": lambda x: (x.t(), x[1:], x.flip(1)[:, ::2]),
+    "loop": lambda x: ad.scan(lambda c, s: (c + s, c), x.sum(0), x),
+    "put": lambda x: x.slice_scatter(x[:, :2] * 2, 1, 0, 4, 2),
+}
+
+
+def layouts() -> dict[str, Any]:
+    base = np.random.default_rng(0).standard_normal((9, 10))
+    frozen = base[:4, :6].copy()
+    frozen.setflags(write=False)
+    return {
+        "transposed": base[:6, :4].T,
+        "backwards": base[7:3:-1, 5::-1],
+        "with steps": base[:8:2, ::2][:, :4],
+        "repeated": np.broadcast_to(base[0], (4, 10)),
+        "by columns": np.asfortranarray(base[:4]),
+        "read-only": frozen,
+        "no rows": base[:0],
+        "big-endian": base[:4].astype(">f8"),
+    }
+
+
+@pytest.mark.parametrize("layout", layouts())
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_layout_of_an_input_does_not_matter(name: str, layout: str) -> None:
+    """Tensors and arrays of any layout; they are left as they were, and no result shares them."""
+    function, array = FUNCTIONS[name], layouts()[layout]
+    native = np.array(array, np.float64)
+    before = native.copy()
+    compiled = ad.compile(function)
+    given = ad.from_numpy(array) if layout != "big-endian" and array.flags.writeable else array
+    for argument in (given, ad.tensor(native), array):
+        results = compiled(argument)
+        assert_same(results, function(ad.tensor(native)))
+        for result in pytrees.leaves(results):
+            assert not np.shares_memory(result.numpy(), array)
+    np.testing.assert_array_equal(np.asarray(array, np.float64), before)
+
+
+SHARING: dict[str, Callable[[Any], Any]] = {
+    "one value twice": lambda x: (lambda y: (y, y))(x * 2),
+    "views of one value": lambda x: (lambda y: (y, y.t(), y[1:], y.reshape(-1)))(x.exp()),
+    "inputs": lambda x: (x, x, x.t(), x.reshape(-1)),
+    "constants": lambda x: (ad.arange(4.0), ad.zeros(3), ad.eye(3), ad.zeros(3), x * 0),
+    "results of a callback": lambda x: (lambda s: (s.values, s.values, s.values[1:]))(x.sort(1)),
+    "a loop": lambda x: (lambda c, y: (c, y, y[-1]))(*ad.scan(lambda c, t: (c + t,) * 2, x[0], x)),
+    "a carry that stays": lambda x: ad.scan(lambda c, t: (c, t), x[0], x),
+    "a loop that does nothing": lambda x: ad.while_loop(lambda c: c.sum() > 99, lambda c: -c, x),
+    "a branch": lambda x: (ad.cond(x.sum() < 99, lambda u: u, lambda u: u * 2, x), x),
+    "gradients": ad.value_and_grad(lambda x: (x * x).sum()),
+    "an expanded value": lambda x: (lambda y: (y.expand(3, 6), y))(x.sum(0)),
+    "large results": lambda x: (lambda y: (y, y, y.sum(0)))(x[:, :, None] * ad.ones(9000)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHARING)
+def test_results_share_no_memory(name: str) -> None:
+    """Not with one another, nor with inputs, nor with results of calls before: all are overwritten
+    here, and the next call is right.
+    """
+    function = SHARING[name]
+    compiled = ad.compile(function)
+    array = np.random.default_rng(0).standard_normal((4, 6))
+    expected = [t.numpy().copy() for t in pytrees.leaves(function(ad.tensor(array)))]
+    x = ad.from_numpy(array)
+    before, held = array.copy(), [array]
+    for _ in range(3):
+        results = [t.numpy() for t in pytrees.leaves(compiled(x))]
+        for result, wanted in zip(results, expected, strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-12)
+            assert not any(np.shares_memory(result, other) for other in held)
+            held.append(result)
+        for result in results:
+            result[...] = 77
+        np.testing.assert_array_equal(array, before)
+
+
+def test_memory_of_a_large_result_is_not_reused_while_a_view_lives() -> None:
+    compiled = ad.compile(lambda x: x * 2)
+    x = make(100_000)
+    for look in (
+        lambda t: t[:5].numpy(),
+        lambda t: t.numpy()[:5],
+        lambda t: memoryview(t.numpy())[:5],
+    ):
+        part = look(compiled(x))
+        compiled(x + 1)
+        np.testing.assert_array_equal(np.asarray(part), x.numpy()[:5] * 2)
+    leaf = compiled(x).requires_grad_()
+    loss = (leaf * leaf).sum()
+    compiled(x + 1)
+    np.testing.assert_array_equal(ad.autograd.grad(loss, leaf)[0].numpy(), 4 * x.numpy())
+
+
+def test_threads_call_one_function_with_several_shapes() -> None:
+    function = lambda x: (x @ x).sin().sort(1).values.cumsum(0) * x.sum()
+    compiled, wrong = ad.compile(function), list[str]()
+
+    def work(number: int) -> None:
+        for call in range(20):
+            x = make(*((8, 8) if number % 2 else (5, 5)), seed=100 * number + call)
+            wrong.extend(filter(None, [difference(compiled(x), function(x))]))
+
+    workers = [threading.Thread(target=work, args=(k,)) for k in range(6)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+EXTREME: dict[str, Callable[[Any], Any]] = {
+    "amax": lambda x: (x.amax(), x.amax(0), x.amax(1, keepdim=True)),
+    "amin": lambda x: (x.amin(), x.amin(0), x.amin(1, keepdim=True)),
+    "max and min": lambda x: (x.max(1), x.min(0), x.argmax(1), x.argmin(0)),
+    "where": lambda x: (ad.where(x > 0, x, x * 2), ad.where(x == x, x, 0.0)),
+    "maximum": lambda x: (ad.maximum(x, x.flip(1)), ad.minimum(x, x.flip(1))),
+    "fmax": lambda x: (ad.fmax(x, x.flip(1)), ad.fmin(x, x.flip(1))),
+    "clamp": lambda x: (x.clamp(-1, 1), x.clamp_min(0.5), x.clamp_max(0.5), x.relu()),
+    "sums": lambda x: (x.sum(), x.sum(0), x.mean(1), x.prod(0), x.cumsum(1), x.cumprod(0)),
+    "softmax": lambda x: (x.softmax(1), x.log_softmax(0), x.logsumexp(1)),
+    "comparisons": lambda x: (x > 0, x >= x, x == x, x != x, x < 1, x <= -0.0),
+    "tests": lambda x: (x.isnan(), x.isinf(), x.isfinite(), x.any(), x.bool(), x.all(0)),
+    "signs": lambda x: (x.sign(), x.abs(), -x, ad.copysign(x * 0 + 1, x), x.signbit(), x * -1),
+    "functions": lambda x: (x.sqrt(), 1 / x, x.log(), x.exp(), x.tanh(), x.sigmoid(), x.floor()),
+    "powers": lambda x: (x**2, x**0.5, x**-1, x**3, 2**x, x**0),
+    "numbers": lambda x: (x.nan_to_num(), x.nansum(), x.var(1), x.norm(), x.sin(), x.atan()),
+    "gradient of amax": ad.grad(lambda x: x.amax(0).sum() + x.amin(1).sum()),
+    "gradient of where": ad.grad(lambda x: ad.where(x > 0, x.sqrt(), 0.0).sum()),
+}
+nan, inf = math.nan, math.inf
+
+
+@pytest.mark.parametrize("name", EXTREME)
+def test_nan_and_infinity_are_where_they_are_in_eager(name: str) -> None:
+    """Rows of several lengths, so that whole vectors and the elements beside them are both met."""
+    rows = [[1, nan, 3], [nan, 1, 2], [nan] * 3, [-inf, inf, nan], [-inf] * 3, [inf, 0.0, -0.0]]
+    given = [ad.tensor(np.array(rows * k).reshape(6, -1)) for k in (1, 7, 40)]
+
+    def every(*xs: Any) -> Any:
+        return [EXTREME[name](x) for x in xs]
+
+    with np.errstate(all="ignore"):
+        expected = pytrees.leaves(every(*given))
+    for a, b in zip(pytrees.leaves(ad.compile(every)(*given)), expected, strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-13)
+        if a.dtype is ad.float64 and name in ("signs", "clamp", "where", "functions"):
+            zeros = np.nonzero(b.numpy() == 0)
+            np.testing.assert_array_equal(
+                np.signbit(a.numpy()[zeros]), np.signbit(b.numpy()[zeros])
+            )

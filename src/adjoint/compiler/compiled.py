@@ -23,7 +23,7 @@ from adjoint.graph.ir import Constant, Graph
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.modes import modes
+from adjoint.tensor.modes import enable_grad, modes
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.arguments import keeps_signature
 
@@ -118,19 +118,30 @@ class Compiled:
         marks = tuple(isinstance(t, Tensor) and t.requires_grad for t in tensors)
         found = self.pairs.get((key, marks))
         if found is None:
-            if self.sizes is not None:
-                self.sizes.warn("an argument requires a gradient: compile ad.grad(f) instead")
             graph = self._trace(tensors, structure, marked=True)
             _refuse(_closure_that_wants_a_gradient(graph))
-            pair = differentiate(graph)
-            program = Program(pair.f, self._report)
-            self.latest = program.stages
-            found = self.pairs[key, marks] = (pair, program, graph.signature.outputs, {})
-        pair, forward, out_structure, backward = found
+            programs = _Pair(self, key, marks, tensors, structure, differentiate(graph))
+            found = self.pairs[key, marks] = (programs, graph.signature.outputs)
+        programs, out_structure = found
         assert out_structure is not None
         given = [t for t in tensors if isinstance(t, Tensor)]
-        outputs = _PairFunction.apply(pair, forward, backward, *given)
-        return pytrees.unflatten(out_structure, list(outputs[: pair.real_outputs]))
+        outputs = _PairFunction.apply(programs, *given)
+        return pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
+
+    def _pair_program(self, graph: Graph, opened: Any, part: Callable[[Gradient], Graph]) -> Any:
+        """One of the programs of a pair, for open sizes if there are any."""
+        found = None
+        if self.sizes is not None:
+            key, role, tensors, structure = opened
+
+            def traced(args: Any, keywords: Any) -> Graph:
+                with enable_grad():
+                    return part(differentiate(self._traced_for(args, keywords)))
+
+            found = self.sizes.program(key, tensors, structure, traced, self._report, role)
+        program = Program(graph, self._report) if found is None else found[0]
+        self.latest = program.stages
+        return program
 
     def lower(self, *args: Any, **keywords: Any) -> Stages:
         """Compile for these arguments and return every stage: the graph as traced and simplified,
@@ -204,16 +215,44 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
+class _Pair:
+    """A pair of graphs and its programs: forward, and backward for each set of absent gradients."""
+
+    def __init__(
+        self, owner: Compiled, key: Any, marks: Any, tensors: Any, structure: Any, pair: Gradient
+    ) -> None:
+        self.owner, self.pair = owner, pair
+        examples = [_without_data(t) for t in tensors]
+        self.opened = (key, marks, examples, structure)
+        self.programs: dict[Any, Any] = {}
+
+    def run(self, absent: Any, inputs: list[Any]) -> list[Any]:
+        """The outputs of the forward graph (`absent` is None) or of the backward graph."""
+
+        def part(pair: Gradient) -> Graph:
+            return pair.f if absent is None else pair.specialised(absent)
+
+        graph = part(self.pair)
+        program = self.programs.get(absent)
+        if program is None:
+            key, marks, tensors, structure = self.opened
+            opened = (key, (marks, absent), tensors, structure)
+            program = self.programs[absent] = self.owner._pair_program(graph, opened, part)
+        arrays = program.run([_contiguous(t) for t in inputs])
+        if arrays is None:  # an index out of range: the eager operators say so
+            return interpret.run_flat(graph, inputs)
+        return [None if a is None else make(a) for a in arrays]
+
+
 class _PairFunction(Function):
     """A compiled pair on the eager tape. Second order goes through the graphs, interpreted."""
 
     @staticmethod
-    def forward(
-        ctx: Any, pair: Gradient, forward: Program, backward: dict[Any, Program], *inputs: Any
-    ) -> Any:
+    def forward(ctx: Any, programs: _Pair, *inputs: Any) -> Any:
         ctx.set_materialize_grads(False)
-        outputs = [make(o) for o in forward.run([_contiguous(t) for t in inputs])]
-        ctx.pair, ctx.programs, ctx.count = pair, backward, len(inputs)
+        pair = programs.pair
+        outputs = programs.run(None, list(inputs))
+        ctx.programs, ctx.count = programs, len(inputs)
         captured = [inputs[i] for i in pair.captured_inputs] + [
             outputs[i] for i in pair.captured_outputs
         ]
@@ -225,22 +264,25 @@ class _PairFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        pair: Gradient = ctx.pair
-        captured = ctx.saved_tensors
+        pair: Gradient = ctx.programs.pair
         absent = tuple(n for n, i in enumerate(pair.output_grads) if grads[i] is None)
         given = [grads[i] for i in pair.output_grads if grads[i] is not None]
+        inputs = [*given, *ctx.saved_tensors]
         if modes.recording or any(g.interpreter is not None for g in given):
-            found = interpret.run_flat(pair.specialised(absent), [*given, *captured])
+            found = interpret.run_flat(pair.specialised(absent), inputs)
         else:
-            program = ctx.programs.get(absent)
-            if program is None:
-                program = ctx.programs[absent] = Program(pair.specialised(absent))
-            arrays = program.run([_contiguous(t) for t in (*given, *captured)])
-            found = [None if a is None else make(a) for a in arrays]
+            found = ctx.programs.run(absent, inputs)
         spread: list[Any] = [None] * ctx.count
         for position, grad in zip(pair.input_grads, found, strict=True):
             spread[position] = grad
-        return (None, None, None, *spread)
+        return (None, *spread)
+
+
+def _without_data(value: Any) -> Any:
+    """An argument as an example of its shape: its values can be forgotten."""
+    if not isinstance(value, Tensor):
+        return value
+    return ShapeDtype(value.shape, value.dtype, value.requires_grad)
 
 
 def _contiguous(tensor: Any) -> Any:

@@ -303,12 +303,12 @@ def _accumulates(kind: str, source: DType, result: DType) -> bool:
 def _prefix(node: Node) -> Prefix | Reshape | None:
     kind = PREFIXES.get(node.name)
     source = next(node.inputs(), None)
-    if kind is None or source is None or source.shape == ():
+    if kind is None or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
         return None
-    if node.output.dtype is not source.dtype:
-        return None
-    dim = argument(node, "dim") % len(source.shape)
-    return Reshape(source, source.shape) if source.shape[dim] == 1 else Prefix(kind, source, dim)
+    dim = argument(node, "dim") % max(len(source.shape), 1)
+    if source.shape and source.shape[dim] != 1:
+        return Prefix(kind, source, dim)
+    return Reshape(source, source.shape) if node.output.dtype is source.dtype else None
 
 
 # -- elsewhere ------------------------------------------------------------------------------------
@@ -328,7 +328,7 @@ def _view(node: Node) -> View | Reshape | None:
     if node.op.name in _RESHAPES:
         return Reshape(source, output.shape)
     if node.name == "flip.default":
-        dims = {d % len(source.shape) for d in argument(node, "dims")}
+        dims = {d % max(len(source.shape), 1) for d in argument(node, "dims")}
         return View(
             source, tuple(_backwards(source.shape, d in dims, d) for d in range(len(source.shape)))
         )
@@ -460,7 +460,7 @@ def _put_view(node: Node) -> Put | Pieces | None:
 
 def _indexed(shape: Shape, indices: Sequence[Any]) -> Address | None:
     """The address of x[indices], None standing for a whole dimension."""
-    given = [*indices, *[None] * (len(shape) - len(indices))]
+    given: list[Any] = [*indices, *[None] * (len(shape) - len(indices))]
     chosen = [d for d, v in enumerate(given) if v is not None]
     if not chosen or any(given[d].dtype.name not in ("int64", "int32") for d in chosen):
         return None  # a mask decides how many elements there are

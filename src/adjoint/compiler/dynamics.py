@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -28,7 +28,11 @@ import numpy as np
 
 from adjoint.compiler import libraries
 from adjoint.compiler.c import build, render
+from adjoint.compiler.c.body import Body
+from adjoint.compiler.definitions import Pieces
 from adjoint.compiler.lower import lower
+from adjoint.compiler.memory import Layout
+from adjoint.compiler.nests import Nest
 from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost
 from adjoint.core import pytrees
@@ -43,9 +47,11 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:f|LL)?(?![\w.])")
 _ARRAY = re.compile(
     r"^\s*(?:static |_Thread_local )*(?:double|float|int|long long|unsigned char) \w+\[[^\]]*SIZES"
 )
+_END = r"(\d+|\(SIZES->n\[\d+\]\))"
 _FROM_TO = re.compile(  # loops over part of a dimension: parts lie one after another for every size
-    r"for \(long (\w+) = (\d+|\(SIZES->n\[\d+\]\)); \1 < (\d+|\(SIZES->n\[\d+\]\));"
+    rf"for \(long (\w+) = (?:LARGER\(first, )?{_END}\)?; \1 < (?:SMALLER\(last, )?{_END}\)?;"
 )
+_SHAPED = (Tensor, ShapeDtype)
 _MOST = 2  # sizes that may vary apart from one another
 
 
@@ -69,8 +75,13 @@ class Sizes:
         structure: Any,
         traced: Callable[[Any, Any], Graph],
         report: Callable[[str, float], None],
+        role: Hashable = None,
     ) -> Any:
-        """A program for these arguments and what its outputs are; None: compile as if closed."""
+        """A program for these arguments and what its outputs are; None: compile as if closed.
+
+        With a `role`, `traced` makes another graph of the same function, e.g. of its gradient, and
+        its arguments are marked as those given.
+        """
         places = self._places(tensors, structure)
         sizes = list(dict.fromkeys(size for _, _, size in places))
         if not sizes or 0 in sizes or 1 in sizes:
@@ -78,9 +89,9 @@ class Sizes:
         if len(sizes) > _MOST:
             self.warn(f"{len(sizes)} different ones, at most {_MOST} can vary")
             return None
-        resized = _Resized(tensors, structure, places, sizes)
+        resized = _Resized(tensors, structure, places, sizes, marked=role is not None)
         point = tuple(sizes)
-        pattern = (key[0], key[1], *self._pattern(key, places, sizes))
+        pattern = (role, key[0], key[1], *self._pattern(key, places, sizes))
         template = self.templates.get(pattern)
         if template is not None and point in template.instances:
             return template.instance(point)
@@ -102,7 +113,7 @@ class Sizes:
         found = []
         for argument, dims in self.open.items():
             leaves = given.get(argument, [])
-            shapes = {n: tensors[n].shape for n in leaves if isinstance(tensors[n], Tensor)}
+            shapes = {n: tensors[n].shape for n in leaves if isinstance(tensors[n], _SHAPED)}
             for dim in dims:
                 has = [n for n, shape in shapes.items() if -len(shape) <= dim < len(shape)]
                 if leaves and not has:
@@ -161,7 +172,7 @@ def _outside() -> int:
     frame, level = sys._getframe(1), 1
     while frame is not None and frame.f_globals.get("__name__", "").startswith("adjoint."):
         frame, level = frame.f_back, level + 1
-    return level - 1
+    return level
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:
@@ -217,7 +228,7 @@ def _learned(points: Any, graphs: Sequence[Graph], report: Any) -> Template:
         programs = [Program(g, separate=True, join=join) for g in graphs]
         report(f"write C for {len(points)} sizes", time.perf_counter() - started)
         try:
-            return Template(points, programs, graphs[0].signature.outputs, report)
+            return Template(points, programs, join, graphs[0].signature.outputs, report)
         except NotUniform:
             if not join:
                 raise
@@ -232,19 +243,20 @@ class _Resized:
     structure: Any
     places: list[tuple[int, int, int]]
     sizes: list[int]
+    marked: bool  # whether examples require gradients where the tensors do
 
     def closed(self) -> set[int]:
         """The sizes of all dimensions."""
-        return {s for t in self.tensors if isinstance(t, Tensor) for s in t.shape}
+        return {s for t in self.tensors if isinstance(t, _SHAPED) for s in t.shape}
 
     def at(self, point: Sequence[int]) -> Any:
         """(arguments, keywords) with other sizes."""
         where = {(n, dim): point[self.sizes.index(size)] for n, dim, size in self.places}
         examples = []
         for number, value in enumerate(self.tensors):
-            if isinstance(value, Tensor):
+            if isinstance(value, _SHAPED):
                 shape = tuple(where.get((number, d), s) for d, s in enumerate(value.shape))
-                value = ShapeDtype(shape, value.dtype)
+                value = ShapeDtype(shape, value.dtype, self.marked and value.requires_grad)
             examples.append(value)
         return pytrees.unflatten(self.structure, examples)
 
@@ -350,6 +362,26 @@ def described(graph: Graph) -> str:
     return "\n".join(lines(graph))
 
 
+def pieces(layout: Layout) -> str:
+    """The statements of loops that choose between pieces of values, as text: which pieces can meet
+    an index was decided by sizes. x[-2:] has nothing of what was written to x[:3], except if x is
+    short.
+    """
+    found = []
+    for step in layout.steps:
+        if isinstance(step, Nest) and any(
+            isinstance(d, Pieces) for d in layout.plan.definitions.values()
+        ):
+            for member in step.members:
+                space = member.loop.space
+                body = Body(layout.plan, member.position, [(0, s) for s in space])
+                body.run(member.loop, space)
+                found += [f"{space}: {member.loop}", *map(str, body.statements)]
+    for inner in layout.inner.values():
+        found += [pieces(each) for each in inner.values()]
+    return "\n".join(filter(None, found))
+
+
 def _fingerprint(array: Any) -> str:
     """The same for constants that `_same` takes for one."""
     if array.size and (array == array.flat[0]).all():
@@ -403,6 +435,7 @@ class Template:
         self,
         points: Any,
         programs: Sequence[Program],
+        join: bool,
         outputs: Any,
         report: Callable[[str, float], None],
     ) -> None:
@@ -410,6 +443,8 @@ class Template:
         self.outputs = outputs
         _check_alike(programs)
         self.shape = Pattern(points, [described(p.graph) for p in programs])
+        self.join = join
+        self.pieces = Pattern(points, [pieces(p.layout) for p in programs])
         self.shapes = [
             _fit_shapes(points, [list(p.slots)[k].shape for p in programs])
             for k in range(len(self.first.slots))
@@ -428,10 +463,18 @@ class Template:
 
     def fits(self, graph: Graph, sizes: tuple[int, ...]) -> bool:
         """Whether the program is one of a graph for given sizes."""
-        lowered = (described(lower(graph, small_products=small)) for small in (True, False))
-        return all(low.at(sizes) <= high.at(sizes) for low, high in self.bounds) and any(
-            self.shape.matches(text, sizes) for text in lowered
-        )
+        if any(low.at(sizes) > high.at(sizes) for low, high in self.bounds):
+            return False
+        return any(self._is_for(graph, small, sizes) for small in (True, False))
+
+    def _is_for(self, graph: Graph, small_products: bool, sizes: tuple[int, ...]) -> bool:
+        lowered = lower(graph, small_products=small_products)
+        if not self.shape.matches(described(lowered), sizes):
+            return False
+        if self.pieces.pieces == [""]:
+            return True
+        here = Program(graph, separate=True, join=self.join, small_products=small_products)
+        return self.pieces.matches(pieces(here.layout), sizes)
 
     def _parametrize(self, points: Any, texts: Sequence[str]) -> str:
         """The text with every number that depends on sizes as a parameter."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from adjoint.compiler.c import build
 from adjoint.core import pytrees
+from adjoint.core.dtypes import DEFAULT
 from adjoint.core.pytrees import TreeDef
 from adjoint.graph.ir import Value
 from adjoint.tensor.tensor import Tensor, make
@@ -68,10 +69,10 @@ def text(inputs: list[Value], slots: dict[Value, int], first: int, segments: lis
 def write(program: Any, structure: TreeDef) -> Callable[..., Any]:
     """The Python function that calls a program with tensors alone."""
     names = [f"x{i}" for i in range(len(program.inputs))]
-    tests = [f"type({n}) is Tensor and {n}.edge is None" for n in names]
+    tests = ["DEFAULT.dtype is default"]  # what is not said in the arguments may depend on it
+    tests += [f"type({n}) is Tensor and {n}.edge is None" for n in names]
     lines = [f"def call({', '.join(names)}):"]
-    if tests:
-        lines.append(f"    if not ({' and '.join(tests)}):\n        return DECLINED")
+    lines.append(f"    if not ({' and '.join(tests)}):\n        return DECLINED")
     lines += [f"    a{i} = {n}.value" for i, n in enumerate(names)]
     lines.append("    with lock:")
     for number, (slot, _, _, size) in enumerate(program.results):
@@ -101,6 +102,8 @@ def write(program: Any, structure: TreeDef) -> Callable[..., Any]:
         "eagerly": program.eagerly,
         "unflatten": pytrees.unflatten,
         "structure": structure,
+        "DEFAULT": DEFAULT,
+        "default": DEFAULT.dtype,
     }
     for number, (_, shape, dtype, _) in enumerate(program.results):
         scope |= {f"shape{number}": shape, f"dtype{number}": dtype}

@@ -7,12 +7,13 @@ operand that is a transpose already is passed as it lies, with a flag.
 from __future__ import annotations
 
 import ctypes
+import importlib
 import math
 from functools import lru_cache
 from typing import Any
 
 from adjoint.compiler.affine import row_major
-from adjoint.compiler.fuse import Call, Operand
+from adjoint.compiler.plan import Call, Operand
 from adjoint.core.shapes import Shape
 from adjoint.graph.facts import argument
 
@@ -29,8 +30,9 @@ _ARGUMENTS = {
 @lru_cache(maxsize=1)
 def addresses() -> Any:
     """The addresses of `ROUTINES`, as an array that native code reads."""
-    from scipy.linalg import cython_blas, cython_lapack
-
+    cython_blas, cython_lapack = (
+        importlib.import_module(f"scipy.linalg.{name}") for name in ("cython_blas", "cython_lapack")
+    )
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     name = ctypes.pythonapi.PyCapsule_GetName

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
-from adjoint.compiler.fuse import Call, Callback, Loop, Nested, Operand, Plan, Step
 from adjoint.compiler.nests import Nest, nested
+from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
 from adjoint.graph.ir import Value
 
 ALIGNMENT = 64

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c.body import Body, Load
 from adjoint.compiler.definitions import Prefix, Put
-from adjoint.compiler.fuse import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
+from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Value
 

@@ -16,9 +16,10 @@ import numpy as np
 
 from adjoint.compiler import entry, libraries
 from adjoint.compiler.c import build, expressions, render
-from adjoint.compiler.fuse import Callback, Nested, Operand, Plan, fuse
+from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, lay_out
+from adjoint.compiler.plan import Callback, Nested, Operand, Plan
 from adjoint.compiler.stages import Stages
 from adjoint.graph import interpret
 from adjoint.graph.ir import Graph, Region, Value
@@ -40,9 +41,11 @@ class Program:
         *,
         separate: bool = False,
         join: bool = True,
+        small_products: bool = True,
     ) -> None:
         """With `separate`, every value has an array of its own and nothing is built: for sizes that
-        stay open (dynamics.py). Without `join`, loops keep no rows to themselves.
+        stay open (dynamics.py). Without `join`, loops keep no rows to themselves; without
+        `small_products`, no loop multiplies matrices.
         """
         seconds: dict[str, float] = {}
         started = time.perf_counter()
@@ -51,7 +54,7 @@ class Program:
             seconds[stage] = time.perf_counter() - started - sum(seconds.values())
             report(stage, seconds[stage])
 
-        self.graph = lower(graph)
+        self.graph = lower(graph, small_products=small_products)
         took("lower")
         self.plan = fuse(self.graph)
         took("fuse")

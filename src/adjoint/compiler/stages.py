@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adjoint.compiler import libraries
-from adjoint.compiler.fuse import Call, Callback, Nested
 from adjoint.compiler.memory import Layout, nbytes, reads, writes
 from adjoint.compiler.nests import Nest
+from adjoint.compiler.plan import Call, Callback, Nested
 from adjoint.graph.ir import Graph, Value
 
 

@@ -36,7 +36,7 @@ from adjoint.compiler.definitions import (
     operands_of,
     text_of,
 )
-from adjoint.compiler.fuse import Loop, Plan, reduced_dims
+from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Node, Value
 

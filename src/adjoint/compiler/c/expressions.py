@@ -19,6 +19,7 @@ __all__ = [
     "CLAUSES",
     "COMBINE",
     "C_TYPES",
+    "DECLARED",
     "EXPRESSIONS",
     "IDENTITY",
     "VECTORIZED",
@@ -49,6 +50,7 @@ _NUMBERS = {
     "rsub.Tensor": "{other} - {alpha} * {self}",
     "addcmul.default": "{self} + {value} * {tensor1} * {tensor2}",
     "neg.default": "-{self}",
+    "_neg_view.default": "-{self}",
     "square.default": "{self} * {self}",
     "relu.default": "({self} <= 0 ? 0 : {self})",
     "threshold.default": "({self} <= {threshold} ? {value} : {self})",
@@ -68,6 +70,8 @@ _ALL = {
     "copy.default": "{src}",
     "detach.default": "{self}",
     "_settle.default": "{self}",
+    "_conj_physical.default": "{self}",
+    "conj_physical.default": "{self}",
     **{
         f"{name}.{o}": f"({{self}} {sign} {{other}})"
         for name, sign in _COMPARISONS.items()
@@ -152,8 +156,8 @@ _REALS = {
     "log_sigmoid.default": "ad_log_sigmoid{f}({self})",
     "sigmoid_backward.default": "{grad_output} * ({output} * (1 - {output}))",
     "tanh_backward.default": "{grad_output} * (1 - {output} * {output})",
-    "elu.default": "({self} > 0 ? {scale} * {self}"
-    " : {alpha} * {scale} * expm1{f}({input_scale} * ({self} > 0 ? 0 : {self})))",
+    "elu.default": "{alpha} * {scale} * expm1{f}({input_scale} * ({self} > 0 ? 0 : {self}))"
+    " + {scale} * ({self} > 0 ? {self} : 0)",
     "leaky_relu.default": "({self} > 0 ? {self} : {self} * {negative_slope})",
     "leaky_relu_backward.default": "({self} > 0 ? {grad_output}"
     " : {grad_output} * {negative_slope})",
@@ -180,6 +184,11 @@ _REALS = {
     "special_ndtri.default": "ad_ndtri({self})",
     "_ndtri_slope.default": "ad_ndtri_slope({self})",
     "sinc.default": "ad_sinc({self})",
+    "special_spherical_bessel_j0.default": "ad_spherical_j0({x})",
+    "special_bessel_j0.default": "ad_j0({self})",
+    "special_bessel_j1.default": "ad_j1({self})",
+    "special_bessel_y0.default": "ad_y0({self})",
+    "special_bessel_y1.default": "ad_y1({self})",
     "lgamma.default": "ad_lgamma({self})",
     "digamma.default": "ad_digamma({self})",
     "i0.default": "ad_i0({self})",
@@ -326,8 +335,10 @@ WEIGHTS = {
     **dict.fromkeys(
         (
             "special_log_ndtr", "_log_ndtr_derivative", "erfinv", "_erfinv_slope", "special_ndtri",
-            "_ndtri_slope", "lgamma", "digamma", "polygamma", "i0", "special_i0e", "special_i1",
-            "special_i1e",
+            "_ndtri_slope", "_erfcx_derivative", "special_bessel_j0", "special_bessel_j1",
+            "special_bessel_y0", "special_bessel_y1", "_bessel_j_derivative",
+            "_bessel_y_derivative", "lgamma", "digamma", "polygamma", "i0", "special_i0e",
+            "special_i1", "special_i1e",
         ),
         200,
     ),
@@ -354,7 +365,8 @@ def prelude(body: str, data_offset: int) -> str:
         "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
         "#ifdef _OPENMP",
-        "extern int omp_get_max_threads(void), omp_get_thread_num(void), omp_get_num_threads(void);",
+        "extern int omp_get_max_threads(void), omp_get_thread_num(void),"
+        " omp_get_num_threads(void);",
         "#define THREADS SMALLER(omp_get_max_threads(), 16)",
         "#define THREAD omp_get_thread_num()",
         "#define COUNT omp_get_num_threads()",

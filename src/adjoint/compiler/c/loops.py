@@ -12,26 +12,22 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c import cache
-from adjoint.compiler.c.body import Body, Check, Guard, Let, Load, Place, Statement
-from adjoint.compiler.c.expressions import CLAUSES, C_TYPES, COMBINE, IDENTITY
+from adjoint.compiler.c.body import Body, Check, Guard, Load, Place, Statement
+from adjoint.compiler.c.expressions import C_TYPES, CLAUSES, COMBINE, IDENTITY
+from adjoint.compiler.c.schedule import WHOLE, Axis, Schedule, Shaped
 from adjoint.compiler.definitions import Prefix, Put, Reduction
-from adjoint.compiler.fuse import Loop, Plan, reduced_dims
-from adjoint.compiler.nests import Member, Nest, row_elements
-from adjoint.core.shapes import Shape
+from adjoint.compiler.nests import Nest, row_elements
+from adjoint.compiler.plan import Plan
 from adjoint.graph.ir import Node, Value
 
 _LANES = 64  # rows in a block
 _BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
-_LONG_ROW = 1024  # accumulators beside one another
-_SHORT = 16  # elements below which a dimension is too short for vectors of its own
 _PADDED = 64  # up to this size a loop is run in whole vectors
-_WHOLE = 8  # elements in a vector
-_MOST_PARTS = 32
 _TILE = 16  # rows of a tile where a matrix is turned
 PARALLEL = 1 << 18  # additions from which threads pay
 THREADS = 16  # at most; each has accumulators of its own
@@ -52,36 +48,6 @@ class Function:
     checks: bool  # whether it can find an index out of range
 
 
-@dataclass
-class Axis:
-    """One or more dimensions of a loop that are run as one."""
-
-    dims: tuple[int, ...]  # of the loop's space, neighbours
-    size: int
-    reduced: bool
-
-    def within(self, low: int, high: int) -> dict[int, tuple[int, int]]:
-        """The bounds of its dimension; joined ones are never cut."""
-        return {self.dims[0]: (low, high)} if len(self.dims) == 1 else {}
-
-
-@dataclass
-class Shaped:
-    """A loop of a nest with its axes."""
-
-    member: Member
-    body: Body  # over the whole space
-    writes: dict[Value, Affine]
-    axes: list[Axis]
-    reduced: tuple[int, ...]
-    kind: type | None = None
-    cuts: dict[int, list[int]] = field(default_factory=dict)  # where an axis is cut
-
-    @property
-    def loop(self) -> Loop:
-        return self.member.loop
-
-
 def write_nest(plan: Plan, nest: Nest, name: str) -> Function:
     """Return the C function of a nest."""
     return _Writer(plan, nest, name).function()
@@ -90,24 +56,16 @@ def write_nest(plan: Plan, nest: Nest, name: str) -> Function:
 class _Writer:
     def __init__(self, plan: Plan, nest: Nest, name: str) -> None:
         self.plan, self.nest, self.name = plan, nest, name
+        self.schedule = Schedule(plan, nest)
+        self.outer, self.lanes = self.schedule.outer, self.schedule.lanes
         self.pointers: dict[Value, str] = {}
         self.partials: list[tuple[Node, int]] = []
         self.checks = False
         self.block = 0  # rows in a block; 0: all, without memory for them
-        self.lines: list[str] = []
-
-    # -- what runs how ----------------------------------------------------------------------------
 
     def function(self) -> Function:
-        shaped = [self._shape(m) for m in self.nest.members]
-        single = shaped[0] if len(shaped) == 1 else None
-        if single is not None:
-            outer, lanes = self._schedule_one(single)
-        else:
-            outer, lanes = self._schedule_many(shaped)
-        self.outer, self.lanes = outer, lanes
-        rows = math.prod(self._axis(shaped[0], k).size for k in outer[0])
-        body = self._lanes(shaped, rows) if lanes else self._rows(shaped, rows)
+        shaped, rows = self.schedule.loops, self.schedule.rows
+        body = self._lanes(shaped, rows) if self.lanes else self._rows(shaped)
         work = sum(math.prod(s.loop.space) * len(s.body.statements) for s in shaped)
         partial = sum(count for _, count in self.partials)
         divisible = (
@@ -120,114 +78,9 @@ class _Writer:
             divisible, self.checks,
         )  # fmt: skip
 
-    def _shape(self, member: Member) -> Shaped:
-        loop = member.loop
-        body = Body(self.plan, member.position, [(0, s) for s in loop.space])
-        writes = body.run(loop, loop.space)
-        reduced = reduced_dims(loop)
-        kind = type(self.plan.definitions[loop.combining[0]]) if loop.combining else None
-        fixed = len(self.nest.outer) if len(self.nest.members) > 1 else 0
-        shaped = Shaped(member, body, writes, [], reduced, kind)
-        shaped.axes = _merged(loop.space, _positions(body, writes), reduced, fixed)
-        shaped.cuts = self._cuts(shaped)
-        return shaped
-
-    def _schedule_one(self, shaped: Shaped) -> tuple[list[list[int]], bool]:
-        """Which axes the function runs over, and whether vectors do too."""
-        axes = shaped.axes
-        if not axes:
-            return [[]], False
-        if shaped.kind is Put:
-            return [[0]], False
-        vector = self._best_axis(shaped, range(len(axes)))
-        scanned = shaped.kind is Prefix
-        kept = [k for k, a in enumerate(axes) if not a.reduced]
-        if shaped.kind is Reduction and len(kept) == len(axes) == 1:
-            return [[vector]], False  # over sizes of 1 alone: a conversion
-        if len(axes) == 1 or (scanned and kept == [vector]):
-            return [[vector]], not (scanned and axes[vector].reduced)
-        long_row = shaped.loop.reduced and axes[vector].size > _LONG_ROW
-        if not axes[vector].reduced and (kept == [vector] or long_row):
-            return [[vector]], True
-        self.vector = vector
-        others = [k for k in (*kept, *range(len(axes))) if k != vector]
-        return [[others[0]]], False
-
-    def _schedule_many(self, shaped: list[Shaped]) -> tuple[list[list[int]], bool]:
-        depth = len(self.nest.outer)
-        apart = depth > 1 and not self._merge_outer(shaped, depth)
-        if apart and any(len(s.axes) == depth for s in shaped):  # no axis is left for vectors
-            self.nest.outer = self.nest.outer[:-1]
-            shaped[:] = [self._shape(m) for m in self.nest.members]
-            return self._schedule_many(shaped)
-        count = 1 if len(shaped[0].axes[0].dims) > 1 else len(self.nest.outer)
-        outer = [list(range(count)) for _ in shaped]
-        lengths, weights = [], []
-        for s in shaped:
-            inner = range(count, len(s.axes))
-            if inner:
-                best = self._best_axis(s, inner)
-                lengths.append(s.axes[best].size)
-                weights.append(len(s.body.statements))
-        rows = math.prod(self.nest.outer)
-        short = sum(w for w, n in zip(weights, lengths, strict=True) if n < _SHORT)
-        lanes = count == 1 and rows >= _WHOLE and (short * 2 >= sum(weights) or not weights)
-        return outer, lanes
-
-    def _merge_outer(self, shaped: list[Shaped], count: int) -> bool:
-        """Join the outer axes of all loops into one, if every position allows it."""
-        for s in shaped:
-            merged = _merged(s.loop.space[:count], _positions(s.body, s.writes), (), 0)
-            if len(merged) != 1 or len({d in s.reduced for d in range(count)}) != 1:
-                return False
-        for s in shaped:
-            size = math.prod(s.loop.space[:count])
-            first = Axis(tuple(range(count)), size, 0 in s.reduced)
-            s.axes = [first, *s.axes[count:]]
-            s.cuts = self._cuts(s)
-        return True
-
-    def _best_axis(self, shaped: Shaped, candidates: Sequence[int]) -> int:
-        """The axis along which memory is read and written in order, and that is not short."""
-        places = [s.place.address for s in shaped.body.statements if isinstance(s, Load)]
-        places += list(shaped.writes.values())
-
-        def score(k: int) -> tuple[float, int]:
-            axis = shaped.axes[k]
-            steps = [abs(p.coefficient(axis.dims[-1])) for p in places]
-            unit, strided = steps.count(1), sum(1 for s in steps if s > 1)
-            return min(axis.size, _SHORT) / _SHORT * (1 + unit) / (1 + strided), k
-
-        return max(candidates, key=score)
-
-    def _axis(self, shaped: Shaped, k: int) -> Axis:
-        return shaped.axes[k]
-
-    def _cuts(self, shaped: Shaped) -> dict[int, list[int]]:
-        """Where conditions on one axis change, if that makes few parts."""
-        found: dict[int, set[int]] = {}
-        for guard in shaped.body.guards:
-            if len(guard.position.terms) != 1:
-                continue
-            (dim, step) = guard.position.terms[0]
-            axis = next(k for k, a in enumerate(shaped.axes) if dim in a.dims)
-            if abs(step) != 1 or len(shaped.axes[axis].dims) != 1:
-                continue
-            edges = [(edge - guard.position.offset) * step for edge in (guard.low, guard.high)]
-            edges = [e + (step < 0) for e in edges]
-            inside = {e for e in edges if 0 < e < shaped.axes[axis].size}
-            found.setdefault(axis, set()).update(inside)
-        parts = 1
-        kept: dict[int, list[int]] = {}
-        for axis in sorted(found, key=lambda k: len(found[k])):
-            parts *= len(found[axis]) + 1
-            if parts <= _MOST_PARTS:
-                kept[axis] = sorted(found[axis])
-        return kept
-
     # -- rows -------------------------------------------------------------------------------------
 
-    def _rows(self, shaped: list[Shaped], rows: int) -> list[str]:
+    def _rows(self, shaped: list[Shaped]) -> list[str]:
         lines: list[str] = []
         for k, s in enumerate(shaped):
             lines += self._declare_partials(s, k)
@@ -259,16 +112,16 @@ class _Writer:
         """Whether a loop over two axes reads or writes along one what it should along the other."""
         if len(shaped.axes) != 2 or shaped.kind is not None or shaped.cuts:
             return False
-        outer, inner = (shaped.axes[k].dims[-1] for k in (self.outer[0][0], self.vector))
+        outer, inner = (shaped.axes[k].dims[-1] for k in (self.outer[0][0], self.schedule.vector))
         places = [s.place.address for s in shaped.body.statements if isinstance(s, Load)]
         places += list(shaped.writes.values())
         sizes = min(a.size for a in shaped.axes)
-        turned = any(p.coefficient(outer) == 1 and p.coefficient(inner) > _WHOLE for p in places)
+        turned = any(p.coefficient(outer) == 1 and p.coefficient(inner) > WHOLE for p in places)
         return turned and sizes > _TILE
 
     def _tiled(self, shaped: Shaped) -> list[str]:
         """Rows and columns in tiles, each of which stays in the cache however it is walked."""
-        rows, columns = (shaped.axes[k] for k in (self.outer[0][0], self.vector))
+        rows, columns = (shaped.axes[k] for k in (self.outer[0][0], self.schedule.vector))
         i, j = _name(rows), _name(columns)
         body = self._printed(shaped, 0, self._body(shaped, {}))
         return [
@@ -302,7 +155,7 @@ class _Writer:
             return [*lines, *self._straight(shaped[0], rows)]
         room = sum(row_elements(v, self.nest.outer) * v.dtype.itemsize for v in self.nest.local)
         self.block = _LANES
-        while self.block > _WHOLE and room * self.block > _BLOCK_BYTES:
+        while self.block > WHOLE and room * self.block > _BLOCK_BYTES:
             self.block //= 2
         if len(shaped) == 1 and rows >= 4 * _LANES:
             self.block = 4 * _LANES
@@ -362,7 +215,11 @@ class _Writer:
                 bounds,
                 lambda b: self._printed(shaped, number, self._body(shaped, b)),
             )
-        vector = self.vector if len(self.nest.members) == 1 else self._best_axis(shaped, inner)
+        vector = (
+            self.schedule.vector
+            if len(self.nest.members) == 1
+            else self.schedule.best_axis(shaped, inner)
+        )
         if shaped.kind is None:
             order = [k for k in inner if k != vector]
             return self._around(
@@ -384,10 +241,7 @@ class _Writer:
         each = combining and not axis.reduced  # an accumulator for each element of the vector
         scanned = shaped.kind is Prefix
         direct = (
-            each
-            and shaped.kind is Reduction
-            and not reduced
-            and self._over_rows(shaped, number, lane)
+            each and shaped.kind is Reduction and not reduced and self._over_rows(shaped, number)
         )
         size = self.block if lane is not None else axis.size
 
@@ -487,9 +341,8 @@ class _Writer:
             return []
         return [(n, f"acc{number}_{k}") for k, n in enumerate(shaped.loop.combining)]
 
-    def _over_rows(self, shaped: Shaped, number: int, lane: int | None) -> bool:
+    def _over_rows(self, shaped: Shaped, number: int) -> bool:
         """Whether rows are reduced, so that each thread has accumulators of its own."""
-        del lane
         return any(shaped.axes[k].reduced for k in self.outer[number])
 
     def _declare_partials(self, shaped: Shaped, number: int) -> list[str]:
@@ -630,7 +483,7 @@ class _Writer:
         """A short loop in whole vectors: elements beside them would call slow scalar functions."""
         if (
             size < 2
-            or size % _WHOLE == 0
+            or size % WHOLE == 0
             or not body.functions()
             or shaped.kind not in (None, Reduction)
         ):
@@ -641,7 +494,7 @@ class _Writer:
             self.plan.definitions[n].kind in ("sum", "mean") for n in shaped.loop.combining
         ):
             return None
-        room = -(-size // _WHOLE) * _WHOLE
+        room = -(-size // WHOLE) * WHOLE
         before: list[str] = []
         inside: list[str] = []
         after: list[str] = []
@@ -709,39 +562,6 @@ class _Writer:
         for node in nodes:
             places.setdefault(node.place or "no line", []).append(node.op.name)
         return [f"/* {place}: {', '.join(names)} */" for place, names in places.items()]
-
-
-def _positions(body: Body, writes: dict[Value, Affine]) -> list[Affine]:
-    """Everything that depends on where in the space the loop is."""
-    found = [*writes.values(), *body.puts]
-    for statement in body.statements:
-        if isinstance(statement, Load):
-            found.append(statement.place.address)
-        elif isinstance(statement, Let):
-            found += statement.positions
-        found += [g.position for g in statement.guards]
-    return found + [g.position for g in body.guards]
-
-
-def _merged(
-    space: Shape, positions: Sequence[Affine], reduced: tuple[int, ...], fixed: int
-) -> list[Axis]:
-    """Join neighbouring dimensions that every position walks as one; the first `fixed` stay."""
-    axes: list[Axis] = []
-    for d, size in enumerate(space):
-        last = axes[-1] if axes else None
-        joins = (
-            last is not None
-            and d > fixed
-            and d - 1 >= fixed
-            and last.reduced == (d in reduced)
-            and all(p.coefficient(d - 1) == p.coefficient(d) * size for p in positions)
-        )
-        if joins and last is not None:
-            axes[-1] = Axis((*last.dims, d), last.size * size, last.reduced)
-        else:
-            axes.append(Axis((d,), size, d in reduced))
-    return axes
 
 
 def _parts(size: int, cuts: Sequence[int]) -> list[tuple[int, int]]:

@@ -17,9 +17,9 @@ from adjoint.compiler import libraries
 from adjoint.compiler.c import loops
 from adjoint.compiler.c.expressions import C_TYPES, COMBINE, DECLARED, IDENTITY, literal
 from adjoint.compiler.definitions import Put
-from adjoint.compiler.fuse import Call, Callback, Nested, Operand, Plan
 from adjoint.compiler.memory import Layout
 from adjoint.compiler.nests import Nest
+from adjoint.compiler.plan import Call, Callback, Nested, Operand, Plan
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS = 0, 1, 2  # places in the block of arguments

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from adjoint.compiler.c.functions import POLYGAMMAS
 from adjoint.compiler.c.numbers import C_TYPES, REAL, literal, wrapped
 
 Arguments = Mapping[str, Any]
@@ -200,18 +201,37 @@ def _bell(given: Arguments, dtype: str) -> str | None:
     n, a = given["n"], float(given["a"])
     if n == 0 and a in (0.5, 1.0):
         return f"ad_exp_square{{f}}({{self}}, {-a!r}{{f}})"
-    return f"ad_bell({{self}}, {n}, {a!r})" if n <= 8 and a in (0.5, 1.0) else None
+    return f"ad_bell{n}({{self}}, {a!r})" if n <= 8 and a in (0.5, 1.0) else None
 
 
 def _polygamma(given: Arguments, dtype: str) -> str | None:
     n = given["n"]
-    if not 0 <= n <= 20:
-        return None
-    return f"ad_polygamma({n}, {{self}})" if n else "ad_digamma({self})"
+    if n == 0:
+        return "ad_digamma({self})"
+    return f"ad_polygamma{n}({{self}})" if n in POLYGAMMAS else None
 
 
 def _sinc_derivative(given: Arguments, dtype: str) -> str | None:
     return {0: "ad_sinc({self})", 1: "ad_sinc_slope({self})"}.get(given["n"])
+
+
+def _spherical_derivative(given: Arguments, dtype: str) -> str | None:
+    return {0: "ad_spherical_j0({x})", 1: "ad_spherical_j0_slope({x})"}.get(given["n"])
+
+
+def _erfcx_derivative(given: Arguments, dtype: str) -> str | None:
+    return {0: "ad_erfcx({self})", 1: "ad_erfcx_slope({self})"}.get(given["n"])
+
+
+def _bessel_derivative(kind: str) -> Maker:
+    """J or Y of order 0 or 1, and their slopes: C₀' = -C₁, C₁' = C₀ - C₁/x."""
+    known = {
+        (0, 0): f"ad_{kind}0({{self}})",
+        (0, 1): f"-ad_{kind}1({{self}})",
+        (1, 0): f"ad_{kind}1({{self}})",
+        (1, 1): f"ad_{kind}1_slope({{self}})",
+    }
+    return lambda given, dtype: known.get((given["order"], given["n"]))
 
 
 def _log_ndtr_derivative(given: Arguments, dtype: str) -> str | None:
@@ -242,6 +262,10 @@ REALS: dict[str, Maker] = {
     "polygamma.default": _polygamma,
     "_log_ndtr_derivative.default": _log_ndtr_derivative,
     "_sinc_derivative.default": _sinc_derivative,
+    "_spherical_bessel_j0_derivative.default": _spherical_derivative,
+    "_erfcx_derivative.default": _erfcx_derivative,
+    "_bessel_j_derivative.default": _bessel_derivative("j"),
+    "_bessel_y_derivative.default": _bessel_derivative("y"),
 }
 WHOLE: dict[str, Maker] = {
     **{f"floor_divide.{o}": _whole_floor for o in ("default", "Scalar")},

@@ -1,0 +1,113 @@
+"""Plans: the steps of a program, in order, and what is where. Made by `fuse`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from adjoint.compiler.affine import row_major
+from adjoint.compiler.definitions import Reshape
+from adjoint.core.shapes import Shape
+from adjoint.graph.ir import Graph, Node, Value
+
+
+@dataclass
+class Loop:
+    """One loop nest."""
+
+    space: Shape  # without sizes of 1
+    reduced: Intervals = ()  # what its reductions, or prefixes, run over
+    combining: list[Node] = field(default_factory=list)  # reductions; or prefixes; or one put
+    stored: list[Value] = field(default_factory=list)  # values that others need
+    inside: list[Value] = field(default_factory=list)  # values in registers, in order
+
+
+@dataclass
+class Call:
+    """A routine of a library."""
+
+    node: Node
+    routine: str
+    operands: list[Operand]
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A value where it lies in memory."""
+
+    value: Value  # in memory
+    offset: int
+    shape: Shape
+    strides: tuple[int, ...]
+
+
+@dataclass
+class Callback:
+    """One call of an eager kernel."""
+
+    node: Node
+    values: list[Value]  # its tensors
+    operands: list[Operand]  # where they are, row by row
+
+
+@dataclass
+class Nested:
+    """A loop over time, or a branch: plans of its own in native code."""
+
+    node: Node
+    plans: dict[str, Plan]  # by the names of the node's graphs
+    operands: list[Operand | Any]  # what the node's tensors are, in order; or a number
+    filled: dict[int, Value]  # memory for the operands that are a number
+    carried: list[tuple[Value, Value]]  # for each carried value two buffers, used in turn
+
+
+Step = Loop | Call | Callback | Nested
+Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions that are reduced
+
+
+@dataclass
+class Plan:
+    """What to run, in order, and what is where."""
+
+    graph: Graph
+    definitions: dict[Node, Any]  # of its nodes, None where only the eager kernel knows
+    steps: list[Step] = field(default_factory=list)
+    numbers: dict[Value, Any] = field(default_factory=dict)  # one number everywhere
+    constants: dict[Value, Any] = field(default_factory=dict)  # tensors known beforehand
+    memory: dict[Value, int] = field(default_factory=dict)  # the step that puts it there; -1: given
+    home: dict[Value, int] = field(default_factory=dict)  # the loop that has it in a register
+    outputs: list[Operand | Any] = field(default_factory=list)  # where each output is; or a number
+
+    def is_read(self, value: Value, position: int) -> bool:
+        """Whether a step finds a value in memory."""
+        return self.memory.get(value, position) < position
+
+    def origin(self, value: Value) -> Value:
+        """The value in memory whose elements, in the same order, are those of another."""
+        while value not in self.memory:
+            definition = self.definitions[value.node] if value.node else None
+            assert isinstance(definition, Reshape), f"{value} is not in memory"
+            value = definition.source
+        return value
+
+
+def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
+    """The positions that some dimensions span, whatever shape they are cut into."""
+    found: list[tuple[int, int]] = []
+    for d, stride in enumerate(row_major(shape)):
+        if d not in dims or shape[d] == 1:
+            continue
+        low, high = stride, stride * shape[d]
+        if found and found[-1][0] == high:
+            found[-1] = (low, found[-1][1])
+        else:
+            found.append((low, high))
+    return tuple(found)
+
+
+def reduced_dims(loop: Loop) -> tuple[int, ...]:
+    """The dimensions of a loop that are reduced."""
+    strides = row_major(loop.space)
+    return tuple(
+        d for d, s in enumerate(strides) if any(low <= s < high for low, high in loop.reduced)
+    )

@@ -1,0 +1,838 @@
+"""What a user of `ad.compile` sees: signatures, stages, costs, open sizes, determinism."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.compiler.c import build
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, ShapeError
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+
+
+def make(*shape: int, seed: int = 0, dtype: Any = None) -> ad.Tensor:
+    values = np.random.default_rng(seed).uniform(0.5, 1.5, shape)
+    return ad.tensor(values, dtype=ad.float64 if dtype is None else dtype)
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    assert pytrees.structure(got) == pytrees.structure(expected)
+    for a, b in zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype is b.dtype
+        rtol = 1e-12 if b.dtype is ad.float64 else 2e-5
+        np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=rtol, atol=rtol)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that were built, each once."""
+    sources: list[str] = []
+    real = build.load
+
+    def load(source: str, name: str) -> Any:
+        if source not in sources:
+            sources.append(source)
+        return real(source, name)
+
+    monkeypatch.setattr(build, "load", load)
+    return sources
+
+
+def run(program: str, **env: str) -> str:
+    result = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env=os.environ | env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+# -- signatures
+
+
+def test_each_shape_and_dtype_has_its_program() -> None:
+    compiled = ad.compile(lambda x: x * 2)
+    for x in (make(3), make(4), make(3, 1), make(3, dtype=ad.float32), make(3).long(), make()):
+        for _ in range(2):
+            assert_same(compiled(x), x * 2)
+    assert len(compiled.programs) == 6
+
+
+def test_python_values_are_told_apart_by_type() -> None:
+    """True == 1 == 1.0, and x * True has another dtype than x * 1.0."""
+    compiled = ad.compile(lambda x, n: x * n)
+    x = ad.tensor([1, 2, 3])
+    for n in (True, 1, 1.0, False, 0, 0.0, 1 + 0j):
+        assert_same(compiled(x, n), x * n)
+    assert len(compiled.programs) == 6  # 0.0 runs the program of 1.0
+
+
+def test_strings_and_none_are_part_of_the_signature() -> None:
+    compiled = ad.compile(lambda x, mode=None: x.sin() if mode == "sin" else x.cos())
+    x = make(3)
+    for mode in ("sin", "cos", None):
+        assert_same(compiled(x, mode), compiled.function(x, mode))
+        assert_same(compiled(x, mode=mode), compiled.function(x, mode=mode))
+    assert_same(compiled(x), x.cos())
+
+
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
+def test_a_real_number_is_as_precise_as_the_tensors_beside_it(dtype: Any) -> None:
+    """And another number needs no other program."""
+    compiled = ad.compile(lambda x, rate: x - rate * x.sin())
+    x = make(5, dtype=dtype)
+    for rate in (0.1, 0.01, np.float64(0.3)):
+        expected = compiled.function(x, rate)
+        assert_same(compiled(x, rate), expected)
+    assert len(compiled.programs) == 1
+    complex_ = ad.compile(lambda x, z: x * z)
+    assert_same(complex_(x, 0.1 + 0.7j), x * (0.1 + 0.7j))
+
+
+def test_the_structure_of_arguments_counts() -> None:
+    compiled = ad.compile(lambda tree: sum(x.sum() for x in pytrees.leaves(tree)))
+    x, y = make(3), make(3, seed=1)
+    for tree in ([x, y], (x, y), {"a": x, "b": y}, {"a": x, "c": y}, [[x], y], [x, None, y]):
+        assert_same(compiled(tree), x.sum() + y.sum())
+    assert len(compiled.programs) == 6
+
+
+def test_the_default_dtype_counts() -> None:
+    compiled = ad.compile(lambda n: n / 3 + ad.zeros(2))
+    n = ad.tensor([1, 2])
+    before = ad.get_default_dtype()
+    try:
+        for dtype in (ad.float32, ad.float64, ad.float32):
+            ad.set_default_dtype(dtype)
+            result = compiled(n)
+            assert result.dtype is dtype
+            assert_same(result, compiled.function(n))
+    finally:
+        ad.set_default_dtype(before)
+    assert len(compiled.programs) == 2
+
+
+@pytest.mark.parametrize("odd", [{1, 2}, bytearray(b"x")])
+def test_arguments_that_cannot_be_hashed_are_named(odd: Any) -> None:
+    compiled = ad.compile(lambda x, _: x * 2)
+    for call in (compiled, compiled.lower, compiled.cost):
+        with pytest.raises(ArgumentError, match=f"can be hashed, got {type(odd).__name__}"):
+            call(make(3), odd)
+
+
+def test_keywords_and_positions_give_the_same() -> None:
+    compiled = ad.compile(lambda x, y: x - y)
+    x, y = make(3), make(3, seed=1)
+    for result in (compiled(x, y), compiled(x, y=y), compiled(y=y, x=x)):
+        assert_same(result, x - y)
+
+
+def test_a_call_with_other_arguments_between_two_does_not_confuse() -> None:
+    """The quick way in is for the last signature only."""
+    compiled = ad.compile(lambda x, y: x - y)
+    a, b = make(4, 3), make(4, 3, seed=1)
+    variants = [
+        (a, b),
+        (a, b[0]),
+        (a.t(), b.t()),  # not contiguous
+        (a, b),
+        (a[:, ::2], b[:, ::2]),
+        (a.float(), b),
+        (a.numpy(), b),
+        (a, 2.0),
+        (a, b),
+        (a.clone().requires_grad_(), b),
+        (a, b),
+    ]
+    for x, y in variants:
+        assert_same(compiled(x, y), ad.as_tensor(x) - y)
+
+
+# -- stages
+
+
+def test_lower_shows_every_stage() -> None:
+    compiled = ad.compile(lambda x, w: (x @ w).softmax(1).sum(0))
+    stages = compiled.lower(make(50, 40), make(40, 30))
+    assert [n.name for n in stages.graph.nodes] == [
+        "matmul.default",
+        "_softmax.default",
+        "sum.dim_IntList",
+    ]
+    assert "exp.default" in [n.name for n in stages.lowered.nodes]
+    assert "_softmax.default" not in [n.name for n in stages.lowered.nodes]
+    text = str(stages)
+    assert re.search(r"ad.ops._softmax.default\(matmul, 1, .* # f64\[50,30\]", text)
+    assert re.search(r"exp = ad.ops.exp.default", text)
+    assert re.search(r"# +library: matmul.default by gemm: 120,000 flops, 0 functions", text)
+    assert re.search(r"# +loop: .* over \(50, 30\).*: [\d,]+ flops, 1,500 functions, ", text)
+    assert re.search(r"# memory: [\d,]+ bytes in one arena, 256 of results", text)
+    assert re.search(r"#   matmul: f64\[50,30\] at 0", text)
+    assert stages.source in text
+    assert "exp(" in stages.source
+    assert stages.source.count("static void nest") == sum(
+        "loop: " in line for line in text.splitlines()
+    )
+    assert list(stages.seconds) == [
+        "trace", "lower", "fuse", "plan memory", "write C", "compile C",
+    ]  # fmt: skip
+    assert all(seconds >= 0 for seconds in stages.seconds.values())
+    assert re.search(r"# compile C: [\d.]+ ms", text)
+
+
+def test_lower_names_what_calls_back() -> None:
+    stages = ad.compile(lambda x: (x * 2).sort(0)[0] + 1).lower(make(5))
+    assert stages.callbacks() == ["sort.default"]
+    assert "calls back: sort.default" in str(stages)
+
+
+def test_lower_shows_what_is_inside_a_loop_over_time() -> None:
+    def f(xs: Any) -> Any:
+        return ad.scan(lambda c, x: (c.sin() + x, c), ad.zeros(3, dtype=ad.float64), xs)
+
+    lines = str(ad.compile(f).lower(make(7, 3))).splitlines()
+    (region,) = [n for n, line in enumerate(lines) if line.startswith("#   region: scan: ")]
+    assert lines[region + 1].strip("# ") == "body:"
+    assert "loop: " in lines[region + 2]
+    assert "21 functions" in lines[region]
+    assert ", 3 functions" in lines[region + 2]
+
+
+def test_lower_compiles_for_the_calls_that_follow(built: list[str]) -> None:
+    compiled = ad.compile(lambda x: x.sin() + 1)
+    compiled.lower(make(3))
+    compiled(make(3))
+    assert len(built) == 1
+    assert compiled.lower(make(3)) is compiled.lower(make(3, seed=1))
+
+
+# -- cost
+
+
+def test_cost_of_pointwise_work() -> None:
+    x = make(1000)
+    cost = ad.compile(lambda x, y: x * y + x.exp()).cost(x, x)
+    assert (cost.flops, cost.functions) == (2000, 1000)
+    assert (cost.bytes_read, cost.bytes_written, cost.memory) == (16_000, 8000, 8000)
+    narrow = ad.compile(lambda x: x * 2).cost(make(10, dtype=ad.float32))
+    assert (narrow.flops, narrow.bytes_read, narrow.bytes_written) == (10, 40, 40)
+
+
+def test_cost_of_a_sum() -> None:
+    cost = ad.compile(lambda x: x.sum(1)).cost(make(20, 30))
+    assert (cost.flops, cost.functions) == (600, 0)
+    assert (cost.bytes_read, cost.bytes_written) == (4800, 160)
+
+
+@pytest.mark.parametrize("shape", [(64, 32, 16), (3, 4, 5)])
+def test_cost_of_a_product(shape: tuple[int, int, int]) -> None:
+    """2mnk, by a library or by a loop."""
+    m, k, n = shape
+    cost = ad.compile(lambda x, y: x @ y).cost(make(m, k), make(k, n))
+    assert cost.flops == 2 * m * n * k
+    assert (cost.bytes_read, cost.bytes_written) == (8 * (m * k + k * n), 8 * m * n)
+
+
+def test_cost_of_a_factor_and_a_solution() -> None:
+    a = ad.eye(30, dtype=ad.float64) * 2
+    assert ad.compile(ad.linalg.cholesky).cost(a).flops == 30**3 // 3
+    solve = ad.compile(lambda a, b: ad.linalg.solve_triangular(a, b, upper=False))
+    assert solve.cost(a, make(30, 7)).flops == 30 * 30 * 7
+
+
+@pytest.mark.parametrize("length", [1, 10])
+def test_cost_of_a_scan_counts_its_length(length: int) -> None:
+    def f(xs: Any) -> Any:
+        return ad.scan(lambda c, x: (c * 0.5 + x.exp(), None), ad.zeros(8, dtype=ad.float64), xs)[0]
+
+    cost = ad.compile(f).cost(make(length, 8))
+    assert cost.flops == length * 8 * 2
+    assert cost.functions == length * 8
+    assert "16 flops" in str(ad.compile(f).cost(make(1, 8)))
+
+
+def test_cost_before_anything_is_compiled_is_an_error() -> None:
+    compiled = ad.compile(lambda x: x * 2)
+    with pytest.raises(ArgumentError, match=r"nothing is compiled yet.*give cost\(\) its arg"):
+        compiled.cost()
+    compiled(make(100))
+    assert compiled.cost().flops == 100
+    compiled(make(7))
+    assert compiled.cost().flops == 7
+    assert compiled.cost(make(100)).flops == 100
+
+
+def test_a_gradient_costs_less_than_five_functions() -> None:
+    """The law of cheap gradients, and functions are shared by forward and backward."""
+
+    def f(x: Any) -> Any:
+        return (x.exp() * x.sin()).sum()
+
+    x = make(100)
+    once = ad.compile(f).cost(x)
+    both = ad.compile(ad.value_and_grad(f)).cost(x)
+    assert once.functions == 200
+    assert both.functions == 300  # exp, sin and one cos
+    assert both.flops < 5 * once.flops
+
+
+def test_memory_is_used_again() -> None:
+    """A chain of products needs two intermediates at a time, not all of them."""
+
+    def chain(x: Any, *factors: Any) -> Any:
+        for factor in factors:
+            x = x @ factor
+        return x
+
+    one = 64 * 64 * 8
+    factors = [make(64, 64, seed=n) for n in range(10)]
+    compiled = ad.compile(chain)
+    cost = compiled.cost(*factors)
+    assert cost.memory == 3 * one  # two in the arena, and the result
+    assert cost.bytes_written == 9 * one
+    assert_same(compiled(*[f / 64 for f in factors]), chain(*[f / 64 for f in factors]))
+
+
+def test_what_fuses_needs_no_memory() -> None:
+    cost = ad.compile(lambda x: (x.sin() * 2 + x).exp().tanh().sum()).cost(make(100_000))
+    assert cost.memory < 1000
+
+
+# -- what it says while it works
+
+
+def test_verbose_prints_one_line_for_each_stage(capsys: pytest.CaptureFixture[str]) -> None:
+    def wave(x: Any) -> Any:
+        return x.sin()
+
+    compiled = ad.compile(wave, verbose=True)
+    compiled(make(3))
+    lines = capsys.readouterr().out.splitlines()
+    stages = ["trace", "lower", "fuse", "plan memory", "write C", "compile C"]
+    assert [re.sub(r"[\d.]+ ms", "", line) for line in lines] == [
+        f"compile wave: {stage}: " for stage in stages
+    ]
+    compiled(make(3))
+    assert capsys.readouterr().out == ""
+    ad.compile(wave)(make(4))
+    assert capsys.readouterr().out == ""
+
+
+def test_debugging_names_the_lines_of_the_user(tmp_path: Path) -> None:
+    script = tmp_path / "model.py"
+    script.write_text(
+        "import adjoint as ad\n"
+        "def f(x):\n"
+        "    y = x.sin()\n"
+        "    return (y * x).sum()\n"
+        "ad.compile(f)(ad.ones(5))\n"
+    )
+    cache = tmp_path / "cache"
+    cache.mkdir(mode=0o700)
+    program = f"import runpy; runpy.run_path({str(script)!r})"
+    run(program, ADJOINT_CACHE=str(cache))
+    assert not list(cache.glob("*.c"))
+    run(program, ADJOINT_CACHE=str(cache), ADJOINT_DEBUG="1")
+    (source,) = cache.glob("*.c")
+    text = source.read_text()
+    assert "/* model.py:3: sin */" in text
+    assert re.search(r"/\* model.py:4: .*sum.* \*/", text)
+    assert "static void nest0(" in text
+
+
+# -- open sizes
+
+
+def rnn(x: Any, w: Any) -> Any:
+    start = ad.zeros(x.shape[1], w.shape[0], dtype=x.dtype)
+    return ad.scan(lambda h, v: ((h @ w + v).tanh(),) * 2, start, x)
+
+
+def edges(x: Any) -> Any:
+    y = x * 2
+    y[:, :3] += 1
+    y[:, -3:] *= 5
+    return y
+
+
+def meeting(x: Any) -> Any:
+    """x[-2:] has nothing of x[:3], except if x is short."""
+    y = x * 2
+    y[:3] = 0.5
+    y = y + y[-2:].sum(0)
+    y[:2] = -0.5
+    return y
+
+
+def attention(q: Any, k: Any, v: Any) -> Any:
+    return (q @ k.transpose(-1, -2) / 4).softmax(-1) @ v
+
+
+def floats(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(make(*s, seed=n, dtype=ad.float32) for n, s in enumerate(shapes))
+
+
+def doubles(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(make(*s, seed=n) for n, s in enumerate(shapes))
+
+
+# (function, open dimensions, arguments for each call): all calls run one program
+OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
+    "batch": (
+        lambda x: (x.sin() * x).sum(1),
+        {"x": 0},
+        [doubles((n, 3)) for n in (2, 3, 7, 1088, 5000)],
+    ),
+    "last dimension": (
+        lambda x: (x.exp() - 1).cumsum(-1),
+        {"x": -1},
+        [doubles((4, n)) for n in (2, 5, 70, 1000)],
+    ),
+    "two sizes": (
+        lambda x: x.exp() / x.sum(),
+        {"x": (0, 1)},
+        [doubles((n, m)) for n, m in ((2, 3), (3, 2), (90, 5), (1100, 7))],
+    ),
+    "two arguments": (
+        lambda x, y: ad.cat([x, y]),
+        {"x": 0, "y": 0},
+        [doubles((n, 3), (m, 3)) for n, m in ((5, 7), (8, 2), (100, 101))],
+    ),
+    "one size in two arguments": (
+        lambda x, y: ((x - y) ** 2).mean(),
+        {"x": 0, "y": 0},
+        [doubles((n, 3), (n, 3)) for n in (2, 5, 64, 333)],
+    ),
+    "matmul": (
+        lambda x, w: (x @ w).tanh(),
+        {"x": 0},
+        [doubles((n, 40), (40, 30)) for n in (2, 5, 29, 31, 640)],
+    ),
+    "gram matrix": (lambda x: x @ x.T, {"x": 0}, [doubles((n, 20)) for n in (2, 3, 21, 50, 300)]),
+    "outer product of three": (
+        lambda x: (x[:, None, None] * x[None, :, None] * x[None, None, :]).sum(),
+        {"x": 0},
+        [doubles((n,)) for n in (2, 5, 30)],
+    ),
+    "attention": (
+        attention,
+        dict.fromkeys("qkv", (0, 1)),
+        [doubles(*[(b, t, 16)] * 3) for b, t in ((2, 5), (3, 7), (4, 100))],
+    ),
+    "gradient": (
+        ad.value_and_grad(lambda x, w: ((x @ w).tanh() ** 2).mean(), argnums=(0, 1)),
+        {"x": 0},
+        [doubles((n, 20), (20, 10)) for n in (2, 3, 50, 999)],
+    ),
+    "gradient of attention": (
+        ad.grad(lambda q, k, v: attention(q, k, v).sum(), argnums=(0, 1, 2)),
+        dict.fromkeys("qkv", (0, 1)),
+        [doubles(*[(b, t, 16)] * 3) for b, t in ((2, 5), (3, 7), (4, 60))],
+    ),
+    "float32 mean": (lambda x: x.mean(0), {"x": 0}, [floats((n, 3)) for n in (2, 3, 7, 100, 5000)]),
+    "float32 statistics": (
+        lambda x: (x - x.mean(0)) / x.std(0),
+        {"x": 0},
+        [floats((n, 3)) for n in (3, 7, 100, 5000)],
+    ),
+    "float32 softmax": (lambda x: x.softmax(0), {"x": 0}, [floats((n, 3)) for n in (2, 3, 100)]),
+    "float32 layer norm": (
+        lambda x: ad.nn.functional.layer_norm(x, (x.shape[1],)),
+        {"x": (0, 1)},
+        [floats((n, m)) for n, m in ((2, 5), (9, 3), (64, 100))],
+    ),
+    "scan": (
+        rnn,
+        {"x": (0, 1)},
+        [doubles((t, b, 4), (4, 4)) for t, b in ((5, 3), (6, 2), (100, 5))],
+    ),
+    "gradient of a scan": (
+        ad.grad(lambda x, w: rnn(x, w)[0].sum(), argnums=(0, 1)),
+        {"x": (0, 1)},
+        [doubles((t, b, 4), (4, 4)) for t, b in ((5, 3), (6, 2), (100, 5))],
+    ),
+    "differences": (lambda x: x[1:] - x[:-1], {"x": 0}, [doubles((n,)) for n in (2, 3, 5, 200)]),
+    "flip and pad": (
+        lambda x: ad.nn.functional.pad(x.flip(0), (1, 2)),
+        {"x": 0},
+        [doubles((n,)) for n in (2, 5, 6, 70)],
+    ),
+    "gather": (
+        lambda x, i: x[i].exp(),
+        {"x": 0},
+        [(*doubles((n, 2)), ad.tensor([0, 1, -1, n - 1])) for n in (2, 5, 70)],
+    ),
+    "factor": (
+        lambda x: ad.linalg.cholesky(x @ x.T + ad.eye(x.shape[0], dtype=ad.float64)),
+        {"x": 0},
+        [doubles((n, 3)) for n in (4, 9, 40)],
+    ),
+    "tree": (
+        lambda p, x: x @ p["w"] + p["b"],
+        {1: 0},
+        [
+            ({"w": make(3, 2), "b": make(2)}, make(n, 3, seed=n))
+            for n in (5, 6, 70)
+        ],
+    ),
+    "number beside it": (
+        lambda x, rate: x * rate,
+        {"x": 0},
+        [(make(n), 0.1 * n) for n in (4, 5, 6)],
+    ),
+    "hessian": (
+        ad.hessian(lambda x: (x**3).sum() * x.sum()),
+        {"x": 0},
+        [doubles((n,)) for n in (2, 5, 6)],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_open_sizes_need_one_program(name: str, built: list[str]) -> None:
+    function, dynamic, calls = OPEN[name]
+    compiled = ad.compile(function, dynamic=dynamic)
+    for args in calls:
+        for _ in range(2):
+            assert_same(compiled(*args), function(*args))
+    assert len(built) == 1
+
+
+# (function, open dimensions, sizes): some sizes have programs of their own, all are right
+ODD: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]], int]] = {
+    "sizes 0 and 1": (
+        lambda x, y: (x + y).sum(0),
+        {"x": 0},
+        [doubles((n, 3), (1, 3)) for n in (2, 0, 1, 5)],
+        3,
+    ),
+    "equal sizes": (
+        lambda x: x / x.sum(0),
+        {"x": (0, 1)},
+        [doubles((n, m)) for n, m in ((2, 3), (3, 2), (4, 4), (5, 5))],
+        2,
+    ),
+    "as large as a closed one": (
+        lambda x, w: (x @ w).sin(),
+        {"x": 0},
+        [doubles((n, 4), (4, 4)) for n in (3, 4, 5)],
+        1,
+    ),
+    "clamped slice": (
+        lambda x: x[:100] * 2,
+        {"x": 0},
+        [doubles((n,)) for n in (200, 300, 101, 100, 99, 50)],
+        4,
+    ),
+    "clamped slice from the end": (
+        lambda x: x[-5:] * 2,
+        {"x": 0},
+        [doubles((n,)) for n in (200, 300, 6, 4, 2)],
+        3,
+    ),
+    "every second": (lambda x: x[::2] * 2, {"x": 0}, [doubles((n,)) for n in (8, 200, 5, 2)], 2),
+    "edges that meet": (
+        edges,
+        {"x": 1},
+        [doubles((4, n)) for n in (10, 200, 7, 6, 5, 4, 3, 2)],
+        8,
+    ),
+    "the end of what was written to": (
+        meeting,
+        {"x": 0},
+        [doubles((n, 4)) for n in (20, 7, 6, 5, 4, 3, 2)],
+        6,
+    ),
+    "a choice by size": (
+        lambda x: x * 2 if x.shape[0] < 10 else x * 3,
+        {"x": 0},
+        [doubles((n,)) for n in (5, 6, 70, 80)],
+        3,
+    ),
+    "a choice by divisibility": (
+        lambda x: x * 2 if x.shape[0] % 2 else x * 3,
+        {"x": 0},
+        [doubles((n,)) for n in (5, 6, 8, 7)],
+        3,
+    ),
+    "a constant chosen by size": (
+        lambda x: x * ad.tensor(1.5 if x.shape[0] < 10 else 2.5, dtype=ad.float64),
+        {"x": 0},
+        [doubles((n,)) for n in (5, 20, 30)],
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_open_sizes_that_are_special_are_right(name: str, built: list[str]) -> None:
+    function, dynamic, calls, most = ODD[name]
+    compiled = ad.compile(function, dynamic=dynamic)
+    for args in [*calls, *calls]:
+        assert_same(compiled(*args), function(*args))
+    assert len(built) <= most
+
+
+def test_the_line_of_a_call_does_not_matter(built: list[str]) -> None:
+    compiled = ad.compile(lambda x: x.softmax(1), dynamic={"x": 0})
+    compiled(make(5, 3))
+    compiled(make(6, 3))
+    assert len(built) == 1
+
+
+def test_open_sizes_by_keyword(built: list[str]) -> None:
+    compiled = ad.compile(lambda x, y: x.sum() + y, dynamic={"x": 0})
+    for n in (2, 5, 9):
+        assert_same(compiled(y=make(), x=make(n)), make(n).sum() + make())
+    assert len(built) == 1
+
+
+def test_open_sizes_of_arguments_without_a_name(built: list[str]) -> None:
+    compiled = ad.compile(lambda *xs: sum(x.sum() for x in xs), dynamic={1: 0})
+    for n in (2, 5, 9):
+        assert_same(compiled(make(3), make(n)), make(3).sum() + make(n).sum())
+    assert len(built) == 1
+
+
+def test_an_index_out_of_range_raises_as_eager_does() -> None:
+    compiled = ad.compile(lambda x, i: x[i] * 2, dynamic={"x": 0})
+    for size in (5, 8):
+        right = ad.tensor([0, size - 1, -size])
+        assert_same(compiled(make(size), right), make(size)[right] * 2)
+        for wrong in (size, -size - 1):
+            with pytest.raises(IndexError) as expected:
+                make(size)[ad.tensor([0, wrong])]
+            with pytest.raises(IndexError) as got:
+                compiled(make(size), ad.tensor([0, wrong, 1])[:2])
+            assert str(got.value) == str(expected.value)
+        assert_same(compiled(make(size), right), make(size)[right] * 2)
+
+
+UNEVEN: dict[str, tuple[Callable[..., Any], str]] = {
+    "an eager kernel": (lambda x: x.sort(0)[0] * 2, "sort.default calls its eager kernel"),
+    "an input that is an output": (lambda x: (x, x * 2), "an output is an input or a constant"),
+    "a root of the size": (lambda x: x * x.shape[0] ** -0.5, "a number is 0.03.* for 1088"),
+    "sizes that must agree": (
+        lambda x: (
+            x + ad.ones(x.shape[0] if x.shape[0] > 9 else 5, dtype=ad.float64)[: x.shape[0]]
+            if x.shape[0] < 1000
+            else x + ad.ones(5, dtype=ad.float64)
+        ),
+        "the function raises: add: .* do not broadcast",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_sizes_that_cannot_stay_open_warn_once_and_are_right(name: str) -> None:
+    function, reason = UNEVEN[name]
+    compiled = ad.compile(function, dynamic={"x": 0})
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for n in (3, 4, 5, 4):
+            assert_same(compiled(make(n)), function(make(n)))
+            assert_same(compiled(make(n).float()), function(make(n).float()))
+    (warning,) = caught
+    assert re.search(f"sizes cannot stay open here .*{reason}", str(warning.message))
+    assert warning.filename == __file__
+
+
+def test_more_sizes_than_can_stay_open_warn() -> None:
+    compiled = ad.compile(lambda x: x.sum(), dynamic={"x": (0, 1, 2)})
+    with pytest.warns(UserWarning, match="3 different ones, at most 2"):
+        assert_same(compiled(make(2, 3, 4)), make(2, 3, 4).sum())
+    assert_same(compiled(make(2, 2, 4)), make(2, 2, 4).sum())
+
+
+def test_open_sizes_of_arguments_that_require_gradients(built: list[str]) -> None:
+    """One program forward, and one backward."""
+
+    def f(x: Any, w: Any, v: Any) -> Any:
+        return ((x @ w).tanh() @ v).square().mean()
+
+    compiled = ad.compile(f, dynamic={"x": 0})
+    w, v = make(20, 8, seed=1), make(8, 3, seed=2)
+    for n in (2, 3, 50, 999):
+        x = make(n, 20, seed=n)
+        found = []
+        for function in (compiled, f):
+            leaves = [w.clone().requires_grad_(), v.clone().requires_grad_()]
+            value = function(x, *leaves)
+            found.append((value, ad.autograd.grad(value, leaves)))
+        assert_same(*found)
+    assert len(built) == 2
+
+
+def test_open_sizes_and_second_order() -> None:
+    compiled = ad.compile(lambda x: (x.sin() * x).sum(), dynamic={"x": 0})
+    for n in (2, 5):
+        x = make(n).requires_grad_()
+        (first,) = ad.autograd.grad(compiled(x), x, create_graph=True)
+        (second,) = ad.autograd.grad(first.sum(), x)
+        y = x.detach()
+        assert_same(second, 2 * y.cos() - y * y.sin())
+
+
+def test_an_index_out_of_range_raises_where_gradients_are_wanted() -> None:
+    compiled = ad.compile(lambda x, i: x[i].exp().sum(), dynamic={"x": 0})
+    for n in (3, 5):
+        x = make(n).requires_grad_()
+        with pytest.raises(IndexError, match=f"index {n} is out of range"):
+            compiled(x, ad.tensor([0, n]))
+        compiled(x, ad.tensor([0, n - 1])).backward()
+        assert x.grad is not None
+        assert x.grad[-1].item() == pytest.approx(math.exp(x[-1].item()))
+
+
+def test_what_the_function_itself_does_wrong_is_raised() -> None:
+    compiled = ad.compile(lambda x, y: x @ y, dynamic={"x": 0})
+    with pytest.raises(ShapeError):
+        compiled(make(5, 3), make(4, 2))
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "match"),
+    [
+        ("x", r"must be \{argument: dimensions\}, .* got 'x'"),
+        (["x"], r"must be \{argument: dimensions\}"),
+        ({"z": 0}, "names 'z', and the arguments are x, y"),
+        ({2: 0}, "names 2, and the arguments are x, y"),
+        ({-1: 0}, "names -1, and the arguments are x, y"),
+        ({True: 0}, "names True"),
+        ({"x": "rows"}, "gives 'rows' for 'x'; a dimension is a whole number"),
+        ({"x": 0.5}, "gives 0.5 for 'x'"),
+        ({"x": (0, None)}, "for 'x'; a dimension is a whole number, several are a tuple"),
+    ],
+)
+def test_wrong_dynamic_arguments_are_errors_that_help(dynamic: Any, match: str) -> None:
+    with pytest.raises(ArgumentError, match=match):
+        ad.compile(lambda x, y=None: x * 2, dynamic=dynamic)
+
+
+def test_a_dimension_that_an_argument_does_not_have_is_an_error() -> None:
+    compiled = ad.compile(lambda x, n: x * n, dynamic={"x": 2})
+    with pytest.raises(ArgumentError, match=r"opens dimension 2 of 'x', which has shape \(4, 3"):
+        compiled(make(4, 3), 2)
+    with pytest.raises(ArgumentError, match="opens dimension 0 of 'n', which has none"):
+        ad.compile(lambda x, n: x * n, dynamic={"n": 0})(make(4), 2)
+
+
+def test_cost_and_stages_of_open_sizes() -> None:
+    compiled = ad.compile(lambda x: (x.exp() * x).sum(1), dynamic={"x": 0})
+    closed = ad.compile(compiled.function)
+    for n in (2, 100):
+        got, expected = compiled.cost(make(n, 3)), closed.cost(make(n, 3))
+        for name in ("flops", "functions", "bytes_read", "bytes_written"):
+            assert getattr(got, name) == getattr(expected, name)
+        assert got.memory == n * 8
+    assert compiled.cost().flops == 2 * 100 * 3
+    text = str(compiled.lower(make(100, 3)))
+    assert "sizes stay open; for those that were asked for: 600 flops" in text
+    assert "SIZES" in text
+
+
+def test_open_sizes_say_what_takes_time(capsys: pytest.CaptureFixture[str]) -> None:
+    compiled = ad.compile(lambda x: x.sin(), dynamic={"x": 0}, verbose=True)
+    compiled(make(5))
+    written, built = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"compile <lambda>: write C for \d sizes: [\d.]+ ms", written)
+    assert re.fullmatch(r"compile <lambda>: compile C: [\d.]+ ms", built)
+    compiled(make(6))
+    assert capsys.readouterr().out == ""
+
+
+THREADED = """
+import numpy as np, adjoint as ad
+f = ad.value_and_grad(lambda x, w: ((x.sin() * w).exp() / x).mean() + (x * w).sum(0).norm())
+fast = ad.compile(f, dynamic={"x": 0}) if OPEN else ad.compile(f)
+w = ad.tensor(np.linspace(0.5, 1.0, 50))
+found = []
+for rows in (3, 4000, 6001):
+    x = ad.tensor(np.random.default_rng(0).uniform(0.5, 1.5, (rows, 50)))
+    first = [np.array(leaf.numpy()) for leaf in fast(x, w)]
+    for _ in range(20):
+        again = fast(x, w)
+        assert all(a.tobytes() == b.numpy().tobytes() for a, b in zip(first, again)), "other bits"
+    for a, b in zip(first, f(x, w)):
+        np.testing.assert_allclose(a, b.numpy(), rtol=1e-10)
+    found.append(first[0].item().hex())
+print(*found)
+"""
+
+
+@pytest.mark.parametrize("open_sizes", [False, True])
+def test_programs_give_the_same_bits_for_as_many_threads(open_sizes: bool) -> None:
+    program = THREADED.replace("OPEN", str(open_sizes))
+    first, second = (run(program, OMP_NUM_THREADS="2") for _ in range(2))
+    assert first == second
+    run(program, OMP_NUM_THREADS="1")
+
+
+# -- outputs
+
+
+ALIASES: dict[str, Callable[[Any], Any]] = {
+    "the same twice": lambda x: (y := x * 2, y),
+    "a value and its view": lambda x: (y := x * 2, y.reshape(-1), y.t()),
+    "an input": lambda x: (x, x * 2, x),
+    "a view of an input": lambda x: (x.t(), x[0], x.reshape(-1)),
+    "a constant": lambda x: (ad.ones(3), ad.ones(3), x * 0),
+    "what calls back": lambda x: (y := (x * 2).sort(0)[0], y, y[0]),
+    "a row": lambda x: (y := x.exp(), y[1:], y[:1]),
+    "carried": lambda x: ad.scan(lambda c, r: (c + r, c + r), ad.zeros(4, dtype=ad.float64), x),
+}
+
+
+def each_pair(found: list[Any]) -> Iterator[tuple[Any, Any]]:
+    for n, a in enumerate(found):
+        for b in found[n + 1 :]:
+            yield a, b
+
+
+@pytest.mark.parametrize("name", ALIASES)
+def test_outputs_never_share_memory(name: str) -> None:
+    """Not with one another, nor with inputs, nor with those of another call."""
+    function, x = ALIASES[name], make(3, 4)
+    compiled = ad.compile(function)
+    calls = [compiled(x) for _ in range(3)]
+    arrays = [leaf.numpy() for call in calls for leaf in pytrees.leaves(call)]
+    for a, b in each_pair([x.numpy(), *arrays]):
+        assert not np.shares_memory(a, b)
+    for call in calls:
+        assert_same(call, function(x))
+        for leaf in pytrees.leaves(call):
+            leaf.mul_(0)
+    assert_same(compiled(x), function(x))
+    assert_same(x, make(3, 4))
+
+
+@pytest.mark.parametrize("dynamic", [None, {"x": 0}])
+def test_large_outputs_are_not_used_again_while_somebody_holds_them(dynamic: Any) -> None:
+    compiled = ad.compile(lambda x: x + 1, dynamic=dynamic)
+    held = compiled(ad.zeros(100_000, dtype=ad.float64))
+    part = compiled(ad.ones(100_000, dtype=ad.float64))[:10]
+    array = compiled(ad.full((100_000,), 2.0, dtype=ad.float64)).numpy()
+    for n in range(3, 6):
+        assert compiled(ad.full((100_000,), float(n), dtype=ad.float64))[-1].item() == n + 1
+    assert (held.numpy() == 1).all()
+    assert (part.numpy() == 2).all()
+    assert (array == 3).all()
+    assert math.prod(held.shape) == 100_000
