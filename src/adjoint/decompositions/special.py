@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from adjoint import ops
 from adjoint.core.errors import ValueRangeError
 
 
@@ -18,6 +19,12 @@ def gaussian_derivative(self: Any, n: int, a: float) -> Any:
     return now
 
 
+def expit_slope(self: Any) -> Any:
+    """e/(1 + e)², e = exp(-|x|)."""
+    small = ops.where(self > 0, -self, self).exp()
+    return small / ((1 + small) * (1 + small))
+
+
 def mvlgamma(self: Any, p: int) -> Any:
     """log Γₚ(x) = p(p-1)/4 log π + Σ log Γ(x - j/2), j = 0..p-1."""
     if p < 1:
@@ -26,3 +33,11 @@ def mvlgamma(self: Any, p: int) -> Any:
     for j in range(1, p):
         total = total + (self - j / 2).lgamma()
     return total + p * (p - 1) / 4 * math.log(math.pi)
+
+
+def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
+    """dx/dα of a beta sample with parameters α and total - α, over 1 - x; 0 at the ends."""
+    inner = (x > 0) & (x < 1)
+    inside = ops.where(inner, x, 0.5)
+    slope = ops._beta_slope(inside, alpha, total - alpha, 0, 0) / (1 - inside)
+    return ops.where(inner, slope, 0)

@@ -4,21 +4,20 @@ Each derivative that has no accurate formula in other operators is an operator o
 argument n for the order, so that the next derivative is the same operator with n + 1.
 """
 
+from adjoint.kernels.special.airy import airy_ai, airy_ai_slope
 from adjoint.kernels.special.bessel import (
-    airy_ai,
-    airy_ai_slope,
     bessel_i_derivative,
     bessel_j_derivative,
     bessel_k_derivative,
     bessel_y_derivative,
     function,
     i0e_derivative,
+    i1e,
     i1e_derivative,
     scaled_k_derivative,
 )
 from adjoint.kernels.special.elementary import (
     entr,
-    expit,
     expit_slope,
     logit,
     logit_slope,
@@ -29,8 +28,23 @@ from adjoint.kernels.special.elementary import (
     xlog1py,
     xlogy,
 )
-from adjoint.kernels.special.gamma import digamma, lgamma, polygamma, zeta, zeta_derivative
-from adjoint.kernels.special.incomplete import density, igamma, igamma_derivative, igammac
+from adjoint.kernels.special.gamma import (
+    digamma,
+    lgamma,
+    polygamma,
+    polygamma_difference,
+    zeta,
+    zeta_derivative,
+)
+from adjoint.kernels.special.implicit import beta_slope, gamma_slope
+from adjoint.kernels.special.incomplete import gamma_density, igamma, igamma_derivative, igammac
+from adjoint.kernels.special.incomplete_beta import (
+    beta,
+    beta_density,
+    betainc,
+    betainc_derivative,
+    betaln,
+)
 from adjoint.kernels.special.normal import (
     erf,
     erfc,

@@ -1,4 +1,4 @@
-"""Bessel and Airy functions and their derivatives of every order.
+"""Bessel functions and their derivatives of every order.
 
 Derivatives are sums over neighbouring orders, d/dx Cₙ = (Cₙ₋₁ ± Cₙ₊₁)/2 repeated: of one sign for I
 and K, dominated by one term near 0 for J and Y. Functions scaled by an exponential use integrals
@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
-from typing import Any
+from functools import cache, partial
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, in_double, piecewise, ufunc
+from adjoint.kernels.special.common import Array, choose, horner, in_double, piecewise, ufunc
 
 LARGE = 25.0  # from here on the asymptotic series of i0e and i1e have all digits
 FAR = 25.0  # and those of J and Y
 HANKEL_TERMS = 12
+LOW = 6  # orders up to here have power series near 0
 SERIES_TERMS = 150
 ASYMPTOTIC_TERMS = 40
 NODES = np.arange(0, 48) * 0.16  # of the trapezoidal rule for exp(-v²) on [0, 7.5]
@@ -37,17 +37,49 @@ def bessel_i_derivative(self: Array, order: int, n: int) -> Array:
 
 
 def modified_i(order: int, x: Array) -> Array:
+    """Iₙ(x): its power series, all of one sign, and upwards from I₀ and I₁ for large x."""
     from scipy import special
 
     if order < 2:
-        return special.i1(x) if order else special.i0(x)
-    return special.iv(order, x)
+        x = np.clip(x, -1e3, 1e3)  # beyond which they are infinite, also at infinity
+        return np.copysign(special.i1(x), x) if order else special.i0(x)  # I₁(-0) is -0
+    if order > LOW:
+        return special.iv(order, x)
+    near = np.abs(x) < 2 * LOW
+    return choose(x, near, partial(power_series, order=order, sign=1), partial(i_far, order=order))
+
+
+def i_far(x: Array, order: int) -> Array:
+    """Iₙ₊₁ = Iₙ₋₁ - 2n/x Iₙ from I₀ and I₁, |x| above the order."""
+    size = np.abs(x)
+    before, now = modified_i(0, size), modified_i(1, size)
+    for k in range(1, order):
+        before, now = now, np.where(np.isinf(now), now, before - 2 * k / size * now)
+    return now * np.sign(x) ** (order % 2)
+
+
+def power_series(x: Array, order: int, sign: int) -> Array:
+    """Σ signᵏ (x/2)²ᵏ⁺ⁿ / (k! (k+n)!): Iₙ or Jₙ."""
+    half = 0.5 * x
+    square = half * half
+    terms = 8 + int(1.6 * float(np.sqrt(square.max(initial=0.0))) + 10)
+    total = np.zeros_like(x)
+    for k in range(terms, 0, -1):
+        total += 1
+        total *= square
+        total *= sign / (k * (k + order))
+    total += 1
+    for k in range(1, order + 1):
+        total *= half / k
+    return total
 
 
 def sum_of_orders(
     x: Array, order: int, n: int, value: Callable[[int, Array], Array], signs: tuple[int, int]
 ) -> Array:
     """2⁻ⁿ Σ C(n, k) upᵏ C_{order-n+2k}; `signs` are `up` and the sign of C₋₁ against C₁."""
+    if n == 0:
+        return value(order, x)
     up, reflected = signs
     known: dict[int, Array] = {}
     total = np.zeros_like(x)
@@ -56,8 +88,15 @@ def sum_of_orders(
         if abs(m) not in known:
             known[abs(m)] = value(abs(m), x)
         factor = math.comb(n, k) * up**k * (reflected ** (m % 2) if m < 0 else 1)
-        total = total + factor * known[abs(m)]
+        term = factor * known[abs(m)]
+        total = np.where(np.isinf(term), term, total + term)  # next to a pole the last one counts
     return total / 2.0**n
+
+
+def i1e(self: Array) -> Array:
+    """e^{-|x|} I₁(x), odd also at -0."""
+    result = ufunc("i1e", self)
+    return np.copysign(result, self).astype(self.dtype, copy=False)
 
 
 def i0e_derivative(self: Array, n: int) -> Array:
@@ -82,7 +121,7 @@ def kummer(x: Array, a: float, b: float, n: int) -> Array:
     scale = (-2.0) ** n * rising(a, n) / rising(b, n)
     near = partial(kummer_series, a=b - a, b=b + n)
     far = partial(kummer_asymptotic, a=a + n, b=b + n)
-    return scale * piecewise(np.atleast_1d(x), near, far, LARGE).reshape(np.shape(x))
+    return scale * piecewise(x, near, far, LARGE)
 
 
 def kummer_series(x: Array, a: float, b: float) -> Array:
@@ -120,17 +159,24 @@ def bessel_j_derivative(self: Array, order: int, n: int) -> Array:
 
 
 def bessel_j(order: int, x: Array) -> Array:
-    """Jₙ(x); upwards from J₀ and J₁ where |x| > n, else SciPy's."""
+    """Jₙ(x): its power series where |x| is about n or less, upwards from J₀ and J₁ beyond."""
     from scipy import special
 
-    near = [special.j0, special.j1]
+    first = [special.j0, special.j1]
     if order < 2:
-        return near_or_far(x, order, 0, near[order])
-    before, now = (near_or_far(x, k, 0, near[k]) for k in (0, 1))
-    for k in range(1, order):
-        before, now = now, 2 * k / x * now - before
-    near = np.abs(x) < 2 * order
-    return np.where(near, special.jv(order, np.where(near, x, 0)), now)
+        return near_or_far(x, order, 0, first[order])
+    near = np.abs(x) < order + 1.5
+    if order > LOW:
+        return choose(x, near, partial(special.jv, order), partial(j_beyond, order=order))
+    low = partial(power_series, order=order, sign=-1)
+    return choose(x, near, low, partial(j_beyond, order=order))
+
+
+def j_beyond(x: Array, order: int) -> Array:
+    from scipy import special
+
+    zero, one = (near_or_far(x, k, 0, (special.j0, special.j1)[k]) for k in (0, 1))
+    return upwards(zero, one, order, x, -1)
 
 
 def bessel_y_derivative(self: Array, order: int, n: int) -> Array:
@@ -151,7 +197,7 @@ def bessel_y(order: int, x: Array) -> Array:
 def near_or_far(x: Array, order: int, kind: int, near: Callable[[Array], Array]) -> Array:
     """SciPy's function for |x| < 25, Hankel's expansion beyond; Y has no values left of 0."""
     far = (x if kind else np.abs(x)) >= FAR
-    return np.where(far, hankel(x, order, kind), near(x)) if np.any(far) else near(x)
+    return choose(x, far, lambda x: hankel(x, order, kind), near)
 
 
 def hankel(x: Array, order: int, kind: int) -> Array:
@@ -160,11 +206,9 @@ def hankel(x: Array, order: int, kind: int) -> Array:
     √(2/πx) (P cos ω - Q sin ω) and √(2/πx) (P sin ω + Q cos ω), ω = x - order π/2 - π/4, with ω
     resolved into sin x and cos x: subtracting π/4 first would cost x ulp.
     """
-    size = np.where(np.abs(x) < FAR, FAR, np.abs(x))
-    term, parts = np.ones_like(size), [np.ones_like(size), np.zeros_like(size)]
-    for k in range(1, 2 * HANKEL_TERMS):
-        term = term * ((4 * order * order - (2 * k - 1) ** 2) / (8 * k)) / size
-        parts[k % 2] = parts[k % 2] + (-1) ** (k // 2) * term
+    size = np.abs(x)
+    parts = [horner(-1 / (size * size), hankel_coefficients(order)[k::2]) for k in (0, 1)]
+    parts[1] /= size
     finite = np.where(np.isinf(size), 0, size)
     sine, cosine = np.sin(finite), np.cos(finite)
     turned = (sine - cosine, -sine - cosine)[order]  # √2 sin ω
@@ -172,6 +216,15 @@ def hankel(x: Array, order: int, kind: int) -> Array:
     pair = (parts[0] * ahead - parts[1] * turned, parts[0] * turned + parts[1] * ahead)
     sign = np.sign(x) if order and not kind else 1.0
     return sign * pair[kind] / np.sqrt(math.pi * size)
+
+
+@cache
+def hankel_coefficients(order: int) -> tuple[float, ...]:
+    """aₖ = Π (4v² - (2j-1)²) / (8j), j = 1..k."""
+    result = [1.0]
+    for k in range(1, 2 * HANKEL_TERMS):
+        result.append(result[-1] * (4 * order * order - (2 * k - 1) ** 2) / (8 * k))
+    return tuple(result)
 
 
 def upwards(zero: Array, one: Array, order: int, x: Array, sign: int) -> Array:
@@ -200,7 +253,7 @@ def modified_k(order: int, x: Array) -> Array:
 def scaled_k_derivative(x: Array, order: int, n: int) -> Array:
     """n-th derivative of eˣ K_order(x)."""
     near, far = partial(scaled_k_near, order=order, n=n), partial(scaled_k_far, order=order, n=n)
-    return in_double(lambda x: piecewise(np.atleast_1d(x), near, far, 1.0).reshape(x.shape), x)
+    return in_double(lambda x: piecewise(x, near, far, 1.0), x)
 
 
 def scaled_k_near(x: Array, order: int, n: int) -> Array:
@@ -228,22 +281,3 @@ def scaled_k_far(x: Array, order: int, n: int) -> Array:
         weight = (0.5 if v == 0 else 1.0) * math.exp(-v * v)
         total = total + weight * square**n * (1 + order * square) / np.sqrt(2 * x + v * v)
     return (-1) ** n * 2 * (NODES[1] - NODES[0]) * total
-
-
-# --- Airy --------------------------------------------------------------------------------------
-
-
-def airy_ai(x: Array) -> Array:
-    return in_double(lambda y: airy(y)[0], x)
-
-
-def airy_ai_slope(x: Array) -> Array:
-    return in_double(lambda y: airy(y)[1], x)
-
-
-def airy(x: Array) -> tuple[Any, ...]:
-    """SciPy's (Ai, Ai', Bi, Bi'); beyond x = 200 Ai is 0, where SciPy gives NaN."""
-    from scipy import special
-
-    ai, slope, *others = special.airy(np.minimum(x, 200.0))
-    return ai, slope, *others

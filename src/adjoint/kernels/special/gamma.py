@@ -8,9 +8,13 @@ from functools import cache
 import numpy as np
 
 from adjoint.core.errors import ValueRangeError
-from adjoint.kernels.special.common import Array, in_double, ufunc
+from adjoint.kernels.special.common import Array, choose, in_double, ufunc
 
 EULER = 0.5772156649015329
+LOG_ROOT_TWO_PI = 0.9189385332046727
+NEGATIVE_ROOT = -0.5040830082644554  # of digamma, less 8.15e-18
+NEGATIVE_ROOT_REST = -8.15428206243813e-18
+DIRECT = 20  # up to here n! and ζ(n+1, x) are taken on their own
 SHIFT = 12  # terms summed before the Euler–Maclaurin formula takes over
 # B₂ⱼ / (2j)!
 BERNOULLI = (
@@ -33,29 +37,73 @@ def lgamma(self: Array) -> Array:
 def log_gamma(x: Array) -> Array:
     from scipy import special
 
-    one, two = np.abs(x - 1) < 0.2, np.abs(x - 2) < 0.2
-    result = special.gammaln(x)
-    if not (np.any(one) or np.any(two)):
-        return result
-    z = np.where(one, x - 1, np.where(two, x - 2, 0))
-    series = log_gamma_series(z)
-    return np.where(one, series, np.where(two, series + np.log1p(z), result))
+    near = (np.abs(x - 1.5) < 0.7) & (np.abs(x - 1.5) > 0.3)
+    return choose(x, near, log_gamma_near_zeros, special.gammaln)
+
+
+def log_gamma_near_zeros(x: Array) -> Array:
+    """By powers of x - 1, and log Γ(x) = log Γ(x-1) + log(x-1) next to 2."""
+    two = x > 1.5
+    z = np.where(two, x - 2, x - 1)
+    return log_gamma_series(z) + np.where(two, np.log1p(z), 0)
 
 
 def log_gamma_series(z: Array) -> Array:
     """log Γ(1 + z) = -γ z + Σ ζ(k) (-z)ᵏ / k."""
+    total = np.zeros_like(z)
+    for coefficient in log_gamma_coefficients():
+        total += coefficient
+        total *= -z
+    return (total + EULER) * -z
+
+
+@cache
+def log_gamma_coefficients() -> tuple[float, ...]:
     from scipy import special
 
-    total = np.zeros_like(z)
-    for k in range(26, 1, -1):
-        total = (total + float(special.zeta(k)) / k) * -z
-    return (total + EULER) * -z
+    return tuple(float(special.zeta(k)) / k for k in range(26, 1, -1))
 
 
 def digamma(self: Array) -> Array:
     """ψ(x), and ψ(±0) = ∓∞ as PyTorch."""
-    result = ufunc("digamma", self)
-    return np.where(self == 0, np.copysign(math.inf, -self), result).astype(self.dtype)
+    return in_double(digamma_real, self)
+
+
+def digamma_real(x: Array) -> Array:
+    from scipy import special
+
+    # SciPy is slow about the zero between -1 and 0, and takes it from there.
+    around = np.abs(x - NEGATIVE_ROOT) < 0.3
+    result = choose(x, around, digamma_around_root, special.digamma)
+    zero = x == 0
+    return np.where(zero, np.copysign(math.inf, -x), result) if zero.any() else result
+
+
+def digamma_around_root(x: Array) -> Array:
+    return choose(x, np.abs(x - NEGATIVE_ROOT) < 0.1, digamma_near_root, digamma_reflected)
+
+
+def digamma_near_root(x: Array) -> Array:
+    """Its Taylor series at the zero, which is NEGATIVE_ROOT to twice the precision."""
+    step = (x - NEGATIVE_ROOT) - NEGATIVE_ROOT_REST
+    total = np.zeros_like(x)
+    for coefficient in digamma_coefficients():
+        total += coefficient
+        total *= step
+    return total
+
+
+@cache
+def digamma_coefficients() -> tuple[float, ...]:
+    root = np.array(NEGATIVE_ROOT)
+    return tuple(float(polygamma_real(k, root)) / math.factorial(k) for k in range(24, 0, -1))
+
+
+def digamma_reflected(x: Array) -> Array:
+    """ψ(1-x) - π cot πx."""
+    from scipy import special
+
+    return special.digamma(1 - x) - math.pi / np.tan(math.pi * x)
 
 
 def polygamma(n: int, self: Array) -> Array:
@@ -70,34 +118,141 @@ def polygamma(n: int, self: Array) -> Array:
 
 
 def polygamma_real(n: int, x: Array) -> Array:
-    from scipy import special
+    """(-1)ⁿ⁺¹ n! Σ (x+k)⁻ⁿ⁻¹: for x < 0 the terms left of 0 and those right of it on their own.
 
+    With s = n + 1 and x = -m - f, 0 ≤ f < 1, they are (-1)ˢ (ζ(s, f) - ζ(s, 1-x)) and ζ(s, 1-f).
+    """
     left = x < 0
-    result = (
-        (-1.0) ** (n + 1) * special.gamma(n + 1.0) * special.zeta(n + 1.0, np.where(left, 1 - x, x))
-    )
-    if not np.any(left):
-        return result
-    # (-1)ⁿ ψ⁽ⁿ⁾(1-x) - ψ⁽ⁿ⁾(x) = π dⁿ/dxⁿ cot(πx)
-    with np.errstate(all="ignore"):  # poles are infinite, see below
-        reflected = (-1.0) ** n * result - math.pi ** (n + 1) * cotangent_derivative(x, n)
-    return np.where(left, np.where(x == np.rint(x), math.inf * (-1) ** (n + 1), reflected), result)
+    result = scaled_zeta(n, np.where(left, 1 - x, x))
+    if np.any(left):
+        rest = np.where(left, -x - np.floor(-x), 0.5)
+        own, other = scaled_zeta(n, rest), scaled_zeta(n, 1 - rest)
+        # The two sides together first: at half-integers they are equal.
+        sign = (-1.0) ** (n + 1)
+        both = np.where((rest == 0.5) & (sign < 0), 0, sign * own + other)
+        reflected = both - sign * result
+        near = np.where(rest < 0.5, sign * own, other)
+        reflected = np.where(np.isinf(near) & (rest != 0.5), near, reflected)
+        result = np.where(left, np.where(rest == 0, math.inf, reflected), result)
+    return (-1.0) ** (n + 1) * result
 
 
-def cotangent_derivative(x: Array, n: int) -> Array:
-    """Pₙ(cot πx), the n-th derivative of the cotangent at πx."""
-    rest = math.pi * (x - np.rint(x))
-    return np.polynomial.polynomial.polyval(np.cos(rest) / np.sin(rest), cotangent_polynomial(n))
+def scaled_zeta(n: int, x: Array) -> Array:
+    """n! ζ(n+1, x), x ≥ 0, where the factors alone may overflow and underflow."""
+    if n <= DIRECT:
+        return math.factorial(n) * zeta_of_integer(n + 1, x)
+    inside = (x > 0) & np.isfinite(x)
+    start = np.where(inside, x, 1)
+    power = 1 / start
+    for k in range(1, n + 1):
+        power = power * (k / start)
+    result = power * relative_zeta(n + 1, start)
+    return np.where(inside, result, np.where(x == 0, math.inf, 1 / x))
 
 
-@cache
-def cotangent_polynomial(n: int) -> Array:
-    """P₀ = c, Pₙ₊₁ = -(1 + c²) Pₙ'."""
-    coefficients = np.array([0.0, 1.0])
-    for _ in range(n):
-        slope = np.polynomial.polynomial.polyder(coefficients)
-        coefficients = -np.polynomial.polynomial.polymul([1.0, 0.0, 1.0], slope)
-    return coefficients
+def zeta_of_integer(s: int, x: Array) -> Array:
+    """Σ (x+k)⁻ˢ, s ≥ 2, by Euler–Maclaurin summation."""
+    total = integer_power(1 / (x + 0.0), s)
+    for k in range(1, SHIFT):
+        total += integer_power(1 / (x + k), s)
+    inverse = 1 / (x + SHIFT)
+    square = inverse * inverse
+    tail = np.zeros_like(x)
+    for j in range(len(BERNOULLI) - 1, -1, -1):
+        rising = math.prod(range(s, s + 2 * j + 1))
+        tail *= square
+        tail += BERNOULLI[j] * rising
+    tail *= inverse
+    tail += 0.5
+    tail *= inverse
+    tail += 1 / (s - 1)
+    tail *= integer_power(inverse, s - 1)
+    return total + tail
+
+
+def integer_power(x: Array, n: int) -> Array:
+    result = x
+    for bit in f"{n:b}"[1:]:
+        result = result * result
+        if bit == "1":
+            result = result * x
+    return result
+
+
+def relative_zeta(s: int, x: Array) -> Array:
+    """xˢ ζ(s, x) = Σ (x/(x+k))ˢ, by Euler–Maclaurin summation."""
+    total = np.zeros_like(x)
+    for k in range(SHIFT + s):
+        total = total + (x / (x + k)) ** s
+    end = x + (SHIFT + s)
+    corrections = 0.5 + end / (s - 1)
+    factor = s / end
+    for j, coefficient in enumerate(BERNOULLI):
+        corrections = corrections + coefficient * factor
+        factor = factor * ((s + 2 * j + 1) / end) * ((s + 2 * j + 2) / end)
+    return total + (x / end) ** s * corrections
+
+
+def polygamma_difference(z: Array, b: Array, n: int) -> Array:
+    """ψ⁽ⁿ⁾(z + b) - ψ⁽ⁿ⁾(z), accurate also where b is small beside z."""
+    return in_double(lambda z, b: difference_in(z, b, n), z, b)
+
+
+def difference_in(z: Array, b: Array, n: int) -> Array:
+    """(-1)ⁿ n! Σ (z+k)⁻ⁿ⁻¹ - (z+b+k)⁻ⁿ⁻¹, by Euler–Maclaurin summation of the differences."""
+    inside = (z > 0) & (z + b > 0) & np.isfinite(z + b)
+    start, step = np.where(inside, z, 1), np.where(inside, b, 0)
+    total = np.zeros_like(start)
+    for k in range(SHIFT):
+        total = total + power_difference(start + k, step, n + 1)
+    end = start + SHIFT
+    integral = power_difference(end, step, n) / n if n else np.log1p(step / end)
+    total = total + integral + 0.5 * power_difference(end, step, n + 1)
+    rising = n + 1.0
+    for j, coefficient in enumerate(BERNOULLI):
+        total = total + coefficient * rising * power_difference(end, step, n + 2 * j + 2)
+        rising *= (n + 2 * j + 2) * (n + 2 * j + 3)
+    result = (-1.0) ** n * math.factorial(n) * total
+    return result if inside.all() else np.where(inside, result, plain_difference(z, b, n))
+
+
+def power_difference(z: Array, b: Array, p: int) -> Array:
+    """z⁻ᵖ - (z + b)⁻ᵖ."""
+    return -np.expm1(-p * np.log1p(b / z)) * z ** (-1.0 * p)
+
+
+def plain_difference(z: Array, b: Array, n: int) -> Array:
+    return polygamma(n, z + b) - polygamma(n, z)
+
+
+# --- Stirling's formula ------------------------------------------------------------------------
+
+
+def log_excess(delta: Array, ratio: Array) -> Array:
+    """δ - log(1 + δ), ratio = 1 + δ; near 0 as δ² Σ (-δ)ᵏ / (k + 2)."""
+    near = np.abs(delta) < 0.1
+    small = np.where(near, delta, 0)
+    total = np.zeros_like(small)
+    for k in range(18, -1, -1):
+        total = 1 / (k + 2) - small * total
+    away = delta - np.where(np.abs(delta) < 0.5, np.log1p(delta), np.log(ratio))
+    return np.where(near, small * small * total, away)
+
+
+def stirling_error(a: Array) -> Array:
+    """log Γ(a) - ((a - ½) log a - a + ½ log 2π): a series in 1/a from 10 on, a > 0."""
+    large = a >= 10
+    start = np.where(large, a, 10)
+    square = 1 / (start * start)
+    total = np.zeros_like(start)
+    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
+        total = total * square + c
+    series = total / start
+    if large.all():
+        return series
+    small = np.where(large, 1, a)
+    direct = log_gamma(small) - (small - 0.5) * np.log(small) + small - LOG_ROOT_TWO_PI
+    return np.where(large, series, direct)
 
 
 # --- zeta --------------------------------------------------------------------------------------

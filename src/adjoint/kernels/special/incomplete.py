@@ -1,7 +1,7 @@
 """The incomplete gamma functions in both arguments, derivatives of every order.
 
-∂ⁿ/∂aⁿ comes from integrals and series of logarithms: below x ≈ a + 1 from the power series of P,
-above from Q = F(a, x) ∫ (1+u)ᵃ⁻¹ e^{-xu} du with F = xᵃ e⁻ˣ / Γ(a), whose integrand is positive.
+∂ⁿP/∂aⁿ integrates the n-th derivative of the density up to x, ∂ⁿQ/∂aⁿ from x on; the shorter tail
+is taken. There log t is counted from its mean, so that the terms have the size of the result.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, in_double, ufunc
+from adjoint.kernels.special.common import HALF_LINE, Array, exp_over, in_double, ufunc
+from adjoint.kernels.special.gamma import log_excess, polygamma_real, stirling_error
 
 
 def igamma(self: Any, other: Any) -> Array:
@@ -22,52 +23,27 @@ def igammac(self: Any, other: Any) -> Array:
     return ufunc("gammaincc", self, other)
 
 
-def density(self: Any, other: Any) -> Array:
-    """∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a)."""
-    return in_double(gamma_density, self, other)
+def gamma_density(self: Any, other: Any, n: int) -> Array:
+    """n-th derivative in a of p = ∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a)."""
+    return in_double(lambda a, x: density_in_shape(a, x, n), self, other)
 
 
-def gamma_density(a: Array, x: Array) -> Array:
-    return np.where(x == 0, at_zero(a), np.exp(log_factor(a, np.where(x == 0, 1, x))) / x)
+def density_in_shape(a: Array, x: Array, n: int) -> Array:
+    a, x = np.broadcast_arrays(a, x)
+    inside = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
+    shape, at = np.where(inside, a, 1), np.where(inside, x, 1)
+    slopes = [log_from_mean(shape, at), *centred_slopes(shape, n)[1:]]
+    away = exp_over(log_power(shape, at), at) * leibniz(shape, bell(slopes, n), n)
+    far = np.where(x == math.inf, 0.0, math.nan)
+    return np.where(inside, away, np.where(x == 0, at_zero(a, n), far))
 
 
-def at_zero(a: Array) -> Array:
-    return np.where((a > 1) | (a == 0), 0.0, np.where(a == 1, 1.0, math.inf))
-
-
-def log_factor(a: Array, x: Array) -> Array:
-    """log(xᵃ e⁻ˣ / Γ(a)); for large a by Stirling's formula, where a log x, x and log Γ cancel."""
+def at_zero(a: Array, n: int) -> Array:
+    """The limit for x → 0 of the derivative of xᵃ⁻¹ / Γ(a); for a = 0, -1, … it is 0 if n is."""
     from scipy import special
 
-    small = a < 10
-    with np.errstate(all="ignore"):
-        plain = special.xlogy(a, x) - x - special.gammaln(np.where(small, a, 1))
-    large = np.where(small, 10, a)
-    delta = (x - large) / large
-    deviance = large * np.where(
-        np.abs(delta) < 0.5, -special.log1p(delta) + delta, delta - np.log(x / large)
-    )
-    near = np.abs(delta) < 0.1
-    deviance = np.where(near, large * log_excess(np.where(near, delta, 0)), deviance)
-    stirling = 0.5 * np.log(large / (2 * math.pi)) - stirling_error(large) - deviance
-    return np.where(small, plain, stirling)
-
-
-def log_excess(delta: Array) -> Array:
-    """δ - log(1 + δ) = δ² Σ (-δ)ᵏ / (k + 2), |δ| < 0.1."""
-    total = np.zeros_like(delta)
-    for k in range(18, -1, -1):
-        total = 1 / (k + 2) - delta * total
-    return delta * delta * total
-
-
-def stirling_error(a: Array) -> Array:
-    """log Γ(a) - ((a - ½) log a - a + ½ log 2π), a ≥ 10."""
-    square = 1 / (a * a)
-    total = np.zeros_like(a)
-    for c in (-691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12):
-        total = total * square + c
-    return total / a
+    height = np.where((a == 1) & (n == 0), 1.0, special.rgamma(a) * math.inf * (-1.0) ** n)
+    return np.where((a > 1) | (a <= 0) & (a == np.rint(a)), 0.0, height)
 
 
 def igamma_derivative(self: Any, other: Any, n: int) -> Array:
@@ -81,54 +57,95 @@ def in_shape(a: Array, x: Array, n: int) -> Array:
     inside = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
     above = inside & (x > a + 1)
     below = inside & ~above
-    result[above] = -upper(a[above], x[above], n)
+    result[above] = -tail(a[above], x[above], n, upper_moments)
     result[below] = lower(a[below], x[below], n)
     return result
 
 
-def logarithmic(a: Array, x: Array, n: int) -> list[Array]:
-    """F⁽ᵐ⁾/F in a for m = 0..n, F = xᵃ/Γ(a): complete Bell polynomials of log x - ψ, -ψ', …"""
-    from scipy import special
-
-    slopes = [np.log(x) - special.digamma(a)]
-    slopes += [-special.polygamma(k, a) for k in range(1, n)]
-    bell = [np.ones_like(a)]
-    for m in range(n):
-        terms = [math.comb(m, k) * bell[m - k] * slopes[k] for k in range(m + 1)]
-        bell.append(np.add.reduce(terms))
-    return bell
-
-
 def lower(a: Array, x: Array, n: int) -> Array:
-    """P = Σ xᵃ⁺ᵏ e⁻ˣ / Γ(a + k + 1), differentiated term by term."""
-    if a.size == 0:
-        return a
-    factor = np.exp(log_factor(a, x)) / a
-    count = int(min(40 + 12 * math.sqrt(float(a.max()) + 1), 1e5))
-    total = np.zeros_like(a)
-    for k in range(count):
-        total = total + factor * logarithmic(a + k + 1, x, n)[n]
-        factor = factor * x / (a + k + 1)
-    return total
+    """∂ⁿP/∂aⁿ for x ≤ a + 1; where a < 1 by P(a, x) = P(a+1, x) + xᵃ e⁻ˣ / Γ(a+1)."""
+    small = a < 1
+    result = tail(np.where(small, a + 1, a), x, n, lower_moments)
+    if small.any():
+        a, x = a[small], x[small]
+        slopes = [log_from_mean(a, x), *centred_slopes(a, n)[1:]]
+        result[small] += np.exp(log_power(a, x)) * bell(slopes, n)[n]
+    return result
 
 
-def upper(a: Array, x: Array, n: int) -> Array:
-    """∂ⁿQ/∂aⁿ = F Σ C(n, j) (F⁽ⁿ⁻ʲ⁾/F) ∫ (1+u)ᵃ⁻¹ logʲ(1+u) e^{-xu} du, x > a + 1.
+def tail(a: Array, x: Array, n: int, moments: Any) -> Array:
+    """xᵃ e⁻ˣ/Γ(a+1) Σ C(n, k) gₙ₋ₖ mₖ: g of a · exp(-log Γ(a+1)), m of the logarithm."""
+    outer = bell(centred_slopes(a, n), n)
+    inner = moments(a, x, n)
+    terms = (math.comb(n, k) * leibniz(a, outer, n - k) * inner[k] for k in range(n + 1))
+    return np.exp(log_power(a, x)) * sum(terms)
 
-    With u = exp(s - e⁻ˢ)/scale the trapezoidal rule in s has all digits.
-    """
+
+def lower_moments(a: Array, x: Array, n: int) -> list[Array]:
+    """∫ (log t - ψ(a+1))ᵏ exp(-as + x(1 - e⁻ˢ)) ds, t = x e⁻ˢ: the density below x ≤ a + 1."""
+    start = log_from_mean(a, x)
+    scale = np.maximum(a - x, np.sqrt(x))
+    moments = [np.zeros_like(a) for _ in range(n + 1)]
+    for node, weight in HALF_LINE:
+        s = node / scale
+        part = np.exp(-a * s - x * np.expm1(-s)) * (weight / scale)
+        add_powers(moments, part, start - s)
+    return moments
+
+
+def upper_moments(a: Array, x: Array, n: int) -> list[Array]:
+    """∫ (log t - ψ(a+1))ᵏ (1+u)ᵃ⁻¹ e^{-xu} du, t = x(1 + u): the density above x > a + 1."""
+    start = log_from_mean(a, x)
     scale = np.maximum(x - a, np.sqrt(x))
     moments = [np.zeros_like(a) for _ in range(n + 1)]
-    step = 1 / 16
-    for s in np.arange(-4.0, 6.5, step):
-        reach = math.exp(s - math.exp(-s))
-        u = reach / scale
+    for node, weight in HALF_LINE:
+        u = node / scale
         log_u = np.log1p(u)
-        weight = np.exp((a - 1) * log_u - x * u) * u * (1 + math.exp(-s)) * step
-        for j in range(n + 1):
-            moments[j] = moments[j] + weight * log_u**j
-    # 1/Γ(a) = a/Γ(a+1) by Leibniz' rule: near a = 0 the polygammas of a itself would cancel.
-    bell = logarithmic(a + 1, x, n)
-    factors = [a * bell[m] + (m * bell[m - 1] if m else 0) for m in range(n + 1)]
-    total = sum(math.comb(n, j) * factors[n - j] * moments[j] for j in range(n + 1))
-    return np.exp(log_factor(a, x)) / a * total
+        part = np.exp((a - 1) * log_u - x * u) * (weight / scale)
+        add_powers(moments, part, start + log_u)
+    return moments
+
+
+def add_powers(moments: list[Array], part: Array, x: Array) -> None:
+    """Add part · xᵏ to the k-th moment."""
+    for moment in moments:
+        moment += part
+        part *= x
+
+
+def centred_slopes(a: Array, n: int) -> list[Array]:
+    """Derivatives of -log Γ(a+1), the first left out: it goes with the logarithm it is mean of."""
+    return [np.zeros_like(a), *(-polygamma_real(k, a + 1) for k in range(1, n))]
+
+
+def bell(slopes: list[Array], n: int) -> list[Array]:
+    """exp(-f) dᵐ/daᵐ exp(f) for m = 0..n from the derivatives of f."""
+    result = [np.ones_like(slopes[0])]
+    for m in range(n):
+        terms = [math.comb(m, k) * result[m - k] * slopes[k] for k in range(m + 1)]
+        result.append(np.add.reduce(terms))
+    return result
+
+
+def leibniz(a: Array, outer: list[Array], n: int) -> Array:
+    """dⁿ/daⁿ of a · g: 1/Γ(a) is a/Γ(a+1), whose polygammas do not cancel near a = 0."""
+    return a * outer[n] + (n * outer[n - 1] if n else 0)
+
+
+def log_power(a: Array, x: Array) -> Array:
+    """log(xᵃ e⁻ˣ / Γ(a+1)) = -½ log(2πa) - e(a) - a (δ - log(1+δ)), δ = (x-a)/a, e of Stirling."""
+    return -0.5 * np.log(2 * math.pi * a) - stirling_error(a) - a * log_excess((x - a) / a, x / a)
+
+
+def log_from_mean(a: Array, x: Array) -> Array:
+    """log x - ψ(a+1); for large a as log(x/a) and ψ(a+1) - log a, which are small."""
+    from scipy import special
+
+    large = a > 20
+    shape = np.where(large, a, 20)
+    square = 1 / (shape * shape)
+    series = 1 / 12 - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square / 132)))
+    delta = (x - shape) / shape
+    ratio = np.where(np.abs(delta) < 0.5, np.log1p(delta), np.log(x / shape))
+    near_mean = ratio - 0.5 / shape + square * series
+    return np.where(large, near_mean, np.log(x) - special.digamma(a + 1))

@@ -8,17 +8,18 @@ them without differences of large numbers.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, exp_of_square, in_double, ufunc
+from adjoint.kernels.special.common import Array, choose, exp_of_square, in_double, ufunc
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
 ROOT_HALF = 0.7071067811865476
 ROOT_TWO_OVER_PI = 0.7978845608028654
-# From z upwards, so many steps of the continued fraction give all digits.
-NEAR = 0.5  # below, the recurrence runs upwards
-STEPS = ((NEAR, 520), (1.0, 130), (2.0, 50), (6.0, 14))
+# Jₙ is taken upwards below NEAR, from Taylor series up to FAR, from a continued fraction beyond.
+NEAR, FAR = 0.5, 6.0
+SPACING, TAYLOR = 0.125, 13
 
 
 def erf(self: Array) -> Array:
@@ -45,10 +46,14 @@ def ndtr(self: Array) -> Array:
 def normal(x: Array) -> Array:
     from scipy import special
 
-    tail = x < -1
-    left = np.where(tail & (x > -100), x, -1.0)
-    small = 0.5 * exp_of_square(left, -0.5) * special.erfcx(-left * ROOT_HALF)
-    return np.where(tail, np.where(x > -100, small, 0), special.ndtr(x))
+    return choose(x, x < -1, left_of_normal, special.ndtr)
+
+
+def left_of_normal(x: Array) -> Array:
+    from scipy import special
+
+    x = np.maximum(x, -100.0)  # where it is 0
+    return 0.5 * exp_of_square(x, -0.5) * special.erfcx(-x * ROOT_HALF)
 
 
 def log_ndtr(self: Array) -> Array:
@@ -59,8 +64,7 @@ def log_ndtr(self: Array) -> Array:
 def log_of_normal(x: Array) -> Array:
     from scipy import special
 
-    right = np.log1p(-normal(-np.abs(x)))
-    return np.where(x > 0, right, special.log_ndtr(x))
+    return choose(x, x > 0, lambda x: np.log1p(-normal(-x)), special.log_ndtr)
 
 
 def ndtri(self: Array) -> Array:
@@ -88,35 +92,59 @@ def bell(x: Array, n: int, a: float, exactly: bool) -> Array:
 # --- erfcx -------------------------------------------------------------------------------------
 
 
-def integral_ratios(z: Array, n: int) -> list[Array]:
-    """rₖ = Jₖ/Jₖ₋₁ for k = 1..n and z ≥ ½, downwards: 1/rₖ₋₁ = 2z + 2k rₖ."""
-    result = [np.empty_like(z) for _ in range(n)]
-    bounds = [*(start for start, _ in STEPS), math.inf]
-    for (start, steps), end in zip(STEPS, bounds[1:]):
-        part = (z >= start) & ((z < end) | (end == math.inf))
-        if not part.any():
-            continue
-        where = z[part]
-        order = n + steps
-        ratio = 1 / (where + np.sqrt(where * where + 2 * order))
-        for k in range(order, 0, -1):
-            if k <= n:
-                result[k - 1][part] = ratio
-            ratio = 1 / (2 * where + 2 * k * ratio) if k > 1 else ratio
-    return result
+def by_continued_fraction(z: Array, n: int, steps: int) -> list[Array]:
+    """Jₖ/Jₖ₋₁ for k = 1..n and z ≥ ½, downwards: 1/rₖ₋₁ = 2z + 2k rₖ."""
+    order = n + steps
+    ratio = 1 / (z + np.sqrt(z * z + 2 * order))
+    result = [ratio]
+    for k in range(order, 1, -1):
+        ratio = 1 / (2 * z + 2 * k * ratio)
+        result.append(ratio)
+    return result[: -n - 1 : -1]
 
 
-def scaled_integrals(z: Array, n: int) -> list[Array]:
-    """J₀(z) … Jₙ(z): upwards for z < ½, where no digits are lost, by ratios from there on."""
+@cache
+def taylor_table(n: int) -> Array:
+    """Taylor coefficients (-2)ᵏ C(n+k, k) Jₙ₊ₖ of Jₙ at ½, ½ + SPACING, … up to FAR."""
+    z = np.arange(NEAR, FAR + SPACING, SPACING)
+    value = scaled_integrals(z, 0)[0]
+    values = [value]
+    for ratio in by_continued_fraction(z, n + TAYLOR, 520):
+        values.append(values[-1] * ratio)
+    terms = [(-2.0) ** k * math.comb(n + k, k) * values[n + k] for k in range(TAYLOR)]
+    return np.stack(terms)
+
+
+def by_taylor(z: Array, n: int) -> Array:
+    """Jₙ(z), ½ ≤ z < FAR, from the nearest node."""
+    table = taylor_table(n)
+    nearest = np.rint((z - NEAR) / SPACING)
+    step = z - (NEAR + nearest * SPACING)
+    index = nearest.astype(np.intp)
+    total = table[-1][index]
+    for row in table[-2::-1]:
+        total *= step
+        total += row[index]
+    return total
+
+
+def scaled_integrals(z: Array, n: int, *, over_first: bool = False) -> list[Array]:
+    """J₀(z) … Jₙ(z): upwards for z < ½, where no digits are lost.
+
+    With `over_first` all may be divided by J₀, so that they do not underflow: J₀ is 1 then.
+    """
     from scipy import special
 
     result = [special.erfcx(z)]
-    large = z >= NEAR
-    ratios = integral_ratios(z[large], n)
+    if over_first:
+        result[0][z >= FAR] = 1
     before = np.full_like(z, TWO_OVER_ROOT_PI)
+    middle, far = np.flatnonzero((z >= NEAR) & (z < FAR)), np.flatnonzero(z >= FAR)
+    ratios = by_continued_fraction(z[far], n, 14) if n else []
     for k in range(1, n + 1):
         following = (0.5 * before - z * result[-1]) / k
-        following[large] = ratios[k - 1] * result[-1][large]
+        following[middle] = by_taylor(z[middle], k)
+        following[far] = ratios[k - 1] * result[-1][far]
         before = result[-1]
         result.append(following)
     return result
@@ -125,9 +153,7 @@ def scaled_integrals(z: Array, n: int) -> list[Array]:
 def erfcx_derivative(self: Array, n: int) -> Array:
     """n-th derivative of e^{x²} erfc(x): (-2)ⁿ n! Jₙ(x)."""
     scale = (-2.0) ** n * math.factorial(n)
-    return in_double(
-        lambda x: scale * scaled_integrals(np.atleast_1d(x), n)[n].reshape(x.shape), self
-    )
+    return in_double(lambda x: scale * scaled_integrals(x, n)[n], self)
 
 
 # --- log Φ -------------------------------------------------------------------------------------
@@ -135,15 +161,11 @@ def erfcx_derivative(self: Array, n: int) -> Array:
 
 def log_ndtr_derivative(self: Array, n: int) -> Array:
     """n-th derivative of log Φ(x), n ≥ 1."""
-    return in_double(lambda x: log_normal(np.atleast_1d(x), n).reshape(x.shape), self)
+    return in_double(lambda x: log_normal(x, n), self)
 
 
 def log_normal(x: Array, n: int) -> Array:
-    result = np.empty_like(x)
-    right = x > 0
-    result[right] = right_tail(x[right], n)
-    result[~right] = left_tail(x[~right], n)
-    return result
+    return choose(x, x > 0, lambda x: right_tail(x, n), lambda x: left_tail(x, n))
 
 
 def left_tail(x: Array, n: int) -> Array:
@@ -152,9 +174,9 @@ def left_tail(x: Array, n: int) -> Array:
     mₖ = (-2)ᵏ k! Jₖ/J₀ are the moments; κₙ = mₙ - Σ C(n-1, k-1) κₖ mₙ₋ₖ.
     """
     z = -x * ROOT_HALF
-    integrals = scaled_integrals(z, n)
     if n == 1:
-        return ROOT_TWO_OVER_PI / integrals[0]
+        return ROOT_TWO_OVER_PI / scaled_integrals(z, 0)[0]
+    integrals = scaled_integrals(z, n, over_first=True)
     moments = [
         (-2.0) ** k * math.factorial(k) * value / integrals[0] for k, value in enumerate(integrals)
     ]
@@ -198,12 +220,20 @@ def erfinv_slope(self: Array) -> Array:
 
 
 def inverse_slope(x: Array) -> Array:
+    return choose(x, np.abs(x) < 0.9, slope_inside, slope_outside) / TWO_OVER_ROOT_PI
+
+
+def slope_inside(x: Array) -> Array:
     from scipy import special
 
-    y = np.abs(special.erfinv(x))
-    size = np.abs(x)
-    outer = special.erfcx(y) / (1 - size)
-    return np.where(size < 0.5, np.exp(y * y), outer) / TWO_OVER_ROOT_PI
+    return np.exp(np.square(special.erfinv(x)))
+
+
+def slope_outside(x: Array) -> Array:
+    from scipy import special
+
+    rest = 1 - np.abs(x)
+    return np.where(rest == 0, math.inf, special.erfcx(np.abs(special.erfinv(x))) / rest)
 
 
 def ndtri_slope(self: Array) -> Array:
@@ -215,4 +245,8 @@ def quantile_slope(p: Array) -> Array:
     from scipy import special
 
     y = np.abs(special.ndtri(p))
-    return special.erfcx(y * ROOT_HALF) / (np.minimum(p, 1 - p) * ROOT_TWO_OVER_PI)
+    inside = np.exp(0.5 * np.square(np.minimum(y, 1.5))) / (0.5 * ROOT_TWO_OVER_PI)
+    far = np.flatnonzero(~(y < 1.5))
+    rest = np.minimum(p[far], 1 - p[far]) * ROOT_TWO_OVER_PI
+    inside[far] = np.where(rest == 0, math.inf, special.erfcx(y[far] * ROOT_HALF) / rest)
+    return inside

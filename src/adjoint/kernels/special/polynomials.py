@@ -6,7 +6,8 @@ pₘ₊₁⁽ᵏ⁾ = (Aₘ x + Bₘ) pₘ⁽ᵏ⁾ + k Aₘ pₘ⁽ᵏ⁻¹⁾ 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ import numpy as np
 from adjoint.core.errors import ArgumentError
 from adjoint.kernels.special.common import Array, in_double
 
+HERMITE = {"hermite_h": 2.0, "hermite_he": 1.0}
+LARGE, OFTEN = 1e100, 8  # in 8 steps nothing grows by 1e200
 Coefficients = Callable[[int], tuple[float, float, float]]
 
 # p₁ = a x + b, and then A, B, C of the step from m to m + 1.
@@ -41,23 +44,73 @@ def polynomial(x: Any, n: Any, kind: str, k: int) -> Array:
         raise ArgumentError(
             f"_orthogonal_polynomial: no kind {kind!r}; there are {', '.join(KINDS)}."
         )
+    if k and kind in HERMITE:
+        return in_double(lambda x, n: hermite_derivative(x, n, kind, k), x, n)
     return in_double(lambda x, n: evaluate(x, n, kind, k), x, n)
 
 
+def hermite_derivative(x: Any, n: Any, kind: str, k: int) -> Array:
+    """Hₙ⁽ᵏ⁾ = 2ᵏ n!/(n-k)! Hₙ₋ₖ, and without 2ᵏ for He."""
+    n = np.trunc(np.asarray(n, float))
+    factor = math.prod((n - j for j in range(k)), start=HERMITE[kind] ** k)
+    return np.where(n < k, 0.0, factor * evaluate(x, n - k, kind, 0))
+
+
 def evaluate(x: Any, n: Any, kind: str, k: int) -> Array:
-    x, n = np.broadcast_arrays(np.asarray(x, float), np.trunc(np.asarray(n, float)))
-    (slope, offset), coefficients = KINDS[kind]
-    before = [np.ones_like(x)] + [np.zeros_like(x) for _ in range(k)]
-    now = [slope * x + offset] + [np.full_like(x, slope * (j == 0)) for j in range(k)]
-    result = np.where(n == 0, before[k], np.where(n == 1, now[k], 0.0))
+    n = np.trunc(np.asarray(n, float))
     last = int(n[np.isfinite(n)].max(initial=0))
+    alike = bool((n == last).all())
+    x, n = np.broadcast_arrays(np.asarray(x, float), n)
+    result = np.zeros(x.shape)
+    for m, value, exponent in degrees(x, last, kind, k):
+        if alike and m != last:
+            continue
+        value = np.ldexp(value, exponent) if np.any(exponent) else value
+        result = value if alike else np.where(n == m, value, result)
+    missing = np.isnan(x)
+    return np.where(missing & (n >= 0), x, result) if missing.any() else result
+
+
+def degrees(x: Array, last: int, kind: str, k: int) -> Iterator[tuple[int, Array, Any]]:
+    """Degree m, k-th derivative and the power of two to multiply it with, up to degree `last`.
+
+    With X = 2ᵉ ≥ |x| it runs on p(x)/Xᵐ as a function of x/X, and takes out what still grows: p
+    may leave the range of float64 on the way, and ∞ - ∞ would be NaN.
+    """
+    (slope, offset), coefficients = KINDS[kind]
+    e: Any = 0
+    inverse: Any = 1.0
+    if np.any(np.abs(x) > 1):
+        e = np.maximum(np.frexp(np.where(np.isfinite(x), x, 0))[1], 0)
+        inverse = np.ldexp(1.0, -e)
+        x = x * inverse
+    before = [np.ones_like(x)] + [np.zeros_like(x) for _ in range(k)]
+    now = [slope * x + offset * inverse] + [np.full_like(x, slope * (j == 0)) for j in range(k)]
+    taken: Any = 0
+    yield 0, before[k], 0
+    yield 1, now[k], e * (1 - k)
     for m in range(1, last):
         a, b, c = coefficients(m)
-        factor = a * x + b
+        factor = a * x + b * inverse
+        weight = c * (inverse * inverse)
         following = [
-            factor * now[j] - c * before[j] + (j * a * now[j - 1] if j else 0.0)
+            factor * now[j] - weight * before[j] + (j * a * now[j - 1] if j else 0.0)
             for j in range(k + 1)
         ]
         before, now = now, following
-        result = np.where(n == m + 1, now[k], result)
-    return np.where(np.isnan(x) & (n >= 0), x, result)
+        if m % OFTEN == 0:
+            before, now, taken = scaled_down(before, now, taken)
+        yield m + 1, now[k], taken + e * (m + 1 - k)
+
+
+def scaled_down(
+    before: list[Array], now: list[Array], taken: Any
+) -> tuple[list[Array], list[Array], Any]:
+    """Both without a common power of two where they are large or small."""
+    size = np.fmax.reduce([np.abs(part) for part in (*before, *now)])
+    beyond = ((size > LARGE) | (size < 1 / LARGE)) & np.isfinite(size)
+    if not beyond.any():
+        return before, now, taken
+    power = np.where(beyond, np.frexp(size)[1], 0)
+    before = [np.ldexp(part, -power) for part in before]
+    return before, [np.ldexp(part, -power) for part in now], taken + power

@@ -121,6 +121,43 @@ def incomplete(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0.5, 3.0, 20.0]), make.like([4.0, 3.5, 12.0]), name="regimes")
 
 
+@sampler("special_betaln", "special_beta")
+def betas(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        yield Sample(make.like([0.3, 40.0, 9.0]), make.like([1.2, 0.7, 9.0]), name="regimes")
+
+
+@sampler("_polygamma_difference")
+def differences(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        yield Sample(make.like([0.3, 40.0, 9.0]), make.like([1.2, 0.7, 9.0]), 1, name="regimes")
+
+
+def _regimes(make: Make) -> tuple[ad.Tensor, ad.Tensor, ad.Tensor]:
+    return (
+        make.like([0.3, 3.0, 40.0, 20.0, 0.7, 1.0]),
+        make.like([0.6, 4.0, 1.2, 60.0, 15.0, 0.4]),
+        make.like([0.1, 0.35, 0.97, 0.26, 0.4, 0.8]),
+    )
+
+
+@sampler("special_betainc")
+def incomplete_betas(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(*_regimes(make), name="regimes")
+    yield Sample(make.positive(), make.positive(2, 1), make.probability(3), name="broadcast")
+    yield Sample(make.positive(0), make.positive(0), make.probability(0), name="empty")
+
+
+@sampler("_betainc_derivative", "_beta_density")
+def derivatives_of_incomplete_betas(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for i, j in ((1, 0), (0, 1), (1, 1)):
+        yield Sample(*_regimes(make), i, j, name=f"orders {i} and {j}")
+
+
 @sampler("special_i0e", "special_i1e", "sinc", "special_log_ndtr", "special_erfcx", "special_i1")
 def far_and_near(make: Make) -> Iterator[Sample]:
     if make.is_complex:
@@ -138,3 +175,31 @@ def log_sums(make: Make) -> Iterator[Sample]:
 def rounded(make: Make) -> Iterator[Sample]:
     if not make.is_complex:
         yield Sample(make(3), kink=True, name="to integers")
+
+
+@sampler("_standard_gamma_grad")
+def gamma_samples(make: Make) -> Iterator[Sample]:
+    yield Sample(make.positive(2, 3), make.positive(2, 3), name="plain")
+    yield Sample(make.positive(), make.positive(), name="0-d")
+    yield Sample(make.like([0.05, 0.5, 3.0]), make.like([0.01, 2.5, 1.0]), name="both sides")
+    yield Sample(make.like([20.0, 20.0]), make.like([12.0, 31.0]), name="large shape")
+
+
+@sampler("_gamma_slope")
+def gamma_slopes(make: Make) -> Iterator[Sample]:
+    yield Sample(make.positive(2, 3), make.positive(2, 3), 0, name="slope")
+    yield Sample(make.positive(3), make.positive(3), 1, name="its slope")
+    yield Sample(make.like([0.5, 8.0, 8.0]), make.like([2.5, 5.0, 12.0]), 2, name="second")
+
+
+@sampler("_dirichlet_grad")
+def dirichlet_samples(make: Make) -> Iterator[Sample]:
+    yield Sample(make.like([0.1, 0.4, 0.9]), make.positive(3), make.positive(3) + 3, name="plain")
+    yield Sample(make.probability(), make.positive(), make.positive() + 3, name="0-d")
+
+
+@sampler("_beta_slope")
+def beta_slopes(make: Make) -> Iterator[Sample]:
+    x = make.like([0.1, 0.4, 0.9])
+    yield Sample(x, make.positive(3), make.positive(3), 0, 0, name="slope")
+    yield Sample(x, make.positive(3), make.positive(3), 1, 1, name="mixed", order=1)
