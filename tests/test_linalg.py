@@ -194,9 +194,146 @@ def test_symmetric_functions_of_repeated_values_have_their_hessian() -> None:
     assert close(cubes, true)
 
 
-def test_second_derivative_of_vectors_at_repeated_values_raises() -> None:
-    with pytest.raises(GradError, match="second derivative"):
-        ad.jacrev(ad.jacrev(lambda a: (from_svd(a) ** 3).sum()))(ad.tensor(EYE))
+SECOND_ORDER = {
+    "hessian": ad.hessian,
+    "forward over reverse": lambda f: ad.jacfwd(ad.jacrev(f)),
+    "reverse over forward": lambda f: ad.jacrev(ad.jacfwd(f)),
+    "forward over forward": lambda f: ad.jacfwd(ad.jacfwd(f)),
+    "reverse over reverse": lambda f: ad.jacrev(ad.jacrev(f)),
+    "vmap": lambda f: lambda x: ad.vmap(ad.hessian(f))(ad.stack([x, x]))[1],
+}
+
+
+def second_order(f: Callable[..., Any], x: Any, true: Any, tolerance: float = 1e-7) -> None:
+    """Every composition of two derivatives, and backward of backward, gives the same."""
+    x, size = ad.tensor(np.array(x, np.float64)), np.size(x)
+    for name, transform in SECOND_ORDER.items():
+        found = transform(f)(x).reshape(size, size)
+        assert close(found, np.reshape(true, (size, size)), tolerance), name
+    y = x.clone().requires_grad_()
+    (first,) = ad.autograd.grad(f(y), [y], create_graph=True)
+    rows = [ad.autograd.grad(g, [y], retain_graph=True)[0] for g in first.reshape(-1)]
+    assert close(ad.stack(rows).reshape(size, size), np.reshape(true, (size, size)), tolerance)
+
+
+def symmetric(a: ad.Tensor) -> ad.Tensor:
+    return 0.5 * (a + a.mT)
+
+
+def hessian_of(f: Callable[..., Any], x: Any) -> Any:
+    return ad.hessian(f)(ad.tensor(np.array(x, np.float64)))
+
+
+def test_second_derivatives_of_the_product_of_singular_factors() -> None:
+    second_order(lambda a: (from_svd(a) ** 2).sum(), EYE, 2 * np.eye(9))
+    second_order(lambda a: (from_svd(a) ** 3).sum(), EYE, hessian_of(lambda a: (a**3).sum(), EYE))
+
+
+@pytest.mark.parametrize("matrix", [EYE, REPEATED, np.zeros((3, 3))])
+def test_second_derivatives_of_a_function_of_a_matrix(matrix: Any) -> None:
+    f = lambda a: (WEIGHTS * from_eigh(symmetric(a), ad.exp)).sum()
+    true = hessian_of(lambda a: (WEIGHTS * ad.linalg.matrix_exp(symmetric(a))).sum(), matrix)
+    second_order(f, matrix, true)
+
+
+def test_a_sum_of_different_functions_in_one_degenerate_space() -> None:
+    def f(exp: Callable[..., Any], cube: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda a: (WEIGHTS * exp(a)).sum() + (WEIGHTS.mT * WEIGHTS * cube(a)).sum()
+
+    by_vectors = f(
+        lambda a: from_eigh(symmetric(a), ad.exp), lambda a: from_eigh(symmetric(a), lambda w: w**3)
+    )
+    true = f(
+        lambda a: ad.linalg.matrix_exp(symmetric(a)),
+        lambda a: ad.linalg.matrix_power(symmetric(a), 3),
+    )
+    x = ad.tensor(REPEATED)
+    assert close(ad.grad(by_vectors)(x), ad.grad(true)(x), 1e-9)
+    assert close(ad.jacfwd(by_vectors)(x), ad.grad(true)(x), 1e-9)
+    second_order(by_vectors, REPEATED, hessian_of(true, REPEATED))
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("matrix", [
+    [[1.0, 2, 3], [2, 4, 6]], [[1.0, 2], [2, 4], [3, 6]], np.zeros((2, 3)),
+    [[1.0, 0], [0, 1], [0, 0]],
+])  # fmt: skip
+def test_singular_vectors_of_deficient_matrices(matrix: Any, full: bool) -> None:
+    def f(a: ad.Tensor) -> ad.Tensor:
+        U, S, Vh = ad.linalg.svd(a, full_matrices=full)
+        k = S.shape[-1]
+        return ((U[:, :k] * S) @ Vh[:k]) ** 3
+
+    x = ad.tensor(np.array(matrix))
+    true = ad.jacrev(lambda a: a**3)(x)
+    assert close(ad.jacrev(f)(x), true, 1e-8)
+    assert close(ad.jacfwd(f)(x), true, 1e-8)
+    second_order(lambda a: f(a).sum(), matrix, hessian_of(lambda a: (a**3).sum(), matrix))
+
+
+@pytest.mark.parametrize("derivative", [ad.jacrev, ad.jacfwd, ad.hessian])
+@pytest.mark.parametrize(("f", "matrix"), [
+    (lambda a: ad.linalg.svd(a, full_matrices=False)[0].sum(), np.zeros((2, 3))),
+    (lambda a: ad.linalg.svd(a, full_matrices=False)[2][1].sum(), [[1.0, 2, 3], [2, 4, 6]]),
+    (lambda a: ad.linalg.svd(a)[0][:, 2].sum(), [[1.0, 2], [2, 4], [3, 6]]),
+])  # fmt: skip
+def test_functions_of_the_vectors_of_a_zero_singular_value_raise(
+    f: Callable[..., Any], matrix: Any, derivative: Callable[..., Any]
+) -> None:
+    with pytest.raises(GradError, match="no derivative"):
+        derivative(f)(ad.tensor(np.array(matrix)))
+
+
+def test_graphs_at_lower_rank_are_right_or_raise() -> None:
+    x = ad.tensor(np.array([[1.0, 2, 3], [2, 4, 6]]))
+
+    def parts(a: ad.Tensor, count: int) -> ad.Tensor:
+        U, S, Vh = ad.linalg.svd(a, full_matrices=False)
+        return ((U[:, :count] * S[:count]) @ Vh[:count] * WEIGHTS[:2]).sum()
+
+    leading = ad.grad(lambda a: parts(a, 1))
+    assert close(ad.trace(leading, x)(x), leading(x), 1e-9)
+    whole = ad.grad(lambda a: parts(a, 2))
+    assert close(whole(x), WEIGHTS[:2], 1e-9)
+    with pytest.raises(GradError, match="without trace"):
+        ad.trace(whole, x)(x)
+
+
+def test_the_left_vectors_of_a_wide_matrix_of_less_than_full_rank() -> None:
+    f = lambda a: ad.linalg.svd(a, full_matrices=False)[0].abs()
+    assert gradcheck(f, (real([[1.0, 2, 3], [2, 4, 6]]),))
+
+
+@pytest.mark.parametrize("matrix", [EYE, *(np.array(SPECIAL[n]) for n in ("zero", "defective"))])
+def test_eig_of_degenerate_and_defective_matrices(matrix: Any) -> None:
+    def square(a: ad.Tensor) -> ad.Tensor:
+        w, V = ad.linalg.eig(a)
+        return (WEIGHTS * ((V * w**2) @ ad.linalg.inv(V)).real).sum()
+
+    x = ad.tensor(matrix)
+    true = lambda a: (WEIGHTS * (a @ a)).sum()
+    assert close(ad.grad(square)(x), ad.grad(true)(x), 1e-8)
+    second_order(square, matrix, hessian_of(true, matrix), 1e-6)
+    cubes = lambda a: (ad.linalg.eigvals(a) ** 3).sum().real
+    true = lambda a: ad.linalg.matrix_power(a, 3).diagonal().sum()
+    assert close(ad.grad(cubes)(x), ad.grad(true)(x), 1e-8)
+    second_order(cubes, matrix, hessian_of(true, matrix), 1e-6)
+
+
+@pytest.mark.parametrize("transform", [ad.grad, ad.jacfwd])
+def test_eigenvectors_of_a_degenerate_matrix_raise(transform: Callable[..., Any]) -> None:
+    with pytest.raises(GradError, match="no derivative"):
+        transform(lambda a: (WEIGHTS * ad.linalg.eig(a)[1].abs()).sum())(ad.tensor(REPEATED))
+
+
+def test_values_only_have_their_second_derivatives_where_they_repeat() -> None:
+    for matrix in (EYE, np.diag([1.0, 1, 0]), np.zeros((3, 3))):
+        cubes = lambda a: (ad.linalg.eigvalsh(symmetric(a)) ** 3).sum()
+        true = lambda a: ad.linalg.matrix_power(symmetric(a), 3).diagonal().sum()
+        second_order(cubes, matrix, hessian_of(true, matrix))
+        second_order(lambda a: (ad.linalg.svdvals(a) ** 2).sum(), matrix, 2 * np.eye(9))
+    for matrix in (np.zeros((2, 3)), np.ones((2, 3))):
+        second_order(lambda a: (ad.linalg.svdvals(a) ** 2).sum(), matrix, 2 * np.eye(6))
 
 
 def test_values_without_gradients_are_as_lapack_gives_them() -> None:
@@ -270,6 +407,59 @@ def test_cdist_at_coinciding_points_is_finite(p: float) -> None:
 def test_cdist_and_pdist_to_second_order(p: float) -> None:
     both_orders(lambda x, y: ad.cdist(x, y, p), random(3, 2), random(2, 2, seed=4))
     both_orders(lambda x: ad.ops.pdist(x, p), random(4, 2))
+
+
+# ---- norms at their kinks ----------------------------------------------------------------------
+
+CENTRED = np.eye(3) - 1 / 3
+POINTS = ad.tensor(np.array([[0.0, 0.0], [1.0, 2.0]]))
+
+
+@pytest.mark.parametrize(("f", "x", "true"), [
+    (lambda x: ad.linalg.vector_norm(x) ** 2, np.zeros(3), 2 * np.eye(3)),
+    (lambda x: x.norm() * x.norm(), np.zeros(3), 2 * np.eye(3)),
+    (lambda x: x.norm().cosh(), np.zeros(3), np.eye(3)),
+    (lambda x: x.norm() ** 3, np.zeros(3), np.zeros((3, 3))),
+    (lambda x: x.norm(), np.zeros(3), np.zeros((3, 3))),  # infinite: the subgradient's
+    (lambda x: (ad.linalg.vector_norm(x, dim=1, keepdim=True) ** 2).sum(),
+     [[0.0, 0], [1, 2], [0, 0]], 2 * np.eye(6)),
+    (lambda x: ad.linalg.matrix_norm(x) ** 2, np.zeros((2, 2)), 2 * np.eye(4)),
+    (lambda x: x.std() ** 2, np.ones(3), CENTRED),
+    (lambda x: (x.std(1) ** 2).sum(), [[1.0, 1, 1], [1, 2, 4]], np.kron(np.eye(2), CENTRED)),
+    (lambda x: (ad.hypot(x, ad.zeros_like(x)) ** 2).sum(), np.zeros(2), 2 * np.eye(2)),
+    (lambda x: (ad.cdist(x, POINTS) ** 2).sum(), POINTS.numpy(), 4 * np.eye(4)),
+    (lambda x: (ad.pdist(x) ** 2).sum(), np.zeros((2, 1)), [[2.0, -2], [-2, 2]]),
+    (lambda x: ad.dist(x, ad.ones(3, dtype=ad.float64)) ** 2, np.ones(3), 2 * np.eye(3)),
+    (lambda x: ad.where(x.norm() == 0, ad.ones_like(x[0]), x.norm()) + (x * x).sum(),
+     np.zeros(3), 2 * np.eye(3)),
+])  # fmt: skip
+def test_second_derivatives_at_the_kinks_of_norms(f: Callable[..., Any], x: Any, true: Any) -> None:
+    second_order(f, x, true, 1e-12)
+    size = np.size(x)
+    found = ad.trace(ad.hessian(f), ad.tensor(np.array(x)))(ad.tensor(np.array(x)))
+    assert close(found.reshape(size, size), np.reshape(true, (size, size)), 1e-12)
+
+
+def test_what_comes_from_a_kink_shows_its_value() -> None:
+    x = real(np.zeros((2, 3)))
+    y = ad.linalg.vector_norm(x, dim=1)
+    assert y.tolist() == [0.0, 0.0]
+    assert bool((y == 0).all())
+    assert (y * 2 + 1).tolist() == [1.0, 1.0]
+    y += 1
+    assert y.tolist() == [1.0, 1.0]
+    value, gradient = ad.value_and_grad(lambda x: x.norm())(x.detach())
+    assert float(value) == 0
+    assert not value.requires_grad
+    assert not gradient.numpy().any()
+
+
+def test_infinite_derivatives_do_not_spoil_finite_ones() -> None:
+    x = real([0.0, 0.0, 1.0])
+    f = lambda x: x[:2].norm() + (x**3).sum() + x[0] * x[2]
+    (first,) = ad.autograd.grad(f(x), [x], create_graph=True)
+    rows = [ad.autograd.grad(g, [x], retain_graph=True)[0].tolist() for g in first]
+    assert rows == [[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 6.0]]
 
 
 # ---- reflections ------------------------------------------------------------------------------

@@ -120,3 +120,23 @@ def ldl_solve(batch: Batch, LD: Tensor, pivots: Tensor, B: Tensor, hermitian: bo
     ranks = (rank, rank - 1, rank)
     parts = [padded(x, True, n, r) for x, n, r in zip(parts, batch.ndims, ranks, strict=False)]
     return batch.op.call([*parts, hermitian])
+
+
+def fan(batch: Batch, *values: Any) -> Any:
+    """Factors of several matrices for each: the batch moves to the front."""
+    return tuple(r.movedim(1, 0) for r in together(batch, *values))
+
+
+def along_fan(batch: Batch, self: Tensor) -> Tensor:
+    """The fan is the first dimension."""
+    return batch.op.call([self.movedim(0, 1)])
+
+
+def with_fan(batch: Batch, self: Tensor) -> Tensor:
+    """The fan is the first dimension, and stays."""
+    return along_fan(batch, self).movedim(0, 1)
+
+
+def across_fan(batch: Batch, self: Tensor) -> Tensor:
+    """The fan becomes the first dimension."""
+    return batch.op.call([self]).movedim(1, 0)

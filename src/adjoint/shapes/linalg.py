@@ -6,6 +6,7 @@ from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.infinitesimal import FAN
 from adjoint.core.matrices import (
     check_dtype,
     check_matrix,
@@ -233,3 +234,32 @@ def eigh_generic(A: Spec, UPLO: str, direction: Spec | None) -> Specs:
 def svd_generic(A: Spec, full_matrices: bool, direction: Spec | None) -> Specs:
     """U, S, Vᴴ."""
     return svd(A, full_matrices, True, None)
+
+
+def _beside(spec: Spec) -> Spec:
+    return Spec((FAN, *spec.shape), spec.dtype)
+
+
+def eig_fan(self: Spec, values: Spec, vectors: Spec) -> Specs:
+    """Values and vectors of several matrices."""
+    return _beside(values), _beside(vectors)
+
+
+def eigh_fan(A: Spec, UPLO: str, direction: Spec | None, values: Spec, vectors: Spec) -> Specs:
+    """Values and vectors of several matrices."""
+    return _beside(values), _beside(vectors)
+
+
+def svd_fan(A: Spec, full: bool, direction: Spec | None, U: Spec, S: Spec, Vh: Spec) -> Specs:
+    """U, S, Vᴴ of several matrices."""
+    return _beside(U), _beside(S), _beside(Vh)
+
+
+def limit_of_fan(self: Spec) -> Spec:
+    """One result for several."""
+    return Spec(self.shape[1:], self.dtype)
+
+
+def spread_over_fan(self: Spec) -> Spec:
+    """Several for one."""
+    return _beside(self)

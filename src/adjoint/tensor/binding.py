@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.errors import TableError
 from adjoint.core.storage import storage_of, strides_in_elements
@@ -27,6 +28,7 @@ from adjoint.table.rows import Row, is_reference
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
+_REAL = (bool, int, float)
 
 
 class Family:
@@ -78,6 +80,19 @@ def _conj(value: Any) -> Any:
     return value.conj() if value.dtype.kind == "c" else value
 
 
+def _where(mask: Any, one: Any, other: Any) -> Any:
+    """NumPy's `where`, for many elements without its branches."""
+    if type(mask) is not ndarray or mask.size < MANY:
+        return np.where(mask, one, other)
+    if type(one) in _REAL and type(other) is ndarray and other.dtype.kind in "fc":
+        one = np.asarray(one, other.dtype)
+    elif type(other) in _REAL and type(one) is ndarray and one.dtype.kind in "fc":
+        other = np.asarray(other, one.dtype)
+    if type(one) is type(other) is ndarray and one.dtype == other.dtype:
+        return choose(mask, one, other)
+    return np.where(mask, one, other)
+
+
 _ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "conj": _conj,
     "numel": lambda x: x.size,
@@ -89,8 +104,8 @@ _ARRAY_METHODS: dict[str, Callable[..., Any]] = {
     "is_floating_point": lambda x: OF[x.dtype].is_floating_point,
     "dtype_of": lambda x: x if isinstance(x, DType) else OF[x.dtype],
     "t": lambda x: x.T,  # views of matrices: in every backward of a product
-    "where": np.where,  # choices: in every backward of a maximum, a limit, a rectifier
-    "masked_fill": lambda x, mask, value: np.where(mask, value, x),
+    "where": _where,  # choices: in every backward of a maximum, a limit, a rectifier
+    "masked_fill": lambda x, mask, value: _where(mask, value, x),
     "mT": lambda x: x.mT,
     "mH": lambda x: _conj(x.mT),
 }

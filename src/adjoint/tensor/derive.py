@@ -14,6 +14,7 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.ops import operator as operators
+from adjoint.ops import runtime
 from adjoint.table.rows import Forward, Row
 from adjoint.tensor import binding, engine, levels
 from adjoint.tensor.saving import grad_names, result_names
@@ -33,8 +34,10 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
         given = iter(variables)
         return linear(*[None if t is None else next(given) for t in like]), None
 
-    _, pull = levels.pullback(run, zeros)
-    found = iter(pull(cotangents, retain=False))
+    # tensors that came from a kink are pairs, which the tape of one tensor would tear apart
+    pairs = any(runtime.is_limit(t) for t in (*like, *cotangents) if t is not None)
+    _, pull = levels.pullback(run, zeros, on_level=pairs)
+    found = iter(pull(cotangents, retain=False, settle=False))
     return [None if t is None else next(found) for t in like]
 
 

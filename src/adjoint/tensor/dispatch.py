@@ -89,7 +89,7 @@ def _place(op: Operator, values: list[Any]) -> str | None:
 
 def run(op: Operator, values: list[Any]) -> Any:
     """Run an operator on converted arguments, by the topmost interpreter."""
-    if op.row.decompose and not op.row.kernel and not op.schema.mutates:
+    if op.row.decompose and not op.row.kernel and not op.schema.replaces:
         return binding.decomposition(op.row)(*values)
     if stack.levels and op.row.family == "random":
         return stack.levels[-1].random(

@@ -25,14 +25,16 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
-from adjoint.core.promotion import promote
+from adjoint.core.errors import DtypeError
+from adjoint.core.infinitesimal import nearby
+from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.returns import results_class
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row, is_reference
 from adjoint.table.schema import Argument, parse
-from adjoint.tensor import binding, dispatch, inplace, levels, observe, views
+from adjoint.tensor import binding, dispatch, inplace, levels, limits, observe, views
 from adjoint.tensor import operators as dunders
 from adjoint.tensor.modes import modes
 from adjoint.tensor.reverse import RowRule
@@ -52,7 +54,6 @@ _NAMESPACE: dict[str, Any] = {
     "_INEXACT": INEXACT,
     "_DIFFERENTIABLE": DIFFERENTIABLE,
     "_WEAK": INEXACT - {bfloat16.np},
-    "_promote": promote,
     "_slow": dispatch.slow,
     "_recover": dispatch.recover,
     "_sequence": next_sequence,
@@ -67,17 +68,23 @@ _NAMESPACE: dict[str, Any] = {
     "_same": dispatch.same_dtype,
     "_plain": dispatch.all_plain,
     "_stack": levels.stack,
+    "_nearby": nearby,
+    "_approach": limits.approach,
+    "_fan_out": limits.fan_out,
     "xp": np,
     "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
     "__name__": "adjoint.generated",
 }
+
+# Column `numbers`: what becomes of a Python number that an integer dtype cannot hold.
+_PROMOTIONS = {"wrap": promote, "checked": promote_checked, "powers": promote_powers}
 
 
 def build(op: Operator) -> Callable[..., Any]:
     """Return the function of an operator."""
     if op.is_derived_inplace:
         return inplace.build(op, operator(op.row.name, op.row.schema.overload).function)
-    if op.schema.mutates:
+    if op.schema.replaces:
         return inplace.build(op, _functional(op))
     if op.row.decompose and not op.row.kernel:
         return _Writer(op).composite()
@@ -142,6 +149,7 @@ class _Writer:
         body += self._compute(recover=True)
         body += self._wrap()
         body += self._record_if_wanted()
+        body += self._approach_kink()
         body += [f"return {self._named(self._outs())}"]
         lines = [
             self._signature(),
@@ -284,13 +292,13 @@ class _Writer:
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             if argument.type.is_tensor:
                 lines.append(f"_v_{name} = {self._value(argument, name)}")
-        kernel = [*self._promotion(), f"{self._results()} = {self._kernel()}"]
+        kernel = [*self._promotion(), *self._order(), f"{self._results()} = {self._kernel()}"]
         if recover:
             lines += ["try:", *_indent(kernel), "except Exception as _error:"]
             lines += [f"    {self._results()} = _recover(_op, _error, {self.tuple})"]
         else:
             lines += kernel
-        return lines + self._as_arrays()
+        return lines + self._as_arrays() + self._near_kink()
 
     def _value(self, argument: Argument, name: str) -> str:
         kind = argument.type
@@ -313,7 +321,18 @@ class _Writer:
             return []
         targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
         joined = ", ".join(targets) + ","
+        self.namespace["_promote"] = _PROMOTIONS[self.row.texts.get("numbers", "wrap")]
         return [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
+
+    def _order(self) -> list[str]:
+        """Column `order: needed`: complex numbers are refused, which NumPy would put in some
+        order.
+        """
+        if self.row.texts.get("order") != "needed":
+            return []
+        first = next(a for a in self.row.promoted if a.type.is_tensor)
+        self.namespace["_unordered"] = _unordered
+        return [f'if _v_{first.name}.dtype.kind == "c":', "    _unordered(_op)"]
 
     def _promotion_needed(
         self, tensors: list[Argument], scalars: list[Argument], to_float: bool
@@ -357,6 +376,27 @@ class _Writer:
             elif returned.type.is_tensor:
                 lines += [f"if type({name}) is not _ndarray:", f"    {name} = _asarray({name})"]
         return lines
+
+    def _near_kink(self) -> list[str]:
+        """δ in place of 0 if asked for: Note [Kinks] in tensor/limits.py."""
+        condition = self.row.texts.get("kink")
+        if not condition:
+            return []
+        return [f"if _modes.at_kinks == 1 and ({condition}):", "    _r = _nearby(_r)"]
+
+    def _approach_kink(self) -> list[str]:
+        condition = self.row.texts.get("kink")
+        if self.row.texts.get("fan"):
+            watched = "_out0.edge is not None or _stack.differentiating"
+            spread = self._named(f"*_fan_out(_op, {self.tuple}, ({self._outs()})),")
+            return [f"if not _modes.at_kinks and ({watched}):", f"    return {spread}"]
+        if not condition:
+            return []
+        watched = "_out.edge is not None or _stack.differentiating"
+        return [
+            f"if not _modes.at_kinks and ({condition}) and ({watched}):",
+            f"    return _approach(_op, {self.tuple}, _out)",
+        ]
 
     # -- results -----------------------------------------------------------------------------
 
@@ -662,6 +702,10 @@ def rule_of(op: Operator) -> RowRule:
     if rule is None:
         rule = _RULES[op.row.full_name] = RowRule(op.row)
     return rule
+
+
+def _unordered(op: Operator) -> None:
+    raise DtypeError(f"{op.name}: complex numbers have no order; use x.abs() or x.real instead.")
 
 
 def _refusal(op: Operator, name: str) -> str:

@@ -19,8 +19,10 @@ import numpy as np
 
 from adjoint.core.dtypes import DIFFERENTIABLE, of
 from adjoint.core.errors import GradError, NotDifferentiable, ShapeError
+from adjoint.core.infinitesimal import kinks
 from adjoint.core.shapes import show
 from adjoint.core.storage import is_expanded
+from adjoint.ops import runtime
 from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import (
     CLOSED,
@@ -29,6 +31,7 @@ from adjoint.tensor.tape import (
     Output,
     Refusal,
     dtype_name,
+    next_sequence,
     own_counter,
     show_place,
     source_of,
@@ -113,6 +116,7 @@ class Run:
         self.captures: dict[tuple[Any, int], Any] = {}
         self.level: Any = None
         self.linear = False
+        self.near = False  # whether it passed a node that computes near a kink
         self.stops: set[Any] = set()
         if wanted is not None:
             self.captures = {_key(e): None for e in wanted if e is not None}
@@ -133,9 +137,32 @@ class Run:
         plain = not self.graph and self.needed is None and not modes.anomaly
         try:
             with np.errstate(all="ignore"):
-                self._run_plain() if plain else self._run()
+                if kinks.met:
+                    self._run_after_kink(plain)
+                else:
+                    self._run_plain() if plain else self._run()
         finally:
             modes.recording, modes.retain = recording, retain
+
+    def _run_after_kink(self, plain: bool) -> None:
+        """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.
+
+        It is not if it passes nodes that were made by a backward pass.
+        """
+        first, start = kinks.first_pass, next_sequence()
+        kinks.first_pass = self.level is None
+        try:
+            if not modes.passes:
+                self._run_plain() if plain else self._run()
+            while self.heap:
+                node = heapq.heappop(self.heap)[1]
+                if kinks.first_pass and _was_made_by_backward(node.sequence):
+                    kinks.first_pass = False
+                self.step(node, self.buffers.pop(node))
+        finally:
+            kinks.first_pass = first
+            if self.graph or self.linear:
+                modes.passes = (*modes.passes[-31:], (start, next_sequence()))
 
     def _run(self) -> None:
         heap, buffers = self.heap, self.buffers
@@ -206,6 +233,7 @@ class Run:
         """Run one node and send its gradients on."""
         extra = node.extra
         if extra is not None:
+            self.near = self.near or extra.near
             grad = _pre_hooks(node, grad)
         if self.captures:
             self._capture(node, grad)
@@ -293,13 +321,21 @@ class Run:
             grad = None if grad is None else self.hooked_leaf(edge, grad)
         else:
             grad = self.captures.get(_key(edge))
+            if self.near and grad is not None:
+                grad = runtime.shown(grad)
         return None if grad is None else as_tensor(grad)
 
     def hooked_leaf(self, leaf: Leaf, grad: Any) -> Any:
+        if self.near:
+            grad = runtime.shown(grad)
         for hook in list(leaf.hooks.values()):
             changed = hook(as_tensor(grad))
             grad = grad if changed is None else changed
         return grad
+
+
+def _was_made_by_backward(sequence: int) -> bool:
+    return sequence < modes.passes[-1][1] and any(a < sequence < b for a, b in modes.passes)
 
 
 _CLOSED = (

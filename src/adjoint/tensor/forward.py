@@ -15,7 +15,7 @@ from typing import Any
 from adjoint.core.errors import NotDifferentiable
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, derive, views
+from adjoint.tensor import binding, derive, limits, views
 from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import Node, Output, own_counter
 from adjoint.tensor.tensor import Tensor, make
@@ -28,10 +28,16 @@ class ForwardInterpreter:
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row = op.row
-        if op.schema.mutates:
+        if op.schema.replaces:
             return op.call(values)
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
+        if limits.at_kink(op, values):
+            return limits.approached(op, values, self._run)
+        return self._run(op, values)
+
+    def _run(self, op: Operator, values: list[Any]) -> Any:
+        row = op.row
         if op.schema.is_view:
             _share_extras(values)
         primals = [primal(v) for v in values]
@@ -192,6 +198,8 @@ def write_tangent(tensor: Tensor, tangent: Any) -> None:
     """After a write in place: the tangent of a tensor, its base and the base's views; None is
     zero.
     """
+    if tangent is not None and tangent.dtype is not tensor.dtype:
+        tangent = tangent.to(tensor.dtype)  # as the value was: abs_ of complex numbers
     view = None if tensor.extra is None else tensor.extra.view
     base = tensor if view is None else view.base
     if view is None:

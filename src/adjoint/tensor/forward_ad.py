@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from adjoint.core.errors import DtypeError, GradError, ShapeError
 from adjoint.core.shapes import show
 from adjoint.tensor.forward import DualTensor, dual, primal
+from adjoint.tensor.limits import ordinary
 from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import Node, Rule
 from adjoint.tensor.tensor import Tensor, make
@@ -95,6 +96,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the tensor without its tangent, and the tangent or None."""
+    tensor = ordinary(tensor)
     if isinstance(tensor, DualTensor):
         return UnpackedDualTensor(primal(tensor), tensor.tangent)
     return UnpackedDualTensor(tensor, None)

@@ -23,6 +23,7 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError, GradError
+from adjoint.ops import runtime
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, engine, views
 from adjoint.tensor.modes import modes
@@ -34,6 +35,7 @@ class _Stack(threading.local):
     """The open levels of this thread, outermost first."""
 
     levels: tuple[Level, ...] = ()
+    differentiating: int = 0  # how many of all open levels differentiate, below them too
 
 
 stack = _Stack()
@@ -67,11 +69,13 @@ class Level:
 
     def __enter__(self) -> Any:
         stack.levels = (*stack.levels, self)
+        stack.differentiating += self.differentiates
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.open = False
         stack.levels = stack.levels[:-1]
+        stack.differentiating -= self.differentiates
         modes.recording = self.outer_recording
 
     def check_open(self, what: str) -> None:
@@ -85,6 +89,7 @@ class Level:
             )
 
     name = "a transform"
+    differentiates = False
     creates = False  # whether `process` also makes tensors out of nothing (a trace)
 
     def outside(self) -> _Outside:
@@ -113,6 +118,20 @@ class Level:
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
                 "from inside; clone() it inside and write to the copy, or return the value"
             )
+
+    def is_idle(self, value: Any) -> bool:
+        """Whether a tensor of this level carries nothing of it: a copy made inside, say."""
+        return not self.owns(value)
+
+    def writes_below(self, values: list[Any]) -> bool:
+        """Whether a write concerns the levels below alone."""
+        tensors = [t for v in values for t in (v if type(v) is list else [v])]
+        return not self.owns(values[0]) and all(map(self.is_idle, tensors))
+
+    def write_below(self, op: Operator, values: list[Any]) -> Any:
+        """Run an operator that writes on what the tensors of this level hold."""
+        with self.outside():
+            return op.call([self.below(v) for v in values])
 
     def owns(self, value: Any) -> bool:
         """Whether a tensor belongs to this level."""
@@ -227,6 +246,7 @@ class GradLevel(Level):
     """Reverse mode inside another transform."""
 
     name = "grad"
+    differentiates = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -263,6 +283,9 @@ class GradLevel(Level):
             )
         return [self._lifted(v) for v in value] if type(value) is list else value
 
+    def is_idle(self, value: Any) -> bool:
+        return not self.owns(value) or value.edge is None
+
     def outside(self) -> _Outside:
         """Also without recording if there was none when the level was opened."""
         return _Outside(self, modes.recording and self.outer_recording)
@@ -272,6 +295,8 @@ class GradLevel(Level):
     ) -> Any:
         """Write the result to the tensor below, and move the history here."""
         target = values[0]
+        if self.writes_below(values):
+            return self.write_below(op, values)
         self.written(op, target)
         views.check_writable(target, op.name)
         if op.row.archetype.name == "inplace_view":
@@ -361,8 +386,13 @@ class Pullback:
         self.outputs = outputs
         self.keep = keep  # whether the eager tape of the function goes on to leaves outside it
 
-    def __call__(self, cotangents: Sequence[Any], retain: bool = True) -> list[Any]:
-        """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on."""
+    def __call__(
+        self, cotangents: Sequence[Any], retain: bool = True, settle: bool = True
+    ) -> list[Any]:
+        """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on.
+
+        `settle`: the result is a derivative, and not a step on the way to one.
+        """
         pairs = [
             (o, c)
             for o, c in zip(self.outputs, cotangents, strict=True)
@@ -372,7 +402,7 @@ class Pullback:
             return [None] * len(self.inputs)
         roots, grads = [o for o, _ in pairs], [c for _, c in pairs]
         if self.level is not None:
-            return engine.gradients(
+            found = engine.gradients(
                 roots,
                 grads,
                 self.inputs,
@@ -381,6 +411,7 @@ class Pullback:
                 level=self.level,
                 whole=True,
             )
+            return [runtime.settle(g, True) for g in found] if settle else found
         keep = self.keep and modes.recording != 0
         linear = modes.recording != 0 and any(
             c.edge is not None or c.interpreter is not None for c in grads
@@ -402,15 +433,19 @@ class Pullback:
         if not isinstance(value, Tensor):
             return value
         if self.level is not None:
-            return self.level.below(value)
+            return runtime.settle(self.level.below(value), False)
         return (
             value
-            if value.edge is None or self.keep or value.interpreter is not None
+            if value.edge is None
+            or self.keep
+            or (value.interpreter is not None and not runtime.is_limit(value))
             else make(value.value)
         )
 
 
-def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
+def pullback(
+    function: Callable[..., Any], inputs: Sequence[Tensor], on_level: bool = False
+) -> tuple[Any, Pullback]:
     """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree); and
     its pullback.
 
@@ -422,8 +457,9 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     Where the tape goes on to other leaves they only end, since what is returned has the same
     history: gradients that
     arrive there are dropped.
+    `on_level`: not on the eager tape, though nothing else is open.
     """
-    if stack.levels or any(t.interpreter is not None for t in inputs):
+    if on_level or stack.levels or any(t.interpreter is not None for t in inputs):
         return _pullback_on_level(function, inputs)
     recording = modes.recording
     variables = [variable(t) for t in inputs]

@@ -1,73 +1,389 @@
-"""The quotient ȳ/y of a norm's backward where both vanish, by L'Hôpital's rule on the tape.
+"""Values at a kink, and what derivatives see there: the same computation infinitely near it.
 
-Note [Norms at zero]: the gradient of y = ‖x‖ is x ȳ/y. At x = 0 that is 0 whatever ȳ/y is, the
-subgradient; but its own derivative is ȳ/y, so the Hessian of h(‖x‖) at 0 is I times the limit of
-ȳ/y, which is dȳ/dy. The values alone do not tell it: ‖x‖² (limit 2) and ‖x‖³ (limit 0) both arrive
-with ȳ = y = 0. The history of ȳ does, if the backward pass is recorded to be differentiated again.
-It is not there in forward mode over reverse mode, nor in a graph; the second derivative is 0 there,
-as in PyTorch. Nor does it tell anything of a product of two norms that are computed apart.
+Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas
+lose that: x̄ = x ȳ/y is 0 · 0/0. They would not at √(‖x‖² + δ²) with a small δ: there y = δ, ȳ = 2δ,
+and ȳ/y = 2 whatever δ is. So where a row with the column `kink` gives 0, a `LimitTensor` goes on
+instead. Its value is 0, and whatever is shown or compared is computed from that; beside it, `near`
+is computed with δ = 2⁻²⁰⁰, and derivatives are those of `near`. They are the same in every mode,
+since `near` is an ordinary tensor that any transform differentiates. What comes out of a derivative
+is its standard part: infinitely small differences are dropped, and where it is infinite (the
+Hessian of ‖x‖ itself) that of the exact computation stands, which has the subgradient 0. What is
+lost beside the leading power of δ is lost: third and higher derivatives hold for powers of norms.
+
+Matrices with repeated eigenvalues are approached in the same way, with a fan of them in place of
+one δ: the column `fan`, and Note [Repeated values] in kernels/linalg/repeated.py. In a graph values
+are not known, so `near` is computed always, but only for second derivatives; and there is no fan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
-from adjoint.tensor import engine
-from adjoint.tensor.function import Function
+import numpy as np
+
+from adjoint.core.infinitesimal import infinitesimal, kinks
+from adjoint.ops import runtime
+from adjoint.ops.operator import Operator, packet
+from adjoint.table import formula as language
+from adjoint.tensor import binding
+from adjoint.tensor.levels import Level, LevelTensor, stack, wrap
 from adjoint.tensor.modes import modes
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tape import ZERO, Node
+from adjoint.tensor.tensor import Tensor, make
 
-Coefficients = Callable[[int], float]
+LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: a LimitTensor, δ in place of 0, or 0
 
 
-def quotient_limit(grad: Any, result: Any, kink: Any) -> Any:
-    """ȳ/y at the elements `kink`, where y = 0, as a function of y; None if the tape does not know.
+@contextmanager
+def at_kinks(choice: int) -> Generator[None]:
+    """Compute with δ in place of 0, or with 0 alone, in this block."""
+    before, modes.at_kinks = modes.at_kinks, choice
+    try:
+        yield
+    finally:
+        modes.at_kinks = before
 
-    With ȳ(0) = 0 the m-th derivative of ȳ/y at y = 0 is that of ȳ′ divided by m + 1. Where ȳ is
-    not 0 there is no limit, and 0 stands for the subgradient.
+
+def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
+    """`out`, the result of an operator with a kink at 0; with the result near it if it is there."""
+    if out.value.all() or not infinitesimal(out.value.dtype):
+        return out
+    with at_kinks(NEAR):
+        near = op.call(list(values))
+    if type(near.edge) is Node and type(out.edge) is Node:
+        near.edge.place = out.edge.place
+        near.edge.more().near = True
+    return _limit(out, near)
+
+
+def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`outs`, factors of a matrix; with those of a fan of matrices beside it if values repeat."""
+    near = packet(op.row.texts["fan"])(*values, *[o.detach() for o in outs])
+    if all(np.array_equal(n.value[0], n.value[-1]) for n in near):
+        return outs
+    return tuple(_limit(o, runtime.fan.lift(n)) for o, n in zip(outs, near, strict=True))
+
+
+def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
+    """The same for another interpreter's way to run an operator."""
+    if modes.at_kinks != LIMIT:
+        return run(op, values)
+    if op.row.texts.get("fan"):
+        with at_kinks(EXACT):
+            out = op.call([make(v.value) if isinstance(v, Tensor) else v for v in values])
+        found = fan_out(op, tuple(values), tuple(out))
+        return run(op, values) if found[0] is out[0] else type(out)(found)
+    with at_kinks(EXACT):
+        out = run(op, values)
+    if out.value.all() or not infinitesimal(out.value.dtype):
+        return out
+    with at_kinks(NEAR):
+        return _limit(out, run(op, values))
+
+
+def _limit(exact: Any, near: Any) -> Any:
+    """A tensor that shows `exact` and differentiates as `near`."""
+    if type(near.value) is np.ndarray and np.array_equal(exact.value, near.value, equal_nan=True):
+        return near
+    tensor = object.__new__(LimitTensor)
+    tensor.value = exact.value
+    tensor.edge = _at_once(near).edge
+    tensor.counter = ZERO
+    tensor.extra = None
+    tensor.more().near = near
+    kinks.met = True
+    return tensor
+
+
+def _at_once(near: Any) -> Any:
+    """`near` as one tensor: of a fan, its limit."""
+    return near if type(near.value) is np.ndarray else packet("_limit_of_fan")(near.value)
+
+
+class _Pairs:
+    """Runs operators on tensors that came from a kink: once on the values, once beside them."""
+
+    def exact(self, value: Any) -> Any:
+        """What a tensor shows."""
+        raise AssertionError(f"{type(self).__name__} defines exact")
+
+    def near(self, value: Any) -> Any:
+        """What is differentiated in its place."""
+        raise AssertionError(f"{type(self).__name__} defines near")
+
+    def joined(self, exact: Any, near: Any) -> Any:
+        """Both as one tensor."""
+        raise AssertionError(f"{type(self).__name__} defines joined")
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if op.name == "_settle":
+            return self.settle(self.exact(values[0]), self.near(values[0]), values[1])
+        return self._both(op.call, values)
+
+    def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """A function with a derivative of its own: that of `near`."""
+        return self._both(lambda values: function.apply(*values, **keywords), list(args))
+
+    def _both(self, run: Callable[[list[Any]], Any], values: list[Any]) -> Any:
+        with at_kinks(EXACT):
+            exact = run(_each(self.exact, values))
+        if not _is_differentiable(exact):
+            return exact
+        with at_kinks(NEAR):
+            near = run(_each(self.near, values))
+        if isinstance(exact, (tuple, list)):
+            return type(exact)([self._result(e, n) for e, n in zip(exact, near, strict=True)])
+        return self._result(exact, near)
+
+    def _result(self, exact: Any, near: Any) -> Any:
+        return self.joined(exact, near) if _is_differentiable(exact) else exact
+
+    def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
+        """A value or a derivative as it leaves a transform."""
+        raise AssertionError(f"{type(self).__name__} defines settle")
+
+
+class LimitInterpreter(_Pairs):
+    """Of eager tensors."""
+
+    level = 0.75
+
+    def exact(self, value: Any) -> Any:
+        return make(value.value) if type(value) is LimitTensor else value
+
+    def near(self, value: Any) -> Any:
+        return value.near if type(value) is LimitTensor else value
+
+    def joined(self, exact: Any, near: Any) -> Any:
+        return _limit(exact, near)
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if op.schema.replaces:
+            return op.call([_settled(v) for v in values])
+        result = super().process(op, values)
+        if op.schema.is_view:  # a write to one would not reach what is near the other
+            for tensor in (*values, *(result if isinstance(result, (tuple, list)) else [result])):
+                _protect(tensor)
+        return result
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Write to the value, which then has the derivative of what was written and no other."""
+        return op.call([_settled(v) for v in values])
+
+    def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
+        if derivative:
+            exact = standard_part(exact, near)
+        if stack.differentiating:
+            return _limit(exact, near)
+        return _like(_at_once(near), exact.value)
+
+
+class NearLevel(_Pairs, Level):
+    """Of the tensors of a trace, whose values are not known: a kink may be anywhere."""
+
+    name = "trace"
+
+    def __init__(self, below: Level) -> None:
+        self.level = below.level + 0.5  # type: ignore[assignment]
+        self.open = True
+
+    def exact(self, value: Any) -> Any:
+        return value.value if type(value) is NearLevelTensor else value
+
+    def near(self, value: Any) -> Any:
+        return value.near if type(value) is NearLevelTensor else value
+
+    def joined(self, exact: Any, near: Any) -> Any:
+        tensor = wrap(NearLevelTensor, self, exact)
+        tensor.more().near = near
+        return tensor
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Write to both; to a tensor that is not near a kink, what is shown alone."""
+        with at_kinks(EXACT):
+            written = op.call(_each(self.exact, values))
+        if type(values[0]) is not NearLevelTensor:
+            return written
+        with at_kinks(NEAR):
+            op.call(_each(self.near, values))
+        return values[0]
+
+    def process_detach(self, tensor: Any) -> Any:
+        return tensor.value.detach()
+
+    def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
+        if derivative:
+            exact = standard_part(exact, near)
+        if stack.differentiating:
+            return self.joined(exact, near)
+        if near.requires_grad:  # the graph will be differentiated: the history of `near`
+            shown = exact.detach() + (near - near.detach())
+            return packet("where")(is_finite(near), shown, exact)
+        return exact
+
+
+class NearLevelTensor(LevelTensor):
+    """A traced tensor that came from a kink."""
+
+    __slots__ = ()
+
+    @property
+    def near(self) -> Any:
+        """The tensor that derivatives are taken of."""
+        return self.more().near
+
+
+def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> Any:
+    """`out`, an operator's result in a trace, beside the result near the kink that it may have.
+
+    Only second derivatives need it: of a gradient in an argument that requires one, too.
     """
-    if type(grad) is not Tensor or type(result) is not Tensor or not modes.recording:
-        return None
-    if grad.edge is None or result.edge is None or not kink.value.any():
-        return None
-    chosen = kink & (grad == 0)
-    slope = _slope(grad, result, chosen)
-    return None if slope is None else _expansion(slope, result, chosen, lambda m: 1 / (m + 1))
+    if modes.at_kinks == NEAR:
+        return packet("_nearby")(out)
+    order = stack.differentiating + bool(out.requires_grad)
+    if modes.at_kinks == EXACT or order < 2 or not at_kink(op, values):
+        return out
+    return NearLevel(level).joined(out, packet("_nearby")(out))
 
 
-def _slope(value: Tensor, result: Tensor, chosen: Tensor) -> Tensor | None:
-    """d value / d result at the chosen elements, with its history."""
-    if value.edge is None:
-        return None
-    ones = chosen.to(value.dtype)
-    (slope,) = engine.gradients([value], [ones], [result], create_graph=True, retain_graph=True)
-    return None if slope is None else slope * chosen
+def at_kink(op: Operator, values: list[Any]) -> bool:
+    """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
+    if "kink" not in op.row.texts:
+        return "fan" in op.row.texts
+    condition = language.parse(op.row.texts["kink"], op.row.where, set())
+    names = tuple(sorted(condition.names & set(op.schema.names)))
+    test = binding.bind(condition, "kink", names, raw=False)
+    return bool(test(*[values[op.schema.names.index(n)] for n in names]))
 
 
-def _expansion(value: Tensor, result: Tensor, chosen: Tensor, c: Coefficients) -> Tensor:
-    """φ with φ⁽ᵐ⁾(0) = c(m) g⁽ᵐ⁾(0), where `value` is g(0) and its history knows g(y)."""
-    if not modes.recording:
-        return value * c(0)
-    return _Expansion.apply(value, result, (value, result, chosen, c))
+LIMITS = LimitInterpreter()
 
 
-class _Expansion(Function):
-    """φ = c(0) g, to whose derivative c(0) g′ is added ψ with ψ⁽ᵐ⁾ = (c(m + 1) - c(0)) g⁽ᵐ⁺¹⁾."""
+class LimitTensor(Tensor):
+    """A tensor that came from a kink: Note [Kinks]."""
 
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, result: Tensor, history: Any) -> Tensor:
-        ctx.history = history
-        return value * history[3](0)
+    __slots__ = ()
+    interpreter = LIMITS
 
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> tuple[Any, Any, None]:
-        (grad,) = grads
-        value, result, chosen, c = ctx.history
-        first = c(0)
-        last = not modes.recording and type(grad) is Tensor and not grad.value.any()
-        slope = None if last else _slope(value, result, chosen)
-        if slope is None:
-            return grad * first, None, None
-        rest = _expansion(slope, result, chosen, lambda m: c(m + 1) - first)
-        return grad * first, grad * rest, None
+    @property
+    def near(self) -> Any:
+        """The tensor that derivatives are taken of."""
+        return self.more().near
+
+
+def _each(choose: Callable[[Any], Any], values: list[Any]) -> list[Any]:
+    return [_each(choose, v) if type(v) is list else choose(v) for v in values]
+
+
+def _protect(tensor: Any) -> None:
+    """Make memory read-only, so that writing to it raises."""
+    if type(tensor) is LimitTensor:
+        tensor.value = tensor.value.view()
+        tensor.value.flags.writeable = False
+
+
+def _settled(value: Any) -> Any:
+    """The tensor itself, from now on an ordinary one."""
+    if type(value) is LimitTensor:
+        near = _at_once(value.near)
+        value.__class__ = type(near)
+        if value.__class__ is not Tensor:
+            value.tangent = near.tangent
+        value.more().near = None
+    return value
+
+
+def _like(near: Any, value: Any) -> Any:
+    """An ordinary tensor with a value, and the derivatives of another tensor."""
+    tensor = make(value, edge=near.edge)
+    if type(near) is not Tensor:
+        tensor.__class__ = type(near)
+        tensor.tangent = near.tangent
+    return tensor
+
+
+def _is_differentiable(results: Any) -> bool:
+    """Whether there is a tensor of real or complex numbers among the results."""
+    if isinstance(results, (tuple, list)):
+        return any(_is_differentiable(r) for r in results)
+    return isinstance(results, Tensor) and results.is_differentiable_dtype()
+
+
+def standard_part(exact: Any, near: Any) -> Any:
+    """`near` without what is infinitely small; `exact` where it is infinite."""
+    if isinstance(near, LevelTensor) and near.home is runtime.fan:
+        return packet("_limit_of_fan")(packet("_linalg_require_no_pole")(near.value.detach()))
+    shown = near.detach()
+    change = (shown - exact).abs() > _SMALL * infinitesimal(near.dtype.to_real().np)
+    return packet("where")(is_finite(near) & change, shown, exact)
+
+
+def is_finite(near: Any) -> Any:
+    """Which elements stay finite as δ goes to 0."""
+    return near.detach().abs() < 1 / math.sqrt(infinitesimal(near.dtype.to_real().np))
+
+
+_SMALL = 1024  # multiples of δ up to this one are infinitely small
+
+
+def shown(grad: Any) -> Any:
+    """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
+    if type(grad) not in (np.ndarray, Tensor):
+        return grad
+    value = grad if type(grad) is np.ndarray else grad.value
+    size = np.abs(value)
+    small = (size > 0) & (size <= _SMALL * infinitesimal(size.dtype))
+    if not small.any():
+        return grad
+    clean = np.where(small, value.dtype.type(0), value)
+    if not isinstance(grad, Tensor):
+        return clean
+    return _limit(make(clean), grad) if grad.edge is not None else make(clean)
+
+
+# ---- leaving a transform ------------------------------------------------------------------------
+
+
+def _bottom(tensor: Any) -> Any:
+    while isinstance(tensor, LevelTensor) and type(tensor) is not NearLevelTensor:
+        tensor = tensor.value
+    return tensor
+
+
+def settle(tensor: Any, derivative: bool) -> Any:
+    """What a function's value or derivative is outside the transform that computed it."""
+    if isinstance(tensor, Tensor) and is_limit(tensor):
+        return packet("_settle")(tensor, derivative)
+    return tensor
+
+
+def ordinary(tensor: Any) -> Any:
+    """A tensor without what is beside its kink: its value, with its history and tangent."""
+    if type(tensor) is LimitTensor:
+        return _like(_at_once(tensor.near), tensor.value)
+    return tensor
+
+
+def is_limit(tensor: Any) -> bool:
+    """Whether a tensor came from a kink, so that formulas need no care of their own."""
+    return type(_bottom(tensor)) in (LimitTensor, NearLevelTensor)
+
+
+def meets_kink(tensor: Any) -> bool:
+    """Whether a tensor is differentiated, and 0 somewhere (of a traced one: differentiated twice).
+
+    For operators with a faster formula that does not hold there.
+    """
+    bottom = _bottom(tensor)
+    if not isinstance(bottom, Tensor):
+        return stack.differentiating > 1
+    if bottom.edge is None and bottom.interpreter is None and not stack.differentiating:
+        return False
+    return not bottom.value.all()

@@ -31,6 +31,8 @@ class Modes(threading.local):
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     duals: list[Any] | None = None  # weak references to the dual tensors of the level that is open
     retain: bool = False  # whether the backward pass under way keeps the graph
+    passes: tuple[tuple[int, int], ...] = ()  # numbers of the nodes that backward passes made
+    at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
 
     def level_when_on(self) -> int:
         return OBSERVED if self.anomaly or self.saved_hooks else ON

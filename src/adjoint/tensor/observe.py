@@ -65,7 +65,7 @@ def check_versions(node: Node) -> None:
     tensors = _tensors(node.saved or ())
     versions = node.versions or (0,) * len(tensors)
     if node.versions is not None and len(versions) != len(tensors):
-        versions = _aligned(node)
+        tensors, versions = _aligned(node)
     for tensor, version in zip(tensors, versions, strict=False):
         if tensor.counter.count != version:
             _changed(node, tensor.counter)
@@ -76,8 +76,10 @@ def check_versions(node: Node) -> None:
                 _changed(node, counter)
 
 
-def _aligned(node: Node) -> tuple[int, ...]:
-    """Versions of those tensors that were in fact kept (others were not needed and are None)."""
+def _aligned(node: Node) -> tuple[list[Any], tuple[int, ...]]:
+    """Arguments that were kept, with their versions: of several some may not have been needed, and
+    results, which can be tensors of a level below, have none.
+    """
     assert node.versions is not None
     assert node.saved is not None
     kept = [
@@ -85,7 +87,8 @@ def _aligned(node: Node) -> tuple[int, ...]:
         for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False)
         if s.kind == TENSOR
     ]
-    return tuple(c for v, c in zip(kept, node.versions, strict=False) if v is not None)
+    pairs = [(v, c) for v, c in zip(kept, node.versions, strict=False) if v is not None]
+    return [v for v, _ in pairs], tuple(c for _, c in pairs)
 
 
 def _changed(node: Node, counter: Any) -> None:
@@ -152,7 +155,7 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
     if node.home is not None:
         return (
             node.home.result(value, edge, node, number)
-            if graph or node.home is PACKED
+            if graph or node.home is PACKED or not isinstance(value, Tensor)
             else node.home.below(value)
         )
     return make(value, edge=edge)

@@ -42,7 +42,7 @@ _PROPERTIES = {
     "real": "real",
     "imag": "imag",
 }
-_NUMBERS = (int, float, complex, np.number, np.bool_)
+_NUMBERS = (int, float, complex, np.generic)  # also the bfloat16 of ml_dtypes
 
 
 def install() -> None:

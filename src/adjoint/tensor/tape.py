@@ -106,6 +106,7 @@ class NodeExtra:
         "captures",
         "counters",
         "metadata",
+        "near",
         "post_hooks",
         "pre_hooks",
         "tangents",
@@ -122,6 +123,7 @@ class NodeExtra:
         self.tangents: dict[int, Any] = {}
         self.trace: list[traceback.FrameSummary] | None = None
         self.metadata: dict[str, Any] = {}
+        self.near = False  # whether it computes infinitely near a kink: Note [Kinks] in limits.py
 
 
 class Node:

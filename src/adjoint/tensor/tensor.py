@@ -32,13 +32,14 @@ Array = np.ndarray[Any, Any]
 class TensorExtra:
     """What few tensors have: a gradient, a base that it views, views of itself."""
 
-    __slots__ = ("attributes", "grad", "retains_grad", "view", "views")
+    __slots__ = ("attributes", "grad", "near", "retains_grad", "view", "views")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
         self.view: Any = None  # views.View
         self.views: list[Any] = []  # weak references
         self.retains_grad = False
+        self.near: Any = None  # of a LimitTensor: the tensor that derivatives are taken of
         self.attributes: dict[str, Any] | None = None
 
 

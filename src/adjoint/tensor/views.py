@@ -188,7 +188,7 @@ def _memory_order(base: Any) -> tuple[int, ...]:
     A gradient laid out in that order can be viewed wherever the array could.
     """
     strides = getattr(base, "strides", None)
-    dims = range(base.ndim)
+    dims = range(len(base.shape))  # of a value of a graph too, which has no strides
     return tuple(dims if strides is None else sorted(dims, key=lambda d: -strides[d]))
 
 

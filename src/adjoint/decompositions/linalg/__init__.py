@@ -1,10 +1,12 @@
 """Linear algebra in terms of few operators."""
 
+from adjoint.decompositions.linalg.angles import cosine_similarity
 from adjoint.decompositions.linalg.factor import lu, lu_solve, lu_unpack
 from adjoint.decompositions.linalg.indefinite import ldl_solve, ldl_unpack
 from adjoint.decompositions.linalg.norms import (
     cond,
     eigh,
+    eigvalsh,
     lstsq,
     matrix_norm,
     matrix_power,
@@ -17,9 +19,11 @@ from adjoint.decompositions.linalg.norms import (
     pinverse,
     svd,
     svd_legacy,
+    svdvals,
 )
 from adjoint.decompositions.linalg.products import (
     cdist,
+    cdist_any,
     cdist_backward,
     cross,
     cross_any,
@@ -45,13 +49,16 @@ from adjoint.decompositions.linalg.solve import (
 __all__ = [
     "adjugate_tangent",
     "cdist",
+    "cdist_any",
     "cdist_backward",
     "cholesky_inverse",
     "cholesky_solve",
     "cond",
+    "cosine_similarity",
     "cross",
     "cross_any",
     "eigh",
+    "eigvalsh",
     "geqrf",
     "householder_product",
     "ldl_solve",
@@ -78,6 +85,7 @@ __all__ = [
     "solve_with_factors",
     "svd",
     "svd_legacy",
+    "svdvals",
     "tensorinv",
     "tensorsolve",
     "triangular_solve",

@@ -26,6 +26,14 @@ def eigh(self: Tensor, UPLO: str) -> tuple[Tensor, Tensor]:
     return ops._linalg_eigh(self, UPLO, True)  # type: ignore[no-any-return]
 
 
+def eigvalsh(self: Tensor, UPLO: str) -> Tensor:
+    """Without vectors, unless derivatives will need them."""
+    direction = direction_of(self)
+    if self.requires_grad or direction is not None:
+        return ops._linalg_eigh_generic(self, UPLO, direction)[0]
+    return ops._linalg_eigh(self, UPLO, False)[0]
+
+
 def svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, Tensor, Tensor]:
     """Vectors of repeated values are in general position while differentiating."""
     direction = direction_of(A)
@@ -34,13 +42,21 @@ def svd(A: Tensor, full_matrices: bool, driver: str | None) -> tuple[Tensor, Ten
     return ops._linalg_svd(A, full_matrices, True, driver=driver)  # type: ignore[no-any-return]
 
 
+def svdvals(A: Tensor, driver: str | None) -> Tensor:
+    """Without vectors, unless derivatives will need them."""
+    direction = direction_of(A)
+    if A.requires_grad or direction is not None:
+        return ops._linalg_svd_generic(A, False, direction)[1]
+    return ops._linalg_svd(A, False, False, driver=driver)[1]
+
+
 def svd_legacy(self: Tensor, some: bool, compute_uv: bool) -> tuple[Tensor, Tensor, Tensor]:
     """U, S and V (not Vᴴ); without vectors, zeros in their place."""
     if compute_uv:
         U, S, Vh = svd(self, not some, None)
         return U, S, Vh.mH
     m, n = self.shape[-2:]
-    S = ops._linalg_svd(self, False, False)[1]
+    S = svdvals(self, None)
     return self.new_zeros((*self.shape[:-2], m, m)), S, self.new_zeros((*self.shape[:-2], n, n))
 
 

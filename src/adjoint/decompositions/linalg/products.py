@@ -8,6 +8,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import wrap_dim
+from adjoint.ops import runtime
 
 Tensor = Any
 
@@ -65,6 +66,26 @@ def vander_flipped(x: Tensor, N: int | None, increasing: bool) -> Tensor:
         return ops.ones((x.shape[0], 1), dtype=x.dtype)
     result = vander(x, count)
     return result if increasing else result.flip((-1,))
+
+
+def cdist_any(x1: Tensor, x2: Tensor, p: float, compute_mode: Any) -> Tensor:
+    """By products of matrices, unless points coincide and p = 2: that is a kink of the norm."""
+    found = ops._cdist_forward(x1, x2, p, None)
+    if p != 2 or not runtime.meets_kink(found):
+        return found
+    if type(found) is runtime.Tensor:
+        return _with_coinciding(x1, x2, found)
+    return cdist(x1, x2, p, None)
+
+
+def _with_coinciding(x1: Tensor, x2: Tensor, distances: Tensor) -> Tensor:
+    """Distances of pairs that coincide as norms of their differences, which are few."""
+    batch = distances.shape[:-2]
+    *first, i, j = (distances.detach() == 0).nonzero().unbind(-1)
+    a, b = [x.expand((*batch, *x.shape[-2:])) for x in (x1, x2)]
+    difference = ops.index(a, [*first, i]) - ops.index(b, [*first, j])
+    norms = ops.linalg_vector_norm(difference, 2, (-1,))
+    return distances.index_put([*first, i, j], norms)
 
 
 def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.formulas.reduction import quotient
 
 Tensor = Any
 
@@ -17,6 +16,6 @@ def cdist_vjp(grad: Tensor, x1: Tensor, x2: Tensor, result: Tensor, p: float) ->
     """
     if p != 2:
         return ops._cdist_backward(grad, x1, x2, p, result)
-    weights = quotient(grad, result)
+    weights = ops._finite_quotient(grad, result)
     middle = x2.detach().mean((-2,), True) if x2.shape[-2] else 0
     return weights.sum((-1,), True) * (x1 - middle) - weights.matmul(x2 - middle)

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.core.dtypes import finfo
+from adjoint.ops import runtime
 from adjoint.ops.directions import direction_of
 
 Tensor = Any
@@ -23,9 +25,10 @@ def _diagonal(x: Tensor) -> Tensor:
 def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
     """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i]), and the limit of that for equal values."""
     skew, symmetric = 0.5 * (inner - inner.mH), 0.25 * (inner + inner.mH)
-    bars = ops.zeros_like(values) if slopes is None else slopes
-    ratio = ops._linalg_repeated_ratio(symmetric, skew, bars, values)
-    core = skew * ops._linalg_inverse_gaps(values) + symmetric * ratio
+    core = skew * ops._linalg_inverse_gaps(values)
+    if not runtime.is_limit(values):
+        bars = ops.zeros_like(values) if slopes is None else slopes
+        core = core + symmetric * ops._linalg_repeated_ratio(symmetric, skew, bars, values)
     return core if slopes is None else core + slopes.diag_embed()
 
 
@@ -42,6 +45,24 @@ def eigh_vjp(
         slopes: Any = grad_w
         return (V * slopes.unsqueeze(-2)).matmul(V.mH)
     return V.matmul(_turned(w, grad_w, V.mH.matmul(grad_v))).matmul(V.mH)
+
+
+def eigh_fan_vjp(grad_w: Any, grad_v: Any, repeated: Tensor, w: Tensor, V: Tensor) -> Any:
+    """The sum of `eigh_vjp` over a fan; Σ ½(X - Xᴴ) must vanish where values are equal."""
+    if grad_w is None and grad_v is None:
+        return None
+    core: Any = None if grad_w is None else grad_w.diag_embed()
+    if grad_v is not None:
+        inner = V.mH.matmul(grad_v)
+        _check_turn(inner, repeated)
+        turned = 0.5 * (inner - inner.mH) * ops._linalg_inverse_gaps(w)
+        core = turned if core is None else core + turned
+    return V.matmul(core).matmul(V.mH).sum(0)
+
+
+def _check_turn(inner: Tensor, repeated: Tensor) -> None:
+    """Raise unless, in the limit of a fan, the vectors of equal values are not turned."""
+    ops._linalg_require_split_gauge(inner, 0.5 * (inner - inner.mH).sum(0), repeated)
 
 
 def _rotated(A_t: Tensor, V: Tensor, UPLO: str) -> Tensor:
@@ -62,8 +83,14 @@ def eigh_vectors_jvp(A_t: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool
     if not vectors:
         return ops.zeros_like(V)
     inner = _rotated(A_t, V, UPLO)
-    factors = ops._linalg_inverse_gaps(w) + 0.5 * ops._linalg_repeated_guess(inner, w)
-    return V.matmul(inner * factors)
+    return V.matmul(inner * _tangent_factors(inner, w))
+
+
+def _tangent_factors(inner: Tensor, values: Tensor) -> Tensor:
+    factors = ops._linalg_inverse_gaps(values)
+    if runtime.is_limit(values):
+        return factors
+    return factors + 0.5 * ops._linalg_repeated_guess(inner, values)
 
 
 def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
@@ -75,10 +102,25 @@ def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
         inner = V.mH.matmul(grad_v)
         own = _diagonal(inner).real.unsqueeze(-2)
         inner = inner - V.mH.matmul(V) * own
-        slopes = ops.zeros_like(w) if grad_w is None else grad_w
-        turned = inner * ops._linalg_eig_gaps(w, inner, slopes).conj()
+        turned = inner * _eig_gaps(w, inner, grad_w).conj()
         core = turned if core is None else core + turned
     return ops._linalg_solve(V.mH, core.matmul(V.mH), False)[0]
+
+
+def _eig_gaps(w: Tensor, inner: Tensor, slopes: Any) -> Tensor:
+    if runtime.is_limit(w):
+        return ops._linalg_inverse_gaps(w)
+    return ops._linalg_eig_gaps(w, inner, ops.zeros_like(w) if slopes is None else slopes)
+
+
+def eig_fan_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
+    """The sum of `eig_vjp` over a fan, in which none must grow on the way to its limit."""
+    if grad_w is None and grad_v is None:
+        return None
+    terms = eig_vjp(grad_w, grad_v, w, V)
+    weights = ops._spread_over_fan(ops.ones_like(terms.select(0, 0).detach()))
+    ops._linalg_require_no_pole(terms / weights)
+    return terms.sum(0)
 
 
 def svd_vjp(
@@ -120,13 +162,60 @@ def _thin_svd_vjp(
     difference = 0.5 * ((x - x.mH) - (y - y.mH))
     core = _turned(S, grad_s, x + y) + difference * ops._linalg_inverse_sums(S)
     result = U.matmul(core)
-    inverse = ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+    if U.shape[-2] == Vh.shape[-1]:
+        return result.matmul(Vh)
+    inverse = _inverse_values(S, _sizes(grad_u, grad_s, grad_v))
     if grad_u is not None and U.shape[-2] > U.shape[-1]:
         result = result + (grad_u - U.matmul(x)) * inverse
     result = result.matmul(Vh)
     if grad_v is not None and Vh.shape[-1] > Vh.shape[-2]:
         result = result + (U * inverse).matmul((grad_v - Vh.mH.matmul(y)).mH)
     return result
+
+
+def _sizes(grad_u: Any, grad_s: Any, grad_v: Any) -> Tensor:
+    """How much reaches each singular value and its vectors."""
+    columns = [g.detach().abs().sum(-2) for g in (grad_u, grad_v) if g is not None]
+    total = sum(columns[1:], columns[0])
+    return total if grad_s is None else total + grad_s.detach().abs()
+
+
+def _inverse_values(S: Tensor, sizes: Any = None) -> Tensor:
+    """1/s for each column. Where s = 0: 0 if nothing reaches it; NaN in forward mode."""
+    if runtime.is_limit(S):
+        return ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+    return ops._linalg_inverse_values(S, sizes).unsqueeze(-2)
+
+
+def svd_fan_vjp(
+    grad_u: Any, grad_s: Any, grad_vh: Any, A: Tensor, repeated: Tensor, U: Tensor, S: Tensor,
+    Vh: Tensor,
+) -> Any:  # fmt: skip
+    """The sum of `svd_vjp` over a fan, which must not turn the vectors of equal values.
+
+    Those of equal values turn together, U and V by one rotation; those of 0 each on their own, and
+    into the complement.
+    """
+    if grad_u is None and grad_s is None and grad_vh is None:
+        return None
+    k = S.shape[-1]
+    grad_u = None if grad_u is None else _fold(grad_u, U, k)
+    grad_v = None if grad_vh is None else _fold(grad_vh.mH, Vh.mH, k)
+    U, Vh = U.narrow(-1, 0, k), Vh.narrow(-2, 0, k)
+    if grad_u is None and grad_v is None:
+        slopes: Any = grad_s
+        return (U * slopes.to(U.dtype).unsqueeze(-2)).matmul(Vh).sum(0)
+    x = None if grad_u is None else U.mH.matmul(grad_u)
+    y = None if grad_v is None else Vh.matmul(grad_v)
+    _check_turn(x if y is None else y if x is None else x + y, repeated)
+    zero = (repeated <= 1e3 * finfo(S.dtype).eps * repeated.amax((-1,), True)).to(U.dtype)
+    for grad, basis, inner in ((grad_u, U, x), (grad_v, Vh.mH, y)):
+        if grad is not None:
+            _check_turn(zero.unsqueeze(-1) * inner * zero.unsqueeze(-2), ops.zeros_like(repeated))
+            beyond = (grad - basis.matmul(inner)) * zero.unsqueeze(-2)
+            what = "linalg_svd: the vectors of the singular value 0"
+            ops._require_gauge(grad, beyond.sum(0), what)
+    return _thin_svd_vjp(grad_u, grad_s, grad_v, U, S, Vh).sum(0)
 
 
 def _fold(grad: Tensor, Q: Tensor, count: int) -> Tensor:
@@ -149,8 +238,8 @@ def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tens
     """
     inner = U.mH.matmul(A_t).matmul(Vh.mH)
     both, apart = 0.5 * (inner + inner.mH), 0.5 * (inner - inner.mH)
-    factors = ops._linalg_inverse_gaps(S) + 0.5 * ops._linalg_repeated_guess(both, S)
-    together, difference = both * factors, apart * ops._linalg_inverse_sums(S)
+    together = both * _tangent_factors(both, S)
+    difference = apart * ops._linalg_inverse_sums(S)
     return together + difference, together - difference
 
 
@@ -172,7 +261,7 @@ def svd_left_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) -
     turn, _ = _frames(A_t, U1, S, V1h)
     tangent = U1.matmul(turn)
     if U.shape[-2] > k:
-        pushed = A_t.matmul(V1h.mH) * ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+        pushed = A_t.matmul(V1h.mH) * _inverse_values(S)
         tangent = tangent + pushed - U1.matmul(U1.mH.matmul(pushed))
     return _complete(tangent, U, k)
 
@@ -186,7 +275,7 @@ def svd_right_jvp(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor, vectors: bool) 
     _, turn = _frames(A_t, U1, S, V1.mH)
     tangent = V1.matmul(turn)
     if Vh.shape[-1] > k:
-        pushed = A_t.mH.matmul(U1) * ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
+        pushed = A_t.mH.matmul(U1) * _inverse_values(S)
         tangent = tangent + pushed - V1.matmul(V1.mH.matmul(pushed))
     return _complete(tangent, Vh.mH, k).mH
 
@@ -211,7 +300,15 @@ def matrix_exp_tangent(A: Tensor, tangent: Tensor) -> Tensor:
 def inverse_gaps_vjp(grad: Tensor, values: Tensor, gaps: Tensor) -> Tensor:
     """F[i,j] = 1/(w[j]-w[i]):  P = -F̄ ∘ F*²,  w̄[j] = Σᵢ P[i,j] - P[j,i]. Not at repeated values."""
     change = -(grad * gaps * gaps)
-    return ops._linalg_refuse_repeated(change.sum(-2) - change.sum(-1), values)
+    change = change.sum(-2) - change.sum(-1)
+    return change if runtime.is_limit(values) else ops._linalg_refuse_repeated(change, values)
+
+
+def inverse_gaps_jvp(values: Tensor, tangent: Tensor, gaps: Tensor) -> Tensor:
+    """Ḟ[i,j] = -(ẇ[j] - ẇ[i]) F[i,j]². Not at repeated values."""
+    if not runtime.is_limit(values):
+        tangent = ops._linalg_refuse_repeated(tangent, values)
+    return -(tangent.unsqueeze(-2) - tangent.unsqueeze(-1)) * gaps * gaps
 
 
 def inverse_sums_vjp(grad: Tensor, sums: Tensor) -> Tensor:

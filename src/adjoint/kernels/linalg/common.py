@@ -72,3 +72,9 @@ def first(info: Array) -> int:
 def real_dtype(a: Array) -> np.dtype[Any]:
     """The dtype of the moduli of `a`."""
     return dtypes.of(a.dtype).to_real().np
+
+
+def gauge_limit(size: Array) -> float:
+    """Up to where a number is rounding beside numbers of this size, or of size 1."""
+    eps = float(np.finfo(size.dtype).eps)
+    return math.sqrt(eps) * float(np.max(np.abs(size), initial=0.0)) + 1e4 * eps

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import GradError, ValueRangeError
-from adjoint.kernels.linalg.common import Array, each, lapack, matrices
+from adjoint.kernels.linalg.common import Array, each, gauge_limit, lapack, matrices
 
 
 def qr(A: Array, mode: str) -> tuple[Array, Array]:
@@ -24,9 +24,7 @@ def qr(A: Array, mode: str) -> tuple[Array, Array]:
 
 def require_gauge(self: Array, turn: Array, what: str) -> Array:
     """`self`, after checking that `turn` vanishes up to rounding."""
-    size = np.max(np.abs(self), initial=0.0)
-    limit = np.sqrt(np.finfo(self.dtype).eps) * size
-    if np.max(np.abs(turn), initial=0.0) > limit:
+    if np.max(np.abs(turn), initial=0.0) > gauge_limit(self):
         raise GradError(
             f"{what} are only determined up to a rotation among themselves, and the function "
             "depends on that rotation, so it has no derivative. Use a function of the space that "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -9,22 +10,31 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import GradError
-from adjoint.kernels.linalg.common import Array, mH, real_dtype
+from adjoint.core.infinitesimal import FAN
+from adjoint.kernels.linalg.common import Array, gauge_limit, mH, real_dtype
 
 # Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are
 # determined up to a rotation among themselves. A gradient arrives as slopes w̄ in the values and
 # X = Vᴴ V̄. Let i, j be such a pair.
 #   * The skew part of X at (i, j) is the derivative along the rotation. It is divided by
 #     w[j] - w[i] = 0, so it must vanish; otherwise the function depends on the basis: GradError.
-#   * The result at (i, j) is then a limit 0/0. For a function of V g(w) Vᴴ with cotangent M the
-#     Hermitian part of X is H = M g(w), the slopes are M[i,i] g'(w), and the limit is
-#     M[i,j] g'(w) = r H[i,j] with r = g'/g. The diagonals tell it: w̄[i] = r H[i,i], or, with a
-#     function of the values added, w̄[i] = r H[i,i] + c. Where they do not, the cotangent fits
-#     V w Vᴴ as well as V Vᴴ; then the first, r = 1/w, is assumed, with a warning.
-# A basis in special position (the axes, for the identity) hides both: U.sum() is stationary there,
-# and a cotangent with one element has no diagonal. So while differentiating, such bases are turned
-# (`eigh_generic`). Forward mode knows the direction: in the basis that makes Vᴴ Ȧ V diagonal
-# within a block, nothing is left open.
+#   * The result at (i, j) is then a limit 0/0, and what arrives does not tell it. So the function
+#     is computed beside the matrix too: V diag(w + εd) Vᴴ has the same vectors, and no repeated
+#     values if d has none. All derivatives exist there, and those of a function that does not
+#     depend on the basis tend to the true ones with ε. A polynomial through six values of ε, a fan,
+#     gives the limit, to about 1e-10 for second derivatives. A `LimitTensor` takes the fan along:
+#     Note [Kinks] in tensor/limits.py. A derivative that grows as 1/ε on the way is refused.
+#   * Singular values 0 of matrices that are not square are parted from 0 likewise. General
+#     matrices, which may be defective, are moved themselves: A + εD, with D in general position.
+#   * In a graph the values are not known beforehand, so there is no fan. For a function of
+#     V g(w) Vᴴ with cotangent M the Hermitian part of X is H = M g(w), the slopes are M[i,i] g'(w),
+#     and the limit is M[i,j] g'(w) = r H[i,j] with r = g'/g. The diagonals tell it:
+#     w̄[i] = r H[i,i], or, with a function of the values added, w̄[i] = r H[i,i] + c. Where they do
+#     not, the cotangent fits V w Vᴴ as well as V Vᴴ; then r = 1/w is assumed, with a warning.
+# A basis in special position (the axes, for the identity) hides that a function depends on it:
+# U.sum() is stationary there. So while differentiating, such bases are turned (`eigh_generic`).
+# Forward mode knows the direction: in the basis that makes Vᴴ Ȧ V diagonal within a block, values
+# part along it.
 
 NEAR = 100  # values closer than this many ulp of the largest one count as equal
 
@@ -58,6 +68,97 @@ def _runs(close: Array) -> Iterator[slice]:
             start = position
 
 
+STEPS = {4: 0.07, 8: 0.005}  # by bytes of a real number: ε, of the distance to other values
+
+
+def split(values: Array, descending: bool, zeros: bool) -> Array:
+    """w + εd for a fan of ε, d different within each run of equal values, and 0 elsewhere.
+
+    `zeros`: a single 0 is to be parted from 0, too.
+    """
+    moves = np.zeros(values.shape, values.dtype)
+    for index, block in clusters(values):
+        moves[(*index, block)] = _moves(values[index], block, descending)
+    if zeros:
+        top = np.max(np.abs(values), -1, initial=0.0, keepdims=True)
+        alone = (np.abs(values) <= NEAR * np.finfo(values.dtype).eps * top) & (moves == 0)
+        for place in zip(*np.nonzero(alone), strict=True):
+            *index, last = place
+            moves[place] = _moves(values[tuple(index)], slice(last, last + 1), descending)[0]
+    steps = STEPS[values.dtype.itemsize] * np.arange(1, FAN + 1)
+    return values + steps.reshape((-1,) + (1,) * values.ndim).astype(values.dtype) * moves
+
+
+def repeat_over_fan(vectors: Array, values: Array) -> Array:
+    """The same vectors for all of a fan; only looked at if its values are the same, too."""
+    wide = np.broadcast_to(vectors, (FAN, *vectors.shape))
+    return wide if np.array_equal(values[0], values[-1]) else wide.copy()
+
+
+def _moves(values: Array, block: slice, descending: bool) -> Array:
+    """How far the values of a run may go: to the next ones, or to 0 unless they are there."""
+    others = np.append(np.delete(values, block), 0.0)
+    gaps = np.abs(others - np.mean(values[block]))
+    limit = NEAR * np.finfo(values.dtype).eps * np.max(np.abs(values))
+    far = gaps[gaps > limit]
+    count = block.stop - block.start
+    steps = np.arange(1, count + 1) / count * (np.min(far) if far.size else 1.0)
+    return steps[::-1] if descending else steps
+
+
+def eig_step(values: Array, vectors: Array) -> float:
+    """How far to go from a matrix with these eigenvalues that repeat; 0 if none do.
+
+    Those of a defective matrix are apart by a root of the rounding error, and their vectors almost
+    parallel.
+    """
+    top = float(np.max(np.abs(values), initial=0.0))
+    gaps = np.abs(values[:, None] - values)
+    parallel = np.abs(mH(vectors) @ vectors) > 1 - 1e-3
+    near = np.where(parallel, 1e-5, NEAR * np.finfo(values.dtype).eps) * top
+    if not np.any((gaps <= near) & ~np.eye(len(values), dtype=bool)):
+        return 0.0
+    far = gaps[gaps > 1e-5 * top]
+    step = STEPS[values.real.dtype.itemsize]
+    return step * float(np.min(far) if far.size else top or 1.0)
+
+
+def limit_of_fan(self: Array) -> Array:
+    """The value at ε = 0 of the polynomial through those at ε, 2ε, …"""
+    return np.tensordot(fan_weights(np.finfo(self.dtype).dtype), self, 1)
+
+
+def require_no_pole(self: Array) -> Array:
+    """`self`, derivatives at ε, 2ε, …, if they do not grow as 1/ε."""
+    size = np.abs(self)
+    noise = 20 * np.finfo(size.dtype).eps / STEPS[size.dtype.itemsize] ** 2
+    steep = size[0] > max(1e-8, noise) * np.max(size, initial=0.0)
+    for k, ratio in enumerate((1.7, 1.3, 1.15)):  # of 1/ε: 2, 3/2, 4/3
+        steep &= size[k] > ratio * size[k + 1]
+    if steep.any():
+        raise GradError(_DEPENDS)
+    return self.copy()
+
+
+def fan_weights(dtype: np.dtype[Any]) -> Array:
+    """By which the values at ε, 2ε, … are multiplied to give that at 0."""
+    return np.array([-((-1) ** k) * math.comb(FAN, k) for k in range(1, FAN + 1)], dtype)
+
+
+def spread_over_fan(self: Array) -> Array:
+    """The transpose of `limit_of_fan`."""
+    real = np.finfo(self.dtype).dtype
+    return np.multiply.outer(fan_weights(real), self)
+
+
+def require_split_gauge(self: Array, turn: Array, values: Array) -> Array:
+    """`self`, if what is skew in a fan of it, in the limit, vanishes for equal values."""
+    inside = _pairs(values) | np.eye(values.shape[-1], dtype=bool)
+    if np.any(np.abs(np.where(inside, turn, 0)) > gauge_limit(self)):
+        raise GradError(_DEPENDS)
+    return self.copy()
+
+
 def turn(size: int, dtype: np.dtype[Any], along: Array | None = None) -> Array:
     """A unitary matrix: in general position, or the one that makes `along` diagonal, ascending.
 
@@ -83,6 +184,18 @@ def inverse_sums(values: Array) -> Array:
     return np.where(skip, 0, 1 / np.where(skip, 1, sums)).astype(values.dtype)
 
 
+def inverse_values(values: Array, sizes: Array | None) -> Array:
+    """1/s of singular values. Where they vanish, 0 if `sizes` do, else GradError; NaN without."""
+    top = np.max(values, -1, initial=0.0, keepdims=True)
+    zero = values <= NEAR * np.finfo(values.dtype).eps * top
+    if not zero.any():
+        return 1 / values
+    rest = values.dtype.type(np.nan if sizes is None else 0)
+    if sizes is not None and np.any(np.where(zero, sizes, 0) > gauge_limit(sizes)):
+        raise GradError(_ZERO)
+    return np.where(zero, rest, 1 / np.where(zero, 1, values))
+
+
 def repeated_ratio(symmetric: Array, skew: Array, slopes: Array, values: Array) -> Array:
     """r for each pair of equal values, 0 elsewhere: Note [Repeated values]. Checks the gauge."""
     shape = np.broadcast_shapes(symmetric.shape, skew.shape)
@@ -92,7 +205,7 @@ def repeated_ratio(symmetric: Array, skew: Array, slopes: Array, values: Array) 
     blocked = pairs | np.eye(n, dtype=bool)
     size = np.max(np.abs(symmetric) + np.abs(skew), (-2, -1), initial=0.0, keepdims=True)
     loose = np.sqrt(np.finfo(ratio.dtype).eps)
-    if np.any(np.abs(np.where(blocked, skew, 0)) > loose * size):
+    if np.any(np.abs(np.where(blocked, skew, 0)) > loose * size + 1e4 * loose**2):
         raise GradError(_DEPENDS)
     if not pairs.any():
         return ratio
@@ -174,21 +287,23 @@ _ASSUMED = (
     "U @ diag(S) @ Vh). If it is not, move the input a little away from the repeated values."
 )
 _SECOND = (
-    "linalg: the second derivative of eigenvectors (or singular vectors) at repeated values is not "
-    "determined by what reaches them. Move the input a little away from the repeated values."
+    "linalg: in a graph the second derivative of eigenvectors (or singular vectors) at repeated "
+    "values is not known. Compute it without trace or compile, or move the input a little away "
+    "from the repeated values."
+)
+_ZERO = (
+    "linalg: in a graph the derivative of singular vectors of the singular value 0 is not known. "
+    "Compute it without trace or compile, or move the input a little away from lower rank."
 )
 
 
 def eig_gaps(self: Array, inner: Array, slopes: Array) -> Array:
     """1/(w[j] - w[i]), and 0 for equal values, where `inner` must vanish."""
     pairs = _pairs(self)
-    size = np.max(np.abs(inner), (-2, -1), initial=0.0, keepdims=True)
     loose = np.sqrt(np.finfo(self.dtype).eps)
     skip = pairs | np.eye(self.shape[-1], dtype=bool)
-    if np.any(
-        np.abs(np.where(skip, inner, 0))
-        > loose * np.maximum(size, np.max(np.abs(slopes), initial=0))
-    ):
+    limit = max(gauge_limit(inner), gauge_limit(slopes))
+    if np.any(np.abs(np.where(skip, inner, 0)) > limit):
         raise GradError(_DEPENDS)
     apart = np.abs(slopes[..., :, None] - slopes[..., None, :])
     if np.any(pairs & (apart > loose * np.max(np.abs(slopes), initial=0.0))):

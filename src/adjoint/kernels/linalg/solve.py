@@ -179,7 +179,7 @@ def permutation_of_pivots(pivots: Array, size: int) -> Array:
     if not order.size:
         return order
     rows = order.reshape((-1, size))
-    swaps = pivots.reshape((-1, count))
+    swaps = pivots.reshape((len(rows), count))
     every = np.arange(len(rows))
     for k in range(count):
         other = swaps[:, k].astype(np.int64) - 1

@@ -9,8 +9,9 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
+from adjoint.core.infinitesimal import FAN
 from adjoint.kernels.linalg.common import Array, matrices, mH, square
-from adjoint.kernels.linalg.repeated import clusters, turn
+from adjoint.kernels.linalg.repeated import clusters, eig_step, repeat_over_fan, split, turn
 
 
 def eigh(A: Array, UPLO: str, compute_v: bool) -> tuple[Array, Array]:
@@ -112,3 +113,43 @@ def svd_generic(
     if Vh.shape[-2] > k:
         Vh[..., k:, :] = mH(turn(Vh.shape[-2] - k, A.dtype)) @ Vh[..., k:, :]
     return U, S, Vh
+
+
+def eigh_fan(
+    A: Array, UPLO: str, direction: Array | None, eigenvalues: Array, eigenvectors: Array
+) -> tuple[Array, Array]:
+    """Eigenvalues parted, for the same vectors: Note [Repeated values]."""
+    values = split(eigenvalues, descending=False, zeros=False)
+    return values, repeat_over_fan(eigenvectors, values)
+
+
+def svd_fan(
+    A: Array, full_matrices: bool, direction: Array | None, U: Array, S: Array, Vh: Array
+) -> tuple[Array, Array, Array]:
+    """Singular values parted from each other, and from 0 where there are vectors beyond them."""
+    values = split(S, descending=True, zeros=A.shape[-1] != A.shape[-2])
+    return repeat_over_fan(U, values), values, repeat_over_fan(Vh, values)
+
+
+def eig_fan(self: Array, eigenvalues: Array, eigenvectors: Array) -> tuple[Array, Array]:
+    """Those of matrices A + εD, with D in general position, in the order of those of A.
+
+    Beside A the vectors are others, so they are computed; defective matrices have enough of them
+    there.
+    """
+    values = np.broadcast_to(eigenvalues, (FAN, *eigenvalues.shape)).copy()
+    vectors = np.broadcast_to(eigenvectors, (FAN, *eigenvectors.shape)).copy()
+    for index in np.ndindex(*self.shape[:-2]):
+        size = eig_step(eigenvalues[index], eigenvectors[index])
+        for k in range(FAN) if size else ():
+            beside = self[index] + (k + 1) * size * turn(self.shape[-1], self.dtype)
+            values[(k, *index)], vectors[(k, *index)] = _in_order(beside, eigenvalues[index])
+    return values, vectors
+
+
+def _in_order(A: Array, like: Array) -> tuple[Array, Array]:
+    from scipy.optimize import linear_sum_assignment
+
+    values, vectors = np.linalg.eig(A)
+    order = linear_sum_assignment(np.abs(like[:, None] - values))[1]
+    return values[order], vectors[:, order]

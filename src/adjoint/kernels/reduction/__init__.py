@@ -26,6 +26,7 @@ from adjoint.kernels.reduction.extrema import (
 )
 from adjoint.kernels.reduction.norms import (
     exp_difference,
+    finite_quotient,
     logsumexp,
     quotient,
     std,
@@ -60,6 +61,7 @@ __all__ = [
     "argmin",
     "count_nonzero",
     "exp_difference",
+    "finite_quotient",
     "hash_tensor",
     "logsumexp",
     "max_all",

@@ -9,6 +9,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import FLOAT, DType
 from adjoint.core.errors import DtypeError, ShapeError
+from adjoint.core.infinitesimal import infinitesimal, kinks
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
@@ -34,10 +35,26 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
 
 def quotient(self: Array, other: Array) -> Array:
     """a / b, and 0 where b is 0."""
-    kink = other == 0
-    if not np.logical_or.reduce(kink, axis=None):
+    return _divided(self, other, other == 0)
+
+
+def finite_quotient(self: Array, other: Array) -> Array:
+    """a / b, and 0 where b is 0; in a first derivative also where b is infinitely small and a not.
+
+    A first backward pass has no end at which an infinite derivative could be told from a finite
+    one, so it is told here. Later ones pass infinite numbers on the way to finite ones.
+    """
+    skip = other == 0
+    if kinks.met and kinks.first_pass:
+        limit = infinitesimal(other.real.dtype)
+        skip = skip | ((other == limit) & (np.abs(self) >= math.sqrt(limit)))
+    return _divided(self, other, skip)
+
+
+def _divided(self: Array, other: Array, skip: Array) -> Array:
+    if not np.logical_or.reduce(skip, axis=None):
         return self / other
-    return np.where(kink, self.dtype.type(0), self / np.where(kink, other.dtype.type(1), other))
+    return np.where(skip, self.dtype.type(0), self / np.where(skip, other.dtype.type(1), other))
 
 
 def exp_difference(self: Array, other: Array) -> Array:

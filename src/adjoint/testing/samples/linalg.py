@@ -299,11 +299,6 @@ def distances_in_a_mode_by_keyword(make: Any) -> Samples:
     )
 
 
-@sampler("lu")
-def packed_factors(make: Any) -> Samples:
-    yield Sample(make.invertible(3, 3), name="square")
-
-
 @sampler("_pdist_backward")
 def gradients_of_distances(make: Any) -> Samples:
     points = make(4, 2)

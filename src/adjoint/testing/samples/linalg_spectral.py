@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint import ops
+from adjoint.core.infinitesimal import FAN
 from adjoint.testing.samples import Sample, sampler
 
 Samples = Iterator[Sample]
@@ -51,6 +53,49 @@ def gaps(make: Any) -> Samples:
 def sums(make: Any) -> Samples:
     yield Sample(make.like([0.5, 1.0, 2.5]), name="plain")
     yield Sample(make.like([[0.5, 1.0], [3.0, 1.0]]), name="batch")
+
+
+@sampler("_linalg_inverse_values")
+def inverse_values(make: Any) -> Samples:
+    yield Sample(make.like([2.5, 1.0, 0.5]), None, name="plain")
+    yield Sample(make.like([[1.0, 0.5], [3.0, 1.0]]), make(2, 2), name="batch")
+
+
+# Fans do not depend on the matrix, which only receives their derivative: differences see nothing.
+@sampler("_linalg_eigh_fan")
+def fans_of_eigenvalues(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    for name, A in (("plain", make.hermitian(3, 3)), ("batch", make.hermitian(2, 2, 2))):
+        w, V = ops.linalg_eigh(A.detach())
+        yield Sample(A, "L", None, w, V, name=name, kink=True)
+
+
+@sampler("_linalg_svd_fan")
+def fans_of_singular_values(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    for name, A in (("square", make.invertible(3, 3)), ("tall", make.invertible(4, 2))):
+        U, S, Vh = ops.linalg_svd(A.detach(), False)
+        yield Sample(A, False, None, U, S, Vh, name=name, kink=True)
+
+
+@sampler("_limit_of_fan", "_linalg_require_no_pole")
+def along_fans(make: Any) -> Samples:
+    yield Sample(make.like(np.linspace(1.0, 2.0, FAN)), name="vector")
+    yield Sample(make.like(np.linspace(1.0, 2.0, 6 * FAN).reshape(FAN, 2, 3)), name="matrices")
+
+
+@sampler("_spread_over_fan")
+def across_fans(make: Any) -> Samples:
+    yield Sample(make(), name="0-d")
+    yield Sample(make(2, 3), name="matrix")
+
+
+@sampler("_linalg_require_split_gauge")
+def turns(make: Any) -> Samples:
+    zero = make.like(np.zeros((2, 2)))
+    yield Sample(make(FAN, 2, 2), zero, make.real(make.like([1.0, 1.0])), name="none", kink=True)
 
 
 @sampler("linalg_pinv.atol_rtol_float", "linalg_pinv.atol_rtol_tensor")
@@ -239,6 +284,17 @@ def distance_gradients(make: Any) -> Samples:
 def row_distances(make: Any) -> Samples:
     yield Sample(make(3, 2), make(3, 2), name="plain")
     yield Sample(make(2, 2), make(2), 3.0, 1e-6, True, name="broadcast")
+
+
+@sampler("cosine_similarity")
+def angles(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(3, 2), make(3, 2), name="rows")
+    yield Sample(make(3, 2), make(2), -1, name="broadcast")
+    yield Sample(make(3), make(3), 0, name="vectors")
+    yield Sample(make(2), make.like([0.0, 0.0]), 0, 0.5, name="zeros", kink=True)
+    yield Sample(make(0, 2), make(0, 2), name="empty")
 
 
 # ---- vectors: real ones; tests/test_linalg.py has the complex ones, up to their phases --------
