@@ -110,7 +110,7 @@ class Adjoint(Tool):
     def names(self) -> Any:
         import adjoint as ad
 
-        return ad
+        return Names(ad, **_functional_names(ad.nn.functional))
 
     def compile(self, f: Function) -> Function:
         return self.xp.compile(f)
@@ -126,20 +126,11 @@ class Torch(Tool):
         import torch
 
         torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-        functional = torch.nn.functional
-
-        def gelu(x: Any) -> Any:
-            return functional.gelu(x, approximate="tanh")
-
-        def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
-            return functional.layer_norm(x, x.shape[-1:], scale, shift)
-
         return Names(
             torch,
-            gelu=gelu,
-            layer_norm=layer_norm,
             scan=_python_scan(torch.stack),
             concatenate=torch.cat,
+            **_functional_names(torch.nn.functional),
         )
 
     def compile(self, f: Function) -> Function:
@@ -223,6 +214,7 @@ class Jax(Tool):
             jacrev=jax.jacrev,
             solve_triangular=solve_triangular,
             layer_norm=plain_layer_norm,
+            cross_entropy=plain_cross_entropy(logsumexp),
         )
 
     def array(self, values: Any) -> Any:
@@ -268,6 +260,7 @@ class Autograd(Tool):
             scan=_python_scan(anp.stack),
             solve_triangular=solve_triangular,
             layer_norm=plain_layer_norm,
+            cross_entropy=plain_cross_entropy(logsumexp),
         )
 
     def array(self, values: Any) -> Any:
@@ -358,6 +351,18 @@ def _python_scan(stack: Function) -> Function:
     return scan
 
 
+def _functional_names(functional: Any) -> dict[str, Function]:
+    """What PyTorch's users, and adjoint's, call with options."""
+
+    def gelu(x: Any) -> Any:
+        return functional.gelu(x, approximate="tanh")
+
+    def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
+        return functional.layer_norm(x, x.shape[-1:], scale, shift)
+
+    return {"gelu": gelu, "layer_norm": layer_norm, "cross_entropy": functional.cross_entropy}
+
+
 def tanh_gelu(tanh: Function) -> Function:
     """The approximation of GELU that all tools share."""
     return lambda x: 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
@@ -367,3 +372,8 @@ def plain_layer_norm(x: Any, scale: Any, shift: Any) -> Any:
     """Layer normalisation in plain arithmetic, for tools without an operator of that name."""
     centred = x - x.mean(-1)[..., None]
     return centred / ((centred * centred).mean(-1)[..., None] + 1e-5) ** 0.5 * scale + shift
+
+
+def plain_cross_entropy(logsumexp: Function) -> Function:
+    """The mean cross entropy of scores and probabilities, for tools without an operator for it."""
+    return lambda x, classes: (logsumexp(x, 1) - (x * classes).sum(1)).mean()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.tools import Names, Task, Tool, plain_layer_norm, tanh_gelu
+from benchmarks.tools import Task, Tool
 from benchmarks.workload import Arrays, Case, Workload, random
 
 
@@ -47,28 +47,7 @@ def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
     transpose = (
         tool.xp.transpose if tool.name in ("jax", "autograd") else lambda x, dims: x.permute(*dims)
     )
-    xp = plain(tool.xp) if tool.name == "adjoint" else tool.xp
-    return tool.task(program(xp, case, transpose), tuple(range(8)), arrays)
-
-
-def plain(ad: Any) -> Any:
-    """What adjoint does not have yet, in plain arithmetic."""
-
-    def softmax(x: Any, dim: int) -> Any:
-        shifted = ad.exp(x - ad.amax(x, dim, True))
-        return shifted / ad.sum(shifted, dim, True)
-
-    def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
-        return ad.layer_norm(x, x.shape[-1:], scale, shift)
-
-    names = {
-        "softmax": None if hasattr(ad, "softmax") else softmax,
-        "gelu": (lambda x: ad.gelu(x, approximate="tanh"))
-        if hasattr(ad, "gelu")
-        else tanh_gelu(ad.tanh),
-        "layer_norm": layer_norm if hasattr(ad, "layer_norm") else plain_layer_norm,
-    }
-    return Names(ad, **{k: v for k, v in names.items() if v is not None})
+    return tool.task(program(tool.xp, case, transpose), tuple(range(8)), arrays)
 
 
 WORKLOAD = Workload(

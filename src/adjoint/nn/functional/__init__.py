@@ -43,28 +43,61 @@ from adjoint.nn.functional.dropouts import (
     dropout3d,
     feature_alpha_dropout,
 )
-from adjoint.nn.functional.losses import cross_entropy, l1_loss, mse_loss, nll_loss
+from adjoint.nn.functional.embeddings import embedding, embedding_bag
+from adjoint.nn.functional.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cross_entropy,
+    ctc_loss,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    nll_loss,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from adjoint.nn.functional.normalizations import (
+    batch_norm,
+    instance_norm,
+    local_response_norm,
+)
 from adjoint.nn.functional.vectors import normalize
 from adjoint.ops.operator import exists, packet
 
 # Operators whose signature is PyTorch's in Python, too.
 SAME = frozenset((
     "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu", "hardshrink",
-    "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pairwise_distance", "pdist",
-    "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "sigmoid", "softplus", "softshrink",
-    "tanh",
+    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu", "group_norm",
+    "hardshrink", "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm",
+    "sigmoid", "softplus", "softshrink", "tanh",
 ))  # fmt: skip
 INPLACE = frozenset((
     "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
 ))  # fmt: skip
 
 __all__ = [
-    "alpha_dropout", "celu", "cross_entropy", "dropout", "dropout1d", "dropout2d", "dropout3d",
-    "elu", "feature_alpha_dropout", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
-    "l1_loss", "leaky_relu", "log_softmax", "logsigmoid", "mish", "mse_loss", "nll_loss",
-    "normalize", "relu", "relu6", "rrelu", "selu", "silu", "softmax", "softmin", "softsign",
-    "tanhshrink", "threshold",
+    "alpha_dropout", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+    "celu", "cosine_embedding_loss", "cross_entropy", "ctc_loss", "dropout", "dropout1d",
+    "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout",
+    "gaussian_nll_loss", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "leaky_relu",
+    "local_response_norm", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
+    "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
+    "nll_loss", "normalize", "poisson_nll_loss", "relu", "relu6", "rrelu", "selu", "silu",
+    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softsign", "tanhshrink",
+    "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
 
 

@@ -1,0 +1,20 @@
+"""Embeddings in terms of indexing: `rows` one by one, and `bags` of them."""
+
+from adjoint.decompositions.embedding.bags import (
+    embedding_bag,
+    embedding_bag_backward,
+    embedding_bag_dense_backward,
+    embedding_bag_per_sample_weights_backward,
+)
+from adjoint.decompositions.embedding.rows import (
+    embedding,
+    embedding_backward,
+    embedding_dense_backward,
+    embedding_renorm,
+)
+
+__all__ = [
+    "embedding", "embedding_backward", "embedding_bag", "embedding_bag_backward",
+    "embedding_bag_dense_backward", "embedding_bag_per_sample_weights_backward",
+    "embedding_dense_backward", "embedding_renorm",
+]  # fmt: skip

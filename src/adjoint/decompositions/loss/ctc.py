@@ -1,0 +1,223 @@
+"""Connectionist temporal classification: the probability of a text, whatever its alignment.
+
+Graves et al. 2006, §4.1. A text is read with blanks between its letters and around them; α(s) is
+the logarithm of the probability to be at place s of it after t steps. From one step to the next
+one stays, goes one on, or two where that skips a blank between different letters. Everything is
+differentiated as it stands, so that derivatives are those of the function: PyTorch's gradient is
+that for log_probs which come out of log_softmax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint import ops
+from adjoint.core import dtypes, loss
+from adjoint.core.errors import AdjointError, DtypeError, ShapeError, ValueRangeError
+from adjoint.core.shapes import show
+from adjoint.decompositions.loss.common import reduced
+
+Tensor = Any
+INFINITY = float("inf")
+Lengths = Sequence[int]
+
+
+def _check(
+    log_probs: Tensor, targets: Tensor, inputs: Lengths, lengths: Lengths, blank: int
+) -> None:
+    if log_probs.ndim != 3:
+        raise ShapeError(f"ctc_loss: log_probs must be T×N×C, got {show(log_probs.shape)}.")
+    if not log_probs.dtype.is_floating_point or targets.dtype.is_differentiable:
+        raise DtypeError(
+            "ctc_loss: log_probs must be real numbers and targets integers, got "
+            f"{log_probs.dtype} and {targets.dtype}."
+        )
+    steps, count, classes = log_probs.shape
+    if len(inputs) != count or len(lengths) != count:
+        raise ShapeError(
+            f"ctc_loss: {count} samples need as many lengths, got {len(inputs)} input_lengths and "
+            f"{len(lengths)} target_lengths."
+        )
+    if not 0 <= blank < classes:
+        raise ValueRangeError(f"ctc_loss(blank={blank}): there are {classes} classes.")
+    if any(not 0 <= n <= steps for n in inputs):
+        raise ValueRangeError(
+            f"ctc_loss: input_lengths must lie between 0 and {steps}, got {tuple(inputs)}."
+        )
+    room = targets.shape[1] if targets.ndim == 2 else None
+    if targets.ndim == 2 and targets.shape[0] != count:
+        raise ShapeError(f"ctc_loss: targets of {show(targets.shape)} for {count} samples.")
+    if targets.ndim == 1 and targets.shape[0] != sum(lengths):
+        raise ShapeError(
+            f"ctc_loss: {targets.shape[0]} targets in one vector, and lengths {tuple(lengths)}."
+        )
+    if targets.ndim not in (1, 2) or any(n < 0 or (room is not None and n > room) for n in lengths):
+        raise ShapeError(
+            f"ctc_loss: target_lengths {tuple(lengths)} do not fit targets of "
+            f"{show(targets.shape)}."
+        )
+
+
+def _vector(lengths: Lengths) -> Tensor:
+    return ops.stack([ops.full((), n, dtype=dtypes.int64) for n in lengths])
+
+
+def _letters(targets: Tensor, lengths: Tensor, longest: int, blank: int) -> Tensor:
+    """The letters of each sample in a row, blanks after its end."""
+    order = ops.arange(longest)
+    after = order >= lengths.unsqueeze(-1)
+    if targets.ndim == 2:
+        letters = targets.narrow(1, 0, longest)
+    elif targets.shape[0] == 0:
+        letters = after
+    else:
+        starts = (lengths.cumsum(0) - lengths).unsqueeze(-1)
+        letters = targets.index([(starts + order).clamp_max(targets.shape[0] - 1)])
+    return letters.to(dtypes.int64).masked_fill(after, blank)
+
+
+def _spaced(letters: Tensor, blank: int) -> Tensor:
+    """Blanks before, between and after: N×(2S + 1)."""
+    count, longest = letters.shape
+    blanks = ops.full((count, longest), blank, dtype=dtypes.int64)
+    pairs = ops.stack([blanks, letters], 2).reshape((count, 2 * longest))
+    return ops.cat([pairs, ops.full((count, 1), blank, dtype=dtypes.int64)], 1)
+
+
+def _moved(alpha: Tensor, places: int) -> Tensor:
+    """α of some places before."""
+    count, size = alpha.shape
+    front = alpha.new_full((count, min(places, size)), -INFINITY)
+    return ops.cat([front, alpha.narrow(1, 0, max(size - places, 0))], 1)
+
+
+def _alphas(emitted: Tensor, text: Tensor, inputs: Tensor, blank: int) -> list[Tensor]:
+    """α after each step; that of a sample stays after its last one."""
+    steps, _, size = emitted.shape
+    can_skip = _moved(text.to(emitted.dtype), 2) != text
+    blocked = ~(can_skip & (text != blank))
+    alpha = emitted.select(0, 0)
+    alpha = alpha.masked_fill(ops.arange(size) > 1, -INFINITY)
+    alphas = [alpha]
+    for t in range(1, steps):
+        ways = [alpha, _moved(alpha, 1), _moved(alpha, 2).masked_fill(blocked, -INFINITY)]
+        new = ops.logsumexp(ops.stack(ways), (0,)) + emitted.select(0, t)
+        alpha = ops.where((inputs > t).unsqueeze(-1), new, alpha)
+        alphas.append(alpha)
+    return alphas
+
+
+def _likelihood(alpha: Tensor, inputs: Tensor, lengths: Tensor) -> Tensor:
+    """-log of the probability to end at the last letter or at the blank after it."""
+    last = (lengths * 2).unsqueeze(-1)
+    at_blank = alpha.gather(1, last)
+    at_letter = alpha.gather(1, (last - 1).clamp_min(0)).masked_fill(last == 0, -INFINITY)
+    found = -ops.logsumexp(ops.cat([at_blank, at_letter], 1), (1,))
+    nothing = ops.where(lengths == 0, 0.0, INFINITY).to(alpha.dtype)
+    return ops.where(inputs == 0, nothing, found)
+
+
+def _ctc(
+    log_probs: Tensor,
+    targets: Tensor,
+    inputs: Tensor,
+    lengths: Tensor,
+    longest: int,
+    blank: int,
+    zero_infinity: bool,
+) -> tuple[Tensor, Tensor]:
+    steps, count, _ = log_probs.shape
+    text = _spaced(_letters(targets, lengths, longest, blank), blank)
+    if steps == 0 or count == 0:
+        nothing = ops.where(lengths == 0, 0.0, INFINITY).to(log_probs.dtype)
+        return nothing, log_probs.new_zeros((count, steps, text.shape[1]))
+    emitted = log_probs.gather(2, text.unsqueeze(0).expand((steps, *text.shape)))
+    alphas = _alphas(emitted, text, inputs, blank)
+    result = _likelihood(alphas[-1], inputs, lengths)
+    if zero_infinity:  # the value stays, without a derivative
+        result = ops.where(result == INFINITY, result.detach(), result)
+    return result, ops.stack(alphas, 1).detach()
+
+
+def ctc_loss_of_lists(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Lengths,
+    target_lengths: Lengths,
+    blank: int,
+    zero_infinity: bool,
+) -> tuple[Tensor, Tensor]:
+    """-log of the probability of each text, and α: N×T×(2S + 1)."""
+    _check(log_probs, targets, input_lengths, target_lengths, blank)
+    count = log_probs.shape[1]
+    none = ops.zeros((0,), dtype=dtypes.int64)
+    inputs, lengths = (_vector(n) if count else none for n in (input_lengths, target_lengths))
+    longest = max(target_lengths, default=0)
+    return _ctc(log_probs, targets, inputs, lengths, longest, blank, zero_infinity)
+
+
+def ctc_loss_of_tensors(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    zero_infinity: bool,
+) -> tuple[Tensor, Tensor]:
+    """As above; inside a transform the lengths are not known, and their limits are taken."""
+    try:
+        known = [[int(n) for n in lengths.tolist()] for lengths in (input_lengths, target_lengths)]
+    except AdjointError:
+        longest = targets.shape[-1]
+        return _ctc(
+            log_probs, targets, input_lengths, target_lengths, longest, blank, zero_infinity
+        )
+    return ctc_loss_of_lists(log_probs, targets, known[0], known[1], blank, zero_infinity)
+
+
+def _reduced(losses: Tensor, lengths: Tensor, reduction: int, zero_infinity: bool) -> Tensor:
+    """The mean is over samples, of the loss per letter."""
+    if zero_infinity:
+        losses = losses.masked_fill(losses == INFINITY, 0)
+    if reduction == loss.MEAN:
+        losses = losses / lengths.clamp_min(1).to(losses.dtype)
+    return reduced("ctc_loss", losses, reduction)
+
+
+def reduced_ctc_loss_of_lists(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Lengths,
+    target_lengths: Lengths,
+    blank: int,
+    reduction: int,
+    zero_infinity: bool,
+) -> Tensor:
+    """-log of the probability of the texts; without a batch log_probs is T×C."""
+    lone = log_probs.ndim == 2
+    probs = log_probs.unsqueeze(1) if lone else log_probs
+    losses = ops._ctc_loss(probs, targets, input_lengths, target_lengths, blank, zero_infinity)[0]
+    if not len(target_lengths):
+        return reduced("ctc_loss", losses, reduction)
+    found = losses.squeeze(0) if lone else losses
+    lengths = _vector(target_lengths)
+    return _reduced(found, lengths.squeeze(0) if lone else lengths, reduction, zero_infinity)
+
+
+def reduced_ctc_loss_of_tensors(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor,
+    target_lengths: Tensor,
+    blank: int,
+    reduction: int,
+    zero_infinity: bool,
+) -> Tensor:
+    """As above, with lengths in tensors."""
+    lone = log_probs.ndim == 2
+    probs = log_probs.unsqueeze(1) if lone else log_probs
+    inputs, lengths = input_lengths.reshape(-1), target_lengths.reshape(-1)
+    losses = ops._ctc_loss(probs, targets, inputs, lengths, blank, zero_infinity)[0]
+    losses = losses.squeeze(0) if lone else losses
+    return _reduced(losses, lengths.squeeze(0) if lone else lengths, reduction, zero_infinity)

@@ -1,0 +1,174 @@
+"""Losses of one element each, and their backward operators.
+
+With c = d cut off at ±δ, Huber's loss is c (d - c/2): d²/2 within δ, and δ (|d| - δ/2) outside,
+where nothing is squared that could overflow.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from adjoint import ops
+from adjoint.core import loss
+from adjoint.core.errors import ValueRangeError
+from adjoint.decompositions.loss.common import finite_where_unused, reduced, spread
+
+Tensor = Any
+
+SMALLEST_VARIANCE = 1e-12  # of p (1 - p), as in PyTorch
+LOWEST_LOG = -100.0
+
+
+def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """(x - t)²."""
+    difference = self - target
+    return reduced("mse_loss", difference * difference, reduction)
+
+
+def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """2 (x - t)."""
+    grad = spread("mse_loss_backward", grad_output, reduction, self, target)
+    return (self - target) * 2 * grad
+
+
+def l1_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """|x - t|."""
+    return reduced("l1_loss", (self - target).abs(), reduction)
+
+
+# --- Huber ---------------------------------------------------------------------------------------
+
+
+def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) -> Tensor:
+    """Huber's loss over beta; |x - t| for beta = 0."""
+    if not beta >= 0:
+        raise ValueRangeError(f"smooth_l1_loss(beta={beta}): beta cannot be negative.")
+    difference = self - target
+    if beta == 0:
+        return reduced("smooth_l1_loss", difference.abs(), reduction)
+    cut = ops.hardtanh(difference, -beta, beta)
+    return reduced("smooth_l1_loss", cut * (difference - cut / 2) / beta, reduction)
+
+
+def smooth_l1_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
+) -> Tensor:
+    """d / beta cut off at ±1."""
+    grad = spread("smooth_l1_loss_backward", grad_output, reduction, self, target)
+    difference = self - target
+    if beta == 0:
+        return difference.sign() * grad
+    return ops.hardtanh(difference, -beta, beta) / beta * grad
+
+
+def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Tensor:
+    """d²/2 within delta, δ (|d| - δ/2) outside."""
+    if not delta > 0:
+        raise ValueRangeError(f"huber_loss(delta={delta}): delta must be positive.")
+    difference = self - target
+    cut = ops.hardtanh(difference, -delta, delta)
+    return reduced("huber_loss", cut * (difference - cut / 2), reduction)
+
+
+def huber_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float
+) -> Tensor:
+    """d cut off at ±delta."""
+    grad = spread("huber_loss_backward", grad_output, reduction, self, target)
+    return ops.hardtanh(self - target, -delta, delta) * grad
+
+
+# --- logistic ------------------------------------------------------------------------------------
+
+
+def soft_margin_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """log(1 + exp(-t x))."""
+    return reduced("soft_margin_loss", -ops.log_sigmoid(self * target), reduction)
+
+
+def soft_margin_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int
+) -> Tensor:
+    """-t σ(-t x)."""
+    grad = spread("soft_margin_loss_backward", grad_output, reduction, self, target)
+    return -target * (-target * self).sigmoid() * grad
+
+
+def _with_slope_of(value: Tensor, smooth: Tensor) -> Tensor:
+    """A value with the derivatives of another function."""
+    return value.detach() + (smooth - smooth.detach())
+
+
+def binary_cross_entropy_elements(self: Tensor, target: Tensor) -> Tensor:
+    """-(t log p + (1 - t) log(1 - p)), the logarithms at least -100.
+
+    The slope of -log p is -(1 - p)/v and that of -log(1 - p) is p/v, where v is p (1 - p) or 1e-12
+    if that is more: at the ends they are those of parabolas.
+    """
+    p = self
+    inside = p * (1 - p) >= SMALLEST_VARIANCE
+    safe = ops.where(inside, p, 0.5)
+    miss = ops.where(inside, -safe.log(), p * (p / 2 - 1) / SMALLEST_VARIANCE)
+    hit = ops.where(inside, -(-safe).log1p(), p * p / (2 * SMALLEST_VARIANCE))
+    log_p, log_q = p.log().clamp_min(LOWEST_LOG), (-p).log1p().clamp_min(LOWEST_LOG)
+    return target * _with_slope_of(-log_p, miss) + (1 - target) * _with_slope_of(-log_q, hit)
+
+
+def binary_cross_entropy(
+    self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
+) -> Tensor:
+    """-(t log p + (1 - t) log(1 - p)) for probabilities p."""
+    loss.check_same_shape("binary_cross_entropy", self, target)
+    losses = ops._binary_cross_entropy(self, target)
+    return reduced("binary_cross_entropy", losses if weight is None else losses * weight, reduction)
+
+
+def binary_cross_entropy_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None, reduction: int
+) -> Tensor:
+    """(p - t) / (p (1 - p))."""
+    grad = spread("binary_cross_entropy_backward", grad_output, reduction, self)
+    variance = (self * (1 - self)).clamp_min(SMALLEST_VARIANCE)
+    result = (self - target) / variance * grad
+    return result if weight is None else result * weight
+
+
+def binary_cross_entropy_with_logits(
+    self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
+) -> Tensor:
+    """-(w t log σ(x) + (1 - t) log σ(-x)), w being pos_weight."""
+    hit = target * ops.log_sigmoid(self)
+    if pos_weight is not None:
+        hit = hit * pos_weight
+    losses = -(hit + (1 - target) * ops.log_sigmoid(-self))
+    return reduced(
+        "binary_cross_entropy_with_logits", losses if weight is None else losses * weight, reduction
+    )
+
+
+# --- distributions -------------------------------------------------------------------------------
+
+
+def kl_div(self: Tensor, target: Tensor, reduction: int, log_target: bool) -> Tensor:
+    """t (log t - x); the target t, or its logarithm, and the logarithms x."""
+    if log_target:
+        return reduced("kl_div", target.exp() * (target - self), reduction)
+    losses = ops.xlogy(target, target) - target * finite_where_unused(self, target)
+    return reduced("kl_div", losses, reduction)
+
+
+def poisson_nll_loss(
+    input: Tensor, target: Tensor, log_input: bool, full: bool, eps: float, reduction: int
+) -> Tensor:
+    """λ - t log λ; with `full` Stirling's log t! for t above 1, too."""
+    if log_input:
+        losses = input.exp() - target * input
+    else:
+        losses = input - target * (input + eps).log()
+    if full:
+        many = target > 1
+        t = ops.where(many, target, 1)  # the logarithm elsewhere is not needed
+        stirling = t * t.log() - t + (t * (2 * math.pi)).log() * 0.5
+        losses = losses + ops.where(many, stirling, 0)
+    return reduced("poisson_nll_loss", losses, reduction)

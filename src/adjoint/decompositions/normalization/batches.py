@@ -1,0 +1,320 @@
+"""Normalizations of channels over a batch.
+
+Running statistics are written to by the operators whose schemas say so in PyTorch, and by
+`native_batch_norm`, whose schema does not say it; the functional ones return new statistics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint import ops
+from adjoint.core import dtypes, normalization
+from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.shapes import Shape, show
+from adjoint.decompositions.normalization.common import (
+    attached,
+    moments,
+    returned,
+    scaled,
+    total,
+    wide,
+)
+
+Tensor = Any
+
+
+def _dims(ndim: int) -> Shape:
+    """All but that of the channels."""
+    return (0, *range(2, ndim))
+
+
+def _across(tensor: Tensor, ndim: int) -> Tensor:
+    """A number for each channel, so that it broadcasts."""
+    return tensor.reshape((-1, *(1,) * (ndim - 2)))
+
+
+def _maybe_across(tensor: Tensor | None, ndim: int) -> Tensor | None:
+    return None if tensor is None else _across(tensor, ndim)
+
+
+def _check(what: str, input: Tensor, **by_channel: Tensor | None) -> Any:
+    """Raise unless everything fits; return the dtype of statistics."""
+    if input.ndim < 2:
+        raise ShapeError(f"{what}: needs samples of channels, got {show(input.shape)}.")
+    normalization.check_channels(what, input, **by_channel)
+    kinds = (None if t is None else t.dtype for t in by_channel.values())
+    return normalization.statistics_dtype(what, input.dtype, *kinds)
+
+
+def _trained(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, kind: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The result by the batch's own statistics; its mean, 1/σ and variance as numbers."""
+    ndim = input.ndim
+    mean, centered, variance = moments(wide(input), _dims(ndim))
+    rstd = (variance + eps).rsqrt()
+    affine = (_maybe_across(t, ndim) for t in (weight, bias))
+    result = scaled(centered * rstd, *affine)
+    statistics = (t.detach().reshape(-1) for t in (mean, rstd, variance))
+    mean, rstd, variance = statistics
+    return result.to(input.dtype), mean.to(kind), rstd.to(kind), variance
+
+
+def _evaluated(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    eps: float,
+) -> Tensor:
+    """The result by statistics that are given."""
+    ndim = input.ndim
+    mean, variance = (_across(wide(t), ndim) for t in (running_mean, running_var))
+    affine = (_maybe_across(t, ndim) for t in (weight, bias))
+    result = scaled((wide(input) - mean) * (variance + eps).rsqrt(), *affine)
+    return result.to(input.dtype)
+
+
+def _moved(
+    input: Tensor,
+    running_mean: Tensor,
+    running_var: Tensor,
+    mean: Tensor,
+    variance: Tensor,
+    momentum: float,
+) -> tuple[Tensor, Tensor]:
+    """Running statistics after a batch; the variance is the unbiased one."""
+    count = input.numel() // max(input.shape[1], 1)
+    unbiased = variance * (count / (count - 1) if count > 1 else math.nan)
+    pairs = ((running_mean, mean), (running_var, unbiased))
+    moved = [
+        (wide(old.detach()) * (1 - momentum) + wide(new) * momentum).to(old.dtype)
+        for old, new in pairs
+    ]
+    return moved[0], moved[1]
+
+
+def batch_norm_functional(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The result, mean and 1/σ of the batch (empty if they were not computed), new statistics."""
+    running = {"running_mean": running_mean, "running_var": running_var}
+    kind = _check("batch_norm", input, weight=weight, bias=bias, **running)
+    if not training:
+        result = _evaluated(input, weight, bias, running_mean, running_var, eps)
+        empty = input.new_zeros((0,), dtype=kind)
+        return result, empty, empty.clone(), running_mean.clone(), running_var.clone()
+    result, mean, rstd, variance = _trained(input, weight, bias, eps, kind)
+    moved = _moved(input, running_mean, running_var, mean, variance, momentum)
+    return result, mean, rstd, *moved
+
+
+def native_batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Each channel with mean 0 and variance 1, times weight plus bias; its mean and 1/σ.
+
+    While training the statistics are the batch's, and running ones are changed in place.
+    """
+    if input.ndim == 1 and input.numel() == 0:  # no channels; passes in PyTorch, too
+        return input.clone(), input.clone(), input.clone()
+    if running_mean is None or running_var is None:
+        if not training:
+            raise ArgumentError(
+                "batch_norm(training=False): needs running_mean and running_var; pass them, or "
+                "training=True to use the statistics of the batch."
+            )
+        running = {"running_mean": running_mean, "running_var": running_var}
+        kind = _check("batch_norm", input, weight=weight, bias=bias, **running)
+        return _trained(input, weight, bias, eps, kind)[:3]
+    *results, mean, variance = batch_norm_functional(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )
+    if training:
+        running_mean.copy_(mean)
+        running_var.copy_(variance)
+    return results[0], results[1], results[2]
+
+
+def no_stats(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Without running statistics."""
+    return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+def no_training(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """By the running statistics."""
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
+
+
+def _reserve() -> Tensor:
+    """What other machines keep for the backward: nothing here."""
+    return ops.zeros((0,), dtype=dtypes.uint8)
+
+
+def with_update(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Training, with running statistics that are changed in place."""
+    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
+    return *results, _reserve()
+
+
+def with_update_functional(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """Training, with new running statistics."""
+    *results, mean, variance = batch_norm_functional(
+        input, weight, bias, running_mean, running_var, True, momentum, eps
+    )
+    return *results, _reserve(), mean, variance
+
+
+def no_update(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """By the running statistics."""
+    results = native_batch_norm(
+        input, weight, bias, running_mean, running_var, False, momentum, eps
+    )
+    return *results, _reserve()
+
+
+def native_batch_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients of input, weight and bias that are wanted; None for the others."""
+    ndim, dims = input.ndim, _dims(input.ndim)
+    _check("batch_norm_backward", input, weight=weight)
+    given = (save_mean, save_invstd) if train else (running_mean, running_var)
+    if given[0] is None or given[1] is None:
+        needed = "save_mean and save_invstd" if train else "running_mean and running_var"
+        raise ArgumentError(f"native_batch_norm_backward(train={train}): needs {needed}.")
+    mean, second = (_across(t, ndim) for t in given)
+    if train:
+        normal, rstd = attached(input, dims, mean, second)
+    else:
+        rstd = (wide(second) + eps).rsqrt()
+        normal = (wide(input) - wide(mean)) * rstd
+    grad = wide(grad_out)
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        h = grad if weight is None else grad * wide(_across(weight, ndim))
+        found = returned(h, normal, rstd, dims) if train else h * rstd
+        of_input = found.to(input.dtype)
+    if output_mask[1]:
+        of_weight = total(grad * normal, dims).to((input if weight is None else weight).dtype)
+    if output_mask[2]:
+        of_bias = total(grad, dims).to((input if weight is None else weight).dtype)
+    return of_input, of_weight, of_bias
+
+
+def batch_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    weight: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_var: Tensor | None,
+    update: bool,
+    eps: float,
+    output_mask: Sequence[bool],
+    reserve: Tensor,
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """As above; `save_var` is 1/σ, as `_batch_norm_with_update` gives it."""
+    return native_batch_norm_backward(
+        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps,
+        output_mask,
+    )  # fmt: skip
+
+
+def instance_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    """batch_norm of each sample on its own; running statistics are averages over samples."""
+    if input.ndim < 2:
+        raise ShapeError(f"instance_norm: needs samples of channels, got {show(input.shape)}.")
+    running = {"running_mean": running_mean, "running_var": running_var}
+    _check("instance_norm", input, weight=weight, bias=bias, **running)
+    count, channels, *sizes = input.shape
+    each = input.reshape((1, count * channels, *sizes))
+    w, b = (None if t is None else t.repeat((count,)) for t in (weight, bias))
+    if running_mean is None or running_var is None:
+        result = native_batch_norm(each, w, b, None, None, use_input_stats, momentum, eps)[0]
+        return result.reshape(input.shape)
+    old = [t.repeat((count,)) for t in (running_mean, running_var)]
+    result, _, _, mean, variance = batch_norm_functional(
+        each, w, b, old[0], old[1], use_input_stats, momentum, eps
+    )
+    if use_input_stats:
+        running_mean.copy_(mean.reshape((count, channels)).mean((0,)))
+        running_var.copy_(variance.reshape((count, channels)).mean((0,)))
+    return result.reshape(input.shape)

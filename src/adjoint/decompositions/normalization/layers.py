@@ -1,0 +1,124 @@
+"""Normalizations over the last dimensions: layer norm and root mean square."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint import ops
+from adjoint.core import dtypes, normalization
+from adjoint.core.errors import DtypeError
+from adjoint.core.shapes import Shape
+from adjoint.decompositions.normalization.common import (
+    attached,
+    moments,
+    moving,
+    returned,
+    scaled,
+    total,
+    wide,
+)
+
+Tensor = Any
+
+
+def native_layer_norm(
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(x - mean) / √(variance + eps) · weight + bias, the mean, and 1/√(variance + eps)."""
+    normalization.check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    affine = (None if t is None else t.dtype for t in (weight, bias))
+    kind = normalization.statistics_dtype("layer_norm", input.dtype, *affine)
+    mean, centered, variance = moments(wide(input), normalization.last_dims(normalized_shape))
+    rstd = (variance + eps).rsqrt()
+    result = scaled(centered * rstd, weight, bias)
+    return result.to(input.dtype), mean.detach().to(kind), rstd.detach().to(kind)
+
+
+def standardized(input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor) -> Tensor:
+    """x̂ = (x - mean) · rstd, at least in float32."""
+    normalization.check("layer_norm", input, normalized_shape)
+    return attached(input, normalization.last_dims(normalized_shape), mean, rstd)[0]
+
+
+def layer_norm_input_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Shape,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+) -> Tensor:
+    """rstd (h - mean(h) - x̂ mean(h x̂)) with h = ḡ · weight."""
+    normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
+    dims = normalization.last_dims(normalized_shape)
+    normal, scale = attached(input, dims, mean, rstd)
+    h = wide(grad_out) if weight is None else wide(grad_out) * wide(weight)
+    return returned(h, normal, scale, dims).to(input.dtype)
+
+
+def native_layer_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Shape,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients of input, weight and bias that are wanted; None for the others."""
+    leading = normalization.leading_dims(input.ndim, normalized_shape)
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        of_input = ops._layer_norm_input_backward(
+            grad_out, input, normalized_shape, mean, rstd, weight
+        )
+    if output_mask[1] and weight is not None:
+        normal = ops._standardized(input, normalized_shape, mean, rstd)
+        of_weight = total(wide(grad_out) * normal, leading).to(weight.dtype)
+    if output_mask[2]:
+        of_bias = total(wide(grad_out), leading).to((grad_out if bias is None else bias).dtype)
+    return of_input, of_weight, of_bias
+
+
+def fused_rms_norm(
+    input: Tensor, normalized_shape: Shape, weight: Tensor | None, eps: float | None
+) -> tuple[Tensor, Tensor]:
+    """x / √(mean(x²) + eps) · weight, and 1/√(mean(x²) + eps)."""
+    normalization.check("rms_norm", input, normalized_shape, weight=weight)
+    if not input.dtype.is_differentiable:
+        raise DtypeError(f"rms_norm: needs a floating point input, got {input.dtype}; convert it.")
+    x = wide(input)
+    floor = dtypes.finfo(x.dtype).eps if eps is None else eps
+    rstd = ((x * x).mean(normalization.last_dims(normalized_shape), True) + floor).rsqrt()
+    result = x * rstd if weight is None else x * rstd * wide(weight)
+    return result.to(input.dtype), rstd
+
+
+def fused_rms_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Shape,
+    rstd: Tensor,
+    weight: Tensor | None,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None]:
+    """rstd (h - x̂ mean(h x̂)) with h = ḡ · weight and x̂ = x · rstd, and Σ ḡ x̂.
+
+    The derivative goes through rstd, as for layer norm.
+    """
+    dims = normalization.last_dims(normalized_shape)
+    x, scale = wide(input), rstd.detach()
+    square = (x * x).mean(dims, True)
+    scale = moving(scale, square)
+    normal, grad = x * scale, wide(grad_out)
+    of_input = of_weight = None
+    if output_mask[0]:
+        h = grad if weight is None else grad * wide(weight).conj()
+        along = (h * normal.conj()).mean(dims, True)
+        of_input = ((h - normal.conj() * along) * scale.conj()).to(input.dtype)
+    if output_mask[1] and weight is not None:
+        leading = normalization.leading_dims(input.ndim, normalized_shape)
+        of_weight = total(grad * normal.conj(), leading).to(weight.dtype)
+    return of_input, of_weight

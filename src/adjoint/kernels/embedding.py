@@ -1,0 +1,31 @@
+"""Kernels of embeddings on arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import embedding as rules
+from adjoint.core.errors import IndexOutOfRange
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def check_range(what: str, indices: Array, count: int) -> None:
+    """Raise unless every index names one of `count` rows."""
+    wrong = (indices < 0) | (indices >= count)
+    if wrong.any():
+        raise IndexOutOfRange(
+            f"{what}: index {indices[wrong].flat[0]} is out of range; the weight has {count} rows, "
+            f"0 to {count - 1}."
+        )
+
+
+def embedding(
+    weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool, sparse: bool
+) -> Array:
+    """The row of each index."""
+    rules.check("embedding", weight, indices)
+    check_range("embedding", indices, weight.shape[0])
+    return weight[indices.astype(np.intp, copy=False)]

@@ -1,0 +1,120 @@
+"""Kernels of normalizations on arrays; float16 and bfloat16 are computed in float32."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.core import dtypes, normalization
+from adjoint.core.shapes import Shape
+
+Array = np.ndarray[Any, np.dtype[Any]]
+BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
+
+
+def _wide(array: Array) -> Array:
+    return array.astype(np.float32) if array.dtype in dtypes.REDUCED else array
+
+
+def _mean(array: Array, axes: Shape, count: int) -> Array:
+    with np.errstate(invalid="ignore"):  # of nothing it is NaN
+        return array.sum(axis=axes, keepdims=True) / array.dtype.type(count)
+
+
+def _rows(array: Array, count: int) -> Array:
+    """One row for each sample, at least in float32."""
+    return _wide(array).reshape((array.size // count if count else 0, count))
+
+
+def _blocks(rows: int, count: int) -> tuple[int, list[slice]]:
+    """How many rows at once stay in the cache, and the parts that this makes."""
+    step = max(BLOCK // max(count, 1), 1)
+    return min(step, rows), [slice(i, i + step) for i in range(0, rows, step)]
+
+
+def native_layer_norm(
+    input: Array, normalized_shape: Shape, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    """(x - mean) / √(variance + eps) · weight + bias, the mean, and 1/√(variance + eps)."""
+    normalization.check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    affine = (None if t is None else dtypes.of(t.dtype) for t in (weight, bias))
+    kind = normalization.statistics_dtype("layer_norm", dtypes.of(input.dtype), *affine).np
+    count = normalization.count(normalized_shape)
+    x = _rows(input, count)
+    result = np.empty(x.shape, x.dtype)
+    statistics = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
+    if not count:
+        nothing = np.full(statistics, np.nan, kind)
+        return result.reshape(input.shape).astype(input.dtype), nothing, nothing.copy()
+    mean, rstd = np.empty((2, len(x), 1), x.dtype)
+    w, b = (None if t is None else _wide(t).reshape(-1) for t in (weight, bias))
+    room, parts = _blocks(len(x), count)
+    squares = np.empty((room, count), x.dtype)
+    with np.errstate(divide="ignore", invalid="ignore"):  # eps may be 0
+        for part in parts:
+            _normalize(x[part], mean[part], rstd[part], result[part], squares, eps)
+            if w is not None:
+                result[part] *= w
+            if b is not None:
+                result[part] += b
+    return (
+        result.reshape(input.shape).astype(input.dtype, copy=False),
+        mean.reshape(statistics).astype(kind, copy=False),
+        rstd.reshape(statistics).astype(kind, copy=False),
+    )
+
+
+def _normalize(
+    x: Array, mean: Array, rstd: Array, result: Array, squares: Array, eps: float
+) -> None:
+    """Write mean, 1/σ and x̂ of some rows."""
+    count = x.dtype.type(x.shape[1])
+    np.divide(x.sum(axis=1, keepdims=True), count, out=mean)
+    np.subtract(x, mean, out=result)
+    squares = np.multiply(result, result, out=squares[: len(x)])
+    variance = squares.sum(axis=1, keepdims=True) / count
+    np.divide(1, np.sqrt(variance + x.dtype.type(eps)), out=rstd)
+    result *= rstd
+
+
+def standardized(input: Array, normalized_shape: Shape, mean: Array, rstd: Array) -> Array:
+    """x̂ = (x - mean) · rstd, at least in float32; a mean that was rounded is computed again."""
+    normalization.check("layer_norm", input, normalized_shape)
+    x = _wide(input)
+    if mean.dtype in dtypes.REDUCED:
+        axes = normalization.last_dims(normalized_shape)
+        mean = _mean(x, axes, normalization.count(normalized_shape))
+    return (x - mean) * _wide(rstd)
+
+
+def layer_norm_input_backward(
+    grad_out: Array,
+    input: Array,
+    normalized_shape: Shape,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+) -> Array:
+    """rstd (h - mean(h) - x̂ mean(h x̂)) with h = ḡ · weight."""
+    normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
+    count = normalization.count(normalized_shape)
+    x, grad = _rows(input, count), _rows(grad_out, count)
+    result = np.empty(x.shape, x.dtype)
+    room, parts = _blocks(len(x), count)
+    normal, product = np.empty((2, room, count), x.dtype)
+    m, r = (_wide(t).reshape((-1, 1)) for t in (mean, rstd))
+    if mean.dtype in dtypes.REDUCED and count:
+        m = _mean(x, (1,), count)  # one that was rounded is computed again
+    w = None if weight is None else _wide(weight).reshape(-1)
+    for part in parts:
+        h = result[part]
+        np.copyto(h, grad[part]) if w is None else np.multiply(grad[part], w, out=h)
+        n = np.subtract(x[part], m[part], out=normal[: len(h)])
+        n *= r[part]
+        along = _mean(np.multiply(h, n, out=product[: len(h)]), (1,), count)
+        h -= _mean(h, (1,), count)
+        n *= along
+        h -= n
+        h *= r[part]
+    return result.reshape(input.shape).astype(input.dtype, copy=False)

@@ -1,0 +1,43 @@
+"""Shape rules of normalizations: the result has the input's shape, the statistics its samples'."""
+
+from __future__ import annotations
+
+from adjoint.core import dtypes, normalization
+from adjoint.core.shapes import Shape, Spec
+
+
+def statistics_shape(input: Spec, normalized_shape: Shape) -> Shape:
+    """One number for each sample, with ones for the dimensions that were normalized over."""
+    count = len(normalized_shape)
+    return (*input.shape[: input.ndim - count], *(1,) * count)
+
+
+def native_layer_norm(
+    input: Spec, normalized_shape: Shape, weight: Spec | None, bias: Spec | None, eps: float
+) -> tuple[Spec, Spec, Spec]:
+    """The result, the mean and 1/σ."""
+    normalization.check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    affine = (None if t is None else t.dtype for t in (weight, bias))
+    dtype = normalization.statistics_dtype("layer_norm", input.dtype, *affine)
+    statistics = Spec(statistics_shape(input, normalized_shape), dtype)
+    return input, statistics, statistics
+
+
+def standardized(input: Spec, normalized_shape: Shape, mean: Spec, rstd: Spec) -> Spec:
+    """That of the input, at least in float32."""
+    normalization.check("layer_norm", input, normalized_shape)
+    wide = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    return Spec(input.shape, wide)
+
+
+def layer_norm_input_backward(
+    grad_out: Spec,
+    input: Spec,
+    normalized_shape: Shape,
+    mean: Spec,
+    rstd: Spec,
+    weight: Spec | None,
+) -> Spec:
+    """That of the input."""
+    normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
+    return input

@@ -1,0 +1,132 @@
+"""Embeddings: padding, frequencies, indices out of range, bags."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+
+F = ad.nn.functional
+INDICES = [1, 2, 4, 1, 2, 0]
+
+
+def rows() -> ad.Tensor:
+    return ad.from_numpy(np.random.default_rng(0).normal(size=(5, 3)))
+
+
+def gradient(**options: object) -> np.ndarray:
+    return ad.grad(lambda w: F.embedding(ad.tensor(INDICES), w, **options).sum())(rows()).numpy()
+
+
+def test_gradient_counts_the_uses() -> None:
+    assert gradient()[:, 0].tolist() == [1, 2, 2, 0, 1]
+
+
+@pytest.mark.parametrize("padding", [2, -3])
+def test_the_padding_row_is_a_constant_in_both_modes(padding: int) -> None:
+    assert gradient(padding_idx=padding)[:, 0].tolist() == [1, 2, 0, 0, 1]
+    f = lambda w: F.embedding(ad.tensor(INDICES), w, padding_idx=padding)
+    _, tangent = ad.jvp(f, (rows(),), (ad.ones(5, 3, dtype=ad.float64),))
+    assert tangent[:, 0].tolist() == [1, 0, 1, 1, 0, 1]
+    mapped = ad.grad(
+        lambda w: ad.vmap(lambda i: F.embedding(i, w, padding))(ad.tensor(INDICES)).sum()
+    )
+    assert mapped(rows())[:, 0].tolist() == [1, 2, 0, 0, 1]
+
+
+def test_frequent_rows_have_smaller_gradients() -> None:
+    assert gradient(scale_grad_by_freq=True)[:, 0].tolist() == [1, 1, 1, 0, 1]
+
+
+def test_max_norm_scales_used_rows_in_place() -> None:
+    weight = rows() * 10
+    before = weight.numpy().copy()
+    F.embedding(ad.tensor([1, 2]), weight, max_norm=1.0)
+    assert np.allclose(np.linalg.norm(weight.numpy()[1:3], axis=1), 1, atol=1e-6)
+    assert np.array_equal(weight.numpy()[[0, 3, 4]], before[[0, 3, 4]])
+
+
+def test_gradient_of_a_weight_for_each_sample() -> None:
+    weights = ad.from_numpy(np.random.default_rng(0).normal(size=(2, 5, 3)))
+    f = ad.grad(lambda w, i: (F.embedding(i, w, 1) ** 3).sum())
+    indices = ad.tensor([INDICES, INDICES[::-1]])
+    got = ad.vmap(f)(weights, indices).numpy()
+    assert np.allclose(got, np.stack([f(w, i).numpy() for w, i in zip(weights, indices)]))
+
+
+def test_compiled_embedding_equals_eager_and_checks_its_indices() -> None:
+    step = lambda w, i: (F.embedding(i, w, 2) ** 3).sum()
+    both, fast = ad.value_and_grad(step), ad.compile(ad.value_and_grad(step))
+    for a, b in zip(
+        both(rows(), ad.tensor(INDICES)), fast(rows(), ad.tensor(INDICES)), strict=True
+    ):
+        assert np.allclose(a.numpy(), b.numpy())
+    for wrong in (5, -1):
+        with pytest.raises(IndexError):
+            fast(rows(), ad.tensor([*INDICES[:5], wrong]))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda w: F.embedding(ad.tensor([5]), w), "index 5 is out of range; the weight has 5"),
+        (lambda w: F.embedding(ad.tensor([-1]), w), "index -1"),
+        (lambda w: F.embedding(ad.tensor([0.5]), w), "integer dtype"),
+        (lambda w: F.embedding(ad.tensor([0]), w[0]), "must be a matrix"),
+        (lambda w: F.embedding(ad.tensor([0]), w, padding_idx=7), "use -5 to 4"),
+        (lambda w: F.embedding_bag(ad.tensor([0]), w, mode="median"), "'sum', 'mean' and 'max'"),
+        (lambda w: F.embedding_bag(ad.tensor([0]), w), "with offsets"),
+        (
+            lambda w: F.embedding_bag(ad.tensor([[0]]), w, per_sample_weights=w[:1, :1]),
+            "only mode sum",
+        ),
+    ],
+)
+def test_embedding_errors(call: Callable[[ad.Tensor], ad.Tensor], message: str) -> None:
+    with pytest.raises(ad.AdjointError, match=message):
+        call(rows())
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_equal_a_loop(mode: str) -> None:
+    offsets = [0, 2, 2, 5]
+    weight = rows()
+    bags = [INDICES[a:b] for a, b in zip(offsets, [*offsets[1:], 6], strict=True)]
+
+    def looped(w: ad.Tensor) -> ad.Tensor:
+        join = {"sum": lambda x: x.sum(0), "mean": lambda x: x.mean(0), "max": lambda x: x.amax(0)}
+        parts = [join[mode](w[bag]) if bag else w.new_zeros(3) for bag in bags]
+        return ad.stack(parts)
+
+    def bagged(w: ad.Tensor) -> ad.Tensor:
+        return F.embedding_bag(ad.tensor(INDICES), w, ad.tensor(offsets), mode=mode)
+
+    assert np.allclose(bagged(weight).numpy(), looped(weight).numpy())
+    grads = [ad.grad(lambda w, f=f: (f(w) ** 3).sum())(weight).numpy() for f in (bagged, looped)]
+    assert np.allclose(*grads)
+
+
+def test_bags_of_a_matrix_with_weights() -> None:
+    indices, factors = ad.tensor([[0, 1], [1, 4]]), ad.tensor([[1.0, 2.0], [3.0, 4.0]]).double()
+    weight = rows()
+    got = F.embedding_bag(indices, weight, mode="sum", per_sample_weights=factors)
+    w = weight.numpy()
+    assert np.allclose(got.numpy(), [w[0] + 2 * w[1], 3 * w[1] + 4 * w[4]])
+
+
+def test_bags_must_start_at_0() -> None:
+    with pytest.raises(IndexError):
+        F.embedding_bag(ad.tensor([1, 2]), rows(), ad.tensor([1]))
+
+
+@pytest.mark.parametrize("dtype", [ad.uint8, ad.int16, ad.int32])
+def test_indices_of_every_integer_dtype(dtype: ad.DType) -> None:
+    assert np.array_equal(
+        ad.grad(lambda w: F.embedding(ad.tensor(INDICES, dtype=dtype), w).sum())(rows()).numpy(),
+        gradient(),
+    )
+    bags = (ad.tensor(INDICES, dtype=dtype), rows(), ad.tensor([0, 2], dtype=dtype))
+    assert F.embedding_bag(*bags, mode="max").shape == (2, 3)
