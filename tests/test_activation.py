@@ -207,3 +207,62 @@ def test_softmax_of_integers_asks_for_a_dtype() -> None:
 def test_bad_arguments_are_explained(call: Any, error: type, message: str) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize("name", ["softplus", "gelu", "silu", "mish", "elu"])
+def test_bfloat16_to_third_order(name: str) -> None:
+    """Numbers that a formula saved for bfloat16 multiply tensors as any number does."""
+    wide = ad.tensor([-0.5, 0.25, 1.5], requires_grad=True)
+    narrow = wide.detach().to(ad.bfloat16).requires_grad_()
+    results = []
+    for x in (wide, narrow):
+        y = getattr(ad.nn.functional, name)(x)
+        for _ in range(3):
+            (y,) = ad.autograd.grad(y.sum(), x, create_graph=True)
+        results.append(np.array(y.tolist()))
+    assert np.allclose(results[0], results[1], atol=0.05)
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "selu"])
+def test_second_derivative_at_the_kink_is_that_of_the_right_side(name: str) -> None:
+    x = ad.zeros((), dtype=ad.float64, requires_grad=True)
+    (slope,) = ad.autograd.grad(getattr(ad.nn.functional, name)(x), x, create_graph=True)
+    assert slope.item() >= 1
+    assert ad.autograd.grad(slope, x)[0].item() == 0
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("name", ["silu", "mish", "gelu"])
+def test_limits_at_infinity(name: str, dtype: str) -> None:
+    x = ad.tensor([-np.inf, np.inf], dtype=getattr(ad, dtype), requires_grad=True)
+    y = getattr(ad.nn.functional, name)(x)
+    assert y.tolist() == [0, np.inf]
+    assert ad.autograd.grad(y.sum(), x)[0].tolist() == [0, 1]
+
+
+def test_gelu_in_float32_has_its_digits() -> None:
+    """The tail on the left, too: relative to the value, not to 1."""
+    x = np.linspace(-9, 9, 5001)
+    single = ad.tensor(x.astype(np.float32), requires_grad=True)
+    double = ad.tensor(x.astype(np.float32).astype(np.float64), requires_grad=True)
+    values, slopes = [], []
+    for z in (single, double):
+        y = ad.nn.functional.gelu(z)
+        values.append(y.detach().numpy())
+        slopes.append(ad.autograd.grad(y.sum(), z)[0].numpy())
+    assert np.allclose(values[0], values[1], rtol=4e-6, atol=0)
+    assert np.allclose(slopes[0], slopes[1], rtol=4e-6, atol=2e-7)
+
+
+def test_choices_of_large_arrays_keep_nan_and_signs() -> None:
+    """Large arrays choose by bits: NaN, infinities and -0 go through untouched."""
+    generator = np.random.default_rng(0)
+    x = generator.standard_normal(5000).astype(np.float32)
+    x[::7], x[1::7], x[2::7], x[3::7] = np.nan, np.inf, -np.inf, -0.0
+    mask = generator.random(5000) < 0.5
+    for other in (np.float32(0), np.float32(-0.0), np.float32(2), x[::-1].copy()):
+        got = ad.where(ad.tensor(mask), ad.tensor(x), ad.tensor(other)).numpy()
+        assert got.tobytes() == np.where(mask, x, other).tobytes()
+        if np.ndim(other) == 0:
+            filled = ad.tensor(x).masked_fill(ad.tensor(mask), float(other)).numpy()
+            assert filled.tobytes() == np.where(mask, other, x).tobytes()

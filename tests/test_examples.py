@@ -1,4 +1,4 @@
-"""The scripts of examples/ and the snippets of the README run."""
+"""The scripts of examples/ and the snippets of the README and of docs/ run."""
 
 import os
 import re
@@ -26,8 +26,18 @@ def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
 
 
-def test_readme_snippets_run() -> None:
-    snippets = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
-    assert snippets
-    for snippet in snippets:
-        exec(compile(snippet, "README.md", "exec"), {})
+def snippets(page: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+
+
+PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if snippets(p)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_snippets_run(page: Path) -> None:
+    for snippet in snippets(page):
+        exec(compile(snippet, page.name, "exec"), {})
+
+
+def test_there_are_snippets() -> None:
+    assert {"README", "compiler"} <= {p.stem for p in PAGES}

@@ -106,3 +106,20 @@ def test_istft_inverts_stft() -> None:
         ad.istft(spectra, 8, 2, window=window, center=False)
     with pytest.raises(TypeError, match="return_complex"):
         ad.stft(x, 8)
+
+
+@pytest.mark.parametrize(("n_fft", "hop", "length"), [(8, 3, 6), (9, 2, 4), (8, 3, 8), (8, 3, 1)])
+def test_stft_aligned_to_the_window(n_fft: int, hop: int, length: int) -> None:
+    """Piece k is signal[k·hop : k·hop + win_length], in the middle of n_fft points."""
+    generator = np.random.default_rng(0)
+    signal, window = generator.standard_normal(21), generator.standard_normal(length)
+    got = ad.stft(
+        ad.tensor(signal), n_fft, hop, length, ad.tensor(window), center=False,
+        return_complex=True, align_to_window=True,
+    ).numpy()  # fmt: skip
+    count = 1 + (21 - length) // hop
+    left = (n_fft - length) // 2
+    room = np.zeros((count, n_fft))
+    for k in range(count):
+        room[k, left : left + length] = signal[k * hop : k * hop + length] * window
+    assert np.allclose(got, np.fft.rfft(room).T)

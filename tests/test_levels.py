@@ -96,3 +96,22 @@ def test_levels_equal_the_tape(row: Row) -> None:
             pair = Pair(case)
             if pair.wanted:
                 pair.check()
+
+
+def test_a_copy_made_inside_is_written_to_a_tensor_that_carries_nothing() -> None:
+    """clone() inside a transform belongs to it, but where it carries no derivative and no batch a
+    write of it concerns the levels below alone.
+    """
+    x, y = ad.tensor([0.1, 0.2, 0.3, 0.4]), ad.tensor([0.5, 0.6, 0.7, 0.8])
+
+    def writes(v: ad.Tensor) -> ad.Tensor:
+        v[1:3] *= v[1:3].clone().sin()
+        return v
+
+    value, tangent = ad.jvp(lambda x: writes(y * 1.5).sum() + x.sum(), (x,), (x,))
+    assert value.item() == pytest.approx((writes(y * 1.5).sum() + x.sum()).item())
+    assert tangent.item() == pytest.approx(x.sum().item())
+    found = ad.hessian(lambda x: (writes(x * 1.5) ** 3).sum())(x)
+    plain = lambda x: ad.cat([x[:1], x[1:3] * x[1:3].sin(), x[3:]])
+    expected = ad.hessian(lambda x: (plain(x * 1.5) ** 3).sum())(x)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-5)

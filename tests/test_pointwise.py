@@ -260,3 +260,16 @@ def test_a_write_without_derivative_stops_the_gradient(write: Any) -> None:
     y = x * 3
     write(y)
     assert gradients(lambda x: y * y, x) == [[0.0, 0.0]]
+
+
+@pytest.mark.parametrize("name", ["maximum", "minimum", "fmax", "fmin", "lt", "le", "gt", "ge"])
+def test_complex_numbers_have_no_order(name: str) -> None:
+    z = ad.tensor([1 + 2j, 3.0])
+    for other in (z, ad.ones(2)):
+        with pytest.raises(TypeError, match="no order"):
+            getattr(ad, name)(z, other)
+        with pytest.raises(TypeError, match="no order"):
+            getattr(ad, name)(other, z)
+    for call in (z.relu, lambda: z.clamp(min=0), lambda: z.clamp_max(1.0), lambda: ad.ones(2) < 1j):
+        with pytest.raises(TypeError, match="no order"):
+            call()

@@ -103,3 +103,29 @@ def test_in_place_keeps_the_dtype() -> None:
     x = ad.ones(2, dtype=ad.float32)
     x += ad.ones(2, dtype=ad.float64)
     assert x.dtype is ad.float32
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int64"])
+def test_integers_have_no_negative_powers(dtype: str) -> None:
+    x = ad.tensor([1, 2], dtype=getattr(ad, dtype))
+    with pytest.raises(ad.AdjointError, match="no negative powers"):
+        _ = x**-1
+    with pytest.raises(ad.AdjointError, match="no negative powers"):
+        x.pow_(-2)
+
+
+def test_numbers_beyond_a_small_integer_dtype() -> None:
+    """Arithmetic wraps around; where a limit or a value is meant, it is an error. As in PyTorch."""
+    x = ad.tensor([1, 2], dtype=ad.uint8)
+    assert (x + 300).tolist() == [45, 46]
+    assert x.clone().fill_(-1).tolist() == [255, 255]
+    for call in (
+        lambda: x**300,
+        lambda: x.clamp(max=300),
+        lambda: x.masked_fill(x == 1, 300),
+        lambda: ad.where(x == 1, x, 300),
+        lambda: ad.add(x, x, alpha=300),
+        lambda: x.clone().fill_(300),
+    ):
+        with pytest.raises(ad.AdjointError, match="300 does not fit"):
+            call()

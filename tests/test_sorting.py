@@ -296,3 +296,15 @@ def test_histogram_has_closed_ends_and_weights() -> None:
     weight = ad.tensor([1.0, 2.0], requires_grad=True)
     hist = ad.histogram(ad.tensor([0.5, 1.5]), ad.tensor([0.0, 1.0, 2.0]), weight=weight).hist
     assert ad.autograd.grad(hist[1], weight)[0].tolist() == [0.0, 1.0]
+
+
+def test_mode_of_a_row_with_nan_behind_a_number() -> None:
+    assert ad.tensor([1.0, NAN, 2.0]).mode().values.item() == 1.0
+    assert ad.tensor([2.0, NAN, 1.0]).mode().indices.item() == 2
+    assert ad.tensor([NAN, 1.0, 1.0, NAN]).mode().values.item() == 1.0
+
+
+def test_quantiles_of_no_probabilities() -> None:
+    x = ad.ones(2, 3)
+    assert ad.quantile(x, ad.tensor([])).shape == (0,)
+    assert ad.nanquantile(x, ad.tensor([]), dim=1, keepdim=True).shape == (0, 2, 1)

@@ -20,7 +20,15 @@ from adjoint.tensor import binding, eager, reverse, saving
 
 with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:
     CATALOGUE = list(csv.DictReader(_file))
-FAMILIES = ("elementwise", "reduction", "shaping", "indexing", "matmul")
+FAMILIES = (
+    "elementwise", "reduction", "shaping", "indexing", "matmul", "linalg", "fft", "special",
+    "activation", "sorting", "random", "dropout", "foreach", "losses", "normalization",
+    "padding", "embedding",
+)  # fmt: skip
+# Arguments that PyTorch calls not differentiable and that have no derivative: degrees of
+# polynomials, pivots, indices, masks, and what only gives its shape.
+WITHOUT = {"n", "mask", "LU_pivots", "noise", "index", "condition"}
+SHAPE_ALONE = {"_new_zeros_with_same_feature_meta"}
 
 
 def test_every_schema_of_the_catalogue_parses() -> None:
@@ -81,11 +89,14 @@ def test_catalogue_families_are_complete() -> None:
 
 def test_catalogue_derivatives_exist() -> None:
     """Every argument with a reverse rule in PyTorch has one here, its own or through the
-    decomposition.
+    decomposition; and so has every argument that PyTorch leaves out and mathematics does not.
     """
     lacking = []
     for entry in CATALOGUE:
-        if entry["family"] not in FAMILIES or not entry["reverse"]:
+        columns = [entry["reverse"], entry["not_implemented_in_pytorch"]]
+        ours = set(entry["non_differentiable"].split()) - WITHOUT
+        wanted = set(" ".join(columns).split()) | ours
+        if entry["family"] not in FAMILIES or not wanted or entry["name"] in SHAPE_ALONE:
             continue
         parsed = schemas.parse(entry["schema"])
         operator = getattr(getattr(ad.ops, parsed.name), parsed.overload or "default")
@@ -93,9 +104,25 @@ def test_catalogue_derivatives_exist() -> None:
         given = {a.name for a in row.differentiable}
         if operator.is_derived_inplace and row.archetype.result == "bool":
             continue  # eq_ and the like write a result without derivative: the engine gives zeros
-        if not row.decompose and not set(entry["reverse"].split()) <= given:
-            lacking.append((entry["name"], set(entry["reverse"].split()) - given))
+        if not row.decompose and not wanted <= given:
+            lacking.append((entry["name"], wanted - given))
     assert lacking == []
+
+
+def test_catalogue_schemas_are_ours() -> None:
+    """Arguments, defaults, alias marks and returns are those of the catalogue."""
+    other = []
+    for entry in CATALOGUE:
+        if entry["family"] in FAMILIES:
+            parsed = schemas.parse(entry["schema"])
+            ours = getattr(getattr(ad.ops, parsed.name), parsed.overload or "default").schema
+            if (ours.arguments, _marks(ours)) != (parsed.arguments, _marks(parsed)):
+                other.append((entry["name"], str(ours)))
+    assert other == []
+
+
+def _marks(schema: schemas.Schema) -> list[tuple[str, bool]]:
+    return [(str(r.type), r.writes) for r in schema.returns]
 
 
 def test_every_row_loads_and_every_formula_compiles() -> None:

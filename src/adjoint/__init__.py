@@ -53,7 +53,16 @@ from adjoint.core.generator import (
 )
 from adjoint.core.promotion import can_cast, promote_types
 from adjoint.core.pytrees import register as register_pytree
-from adjoint.functions import chain_matmul, einsum, tensordot, unique, unique_consecutive
+from adjoint.functions import (
+    broadcast_shapes,
+    chain_matmul,
+    einsum,
+    lu,
+    tensordot,
+    unique,
+    unique_consecutive,
+    unravel_index,
+)
 from adjoint.library import library
 from adjoint.ops.namespace import Namespace as _Namespace
 from adjoint.ops.operator import exists as _exists
@@ -106,7 +115,18 @@ special = _Namespace("special")
 fft = _Namespace("fft")
 
 # The upper layers, imported when first asked for, so that `import adjoint` stays light.
-_MODULES = ("compiler", "decompositions", "export", "graph", "nn", "signal", "testing", "utils")
+_MODULES = (
+    "compiler",
+    "decompositions",
+    "export",
+    "graph",
+    "masked",
+    "nn",
+    "random",
+    "signal",
+    "testing",
+    "utils",
+)
 _NAMES = {
     "ShapeDtype": "adjoint.graph",
     "compile": "adjoint.compiler.compiled",
@@ -126,7 +146,7 @@ def __getattr__(name: str) -> Any:
         return _importlib.import_module(f"adjoint.{name}")
     if name in _NAMES:
         found = getattr(_importlib.import_module(_NAMES[name]), name)
-    elif name.startswith("_") or not _exists(name):
+    elif name.startswith("__") or not _exists(name):
         raise AttributeError(
             f"adjoint has no {name!r}; `adjoint ops {name}` on the command line searches the "
             "operators"

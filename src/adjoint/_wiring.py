@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import warnings
 
-from adjoint.functions import polygamma_of, unique, unique_consecutive
+from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.tensor import autograd, eager, limits, methods, operators
 from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.batch import Fan
 from adjoint.transforms.vectorize import vmap
 
 runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts)
-runtime.quotient_limit = limits.quotient_limit
+runtime.settle, runtime.shown = limits.settle, limits.shown
+runtime.meets_kink, runtime.is_limit = limits.meets_kink, limits.is_limit
+runtime.fan = Fan()
 operators.install()
 methods.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
-Tensor.polygamma = polygamma_of  # type: ignore[attr-defined]
+Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 autograd.vmap = vmap
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

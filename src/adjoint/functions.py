@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.contraction import from_sublists
-from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.dtypes import int64
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
+from adjoint.core.shapes import Shape, broadcast
 from adjoint.tensor.tensor import Tensor
 
 
@@ -73,6 +76,18 @@ def polygamma_of(self: Tensor, n: int) -> Tensor:
     return ops.polygamma(n, self)
 
 
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
+    """Return the packed LU factors and the pivots, and LAPACK's info if asked for.
+
+    >>> import adjoint as ad
+    >>> ad.lu(ad.tensor([[2.0, 4.0], [1.0, 5.0]]))
+    (tensor([[2.0000, 4.0000],
+            [0.5000, 3.0000]]), tensor([1, 2], dtype=ad.int32))
+    """
+    found = ops._lu_with_info(A, pivot, False)
+    return found if get_infos else tuple(found[:2])
+
+
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -116,3 +131,37 @@ def _asked_for(found: tuple[Tensor, ...], return_inverse: bool, return_counts: b
     values, inverse, counts = found
     more = [part for part, wanted in ((inverse, return_inverse), (counts, return_counts)) if wanted]
     return (values, *more) if more else values
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> Shape:
+    """Return the shape that tensors of these shapes broadcast to; a number is a vector's size.
+
+    >>> import adjoint as ad
+    >>> ad.broadcast_shapes((2, 1), 3)
+    (2, 3)
+    """
+    given = [(s,) if isinstance(s, int) else tuple(s) for s in shapes]
+    if any(n < 0 for shape in given for n in shape):
+        raise ShapeError(f"broadcast_shapes: sizes must not be negative, got {given}.")
+    return broadcast("broadcast_shapes", *given)
+
+
+def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, ...]:
+    """Return where elements of a flattened tensor are in one of that shape, per dimension.
+
+    >>> import adjoint as ad
+    >>> ad.unravel_index(ad.tensor([3, 5]), (2, 3))
+    (tensor([1, 1]), tensor([0, 2]))
+    """
+    if indices.dtype.is_differentiable or indices.dtype.name == "bool":
+        raise DtypeError(f"unravel_index: indices are integers, got {indices.dtype}.")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(n < 0 for n in sizes):
+        raise ShapeError(f"unravel_index: sizes must not be negative, got {sizes}.")
+    wide = indices.to(int64)
+    places: list[Tensor] = []
+    step = math.prod(sizes)
+    for n in sizes:
+        step = step // n if n else 0
+        places.append(wide // max(step, 1) % max(n, 1))
+    return tuple(places)

@@ -78,6 +78,9 @@ def flatten(value: Any) -> list[Any]:
 
 def compare_outputs(ours: Any, theirs: Any, *, elements: bool = True) -> None:
     """Raise `Disagreement` unless the results have the same structure and leaves."""
+    if isinstance(theirs, torch.Size):
+        _compare_leaf(ours, theirs, elements)
+        return
     names = getattr(theirs, "_fields", None) or _structseq_fields(theirs)
     if names and tuple(getattr(ours, "_fields", ())) != tuple(names):
         got = getattr(ours, "_fields", type(ours).__name__)

@@ -58,6 +58,7 @@ def find(pattern: str) -> list[Any]:
 
 def look_up(path: str) -> Any:
     """Return what adjoint calls `path`, a dotted name below `torch`."""
+    path = path.removeprefix("torch.")
     for attempt in _spellings(path.removeprefix("ops.aten.").removesuffix(".default")):
         found: Any = ad
         for part in attempt.split("."):

@@ -61,6 +61,18 @@ def bernoulli_of(batch: Batch, self: Tensor, p: Tensor, generator: Any) -> Tenso
     )
 
 
+def pair(batch: Batch, *values: Any) -> Tensor:
+    """Two tensors that broadcast, and a generator: binomial."""
+    if batch.randomness == "same":
+        return _from_one_state(batch, values)
+    rank = max(n for n in batch.ndims if n is not None)
+    operands = [
+        v if n is None else padded(whole(batch, v, h), True, n, rank)
+        for v, h, n in _tensors(batch, values)
+    ]
+    return batch.op.call(operands)
+
+
 def multinomial(
     batch: Batch, self: Tensor, num_samples: int, replacement: bool, generator: Any
 ) -> Tensor:

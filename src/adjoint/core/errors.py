@@ -54,6 +54,10 @@ class InplaceError(AdjointError, RuntimeError):
     """A write in place that would corrupt a value or a derivative."""
 
 
+class RandomnessError(AdjointError, RuntimeError):
+    """Random numbers are drawn where nobody said whether samples share them."""
+
+
 class TableError(AdjointError, ValueError):
     """A row of the table of derivatives that does not make sense; says `file:line`."""
 

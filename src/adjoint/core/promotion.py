@@ -165,6 +165,35 @@ def promote(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
     return tuple([o if f is None else f(o) for o, f in zip(operands, plan)])
 
 
+def promote_checked(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
+    """As `promote`, but a number that the common integer dtype cannot hold is an error."""
+    target = result_type(*operands)
+    if target.category == INTEGER:
+        for operand in operands:
+            if isinstance(operand, NUMBERS):
+                check_integer(operand, target)
+    return promote(operands, to_float)
+
+
+def promote_powers(operands: tuple[Any, ...], to_float: bool) -> tuple[Any, ...]:
+    """As `promote_checked`, for exponents: integers have no negative powers."""
+    target = result_type(*operands)
+    if target.category == INTEGER and isinstance(operands[-1], int) and operands[-1] < 0:
+        raise ValueRangeError(
+            f"pow({target} tensor, {operands[-1]}): integers have no negative powers; "
+            "use a floating point tensor or float_power."
+        )
+    return promote_checked(operands, to_float)
+
+
+def check_integer(value: Any, dtype: DType) -> None:
+    """Raise unless `value` fits an integer dtype; -1 may stand for the largest unsigned number."""
+    low, high = _RANGES[dtype]
+    lowest = -high if low == 0 and isinstance(value, int) else low
+    if not lowest <= value <= high:
+        raise ValueRangeError(f"the number {value} does not fit {dtype}; convert the tensor first.")
+
+
 def _plan(parts: tuple[_Part, ...], to_float: bool) -> tuple[_Action | None, ...]:
     """Return what `promote` does to each operand; None where it keeps it."""
     target = _resolve(parts)

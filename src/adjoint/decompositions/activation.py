@@ -20,6 +20,7 @@ GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π), the density of a normal variabl
 TANH_SLOPE = 0.7978845608028654  # √(2/π), of gelu's approximation
 TANH_CUBE = 0.044715
 FLAT = 40.0  # beyond it gelu is straight, in every dtype
+FLAT_TANH, FLAT_TANH_HALF = 22.0, 12.0  # so is its approximation; in the 16-bit dtypes
 STRAIGHT = 800.0  # beyond it silu and mish are
 
 
@@ -55,10 +56,12 @@ def check_approximation(what: str, approximate: str) -> bool:
 
 def gelu(self: Tensor, approximate: str) -> Tensor:
     """x Φ(x); approximately x σ(2u), u = √(2/π) (x + 0.044715 x³)."""
-    x = _bend(self, FLAT)
     if check_approximation("gelu", approximate):
-        return self * _gelu_gate(x)[0]
-    return self * ((x * -SQRT_HALF).erfc() * 0.5)
+        return (
+            self
+            * _gelu_gate(_bend(self, FLAT_TANH_HALF if self.dtype.itemsize == 2 else FLAT_TANH))[0]
+        )
+    return self * ((_bend(self, FLAT) * -SQRT_HALF).erfc() * 0.5)
 
 
 def _gelu_gate(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,12 +73,19 @@ def _gelu_gate(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def gelu_backward(grad_output: Tensor, self: Tensor, approximate: str) -> Tensor:
     """Φ + x φ; approximately g + x g (1 - g) 2u' with g = σ(2u)."""
-    x = _bend(self, FLAT)
     if check_approximation("gelu_backward", approximate):
+        x = _bend(self, FLAT_TANH_HALF if self.dtype.itemsize == 2 else FLAT_TANH)
         gate, slope = _gelu_gate(x)
         return grad_output * (gate + x * (gate * (1 - gate) * slope))
+    x = _bend(self, FLAT)
     density = (x * x * -0.5).exp() * GAUSS_HEIGHT
     return grad_output * ((x * -SQRT_HALF).erfc() * 0.5 + x * density)
+
+
+def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
+    """log σ(x) = min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|)."""
+    fallen = self.abs().neg().exp()
+    return self.clamp_max(0) - fallen.log1p(), fallen.detach()
 
 
 # --- exponential on the left, linear on the right ------------------------------------------------
@@ -95,7 +105,10 @@ def elu_backward(
     is_result: bool,
     self_or_result: Tensor,
 ) -> Tensor:
-    """The slope from the input; or from the result, as input_scale·(result + alpha·scale)."""
+    """The slope from the input; or from the result, as input_scale·(result + alpha·scale).
+
+    Its own slope at 0 is that of the right side, 0, as PyTorch's.
+    """
     x = self_or_result
     if is_result:
         if alpha < 0:
@@ -103,9 +116,9 @@ def elu_backward(
                 f"elu_backward(alpha={alpha}, is_result=True): with a negative alpha the result "
                 "does not say which side the input was on; pass the input."
             )
-        slope = (x + alpha * scale) * input_scale
+        slope = (ops.where(x < 0, x, 0) + alpha * scale) * input_scale
     else:
-        left = ops.where(x <= 0, x, 0)
+        left = ops.where(x < 0, x, 0)
         slope = (left * input_scale).exp() * (alpha * scale * input_scale)
     return ops.where(x <= 0, grad_output * slope, grad_output * scale)
 

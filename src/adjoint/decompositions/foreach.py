@@ -1,8 +1,8 @@
 """Operators on lists of tensors, as the operator on each: `foreach.sin` is `sin` of every entry.
 
 The functions here are made on first use, one for each operator: an argument that is a list is
-taken entry by entry, another one is the same for all. Derivatives, vmap and traces follow from the
-operator.
+taken entry by entry, another one is the same for all. `foreach.sin_` is `sin_` of every entry.
+Derivatives, vmap and traces follow from the operator.
 """
 
 from __future__ import annotations
@@ -75,10 +75,15 @@ def _power_sum(self: Tensor, order: Any, dtype: Any) -> Tensor:
     return (size * size if order == 2 else size**order).sum()
 
 
-def with_factors(name: str) -> Callable[..., list[Any]]:
+def with_factors(name: str, add: Callable[..., Any]) -> Callable[..., list[Any]]:
     """addcmul and addcdiv with a tensor that holds one factor for each entry."""
-    combine = {"addcmul": lambda a, b: a * b, "addcdiv": lambda a, b: a / b}[name]
-    mapped = over_lists(name, lambda self, a, b, factor: self + combine(a, b) * factor)
+    combine = ops.mul if name.startswith("addcmul") else ops.div
+
+    def combined(self: Tensor, a: Tensor, b: Tensor, factor: Tensor) -> Tensor:
+        product = combine(a, b)
+        return add(self, product * factor.to(product.dtype))  # a number, as far as dtypes go
+
+    mapped = over_lists(name, combined)
 
     def call(self: Any, tensor1: Any, tensor2: Any, scalars: Tensor) -> list[Any]:
         if scalars.ndim != 1 or scalars.shape[0] != len(self):
@@ -92,20 +97,20 @@ def with_factors(name: str) -> Callable[..., list[Any]]:
 
 
 OWN: dict[str, Callable[..., Any]] = {
-    "add": _scaled("add"),
-    "sub": _scaled("sub"),
-    "addcmul": _with_value("addcmul"),
-    "addcdiv": _with_value("addcdiv"),
-    "maximum": _extremum("maximum"),
-    "minimum": _extremum("minimum"),
+    **{name: _scaled(name) for name in ("add", "sub", "add_", "sub_")},
+    **{name: _with_value(name) for name in ("addcmul", "addcdiv", "addcmul_", "addcdiv_")},
+    **{name: _extremum(name) for name in ("maximum", "minimum", "maximum_", "minimum_")},
     "norm": _norm,
     "powsum": _power_sum,
     "clone": lambda self, memory_format: self.clone(),
     "copy": lambda self, src, non_blocking: ops.copy(self, src),
+    "copy_": lambda self, src, non_blocking: ops.copy_(self, src),
     "zero": lambda self: ops.zeros_like(self),
 }
-addcmul_tensor = with_factors("addcmul")
-addcdiv_tensor = with_factors("addcdiv")
+addcmul_tensor = with_factors("addcmul", ops.add)
+addcdiv_tensor = with_factors("addcdiv", ops.add)
+addcmul_tensor_ = with_factors("addcmul_", ops.add_)
+addcdiv_tensor_ = with_factors("addcdiv_", ops.add_)
 
 
 def __getattr__(name: str) -> Callable[..., Any]:

@@ -73,7 +73,9 @@ def where_condition(condition: Tensor) -> list[Tensor]:
 def one_hot(self: Tensor, num_classes: int) -> Tensor:
     if num_classes < 0:
         raise ValueRangeError("one_hot: num_classes must be given where values are not known.")
-    return (self.unsqueeze(-1) == ops.arange(num_classes)).to(dtypes.int64)
+    places = self.unsqueeze(-1)
+    zeros = ops.zeros((*self.shape, num_classes), dtype=dtypes.int64)
+    return zeros.scatter(-1, places, ops.ones_like(places))
 
 
 # ---- one vector of indices --------------------------------------------------------------------
@@ -82,8 +84,14 @@ def one_hot(self: Tensor, num_classes: int) -> Tensor:
 def index_select(self: Tensor, dim: int, index: Tensor) -> Tensor:
     dim = indexing.check_vector("index_select", self, dim, index)
     if self.ndim == 0:
-        return self.unsqueeze(0).index([index.reshape(-1)]).reshape(())
-    return self.index(at(dim, index.reshape(-1)))
+        return self.gather(0, index.reshape(()))
+    shape = (*self.shape[:dim], index.numel(), *self.shape[dim + 1 :])
+    return self.gather(dim, _line(index, dim, self.ndim).expand(shape))
+
+
+def _line(index: Tensor, dim: int, ndim: int) -> Tensor:
+    """A vector of indices along one of several dimensions."""
+    return index.reshape((-1,) + (1,) * (ndim - dim - 1))
 
 
 def index_select_backward(grad: Tensor, self_sizes: Shape, dim: int, index: Tensor) -> Tensor:
@@ -91,10 +99,16 @@ def index_select_backward(grad: Tensor, self_sizes: Shape, dim: int, index: Tens
 
 
 def _put_along(self: Tensor, dim: int, index: Tensor, values: Tensor, accumulate: bool) -> Tensor:
+    """Writes along one dimension; scatters, unlike index_put, refuse negative indices."""
     if self.ndim == 0:
-        vector = self.reshape(1).index_put([index.reshape(-1)], values.reshape(-1), accumulate)
+        vector = _put_along(self.reshape(1), 0, index.reshape(-1), values.reshape(-1), accumulate)
         return vector.reshape(())
-    return self.index_put(at(dim, index.reshape(-1)), values, accumulate)
+    shape = (*self.shape[:dim], index.numel(), *self.shape[dim + 1 :])
+    places = _line(index, dim, self.ndim).expand(shape)
+    source = values.expand(shape)
+    return (
+        self.scatter_add(dim, places, source) if accumulate else self.scatter(dim, places, source)
+    )
 
 
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> Tensor:

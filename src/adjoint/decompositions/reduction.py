@@ -12,11 +12,13 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.infinitesimal import infinitesimal
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 
 Tensor = Any
 Dims = Shape | None
 
+_LARGEST = 1.7976931348623157e308  # of float64
 _MARGIN = 1e-7  # PyTorch's: keeps a shrunk slice just inside maxnorm
 
 
@@ -48,6 +50,54 @@ def unselect(grad: Tensor, dim: int, indices: Tensor, sizes: Shape, keepdim: boo
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
     return ops.zeros(sizes, dtype=grad.dtype).scatter(dim, indices, grad)
+
+
+def all_dims(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """Not any that is not; uint8 stays uint8, as in PyTorch."""
+    result = self.logical_not().any(dim, keepdim).logical_not()
+    return result.to(self.dtype) if self.dtype is dtypes.uint8 else result
+
+
+def argmax(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    """The first place of the largest element; NaN is larger than all."""
+    return _first_place(self, dim, keepdim, "amax")
+
+
+def argmin(self: Tensor, dim: int | None, keepdim: bool) -> Tensor:
+    """The first place of the smallest element; NaN is smaller than all."""
+    return _first_place(self, dim, keepdim, "amin")
+
+
+def _first_place(self: Tensor, dim: int | None, keepdim: bool, extremum: str) -> Tensor:
+    if dim is None:
+        first = _first_place(self.reshape((-1,)), 0, False, extremum)
+        return first.reshape((1,) * self.ndim) if keepdim else first
+    if self.ndim == 0:
+        return ops.zeros((), dtype=dtypes.int64)
+    dim = wrap_dim("argmax", dim, self.ndim)
+    count = self.shape[dim]
+    attains = self == getattr(self, extremum)((dim,), True)
+    if self.dtype.is_floating_point:
+        attains = attains | (self != self)  # an extremum that is NaN equals nothing
+    places = ops.arange(count).reshape((count,) + (1,) * (self.ndim - 1 - dim))
+    return ops.where(attains, places, count).amin((dim,), keepdim)
+
+
+def max_dim(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The largest elements, which alone get the gradient, and where they are."""
+    return _at(self, dim, keepdim, self.argmax(dim, True))
+
+
+def min_dim(self: Tensor, dim: int, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The smallest elements, and where they are."""
+    return _at(self, dim, keepdim, self.argmin(dim, True))
+
+
+def _at(self: Tensor, dim: int, keepdim: bool, indices: Tensor) -> tuple[Tensor, Tensor]:
+    if self.ndim == 0:
+        return self.clone(), indices
+    values = self.gather(dim, indices)
+    return (values, indices) if keepdim else (values.squeeze(dim), indices.squeeze(dim))
 
 
 def tie_weights(self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
@@ -119,6 +169,11 @@ def vector_norm(
     return ops.where(zero, 0, ops.where(zero, 1, total).pow(1.0 / ord))  # derivative 0 at 0
 
 
+def nearby(self: Tensor) -> Tensor:
+    """δ in place of 0."""
+    return self.masked_fill(self == 0, infinitesimal(self.dtype.np))
+
+
 def named_norm(
     self: Tensor, p: str, dim: Dims, keepdim: bool, dtype: dtypes.DType | None
 ) -> Tensor:
@@ -170,3 +225,57 @@ def mean(self: Tensor, dim: Dims, keepdim: bool, dtype: dtypes.DType | None) -> 
     if not given.is_differentiable:
         raise DtypeError(f"mean: {given.name} has no mean; give dtype=, or convert first")
     return self.sum(dim, keepdim, dtype=dtype) / count
+
+
+def cov(self: Tensor, correction: int, fweights: Tensor | None, aweights: Tensor | None) -> Tensor:
+    """Σ w (x - x̄)(y - ȳ)ᴴ / (Σ w - correction), w = fweights · aweights.
+
+    With aweights a the correction counts Σ w a / Σ w times.
+    """
+    if self.ndim > 2:
+        raise ShapeError(f"cov: needs variables × observations, got {self.ndim} dimensions.")
+    if self.dtype is dtypes.bool_:
+        raise DtypeError("cov: booleans have no covariance; convert them.")
+    rows = self.reshape((1, -1)) if self.ndim < 2 else self
+    weights = _observation_weights(rows.shape[1], fweights, aweights)
+    if weights is None:
+        total = rows.shape[1]
+        away = weighted = rows - rows.sum((1,), True) / total
+        divisor = max(total - correction, 0)
+    else:
+        total = weights.sum()
+        away = rows - (rows * weights).sum((1,), True) / total
+        weighted = away * weights
+        share = 1 if aweights is None else (weights * aweights).sum() / total
+        divisor = (total - correction * share).clamp(min=0)
+    return ((away @ weighted.mH) / divisor).squeeze()
+
+
+def _observation_weights(
+    count: int, fweights: Tensor | None, aweights: Tensor | None
+) -> Tensor | None:
+    """The product of the weights that are given."""
+    if fweights is not None and fweights.dtype.is_differentiable:
+        raise DtypeError(f"cov: fweights counts, so it has integers, not {fweights.dtype}.")
+    if aweights is not None and not aweights.dtype.is_floating_point:
+        raise DtypeError(f"cov: aweights must be real floating point, got {aweights.dtype}.")
+    given = [w for w in (fweights, aweights) if w is not None]
+    for each in given:
+        if each.ndim > 1 or each.numel() != count:
+            raise ShapeError(f"cov: {count} observations need {count} weights in one dimension.")
+    if not given:
+        return None
+    first, *more = (ops._within(w, 0, _LARGEST, "cov: weights") for w in given)
+    return first * more[0] if more else first
+
+
+def corrcoef(self: Tensor) -> Tensor:
+    """C[i,j] / √(C[i,i] C[j,j]), within [-1, 1] also after rounding."""
+    found = ops.cov(self)
+    if found.ndim == 0:
+        return found / found
+    spread = (found.diagonal().real if found.is_complex() else found.diagonal()).sqrt()
+    ratio = found / spread.reshape((-1, 1)) / spread.reshape((1, -1))
+    if ratio.is_complex():
+        return ops.complex(ratio.real.clamp(-1, 1), ratio.imag.clamp(-1, 1))
+    return ratio.clamp(-1, 1)

@@ -72,8 +72,7 @@ def hypot_jvp(
     self_p: Tensor, self_t: Tensor, other_p: Tensor, other_t: Tensor, result: Tensor
 ) -> Tensor:
     """(x ẋ + y ẏ) / r, and 0 at the origin."""
-    length = finite_length(result)
-    return self_p / length * self_t + other_p / length * other_t
+    return ops._quotient(self_p, result) * self_t + ops._quotient(other_p, result) * other_t
 
 
 def atan2_gradient(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,7 +80,8 @@ def atan2_gradient(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
 
     Divided by r twice: r² would overflow or underflow long before r does.
     """
-    length = finite_length(self.hypot(other))
+    origin = (self == 0) & (other == 0)
+    length = self.masked_fill(origin, 1).hypot(other).masked_fill(origin, float("inf"))
     return other / length / length, -self / length / length
 
 

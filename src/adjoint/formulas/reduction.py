@@ -12,7 +12,6 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.ops import runtime
 
 Tensor = Any
 Dims = Shape | None
@@ -31,20 +30,6 @@ def select_at(self: Tensor, dim: int, indices: Tensor, keepdim: bool) -> Tensor:
 
 
 # norms -------------------------------------------------------------------------------------------
-
-
-def quotient(grad: Tensor, result: Tensor) -> Tensor:
-    """ȳ / y, and 0 where y = 0: the subgradient of norms and standard deviations at their kink.
-
-    If this backward pass is to be differentiated again, the limit dȳ/dy takes the place of the 0,
-    so that the Hessian of ‖x‖² at 0 is 2I. See Note [Norms at zero] in tensor/limits.py.
-    """
-    ratio = ops._quotient(grad, result)
-    if not (grad.requires_grad and result.requires_grad):
-        return ratio
-    kink = result == 0
-    limit = runtime.quotient_limit(grad, result, kink)
-    return ratio if limit is None else ops.where(kink, limit, ratio)
 
 
 def norm_direction(self: Tensor, result: Tensor, p: float, dim: Dims, keepdim: bool) -> Tensor:

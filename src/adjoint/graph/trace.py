@@ -32,6 +32,7 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.limits import NearLevelTensor, approach_traced
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.modes import modes
 from adjoint.tensor.tensor import Tensor
@@ -196,6 +197,8 @@ class TraceLevel(Level):
         """The graph's value of any tensor."""
         if type(tensor) is TraceTensor and tensor.home is self:
             return tensor.value
+        if type(tensor) is NearLevelTensor:  # leaves a branch or a loop
+            return self.value(tensor.value)
         return self.constant(tensor)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -212,7 +215,8 @@ class TraceLevel(Level):
         if not modes.recording and typing.needs_gradient(row, args):
             args = typing.substitute_needing(args, self._detach)
         kind, types = self._infer(op, args)
-        return self._node(op, args, kind, types, values)
+        out = self._node(op, args, kind, types, values)
+        return approach_traced(self, op, values, out) if "kink" in row.texts else out
 
     def _arguments(self, values: list[Any]) -> tuple[Any, ...]:
         args = []
@@ -220,7 +224,7 @@ class TraceLevel(Level):
             if type(v) is TraceTensor and v.home is self:
                 args.append(v.value)
             elif isinstance(v, Tensor):
-                args.append(self.constant(v))
+                args.append(self.value(v))
             elif type(v) is list:
                 args.append(tuple([self.value(t) if isinstance(t, Tensor) else t for t in v]))
             else:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
+from adjoint.core.choosing import MANY, choose, limited
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.shapes import wrap_dim
@@ -23,7 +24,6 @@ Array = np.ndarray[Any, Any]
 GAUSS_HEIGHT = 0.3989422804014327  # 1/√(2π)
 TANH_SLOPE = 0.7978845608028654  # √(2/π)
 TANH_CUBE = 0.044715
-MANY = 1000
 FLAT = 40.0  # beyond it gelu is straight
 STRAIGHT = 800.0  # beyond it silu and mish are
 
@@ -54,12 +54,27 @@ def _sigmoid(x: Array) -> Array:
 
 def _bend(x: Array) -> Array:
     """x cut off where it is multiplied by 0, so that infinity gives no NaN."""
-    return x if x.dtype.kind == "c" else np.clip(x, -STRAIGHT, STRAIGHT)
+    return x if x.dtype.kind == "c" else limited(x, -STRAIGHT, STRAIGHT)
+
+
+def _not_far_left(x: Array) -> Array:
+    """x, but -infinity cut off: it would give NaN times 0, where the limit is 0."""
+    return x if x.dtype.kind == "c" else limited(x, -STRAIGHT, None)
 
 
 def silu(self: Array) -> Array:
     """x σ(x)."""
-    return _widely(lambda x: x * _sigmoid(x), self)
+
+    def compute(x: Array) -> Array:
+        if x.dtype.kind == "c":
+            return x * complex_sigmoid(x)
+        x = _not_far_left(x)
+        below = np.asarray(-x)
+        np.exp(below, out=below)
+        below += 1
+        return x / below
+
+    return _widely(compute, self)
 
 
 def silu_backward(grad_output: Array, self: Array) -> Array:
@@ -73,14 +88,29 @@ def silu_backward(grad_output: Array, self: Array) -> Array:
     return _widely(compute, grad_output, self)
 
 
+def _fallen(x: Array) -> Array:
+    """exp(-|x|), in new memory."""
+    e = np.asarray(np.abs(x))
+    np.negative(e, out=e)
+    return np.exp(e, out=e)
+
+
 def _softplus(x: Array) -> Array:
-    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+    e = _fallen(x)
+    np.log1p(e, out=e)
+    e += limited(x, 0, None)
+    return e
 
 
 def mish(self: Array) -> Array:
     """x tanh(softplus(x))."""
     _require_real("mish", self)
-    return _widely(lambda x: x * np.tanh(_softplus(x)), self)
+
+    def compute(x: Array) -> Array:
+        x = _not_far_left(x)
+        return x * np.tanh(_softplus(x))
+
+    return _widely(compute, self)
 
 
 def mish_backward(grad_output: Array, self: Array) -> Array:
@@ -104,35 +134,92 @@ def _approximates(what: str, self: Array, approximate: str) -> bool:
 
 
 def _gelu_gate(x: Array) -> Array:
-    x = np.clip(x, -FLAT, FLAT)
+    x = limited(x, -FLAT, FLAT)
     return _sigmoid(x * (1 + TANH_CUBE * (x * x)) * (2 * TANH_SLOPE))
 
 
 def gelu(self: Array, approximate: str) -> Array:
     """x Φ(x), or its approximation."""
     if _approximates("gelu", self, approximate):
-        return _widely(lambda x: x * _gelu_gate(x), self)
-    from scipy.special import ndtr
-
-    return _widely(lambda x: x * ndtr(x), self)
+        return _widely(lambda x: _not_far_left(x) * _gelu_gate(x), self)
+    return _widely(_gelu_single if _many_single(self) else _gelu_double, self)
 
 
 def gelu_backward(grad_output: Array, self: Array, approximate: str) -> Array:
     """Φ + x φ, or that of the approximation."""
     if _approximates("gelu_backward", self, approximate):
         return _widely(lambda grad, x: grad * _gelu_tanh_slope(x), grad_output, self)
+    slope = _gelu_slope_single if _many_single(self) else _gelu_slope_double
+    return _widely(lambda grad, x: grad * slope(x), grad_output, self)
+
+
+def _many_single(x: Array) -> bool:
+    """Whether many passes over memory are faster than SciPy's function, which has all digits."""
+    return x.size >= MANY and x.dtype.itemsize < 8
+
+
+def _gelu_double(x: Array) -> Array:
     from scipy.special import ndtr
 
-    def compute(grad: Array, x: Array) -> Array:
-        bend = np.clip(x, -FLAT, FLAT)
-        return grad * (ndtr(x) + bend * (np.exp(bend * bend * -0.5) * GAUSS_HEIGHT))
+    return limited(x, -FLAT, None) * ndtr(x)
 
-    return _widely(compute, grad_output, self)
+
+def _gelu_slope_double(x: Array) -> Array:
+    from scipy.special import ndtr
+
+    bend = limited(x, -FLAT, FLAT)
+    return ndtr(x) + bend * (np.exp(bend * bend * -0.5) * GAUSS_HEIGHT)
+
+
+# Φ(-t) exp(t²/2) = P(t)/Q(t) for 0 ≤ t ≤ 14.5, relative error 6e-9: our own least squares, with
+# weights raised where the error was largest. Positive coefficients: nothing cancels.
+TAIL_ABOVE = (0.004116397383969658, 0.04063409756246368, 0.18323811872911078, 0.43829957063758096,
+              0.5000000029282153)  # fmt: skip
+TAIL_BELOW = (0.010318158401654443, 0.1018610219619484, 0.4694783717588095, 1.2025164851991856,
+              1.6744841208346672, 1.0)  # fmt: skip
+
+
+def _polynomial(coefficients: tuple[float, ...], t: Array) -> Array:
+    """Horner's rule in one piece of memory."""
+    result = t * coefficients[0]
+    result += coefficients[1]
+    for coefficient in coefficients[2:]:
+        result *= t
+        result += coefficient
+    return result
+
+
+def _tail_single(x: Array) -> tuple[Array, Array, Array]:
+    """t = |x|, Φ(-t) exp(t²/2) and exp(-t²/2) in float32; SciPy's ndtr takes five times as long."""
+    t = limited(np.abs(x), None, FLAT)
+    ratio = np.asarray(_polynomial(TAIL_ABOVE, t))
+    ratio /= _polynomial(TAIL_BELOW, t)
+    falling = t * t
+    falling *= -0.5
+    return t, ratio, np.exp(falling)
+
+
+def _gelu_single(x: Array) -> Array:
+    """max(x, 0) - t Φ(-t) with t = |x|."""
+    t, ratio, falling = _tail_single(x)
+    ratio *= t
+    ratio *= falling
+    return limited(x, 0, None) - ratio
+
+
+def _gelu_slope_single(x: Array) -> Array:
+    """d = Φ(-t) - t φ(t) on the left, 1 - d on the right."""
+    t, ratio, falling = _tail_single(x)
+    t *= GAUSS_HEIGHT
+    ratio -= t
+    ratio *= falling
+    right = np.asarray(x > 0).astype(x.dtype)
+    return right + ratio * (1 - 2 * right)
 
 
 def _gelu_tanh_slope(x: Array) -> Array:
     gate = _gelu_gate(x)
-    bend = np.clip(x, -FLAT, FLAT)
+    bend = limited(x, -FLAT, FLAT)
     slope = (1 + 3 * TANH_CUBE * bend * bend) * (2 * TANH_SLOPE)
     return gate + bend * (gate * (1 - gate) * slope)
 
@@ -142,8 +229,8 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
     _require_real("softplus", self)
 
     def compute(x: Array) -> Array:
-        z = x * beta
-        return np.where(z > threshold, x, _softplus(z) / beta)
+        z = np.asarray(x * beta)
+        return choose(np.asarray(z > threshold), x, np.asarray(_softplus(z) / beta))
 
     return _widely(compute, self)
 
@@ -151,9 +238,10 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
 def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
     """log σ(x) = min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|)."""
     _require_real("log_sigmoid", self)
-    buffer = _widely(lambda x: np.exp(-np.abs(x)), self)
-    value = _widely(lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), self)
-    return value, buffer
+    x = self.astype(np.float32) if self.dtype in dtypes.REDUCED else self
+    buffer = _fallen(x)
+    value = np.asarray(limited(x, None, 0) - np.log1p(buffer))
+    return value.astype(self.dtype, copy=False), buffer.astype(self.dtype, copy=False)
 
 
 # --- with kinks ----------------------------------------------------------------------------------
@@ -166,8 +254,14 @@ def elu(self: Array, alpha: float, scale: float, input_scale: float) -> Array:
     _require_real("elu", self)
 
     def compute(x: Array) -> Array:
-        left = np.minimum(x, 0) * input_scale
-        return np.maximum(x, 0) * scale + _expm1(left) * (alpha * scale)
+        part = np.asarray(limited(x, None, 0))
+        part *= input_scale
+        result = _expm1(part)
+        result *= alpha * scale
+        limited(x, 0, None, out=part)  # memory that is written again is faster than new memory
+        part *= scale
+        result += part
+        return result
 
     return _widely(compute, self)
 
@@ -196,7 +290,8 @@ def elu_backward(
         else:
             slope = np.exp(left * input_scale) * (height * input_scale)
         if height * input_scale != scale:  # else the sides meet with the same slope
-            slope = np.where(x <= 0, slope, scale).astype(slope.dtype, copy=False)
+            flat = np.asarray(scale, slope.dtype)
+            slope = choose(np.asarray(x <= 0), np.asarray(slope), flat)
         return grad * slope
 
     return _widely(compute, grad_output, self_or_result)
@@ -205,15 +300,21 @@ def elu_backward(
 def _expm1(x: Array) -> Array:
     """exp(x) - 1; of many negative numbers as 2t/(1 - t), t = tanh(x/2), which is faster."""
     if x.size < MANY or not x.max() <= 0:
-        return np.expm1(x)
-    t = np.tanh(x * 0.5)
-    return 2 * t / (1 - t)
+        return np.asarray(np.expm1(x))
+    t = x * 0.5
+    np.tanh(t, out=t)
+    below = 1 - t
+    t *= 2
+    t /= below
+    return t
 
 
 def leaky_relu(self: Array, negative_slope: float) -> Array:
     """x, and negative_slope·x for negative x."""
     _require_real("leaky_relu", self)
-    return _widely(lambda x: np.maximum(x, 0) + np.minimum(x, 0) * negative_slope, self)
+    if 0 < negative_slope <= 1:
+        return _widely(lambda x: np.maximum(x, x * negative_slope), self)
+    return _widely(lambda x: choose(np.asarray(x > 0), x, np.asarray(x * negative_slope)), self)
 
 
 def hardtanh(self: Array, min_val: float, max_val: float) -> Array:
@@ -221,19 +322,19 @@ def hardtanh(self: Array, min_val: float, max_val: float) -> Array:
     if self.dtype.kind not in "fViu":
         raise DtypeError(f"hardtanh: needs real numbers, got {dtypes.of(self.dtype)}.")
     low, high = (self.dtype.type(v) for v in (min_val, max_val))
-    return np.minimum(np.maximum(self, low), high)
+    return limited(self, low, high)
 
 
 def hardsigmoid(self: Array) -> Array:
     """(x + 3) / 6 between 0 and 1."""
     _require_real("hardsigmoid", self)
-    return _widely(lambda x: np.clip(x + 3, 0, 6) / 6, self)
+    return _widely(lambda x: limited(x + 3, 0, 6) / 6, self)
 
 
 def hardswish(self: Array) -> Array:
     """x · hardsigmoid(x)."""
     _require_real("hardswish", self)
-    return _widely(lambda x: np.maximum(x, -3) * (np.clip(x + 3, 0, 6) / 6), self)
+    return _widely(lambda x: limited(x, -3, None) * (limited(x + 3, 0, 6) / 6), self)
 
 
 def softshrink(self: Array, lambd: float) -> Array:
@@ -241,14 +342,20 @@ def softshrink(self: Array, lambd: float) -> Array:
     _require_real("softshrink", self)
     if not lambd >= 0:
         raise ValueRangeError(f"softshrink(lambd={lambd}): lambd cannot be negative.")
-    return _widely(lambda x: x - np.clip(x, -lambd, lambd), self)
+    return _widely(lambda x: x - limited(x, -lambd, lambd), self)
 
 
 def threshold(self: Array, threshold: float, value: float) -> Array:
     """x, and `value` for x up to the threshold."""
     if self.dtype.kind not in "fViu":
         raise DtypeError(f"threshold: needs real numbers, got {dtypes.of(self.dtype)}.")
-    return np.where(self <= threshold, np.asarray(value).astype(self.dtype), self)
+    return choose(self <= threshold, np.asarray(value).astype(self.dtype), self)
+
+
+def hardshrink(self: Array, lambd: float) -> Array:
+    """x, and 0 within lambd of 0."""
+    _require_real("hardshrink", self)
+    return choose((self >= -lambd) & (self <= lambd), np.zeros((), self.dtype), self)
 
 
 # --- softmax -------------------------------------------------------------------------------------

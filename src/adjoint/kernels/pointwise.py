@@ -16,8 +16,9 @@ import numpy as np
 from scipy import special
 
 from adjoint.core import dtypes
+from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
-from adjoint.core.promotion import fit_number
+from adjoint.core.promotion import check_integer, fit_number
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex
@@ -51,7 +52,11 @@ def fit_factor(name: str, dtype: np.dtype[Any], factor: Scalar) -> Scalar:
             f"{name}: the factor is {factor} and the tensors hold {dtypes.of(dtype)}; give an "
             "integer, or convert the tensors to a floating point dtype first."
         )
-    return factor if dtype.kind in "fcV" else fit_number(factor, dtypes.of(dtype))
+    if dtype.kind in "fcV":
+        return factor
+    if dtype.kind != "b":
+        check_integer(factor, dtypes.of(dtype))
+    return fit_number(factor, dtypes.of(dtype))
 
 
 def add(self: Array | Scalar, other: Array | Scalar, alpha: Scalar) -> Array:
@@ -176,15 +181,15 @@ def pow_tensor(self: Any, exponent: Array) -> Array:
 def pow_scalar(self: Array, exponent: Scalar) -> Array:
     """self ** exponent with a number as exponent."""
     kind = self.dtype.kind
-    if kind in "iu" and isinstance(exponent, int) and exponent < 0:
-        raise ValueRangeError(
-            f"pow({dtypes.of(self.dtype)} tensor, {exponent}): integers have no negative powers; "
-            "use a floating point tensor or float_power."
-        )
     if kind == "b":
         return np.logical_or(self, not exponent)
     # The operator, not np.power: NumPy turns ** 2, ** 0.5 and ** -1 into cheap functions.
     return in_float32(lambda base: base**exponent, self)
+
+
+def relu(self: Array) -> Array:
+    """max(self, 0)."""
+    return limited(self, 0, None)
 
 
 def rsqrt(self: Array) -> Array:

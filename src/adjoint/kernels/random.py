@@ -305,6 +305,35 @@ def cauchy(self: Array, median: float, sigma: float, generator: Generator | None
     return _draw("cauchy_", self, draw, generator)
 
 
+def standard_gamma(self: Array, generator: Generator | None) -> Array:
+    """Samples of the gamma distribution of shape self, at least the smallest normal number."""
+    dtype = factories.require_float("_standard_gamma", dtypes.of(self.dtype))
+    shape = self.astype(np.float64)
+    _require("_standard_gamma", not (shape < 0).any(), "shapes must not be negative")
+    with sampling(generator) as numpy:
+        drawn = np.asarray(numpy.standard_gamma(shape))
+    return np.maximum(drawn, dtypes.finfo(dtype).tiny).astype(dtype.np)
+
+
+def sample_dirichlet(self: Array, generator: Generator | None) -> Array:
+    """Samples of the Dirichlet distribution: gamma variables over their sum.
+
+    A gamma variable of shape a is one of shape a + 1 times u^(1/a); in logarithms nothing
+    underflows, however small a is.
+    """
+    dtype = factories.require_float("_sample_dirichlet", dtypes.of(self.dtype))
+    shape = self.astype(np.float64)
+    _require("_sample_dirichlet", bool((shape > 0).all()), "concentrations must be positive")
+    with sampling(generator) as numpy, np.errstate(all="ignore"):
+        logs = (
+            np.log(numpy.standard_gamma(shape + 1)) + np.log1p(-numpy.random(shape.shape)) / shape
+        )
+    if not logs.ndim:
+        return np.ones((), dtype.np)
+    powers = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
+    return (powers / powers.sum(-1, keepdims=True)).astype(dtype.np)
+
+
 # --- discrete distributions --------------------------------------------------------------------
 
 
@@ -359,6 +388,16 @@ def poisson(self: Array, generator: Generator | None) -> Array:
         raise ValueRangeError("poisson: rates must be at least 0 and less than 9.2e18.")
     with sampling(generator) as numpy:
         return np.asarray(numpy.poisson(rate)).astype(dtype.np)
+
+
+def binomial(count: Array, prob: Array, generator: Generator | None) -> Array:
+    """How many of `count` coins, each heads with probability `prob`, come up heads."""
+    dtype = factories.require_float("binomial", dtypes.of(count.dtype))
+    n, p = (x.astype(np.float64) for x in (count, prob))
+    _require("binomial", bool(((n >= 0) & (n == np.floor(n))).all()), "counts are whole numbers")
+    _require("binomial", bool(((p >= 0) & (p <= 1)).all()), "probabilities lie between 0 and 1")
+    with sampling(generator) as numpy:
+        return np.asarray(numpy.binomial(n.astype(np.int64), p)).astype(dtype.np)
 
 
 def multinomial(

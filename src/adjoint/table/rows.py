@@ -25,7 +25,8 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
-    "output_differentiability", "dispatch", "batch",
+    "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
+    "fan",
 ))  # fmt: skip
 _WORDS = ("non_differentiable", "zero", "not_implemented")
 AUTOMATIC = ("auto_linear", "auto_element_wise")

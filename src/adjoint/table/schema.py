@@ -20,7 +20,8 @@ _HEAD = re.compile(
     r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)", re.S
 )
 _INTEGERS = {"SymInt": "int", "SymBool": "bool", "SymFloat": "float"}
-_CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
+# Mean is a reduction of losses, by its number.
+_CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False, "Mean": 1}
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,11 @@ class Schema:
     def mutates(self) -> bool:
         """Whether an argument is written to."""
         return any(a.writes for a in self.arguments)
+
+    @cached_property
+    def replaces(self) -> bool:
+        """Whether the result is the first argument, written over: add_, but not a list of them."""
+        return any(r.writes for r in self.returns)
 
     @cached_property
     def is_view(self) -> bool:
@@ -199,7 +205,7 @@ def _default(text: str, kind: Type) -> Any:
         try:
             number = float(text)
         except ValueError:
-            return text  # a named constant: contiguous_format, Mean, long
+            return text  # a named constant: contiguous_format, long
     if kind.base == "float":
         number = float(number)
     return (number,) * kind.length if kind.is_list and kind.length else number

@@ -10,11 +10,13 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from adjoint.batching import creation, pointwise, random, reduction
 from adjoint.batching.common import DIMS, Batch, shifted
-from adjoint.core.errors import AdjointError, DependsOnValues, GradError, ShapeError
+from adjoint.core.errors import DependsOnValues, GradError, RandomnessError, ShapeError
+from adjoint.core.infinitesimal import FAN
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
@@ -247,11 +249,16 @@ class BatchLevel(Level):
             return type(results)(self._wrap(r, axis) for r in results)
         return results
 
+    def is_idle(self, value: Any) -> bool:
+        return not self.is_batched(value)
+
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Compute out of place, and write the result to the tensor below."""
         target = values[0]
+        if self.writes_below(values):
+            return self.write_below(op, values)
         if not self.owns(target):
             raise GradError(
                 f"{op.name}: a tensor from outside vmap is changed in place with one value per "
@@ -322,7 +329,7 @@ class BatchLevel(Level):
     def random(self, op: Operator, values: list[Any]) -> Any:
         """An operator that draws random numbers: one draw for all, or one for each sample."""
         if self.randomness == "error":
-            raise AdjointError(
+            raise RandomnessError(
                 f"{op.name} draws random numbers inside vmap; say vmap(…, randomness='different') "
                 "for new ones in each sample, or randomness='same'"
             )
@@ -394,3 +401,33 @@ def batch_size(axes: list[tuple[Any, int | None]], names: list[str]) -> int:
         shown = ", ".join(f"{name} has {size}" for size, name in sizes.items())
         raise ShapeError(f"vmap: the mapped dimensions must have one size: {shown}")
     return next(iter(sizes))
+
+
+class Fan(BatchLevel):
+    """What is computed for a fan of matrices beside a degenerate one; always open, below others.
+
+    See Note [Repeated values] in kernels/linalg/repeated.py.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(FAN)
+        self.level = 0.6  # type: ignore[assignment]  # above tensors with tangents, below limits
+
+    def outside(self) -> Any:
+        """Nothing is open below."""
+        return nullcontext()
+
+    def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """A function with a derivative of its own: once for each."""
+        has = [self.is_batched(a) for a in args]
+        fronts = [self.front(a) for a in args]
+        found = [
+            function.apply(
+                *[f.select(0, i) if h else f for f, h in zip(fronts, has, strict=True)], **keywords
+            )
+            for i in range(self.size)
+        ]
+        stack = operators.packet("stack")
+        if isinstance(found[0], (tuple, list)):
+            return tuple(self.lift(stack(list(f))) for f in zip(*found, strict=True))
+        return self.lift(stack(found))

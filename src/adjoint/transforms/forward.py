@@ -15,6 +15,7 @@ from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, views
 from adjoint.tensor.forward import fit_tangent
 from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.limits import settle
 from adjoint.tensor.tensor import Tensor
 
 
@@ -28,6 +29,7 @@ class JvpLevel(Level):
     """One call of `jvp`."""
 
     name = "jvp"
+    differentiates = True
 
     def lift(self, value: Any, tangent: Any = None) -> JvpTensor:
         tensor = wrap(JvpTensor, self, value)
@@ -90,11 +92,16 @@ class JvpLevel(Level):
             row, scope, tangents, [results] if isinstance(results, list) else outputs
         )
 
+    def is_idle(self, value: Any) -> bool:
+        return not self.owns(value) or value.tangent is None
+
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Write the value below, and the tangent here."""
         target = values[0]
+        if self.writes_below(values):
+            return self.write_below(op, values)
         self.written(op, target)
         if op.row.archetype.name == "inplace_view":
             return self._swap_view(
@@ -159,7 +166,7 @@ def pushforward(
         lifted = [level.lift(p, t) for p, t in zip(primals, tangents, strict=True)]
         outputs, rest = function(*lifted)
     return (
-        [level.below(o) for o in outputs],
-        [level.tangent(o) for o in outputs],
+        [settle(level.below(o), False) for o in outputs],
+        [settle(level.tangent(o), True) for o in outputs],
         pytrees.map(level.below, rest),
     )

@@ -35,11 +35,17 @@ def _window(what: str, given: Tensor | None, length: int, n_fft: int, like: Tens
         raise ShapeError(
             f"{what}: the window must have win_length={length} points, got {show(window.shape)}."
         )
+    return _between_zeros(window, length, n_fft)
+
+
+def _between_zeros(self: Tensor, length: int, n_fft: int) -> Tensor:
+    """As many zeros on both sides as make n_fft points of `length`."""
     left = (n_fft - length) // 2
     right = n_fft - length - left
     if not left and not right:
-        return window
-    return ops.cat([window.new_zeros((left,)), window, window.new_zeros((right,))], 0)
+        return self
+    before, after = (self.new_zeros((*self.shape[:-1], count)) for count in (left, right))
+    return ops.cat([before, self, after], -1)
 
 
 def _padded(what: str, self: Tensor, count: int, mode: str) -> Tensor:
@@ -105,8 +111,6 @@ def stft(
     is_complex = self.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         raise ArgumentError("stft() of real numbers needs return_complex=True (or False)")
-    if align_to_window:
-        raise ArgumentError("stft(align_to_window=True) is not supported; pad the signal instead.")
     if not self.dtype.is_differentiable:
         raise DtypeError(f"stft: needs floating point or complex numbers, got {self.dtype}.")
     if onesided and is_complex:
@@ -116,6 +120,8 @@ def stft(
     hop, length = _steps("stft", n_fft, hop_length, win_length)
     if n_fft > self.shape[-1]:
         raise ShapeError(f"stft(n_fft={n_fft}): the signal has only {self.shape[-1]} points.")
+    if align_to_window:  # the first window, not the zeros beside it, starts with the signal
+        self = _between_zeros(self, length, n_fft)
     weights = _window("stft", window, length, n_fft, self)
     pieces = self.unfold(self.ndim - 1, n_fft, hop) * weights
     last, mode = (pieces.ndim - 1,), int(normalized)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
+from adjoint.core.choosing import choose
 from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRangeError
 from adjoint.core.indexing import (
     check_integers,
@@ -38,7 +39,7 @@ def where(condition: Array, self: Any, other: Any) -> Array:
     """Return `self` where the condition holds, else `other`: arrays of one dtype, or a number."""
     condition = _truth("where", condition)
     dtype = (self if isinstance(self, np.ndarray) else other).dtype
-    return np.where(condition, np.asarray(self, dtype), np.asarray(other, dtype))
+    return choose(condition, np.asarray(self, dtype), np.asarray(other, dtype))
 
 
 def where_scalars(condition: Array, self: Any, other: Any) -> Array:
@@ -49,12 +50,9 @@ def where_scalars(condition: Array, self: Any, other: Any) -> Array:
 
 def _fill(self: Array, mask: Array, value: Any) -> Array:
     check_mask("masked_fill", mask)
-    shape = self.shape
-    if mask.shape != shape:
-        shape = broadcast("masked_fill", shape, mask.shape)
-    result = np.array(np.broadcast_to(self, shape), order="C")
-    np.copyto(result, value, where=mask, casting="unsafe")
-    return result
+    if mask.shape != self.shape:
+        broadcast("masked_fill", self.shape, mask.shape)
+    return choose(mask, np.asarray(value, self.dtype), self)
 
 
 def masked_fill(self: Array, mask: Array, value: Any) -> Array:

@@ -13,7 +13,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DType
-from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.errors import DtypeError, ShapeError
+from adjoint.core.promotion import check_integer, fit_number
 from adjoint.core.shapes import broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
@@ -152,12 +153,12 @@ def fill(self: Array, value: Any) -> Array:
         raise ShapeError(f"fill: the value must be a number or a scalar, got {show(value.shape)}.")
     if np.iscomplexobj(value) and self.dtype.kind not in "cb":
         raise DtypeError(f"fill: the complex value {value} does not fit {dtypes.of(self.dtype)}.")
+    if isinstance(value, int) and self.dtype.kind in "iu":
+        check_integer(value, dtypes.of(self.dtype))
+        value = fit_number(value, dtypes.of(self.dtype))
     result = np.empty_like(self)
-    try:
-        with np.errstate(all="ignore"):  # an infinity is no integer, and no reason to warn
-            result[...] = value
-    except OverflowError:
-        raise ValueRangeError(f"fill: {value} does not fit {dtypes.of(self.dtype)}.") from None
+    with np.errstate(all="ignore"):  # an infinity is no integer, and no reason to warn
+        result[...] = value
     return result
 
 

@@ -57,8 +57,8 @@ def _rows(rows: Array, q: Array, ignore_nan: bool, interpolation: str) -> Array:
     if any_nan or q.size > _MANY:
         ordered = np.sort(rows, axis=-1)
     else:  # without NaN the ranks of all rows are the same
-        first = low.reshape((-1, q.size))[:1], high.reshape((-1, q.size))[:1]
-        ordered = np.partition(rows, np.unique(first), axis=-1)
+        wanted = np.unique((low[(0,) * (low.ndim - 1)], high[(0,) * (low.ndim - 1)]))
+        ordered = np.partition(rows, wanted, axis=-1) if wanted.size else rows
     if interpolation in ("lower", "nearest"):
         return take(ordered, low, -1)
     above = take(ordered, high, -1)
@@ -83,6 +83,8 @@ def within(self: Array, low: float, high: float, what: str) -> Array:
     """The argument, which must lie in [low, high]."""
     if self.size and not (self.min() >= low and self.max() <= high):
         outside = self[~((self >= low) & (self <= high))].flat[0]
-        bounds = "finite" if high == np.finfo(np.float64).max else f"in the range [{low}, {high}]"
+        bounds = f"in the range [{low}, {high}]"
+        if high == np.finfo(np.float64).max:
+            bounds = "finite" if low < 0 else f"at least {low}"
         raise ValueRangeError(f"{what} must be {bounds}, got {outside}")
     return self.copy()

@@ -18,6 +18,7 @@ from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
 
 _SHORT = 32  # along rows of up to so many elements a sort is as fast as a partition
+_FEW = 16  # of so many, each takes a pass of its own
 _LONG = 1024  # times k: from here on it pays to look at blocks first
 
 
@@ -47,7 +48,28 @@ def _top(rows: Array, k: int, largest: bool) -> Array:
             return found.reshape((*rows.shape[:-1], k))
     if _any_nan(rows):
         return order(rows, rows.ndim - 1, largest)[..., :k]
+    if k <= _FEW and rows.dtype.kind == "f":
+        found = _top_one_by_one(rows, k, largest)
+        if found is not None:
+            return found
     return _top_by_partition(rows, k, largest)
+
+
+def _top_one_by_one(rows: Array, k: int, largest: bool) -> Array | None:
+    """As `_top`, without NaN: the best, then the best of the rest, and so on.
+
+    What was taken becomes infinite; None if an infinity of that sign is among the best.
+    """
+    rest = np.array(rows.reshape((-1, rows.shape[-1])))
+    worst = -np.inf if largest else np.inf
+    lines = np.arange(len(rest))
+    indices = np.empty((len(rest), k), np.int64)
+    for j in range(k):
+        indices[:, j] = best = rest.argmax(axis=-1) if largest else rest.argmin(axis=-1)
+        if (rest[lines, best] == worst).any():
+            return None
+        rest[lines, best] = worst
+    return indices.reshape((*rows.shape[:-1], k))
 
 
 def _top_of_long(row: Array, k: int, largest: bool) -> Array | None:
@@ -125,8 +147,8 @@ def _nothing(what: str, dtype: DType) -> float:
 def mode(self: Array, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The most frequent element along `dim`, the least of several, and where it is last.
 
-    No NaN equals another: it counts where nothing occurs twice, and is then the least, as in
-    PyTorch.
+    No NaN equals another. Where nothing occurs twice, NaN is the mode if it comes first in the row,
+    as in PyTorch.
     """
     check_ordered("mode", dtypes.of(self.dtype))
     return _chosen(self, axis_of("mode", self.shape, dim), keepdim, _most_frequent)
@@ -191,8 +213,7 @@ def _most_frequent(rows: Array) -> Array:
     so_far = places - np.maximum.accumulate(first, axis=-1)
     best = so_far.argmax(axis=-1)[..., None]
     found = np.take_along_axis(ranked, best, -1)[..., 0]
-    if not _any_nan(rows):
+    if not _any_nan(rows[..., :1]):
         return found
-    nan = np.isnan(rows)
     alone = np.take_along_axis(so_far, best, -1)[..., 0] == 0
-    return np.where(alone & nan.any(axis=-1), nan.argmax(axis=-1), found)
+    return np.where(alone & np.isnan(rows[..., 0]), 0, found)

@@ -57,7 +57,7 @@ class Case:
         kwargs = dict(zip(self.sample.kwargs, arguments[count:], strict=True))
         for position, argument in enumerate(self.row.schema.arguments):
             if argument.writes and position < count:
-                args[position] = args[position].clone()
+                args[position] = copied(args[position])
         ad.manual_seed(0)
         op = operators.operator(self.row.schema.name, self.row.schema.overload)
         return op(*args, **kwargs)
@@ -79,6 +79,11 @@ class Case:
     def outputs(self) -> list[ad.Tensor]:
         """The tensors that the operator returns at this sample."""
         return jacobians.tensors_in(self.run(*self.arguments))
+
+
+def copied(value: Any) -> Any:
+    """Tensors cloned, also in lists."""
+    return [v.clone() for v in value] if isinstance(value, list) else value.clone()
 
 
 def detached(value: Any) -> Any:

@@ -125,6 +125,7 @@ def random_slopes_with_noise(make: Make) -> Samples:
     if make.is_complex:
         return
     yield Sample(make(2, 3), make(2, 3).detach(), name="evaluating")
+    yield Sample(make(2, 3), make(2, 3).detach(), 0.1, 0.4, True, name="training")
 
 
 @sampler("rrelu_with_noise_backward")

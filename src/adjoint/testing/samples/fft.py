@@ -118,6 +118,8 @@ def centred_pieces(make: Make) -> Samples:
     for mode in ("constant", "replicate", "circular"):
         yield Sample(make(2, 7), 4, pad_mode=mode, return_complex=True, name=mode)
     yield Sample(make(2, 8), 5, 3, 3, normalized=True, onesided=False, return_complex=True)
+    options = dict(center=False, return_complex=True, align_to_window=True)
+    yield Sample(make(2, 8), 6, 2, 3, make.positive(3), **options, name="aligned")
 
 
 @sampler("stft")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import adjoint as ad
+from adjoint.table import TABLE
 from adjoint.testing.samples import Make, Sample, sampler
 
 Samples = Iterator[Sample]
@@ -16,7 +17,12 @@ def _list(draw: Draw) -> list[ad.Tensor]:
 
 
 def _names(*operators: str) -> list[str]:
-    return [f"_foreach_{name}" for name in operators]
+    """The operators on lists, and those in place where there are such."""
+    places = [o.partition(".") for o in operators]
+    inplace = [f"_foreach_{name}_{dot}{overload}" for name, dot, overload in places]
+    return [f"_foreach_{o}" for o in operators] + [
+        o for o in inplace if o.partition(".")[0] in TABLE
+    ]
 
 
 @sampler(*_names(
@@ -38,7 +44,7 @@ def ordered(make: Make) -> Samples:
         yield Sample(_list(make.unit), name="plain")
 
 
-@sampler("_foreach_lgamma")
+@sampler(*_names("lgamma"))
 def gamma(make: Make) -> Samples:
     if not make.is_complex:
         yield Sample(_list(make.above_one), name="plain")
@@ -76,7 +82,7 @@ def pairs(make: Make) -> Samples:
     yield Sample([make(2, 3)], [make(3)], name="broadcast")
 
 
-@sampler("_foreach_add.List", "_foreach_sub.List")
+@sampler(*_names("add.List", "sub.List"))
 def scaled_pairs(make: Make) -> Samples:
     yield Sample(_list(make), _list(make), alpha=2.5, name="alpha")
 
@@ -117,17 +123,17 @@ def between_by_numbers(make: Make) -> Samples:
     yield Sample(_list(make), _list(make), [0.3, 0.7, 0.5], name="plain")
 
 
-@sampler("_foreach_pow.List")
+@sampler(*_names("pow.List"))
 def powers(make: Make) -> Samples:
     yield Sample(_list(make.positive), _list(make), name="plain")
 
 
-@sampler("_foreach_pow.Scalar")
+@sampler(*_names("pow.Scalar"))
 def powers_by_number(make: Make) -> Samples:
     yield Sample(_list(make.positive), 2.5, name="plain")
 
 
-@sampler("_foreach_pow.ScalarList")
+@sampler(*_names("pow.ScalarList"))
 def powers_by_numbers(make: Make) -> Samples:
     yield Sample(_list(make.positive), [2.0, -1.5, 3.0], name="plain")
 
@@ -137,17 +143,17 @@ def powers_of_number(make: Make) -> Samples:
     yield Sample(1.7, _list(make), name="plain")
 
 
-@sampler("_foreach_norm.Scalar", "_foreach_powsum.Scalar")
+@sampler(*_names("norm.Scalar", "powsum.Scalar"))
 def norms(make: Make) -> Samples:
     yield Sample(_list(make), name="plain")
     yield Sample(_list(make), 3, name="third")
 
 
-@sampler("_foreach_mm")
+@sampler(*_names("mm"))
 def matrices(make: Make) -> Samples:
     yield Sample([make(2, 3), make(3, 1)], [make(3, 2), make(1, 4)], name="plain")
 
 
-@sampler("_foreach_addcmul.Tensor", "_foreach_addcdiv.Tensor")
+@sampler(*_names("addcmul.Tensor", "addcdiv.Tensor"))
 def products_with_factors(make: Make) -> Samples:
     yield Sample(_list(make), _list(make), _list(make), make(3), name="plain")

@@ -167,3 +167,31 @@ def rates(make: Any) -> Samples:
 def categories(make: Any) -> Samples:
     yield Sample(make.probability(4), 2, name="vector")
     yield Sample(make.probability(2, 4), 6, True, name="with replacement")
+
+
+# A sampler that rejects is not continuous in its parameters for a given seed: `kink` leaves finite
+# differences out; those of the slopes (samples/special.py) and tests/test_random.py have them.
+
+
+@sampler("_standard_gamma")
+def gamma_shapes(make: Any) -> Samples:
+    yield Sample(make.positive(2, 3), kink=True, name="plain")
+    yield Sample(make.positive(), kink=True, name="0-d")
+    yield Sample(make.positive(0, 2), kink=True, name="empty")
+    yield Sample(make.like([1e-3, 1.0, 7.0, 300.0]), kink=True, name="magnitudes")
+
+
+@sampler("_sample_dirichlet")
+def concentrations(make: Any) -> Samples:
+    yield Sample(make.positive(2, 3), kink=True, name="plain")
+    yield Sample(make.like([0.3, 5.0, 80.0]), kink=True, name="magnitudes")
+    yield Sample(make.positive(0, 2), kink=True, name="empty")
+
+
+@sampler("binomial")
+def counts(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    whole = make.like([3.0, 0.0, 7.0]).detach()
+    yield Sample(whole, make.probability(3), name="plain")
+    yield Sample(make.like(4.0).detach(), make.probability(2, 1), name="broadcast")

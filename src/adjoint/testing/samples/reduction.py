@@ -117,7 +117,7 @@ def other_factors(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0.0, 2.0, 0.0, 3.0]), 0, name="two zeros")
 
 
-@sampler("_quotient")
+@sampler("_quotient", "_finite_quotient")
 def quotients(make: Make) -> Iterator[Sample]:
     yield Sample(make(3, 4), make(4), name="broadcast")
     yield Sample(make(2), make.like([0.0, 2.0]), kink=True, name="zero")
@@ -417,3 +417,18 @@ def segments(make: Make) -> Iterator[Sample]:
 def segment_ids(make: Make) -> Iterator[Sample]:
     yield Sample(_ints(2, 0, 4), None, 0, (6, 2), name="lengths")
     yield Sample(None, _ints([0, 2, 3], [1, 1, 4]), 1, (2, 4), name="offsets")
+
+
+@sampler("cov")
+def observations(make: Make) -> Iterator[Sample]:
+    yield Sample(make(3, 5), name="matrix")
+    yield Sample(make(5), correction=0, name="vector")
+    weights = ad.tensor([0.5, 1.0, 2.0, 0.3, 1.2], dtype=ad.float64, requires_grad=True)
+    counts = ad.tensor([1, 2, 0, 3, 1])
+    yield Sample(make(2, 5), fweights=counts, aweights=weights, name="weights")
+    yield Sample(make(2, 5), correction=2, fweights=counts, name="counts")
+
+
+@sampler("corrcoef")
+def correlated(make: Make) -> Iterator[Sample]:
+    yield Sample(make(3, 5), name="matrix")
