@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import tracemalloc
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -747,6 +748,20 @@ def test_cost_and_stages_of_open_sizes() -> None:
     text = str(compiled.lower(make(100, 3)))
     assert "sizes stay open; for those that were asked for: 600 flops" in text
     assert "SIZES" in text
+
+
+def test_many_sizes_need_the_memory_of_the_largest() -> None:
+    compiled = ad.compile(lambda x, w: ((x @ w).tanh() @ w).sum(), dynamic={"x": 0})
+    w = make(200, 200)
+    assert_same(compiled(make(700, 200), w), compiled.function(make(700, 200), w))
+    tracemalloc.start()
+    try:
+        for n in range(500, 550):
+            compiled(ad.ones(n, 200, dtype=ad.float64), w)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < 5 * 550 * 200 * 8  # of 100 such intermediates
 
 
 def test_open_sizes_say_what_takes_time(capsys: pytest.CaptureFixture[str]) -> None:

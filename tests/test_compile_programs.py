@@ -8,6 +8,9 @@ its inputs.
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -45,6 +48,9 @@ def assert_same(got: Any, expected: Any, tolerance: float = 1e-10) -> None:
     pairs = zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True)
     for number, (a, b) in enumerate(pairs):
         assert (a.shape, a.dtype) == (b.shape, b.dtype), f"result {number}"
+        if not a.dtype.is_differentiable:
+            np.testing.assert_array_equal(a.numpy(), b.numpy(), err_msg=f"result {number}")
+            continue
         scale = max(1.0, float(np.abs(b.detach().numpy()).max(initial=0.0)))
         np.testing.assert_allclose(
             a.detach().numpy(),
@@ -474,6 +480,157 @@ def test_random_programs(first: int) -> None:
 def test_random_programs_that_threads_share(first: int) -> None:
     """Large enough for two threads where OMP_NUM_THREADS allows them."""
     compare([RandomProgram(seed, 100_000, threads=True) for seed in range(first, first + 4)])
+
+
+# -- programs that went wrong once ----------------------------------------------------------------
+
+
+def written(x: Any) -> Any:
+    v = x.unflatten(0, (1, -1)).clone()
+    v.diagonal(0, 0, 1).fill_(1.0)
+    return v
+
+
+def written_to_nothing(x: Any) -> Any:
+    v = x * 2
+    v[1:1:3] = 0.5
+    return F.pad(v, (0, 1), value=-0.2) * 3
+
+
+def written_and_read(x: Any) -> Any:
+    v = x * 1.5
+    v[1:6:3] *= v[1:6:3].clone().sin()
+    return ad.zeros(7).index_add(0, ad.tensor([3]), v.index_select(0, ad.tensor([3]))) + v
+
+
+def norm_of_written(x: Any) -> Any:
+    """What is saved for the gradient was written to before it was saved."""
+    v = x * 1.5
+    v[1:6:3] *= v[1:6:3].clone().sin()
+    return ((v + 0).norm() * v).sum() + v.norm() + ad.hypot(v, x + 2).sum()
+
+
+def counted(x: Any) -> Any:
+    """A loop whose number of turns is not known while tracing."""
+    start = (ad.tensor(0), x)
+    return ad.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, (c[1] * 0.8).sin()), start)[1]
+
+
+def normalised_differences(x: Any) -> Any:
+    """More accumulators than fit on the stack, each thread having its own."""
+    s = (x[:, None] - x[None, :] * 0.5).sin()
+    return (s / (s.square().sum(1, keepdim=True) + 1) * s.cos().flip(0)).sum()
+
+
+SMALL = ad.tensor([0.3, -1.2, 0.5, 2.0, -0.1, 0.9, 1.4], dtype=ad.float64)
+TRUTH = ad.tensor([True, False, True, True, False, False, True])
+REGRESSIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "a reshape as operand of a callback": (lambda x: x.exp()[:, None].sort(0).values, (SMALL,)),
+    "a reshape as operand of a solver": (lambda a: ad.linalg.solve(a, a[0]), (ad.eye(3) + 0.2,)),
+    "a flattened input reduced": (lambda x: (x.prod(), x.reshape(-1).amax(0)), (make(2, 3),)),
+    "dimensions joined, then reduced": (lambda x: x.reshape(4, 2).sum(0), (make(2, 2, 2),)),
+    "as_strided": (lambda x: (x * 2).as_strided((3, 2), (1, 2), 1), (make(3, 4),)),
+    "numbers to truth": (lambda x, n: (x.bool(), n.bool()), (SMALL, ad.tensor([256, 0, 3]))),
+    "sums of truth": (lambda b: (b + b, (b + b).sum(), (b | b) == b, b * b, b.any()), (TRUTH,)),
+    "a number other than 1 as truth": (lambda b: ad.full((7,), 2, dtype=ad.bool) | b, (TRUTH,)),
+    "no dimension to reduce": (
+        lambda b, x: (ad.ops.any.dims(x, ()), ad.ops.all.dims(b, ())),
+        (TRUTH, SMALL * TRUTH),
+    ),
+    "sum of truth along a dimension of one": (lambda b: b[:, None].sum(1), (TRUTH,)),
+    "large whole numbers": (
+        lambda n: (n.abs(), n**3, n // 3, n % 7, n * n),
+        (ad.tensor([2**60 + 1, -(2**60) - 1, 3**30, -5]),),
+    ),
+    "whole powers": (lambda n, m: n**m, (ad.tensor([2, 3, 1, -2]), ad.tensor([61, 39, 5, 3]))),
+    "products that cancel": (
+        lambda x, y, z, w: (x * y - z * w).sqrt(),
+        (SMALL.abs(), SMALL.abs() + 1, SMALL.abs().clone(), SMALL.abs() + 1),
+    ),
+    "a view that is none": (
+        lambda x: (ad.ops._neg_view(x), ad.ops._neg_view(x.sum()), ad.ops._neg_view(x[0])),
+        (SMALL,),
+    ),
+    "gradient of a loop": (ad.grad(lambda x: counted(x).sum()), (SMALL,)),
+    "gradient of a loop over nothing": (ad.grad(lambda x: counted(x).sum()), (SMALL[:0],)),
+    "a put into a reshape": (written, (SMALL,)),
+    "a put of nothing": (written_to_nothing, (SMALL,)),
+    "a put that is read": (written_and_read, (SMALL,)),
+    "an index into a 0-d tensor": (
+        lambda x: (x.index_select(0, ad.tensor([0])), x.take(ad.tensor([0, 0])), x.flip(0)),
+        (make(),),
+    ),
+    "a gather along a dimension of one": (
+        lambda x, i: (x[:, None].exp()[:, i] - 1.0) * x[:, None],
+        (SMALL, ad.tensor([0])),
+    ),
+    "a gather from a reshape": (
+        lambda x, i: F.linear(x, x[0, :, :1].repeat(3, 2)).index_select(1, i).tanh(),
+        (make(5, 4, 2), ad.tensor([0, 1])),
+    ),
+    "gradient of a product by index": (
+        ad.grad(lambda x, i: x[:3].scatter_reduce(0, i, x, "prod").sum()),
+        (SMALL, ad.tensor([0, 1, 1, 2, 0, 2, 2])),
+    ),
+    "gradient of a fill at negative places": (
+        ad.grad(lambda x: (x.index_fill(0, ad.tensor([0, -3]), x[1]) ** 2).sum()),
+        (SMALL,),
+    ),
+    "forward mode of a write": (
+        lambda x: ad.jvp(lambda v: v.slice_scatter(v[:2] * v[2:4], 0, 1, 3), (x,), (x,)),
+        (SMALL,),
+    ),
+    "gradient of a norm after a write": (ad.grad(norm_of_written), (SMALL,)),
+    "curvature of a norm after a write": (
+        lambda x: (
+            ad.jvp(ad.grad(norm_of_written), (x,), (x * 0.2,)),
+            ad.hessian(norm_of_written)(x),
+        ),
+        (SMALL,),
+    ),
+    "many pieces": (lambda x: ad.cat([x * k for k in range(300)]), (SMALL,)),
+    "what a factor says": (lambda a: list(ad.linalg.cholesky_ex(a)), (ad.eye(3) + 0.1,)),
+    "double, float and double": (lambda x: ((x + x).float().double(), x + x), (make(2, 17),)),
+    "more sums than fit on the stack": (ad.value_and_grad(normalised_differences), (make(1030),)),
+    "extrema over rows": (
+        lambda x: (x.exp().amin(0), x.sin().amax(0), x.mean()),
+        (make(7, 1025, 5),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REGRESSIONS)
+def test_program_that_went_wrong_once(name: str) -> None:
+    function, arguments = REGRESSIONS[name]
+    compiled = ad.compile(function)
+    with np.errstate(all="ignore"):
+        expected = function(*arguments)
+    for _ in range(2):
+        results = compiled(*arguments)
+        assert_same(results, expected)
+        for result in pytrees.leaves(results):
+            if result.dtype is ad.bool:
+                assert np.ascontiguousarray(result.numpy()).view(np.uint8).max(initial=0) <= 1
+
+
+@pytest.mark.parametrize("limit", ["OMP_DYNAMIC=true", "OMP_THREAD_LIMIT=1"])
+def test_fewer_threads_than_asked_for_do_all_the_work(limit: str) -> None:
+    program = (
+        "import numpy as np; import adjoint as ad; x = ad.tensor(np.ones((2000, 1000)));"
+        "got = ad.compile(lambda x: (x.sin().sum(), x.cos().sum(0)))(x);"
+        "wanted = 2e6 * np.sin(1), 2e3 * np.cos(1);"
+        "print([np.allclose(t.numpy(), w) for t, w in zip(got, wanted)])"
+    )
+    name, _, value = limit.partition("=")
+    env = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**env, name: value},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == "[True, True]", done.stderr
 
 
 # -- inputs that are out of the ordinary ----------------------------------------------------------

@@ -187,6 +187,7 @@ _OF_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": math.nan}
 PREFIXES = {"cumsum.default": "sum", "cumprod.default": "prod"}
 _RESHAPES = frozenset(("reshape", "view", "_unsafe_view", "flatten", "unflatten"))
 PRODUCTS = frozenset(("mm.default", "bmm.default", "matmul.default", "mv.default", "dot.default"))
+_MOST_PIECES = 16  # of a cat that a loop has branches for; more are copied
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
 
@@ -376,7 +377,7 @@ def _backwards(shape: Shape, flips: bool, d: int) -> Affine:
     return Affine(shape[d] - 1, ((d, -1),)) if flips else Affine(0, ((d, 1),))
 
 
-def _pieces(node: Node) -> Pieces | None:
+def _pieces(node: Node) -> Pieces | Library | None:
     if any(v.dtype is not node.outputs[0].dtype for v in node.inputs()):
         return None
     if node.name == "cat.default":
@@ -396,10 +397,12 @@ def _pieces(node: Node) -> Pieces | None:
     return None
 
 
-def _joined(node: Node) -> Pieces | None:
+def _joined(node: Node) -> Pieces | Library | None:
     tensors, dim = node.args
     if any(len(v.shape) != len(node.output.shape) for v in tensors):
         return None  # PyTorch lets an empty vector stand among tensors of any rank
+    if len(tensors) > _MOST_PIECES:
+        return Library("join")
     dim %= len(node.output.shape)
     place, found = 0, []
     for value in tensors:

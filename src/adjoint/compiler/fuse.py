@@ -203,7 +203,8 @@ class _Planner:
             self.cost[value] = 1
 
     def _library(self, node: Node, definition: Library) -> None:
-        operands = [self._operand(v) for v in node.inputs()]
+        whole = definition.routine == "join"
+        operands = [self._operand(v, whole=whole) for v in node.inputs()]
         self.steps.append(Call(node, definition.routine, operands))
         self._made(node, len(self.steps) - 1)
 
@@ -268,13 +269,16 @@ class _Planner:
                     continue
             if not all(self._readable(v, position, size) for v in inputs):
                 continue
+            if loop.space != space and (loop.rigid or kind is Prefix):
+                continue
             finer = refinement(loop.space, space)
             linked = any(self.plan.home.get(self._plain(v)) == position for v in inputs)
             if loop.space == space or (finer is not None and linked):
                 loop.space = space if loop.space == space else finer or space
                 loop.reduced = loop.reduced or reduced
+                loop.rigid = loop.rigid or kind is Prefix
                 return position
-        self.steps.append(Loop(space, reduced))
+        self.steps.append(Loop(space, reduced, rigid=kind is Prefix))
         self.spaces.setdefault(size, []).append(len(self.steps) - 1)
         return len(self.steps) - 1
 

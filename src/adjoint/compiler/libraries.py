@@ -66,12 +66,32 @@ class CallWriter:
         self.c_type = "float" if dtype.name == "float32" else "double"
 
     def text(self) -> tuple[str, str]:
-        """The call, and the name of the routine."""
-        write = {"gemm": self._gemm, "trsm": self._trsm, "potrf": self._potrf}[self.call.routine]
-        lines = write()
-        return "{\n" + "\n".join(
-            f"  {line}" for line in lines
-        ) + "\n}\n", self.letter + self.call.routine
+        """The call, and the name of the routine, if it is a library's."""
+        write = {
+            "gemm": self._gemm,
+            "trsm": self._trsm,
+            "potrf": self._potrf,
+            "join": self._join,
+        }[self.call.routine]
+        lines = "\n".join(f"  {line}" for line in write())
+        routine = "" if self.call.routine == "join" else self.letter + self.call.routine
+        return f"{{\n{lines}\n}}\n", routine
+
+    def _join(self) -> list[str]:
+        """cat of many: copies of rows."""
+        shape = self.call.node.output.shape
+        dim = self.call.node.args[1] % len(shape)
+        size = self.call.node.output.dtype.itemsize
+        row = math.prod(shape[dim:]) * size
+        lines, place = [f"for (long n = 0; n < {math.prod(shape[:dim])}; n++) {{"], 0
+        for operand, pointer in zip(self.call.operands, self.pointers, strict=True):
+            count = math.prod(operand.shape[dim:]) * size
+            target = f"(char *){self.target} + n * {row} + {place}"
+            if count:
+                source = f"(char *){pointer} + n * {count}"
+                lines.append(f"  __builtin_memcpy({target}, {source}, {count});")
+            place += count
+        return [*lines, "}"]
 
     # -- products ---------------------------------------------------------------------------------
 
@@ -217,5 +237,7 @@ def flops(call: Call) -> int:
     n³/3 of a factor.
     """
     shape = call.node.outputs[0].shape
+    if call.routine == "join":
+        return 0
     inner = call.operands[0].shape[-1]
     return math.prod(shape) * inner * {"gemm": 6, "trsm": 3, "potrf": 1}[call.routine] // 3

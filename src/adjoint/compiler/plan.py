@@ -20,6 +20,7 @@ class Loop:
     combining: list[Node] = field(default_factory=list)  # reductions; or prefixes; or one put
     stored: list[Value] = field(default_factory=list)  # values that others need
     inside: list[Value] = field(default_factory=list)  # values in registers, in order
+    rigid: bool = False  # whether its dimensions must stay: a prefix runs along one of them
 
 
 @dataclass

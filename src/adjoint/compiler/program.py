@@ -218,7 +218,7 @@ class Program:
         shares = isinstance(node.op, Region) or node.op.row.schema.is_view  # perhaps kept memory
         for value, result in zip(node.outputs, results, strict=True):
             array = np.array(result.array) if shares else np.ascontiguousarray(result.array)
-            known[value] = array.reshape(value.shape)
+            known[value] = array if UNKNOWN in value.shape else array.reshape(value.shape)
             self.block[self.slots[value]] = id(known[value])
 
     def _array(self, operand: Operand, known: dict[Value, Any]) -> Any:

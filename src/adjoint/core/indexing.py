@@ -131,6 +131,13 @@ def check_vector(what: str, self: Any, dim: int, index: Any) -> int:
     return dim
 
 
+def check_alpha(what: str, self: Any, alpha: Any) -> None:
+    """A fraction times whole numbers would be cut off silently."""
+    kind = getattr(self.dtype, "np", self.dtype).kind  # of a tensor, or of an array
+    if kind in "biu" and isinstance(alpha, (float, complex)):
+        raise DtypeError(f"{what}: alpha is {alpha}, and the tensors hold whole numbers.")
+
+
 def check_source(what: str, self: Any, dim: int, index: Any, source: Any) -> int:
     """Check the source that goes to the places `index` of `dim`; return `dim` from the front."""
     dim = check_vector(what, self, dim, index)

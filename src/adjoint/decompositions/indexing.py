@@ -113,6 +113,7 @@ def _put_along(self: Tensor, dim: int, index: Tensor, values: Tensor, accumulate
 
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, alpha: Any) -> Tensor:
     dim = indexing.check_source("index_add", self, dim, index, source)
+    indexing.check_alpha("index_add", self, alpha)
     values = source if alpha == 1 else (source * alpha).to(self.dtype)
     return _put_along(self, dim, index, values, True)
 
@@ -126,7 +127,9 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 
 def index_fill(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     dim = indexing.check_vector("index_fill", self, dim, index)
-    return _put_along(self, dim, index, _as(value, self), False)
+    if self.ndim == 0:
+        return self.reshape(1).index_fill(0, index, value).reshape(())
+    return self.index_put(at(dim, index.reshape(-1)), _as(value, self), False)
 
 
 def index_reduce(

@@ -587,7 +587,10 @@ def _acc_type(node: Node) -> str:
 
 
 def _start(plan: Plan, node: Node) -> str:
-    return IDENTITY[_acc_type(node)][plan.definitions[node].kind]
+    definition = plan.definitions[node]
+    if isinstance(definition, Prefix) and definition.kind == "sum":
+        return "-0.0" if _acc_type(node) == "double" else "0"  # the first element is as it was
+    return IDENTITY[_acc_type(node)][definition.kind]
 
 
 def finished(plan: Plan, node: Node, name: str) -> str:

@@ -75,7 +75,7 @@ class Renderer:
             pointers = [scope.operand(o) for o in step.operands]
             target = scope.pointer(step.node.outputs[0])
             text, routine = libraries.CallWriter(step, pointers, target).text()
-            self.used.add(routine)
+            self.used |= {routine} - {""}
             return text
         assert isinstance(step, Nested)
         write = {"scan": self._scan, "while_loop": self._while, "cond": self._branch}

@@ -17,7 +17,7 @@ from adjoint.graph.ir import Value
 WHOLE = 8  # elements in a vector
 _LONG_ROW = 1024  # accumulators beside one another
 _SHORT = 16  # elements below which a dimension is too short for vectors of its own
-_MOST_PARTS = 32
+_MOST_PARTS = 32  # that the axes of a loop are cut into
 
 
 @dataclass

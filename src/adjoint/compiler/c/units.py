@@ -13,7 +13,7 @@ LONG = 1500  # lines from which a source is worth cutting
 _LEAST = 500  # lines of a unit
 _NEST = re.compile(r"^(?:/\*.*\*/\n)*static (void nest\d+\([^{]*\)) \{", re.MULTILINE)
 _REST = re.compile(r"^void segment\d+\(", re.MULTILINE)
-_HIDDEN = '__attribute__((visibility("hidden"))) '
+_HIDDEN = '__attribute__((visibility("hidden"), noinline)) '
 
 
 def split(source: str, most: int) -> list[str]:

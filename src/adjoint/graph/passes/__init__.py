@@ -32,7 +32,7 @@ def run(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
     """Return a simplified copy of a graph.
 
     >>> import adjoint as ad
-    >>> graph = ad.trace(lambda x: (x * 1 + 0).t().t().exp(), ad.ShapeDtype((2, 3)))
+    >>> graph = ad.trace(lambda x: (x * 1 - 0).t().t().exp(), ad.ShapeDtype((2, 3)))
     >>> print(ad.simplify(graph).ssa())
     graph f(%x: f32[2,3]) {
       %exp: f32[2,3] = exp.default(%x)

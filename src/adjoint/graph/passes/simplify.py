@@ -78,14 +78,21 @@ def _is(rewriter: Any, value: Any, number: int) -> bool:
 
 
 def drop_zero(rewriter: Any, node: Node) -> Any:
-    """x + 0 -> x,  0 + x -> x,  x - 0 -> x"""
+    """n + 0 -> n,  0 + n -> n,  x - 0 -> x,  x + (-0.0) -> x; but -0.0 + 0 is 0"""
     left, right = node.args[:2]
-    if _is(rewriter, right, 0):
+    if node.op.name == "add" and node.outputs[0].dtype.is_differentiable:
+        gone = _is(rewriter, right, 0) and _is_negative(rewriter.uniform.of(right))
+        return left if gone and isinstance(left, Value) else None
+    if _is(rewriter, right, 0) and not _is_negative(rewriter.uniform.of(right)):
         return left if isinstance(left, Value) else None
     alpha = argument(node, "alpha") if "alpha" in node.op.schema.names else 1
     if node.op.name == "add" and _is(rewriter, left, 0) and alpha == 1 and isinstance(right, Value):
         return right
     return None
+
+
+def _is_negative(zero: Any) -> bool:
+    return math.copysign(1, zero) < 0 if isinstance(zero, float) else False
 
 
 def drop_one(rewriter: Any, node: Node) -> Any:

@@ -70,6 +70,8 @@ class Uniform:
 
     def _all_zero(self, node: Node) -> bool:
         values = list(node.inputs())
+        if any(not v.dtype.is_differentiable for v in values):
+            return False  # indices, which may be out of range
         return bool(values) and all(self.numbers.get(v) == 0 for v in values)
 
 

@@ -12,7 +12,13 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
-from adjoint.core.indexing import check_scalar_tensor, check_source, check_vector, sized
+from adjoint.core.indexing import (
+    check_alpha,
+    check_scalar_tensor,
+    check_source,
+    check_vector,
+    sized,
+)
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
     fit,
@@ -55,6 +61,7 @@ def index_select_backward(grad: Array, self_sizes: Ints, dim: int, index: Array)
 def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) -> Array:
     """Return a copy of `self` to which alpha * source is added at `index` of `dim`."""
     dim = check_source("index_add", self, dim, index, source)
+    check_alpha("index_add", self, alpha)
     factor = fit("index_add", self, alpha)
     numbers = in_bounds("index_add", index.reshape(-1), sized(self)[dim], dim)
     result = wide(self)
