@@ -20,7 +20,7 @@ from adjoint.compiler.affine import (
     reshaped,
     row_major,
 )
-from adjoint.compiler.c.expressions import C_TYPES, VECTORIZED, cast, literal
+from adjoint.compiler.c.expressions import C_TYPES, FUNCTION, VECTORIZED, cast, literal
 from adjoint.compiler.definitions import (
     Address,
     Count,
@@ -135,6 +135,11 @@ class Body:
         """How many functions one iteration calls that are quick in vectors only."""
         texts = [s.text for s in self.statements if isinstance(s, Let)]
         return sum(1 for t in texts if any(f"{n}(" in t or f"{n}f(" in t for n in VECTORIZED))
+
+    def work(self) -> int:
+        """What one iteration costs, in additions."""
+        gathers = sum(isinstance(s, Check) for s in self.statements)
+        return len(self.statements) + FUNCTION * (self.functions() + gathers)
 
     def operations(self) -> int:
         """How many other expressions it computes."""

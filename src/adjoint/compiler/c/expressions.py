@@ -318,8 +318,9 @@ DECLARED = """#pragma omp declare reduction(most : double : omp_out = omp_in > o
 """
 
 # What an operator costs, in additions; 1 where nothing is said.
+FUNCTION = 20
 WEIGHTS = {
-    **dict.fromkeys(_FUNCTIONS_OF_ONE, 20),
+    **dict.fromkeys(_FUNCTIONS_OF_ONE, FUNCTION),
     **dict.fromkeys(("ceil", "floor", "trunc"), 1),
     **dict.fromkeys(
         (

@@ -29,7 +29,7 @@ _LANES = 64  # rows in a block
 _BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
 _PADDED = 64  # up to this size a loop is run in whole vectors
 _TILE = 16  # rows of a tile where a matrix is turned
-PARALLEL = 1 << 18  # additions from which threads pay
+PARALLEL = 1 << 21  # additions from which threads pay: waking them takes some 25 µs
 THREADS = 16  # at most; each has accumulators of its own
 _MOST_PARTIAL = 1 << 15  # accumulators of one thread
 
@@ -66,7 +66,7 @@ class _Writer:
     def function(self) -> Function:
         shaped, rows = self.schedule.loops, self.schedule.rows
         body = self._lanes(shaped, rows) if self.lanes else self._rows(shaped)
-        work = sum(math.prod(s.loop.space) * len(s.body.statements) for s in shaped)
+        work = sum(math.prod(s.loop.space) * s.body.work() for s in shaped)
         partial = sum(count for _, count in self.partials)
         divisible = (
             rows > 1
