@@ -851,3 +851,38 @@ def test_large_outputs_are_not_used_again_while_somebody_holds_them(dynamic: Any
     assert (part.numpy() == 2).all()
     assert (array == 3).all()
     assert math.prod(held.shape) == 100_000
+
+
+def test_containers_and_arrays_take_the_short_way_in() -> None:
+    """Known signatures of tensors and arrays, in dictionaries, lists and tuples, do not go through
+    the general way again; what differs does, and is right.
+    """
+    function = lambda p, q: {"y": p["w"] * p["b"][0] + q[0], "z": q[1].sum()}
+    fast = ad.compile(function)
+    p = {"w": ad.ones(3, dtype=ad.float64), "b": [np.full(3, 2.0)]}
+    q = (np.arange(3.0), ad.tensor([1.0, 2.0], dtype=ad.float64))
+    fast(p, q)
+    general, asked = fast._general, []
+    fast._general = lambda *given: asked.append(given) or general(*given)
+    assert fast(p, q)["y"].tolist() == [2.0, 3.0, 4.0]
+    assert asked == []
+    others: list[Any] = [
+        ({"b": p["b"], "w": p["w"]}, q),  # the keys in another order
+        (p, [*q]),  # a list for a tuple
+        ({**p, "w": 3.0}, q),  # a number for a tensor
+        ({**p, "w": np.ones(6)[::2]}, q),  # not contiguous
+        ({**p, "w": ad.ones(3)}, q),  # another dtype
+    ]
+    for number, given in enumerate(others):
+        got, want = fast(*given), function(*given)
+        assert len(asked) == number + 1
+        assert got["y"].tolist() == want["y"].tolist()
+        assert got["y"].dtype is ad.as_tensor(want["y"]).dtype
+        fast(p, q)
+        del asked[number + 1 :]
+
+
+@pytest.mark.parametrize("transform", [ad.compile, ad.grad, ad.vmap, ad.jacobian, ad.hessian])
+def test_what_is_not_a_function_is_refused_at_once(transform: Callable[..., Any]) -> None:
+    with pytest.raises(ad.AdjointError, match="needs a function, got int"):
+        transform(3)

@@ -13,13 +13,13 @@ from adjoint.compiler import dynamics, entry
 from adjoint.compiler.c import build
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import Program
-from adjoint.compiler.stages import Cost, Stages
+from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.core import dtypes, pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
-from adjoint.graph.ir import Constant, Graph
+from adjoint.graph.ir import Graph
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import as_tensor
@@ -35,8 +35,8 @@ class Compiled:
         self.function = function
         self.verbose = verbose
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
-        self.entry: Any = None  # calls the program of the last signature, tensors alone
-        self.count = -1  # how many tensors it takes
+        self.entry: Any = None  # calls the program of the last signature
+        self.count = -1  # how many arguments it takes
         self.pairs: dict[Any, Any] = {}
         self.latest: Stages | None = None
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
@@ -59,11 +59,11 @@ class Compiled:
         if modes.recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
         program, outputs = self._program(key, tensors, structure)
-        closure = _closure_that_wants_a_gradient(program.stages.graph)
+        closure = program.stages.closure
         if modes.recording:
             _refuse(closure)
-        if not keywords and closure is None and all(type(a) is Tensor for a in args):
-            self._enter(program, outputs, len(args))
+        if not keywords and closure is None and len(given) == len(tensors):
+            self._enter(program, structure.children[0], outputs)
         results = program.run([_contiguous(t) for t in given])
         if results is None:  # an index out of range: the eager operators say so
             return self.function(*args, **keywords)
@@ -80,12 +80,12 @@ class Compiled:
                 self.latest = found[0].stages
         return found or self._compile(key, tensors, structure)
 
-    def _enter(self, program: Any, structure: Any, count: int) -> None:
+    def _enter(self, program: Any, arguments: Any, outputs: Any) -> None:
         """Let the next calls of this signature take the short way."""
-        if program.entry_function is not None:
-            if program.entry is None:
-                program.entry = entry.write(program, structure)
-            self.entry, self.count = program.entry, count
+        if program.entry_function is not None and program.entry is None:
+            program.entry = entry.write(program, arguments, outputs)
+        if program.entry is not None:
+            self.entry, self.count = program.entry, len(arguments.children)
 
     def _traced_for(self, args: Any, keywords: Any) -> Graph:
         return trace(self.function, *args, **keywords)
@@ -119,7 +119,7 @@ class Compiled:
         found = self.pairs.get((key, marks))
         if found is None:
             graph = self._trace(tensors, structure, marked=True)
-            _refuse(_closure_that_wants_a_gradient(graph))
+            _refuse(closure_that_wants_a_gradient(graph))
             programs = _Pair(self, key, marks, tensors, structure, differentiate(graph))
             found = self.pairs[key, marks] = (programs, graph.signature.outputs)
         programs, out_structure = found
@@ -288,12 +288,6 @@ def _without_data(value: Any) -> Any:
 def _contiguous(tensor: Any) -> Any:
     array = tensor.value
     return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
-
-
-def _closure_that_wants_a_gradient(graph: Graph) -> Any:
-    """A constant that requires a gradient, which native code would not give it; None if none."""
-    constants = (n.op.tensor for n in graph.nodes if isinstance(n.op, Constant))
-    return next((t for t in constants if t.requires_grad), None)
 
 
 def _refuse(closure: Any) -> None:

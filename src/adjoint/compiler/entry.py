@@ -66,14 +66,26 @@ def text(inputs: list[Value], slots: dict[Value, int], first: int, segments: lis
     return "\n".join([*lines, *(f"  {s}(p);" for s in segments), "  return 0;", "}", ""])
 
 
-def write(program: Any, structure: TreeDef) -> Callable[..., Any]:
-    """The Python function that calls a program with tensors alone."""
-    names = [f"x{i}" for i in range(len(program.inputs))]
+def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[..., Any] | None:
+    """The Python function that calls a program with tensors and arrays, alone or in tuples, lists
+    and dictionaries; None for other containers.
+    """
+    names = [f"x{i}" for i in range(len(arguments.children))]
     tests = ["DEFAULT.dtype is default"]  # what is not said in the arguments may depend on it
-    tests += [f"type({n}) is Tensor and {n}.edge is None" for n in names]
+    leaves: list[str] = []
+    for name, child in zip(names, arguments.children, strict=True):
+        if not _taken(child, name, tests, leaves):
+            return None
     lines = [f"def call({', '.join(names)}):"]
     lines.append(f"    if not ({' and '.join(tests)}):\n        return DECLINED")
-    lines += [f"    a{i} = {n}.value" for i, n in enumerate(names)]
+    for i, leaf in enumerate(leaves):
+        lines += [
+            f"    a{i} = {leaf}",
+            f"    if type(a{i}) is Tensor and a{i}.edge is None:",
+            f"        a{i} = a{i}.value",
+            f"    elif type(a{i}) is not ndarray:",
+            "        return DECLINED",
+        ]
     lines.append("    with lock:")
     for number, (slot, _, _, size) in enumerate(program.results):
         made = f"empty(shape{number}, dtype{number})"
@@ -82,7 +94,7 @@ def write(program: Any, structure: TreeDef) -> Callable[..., Any]:
         lines += [f"        r{number} = {made}", f"        block[{slot}] = id(r{number})"]
     lines += [f"        block[{slot}] = id(a{i})" for i, slot in enumerate(program.inputs)]
     lines.append("        if entry(address):\n            return DECLINED")
-    arrays = ", ".join(f"a{i}" for i in range(len(names)))
+    arrays = ", ".join(f"a{i}" for i in range(len(leaves)))
     outputs = [f"make(r{n})" for n in program.direct]
     failed = f"unflatten(structure, [make(o) for o in eagerly([{arrays}])])"
     lines.append(f"        if status.value:\n            return {failed}")
@@ -93,6 +105,7 @@ def write(program: Any, structure: TreeDef) -> Callable[..., Any]:
         "make": make,
         "DECLINED": DECLINED,
         "empty": np.empty,
+        "ndarray": np.ndarray,
         "lock": program.lock,
         "block": memoryview(program.block).cast("B").cast("Q"),
         "entry": program.entry_function,
@@ -109,6 +122,25 @@ def write(program: Any, structure: TreeDef) -> Callable[..., Any]:
         scope |= {f"shape{number}": shape, f"dtype{number}": dtype}
     exec("\n".join(lines), scope)
     return scope["call"]
+
+
+def _taken(structure: TreeDef, name: str, tests: list[str], leaves: list[str]) -> bool:
+    """Python text that takes the leaves of a container out, and tests that it is one like this;
+    whether there is any.
+    """
+    if structure.kind is None:
+        leaves.append(name)
+        return True
+    if structure.kind is dict and all(isinstance(key, str) for key in structure.data):
+        keys = [repr(key) for key in structure.data]
+        tests.append(f"type({name}) is dict and [*{name}] == [{', '.join(keys)}]")
+    elif structure.kind in (tuple, list):
+        keys = [str(i) for i in range(len(structure.children))]
+        tests.append(f"type({name}) is {structure.kind.__name__} and len({name}) == {len(keys)}")
+    else:
+        return False
+    pairs = zip(keys, structure.children, strict=True)
+    return all(_taken(child, f"{name}[{key}]", tests, leaves) for key, child in pairs)
 
 
 def _built(structure: TreeDef, leaves: Any) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from adjoint.compiler import libraries
 from adjoint.compiler.memory import Layout, nbytes, reads, writes
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
-from adjoint.graph.ir import Graph, Value
+from adjoint.graph.ir import Constant, Graph, Value
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,11 @@ class Stages:
     seconds: dict[str, float] = field(default_factory=dict)  # that each stage took
     results: list[Value] = field(default_factory=list)  # that have arrays of their own
     counted: Cost | None = None  # of sizes that stay open, when they are known
+
+    @cached_property
+    def closure(self) -> Any:
+        """A tensor from outside that requires a gradient, which native code would not give it."""
+        return closure_that_wants_a_gradient(self.graph)
 
     def callbacks(self) -> list[str]:
         """The operators that call back to their eager kernels."""
@@ -143,3 +149,9 @@ def _step_cost(layout: Layout, number: int) -> Cost:
     elif isinstance(step, Call):
         flops = libraries.flops(step)
     return Cost(flops, functions, read, written, 0)
+
+
+def closure_that_wants_a_gradient(graph: Graph) -> Any:
+    """A constant that requires a gradient, which native code would not give it; None if none."""
+    constants = (n.op.tensor for n in graph.nodes if isinstance(n.op, Constant))
+    return next((t for t in constants if t.requires_grad), None)

@@ -87,6 +87,8 @@ def keeps_signature(
     function: Callable[..., Any], made: Callable[..., Any], name: str
 ) -> Callable[..., Any]:
     """Give a transformed function the name and signature of the original."""
+    if not callable(function):
+        raise ArgumentError(f"{name}: needs a function, got {type(function).__name__}")
     functools.update_wrapper(
         made, function, updated=()
     )  # `inspect.signature` follows `__wrapped__`
