@@ -62,7 +62,9 @@ TWO: dict[str, list[Function]] = {
 }  # fmt: skip
 
 
-def compiled(functions: list[Function], *arrays: Any, native: bool = True) -> None:
+def assert_compiled_equals_eager(
+    functions: list[Function], *arrays: Any, native: bool = True
+) -> None:
     """All functions in one program equal eager, element by element."""
     tensors = [ad.from_numpy(np.asarray(a)) for a in arrays]
 
@@ -89,14 +91,14 @@ def compiled(functions: list[Function], *arrays: Any, native: bool = True) -> No
 def test_special_values_are_those_of_eager(family: str, dtype: str) -> None:
     with np.errstate(over="ignore"):
         values = np.array(SPECIAL).astype(dtype)
-    compiled(ONE[family], values)
+    assert_compiled_equals_eager(ONE[family], values)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_pairs_of_special_values_are_those_of_eager(dtype: str) -> None:
     with np.errstate(over="ignore"):
         pairs = np.array(list(itertools.product(SPECIAL, repeat=2))).astype(dtype).T
-    compiled(TWO["real"], *pairs.copy())
+    assert_compiled_equals_eager(TWO["real"], *pairs.copy())
 
 
 def test_zeros_keep_their_signs() -> None:
@@ -131,7 +133,7 @@ def test_whole_numbers_wrap_as_in_eager(dtype: str) -> None:
     values = np.array([*few, limits.min, limits.max], dtype)
     pairs = np.array(list(itertools.product(values, repeat=2)), dtype).T.copy()
     functions = [f if f is not ad.logical_not else lambda x, y: ad.logical_not(x) for f in WHOLE]
-    compiled(functions, *pairs)
+    assert_compiled_equals_eager(functions, *pairs)
 
 
 def test_whole_numbers_are_not_divided_by_zero() -> None:
@@ -149,7 +151,7 @@ def test_booleans_are_truths() -> None:
         lambda x, y: x.to(ad.float64) / 2, lambda x, y: x.sum(), lambda x, y: x.all(),
         lambda x, y: (x.to(ad.float64) * 0.5).to(ad.bool), lambda x, y: ad.where(x, y, False),
     ]  # fmt: skip
-    compiled(functions, *truths)
+    assert_compiled_equals_eager(functions, *truths)
 
 
 EXTREMA: list[Function] = [
@@ -166,11 +168,11 @@ def test_extrema_are_the_first_and_nan_comes_before_all(dtype: str) -> None:
         values = np.concatenate(
             [values, [[1, np.nan, 2, np.nan], [np.inf] * 4, [-np.inf, np.inf, -np.inf, 0]]]
         )
-    compiled(EXTREMA, values.astype(dtype))
+    assert_compiled_equals_eager(EXTREMA, values.astype(dtype))
 
 
 def test_reductions_of_nothing() -> None:
-    compiled(
+    assert_compiled_equals_eager(
         [lambda x: x.sum(1), lambda x: x.prod(1), lambda x: x.any(1), lambda x: x.all(1),
          lambda x: x.mean(1), lambda x: x.sum(0), lambda x: x.sum()],
         np.zeros((3, 0)),
