@@ -1,7 +1,8 @@
 """Run one check after another, with seeds that count up, until the time is over.
 
-A campaign is a module of this folder with `check(seed) -> int`: it makes a case from the seed alone,
-raises AssertionError with everything needed to repeat it, and returns how many comparisons it made.
+A campaign is a module of this folder with `check(seed) -> int`: it makes a case from the seed
+alone, raises AssertionError with everything needed to repeat it, and returns how many comparisons
+it made.
 `python -m tests.fuzz.writes --seconds 60 --seed 0` runs one; a failure prints its seed and goes on.
 """
 

@@ -17,13 +17,14 @@ from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.core import dtypes, pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, GradError
+from adjoint.core.state import current
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.ir import Graph
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.modes import enable_grad, modes
+from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.arguments import keeps_signature
 
@@ -56,11 +57,11 @@ class Compiled:
             if build.compiler() is None:
                 _warn_once()
             return self.function(*args, **keywords)
-        if modes.recording and any(t.edge is not None for t in given):
+        if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
         program, outputs = self._program(key, tensors, structure)
         closure = program.stages.closure
-        if modes.recording:
+        if current().recording:
             _refuse(closure)
         if not keywords and closure is None and len(given) == len(tensors):
             self._enter(program, structure.children[0], outputs)
@@ -268,7 +269,7 @@ class _PairFunction(Function):
         absent = tuple(n for n, i in enumerate(pair.output_grads) if grads[i] is None)
         given = [grads[i] for i in pair.output_grads if grads[i] is not None]
         inputs = [*given, *ctx.saved_tensors]
-        if modes.recording or any(g.interpreter is not None for g in given):
+        if current().recording or any(g.interpreter is not None for g in given):
             found = interpret.run_flat(pair.specialised(absent), inputs)
         else:
             found = ctx.programs.run(absent, inputs)

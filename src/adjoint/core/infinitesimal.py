@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,10 @@ import numpy as np
 from adjoint.core.dtypes import bfloat16
 
 
-class Kinks(threading.local):
-    """What this thread has met: see Note [Kinks] in tensor/limits.py."""
+class Kinks:
+    """What this process has met: see Note [Kinks] in tensor/limits.py."""
 
     met: bool = False  # whether there ever was a tensor that came from a kink
-    first_pass: bool = True  # whether the backward pass under way computes a first derivative
 
 
 kinks = Kinks()

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import DtypeError, GradError, ShapeError
+from adjoint.core.state import current
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Type
 from adjoint.graph.passes.dead_code import eliminate_dead
@@ -25,8 +26,7 @@ from adjoint.graph.regions import REGIONS
 from adjoint.graph.trace import TraceLevel, place
 from adjoint.ops import operator as operators
 from adjoint.tensor import dispatch, levels
-from adjoint.tensor.levels import GradLevel, stack
-from adjoint.tensor.modes import modes
+from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule
 from adjoint.tensor.tensor import Tensor
@@ -42,7 +42,7 @@ Paths = Callable[[], list[str]] | None  # makes the names of leaves, for an erro
 
 def is_tracing() -> bool:
     """Whether a trace is open."""
-    return any(level.creates for level in stack.levels)
+    return any(level.creates for level in current().levels)
 
 
 def stage(
@@ -85,7 +85,7 @@ def type_of(tensor: Any, needs: bool = False) -> Type:
 
 
 def needs_gradient(operands: Flat) -> bool:
-    return bool(modes.recording) and any(t.requires_grad for t in operands)
+    return bool(current().recording) and any(t.requires_grad for t in operands)
 
 
 def floats(tensors: Sequence[Any]) -> list[int]:
@@ -159,7 +159,7 @@ def bind(call: Call, operands: Flat) -> Flat:
     trace = (
         level
         if isinstance(level, TraceLevel)
-        else next(t for t in reversed(stack.levels) if t.creates)
+        else next(t for t in reversed(current().levels) if t.creates)
     )
     return _node(trace, call, operands)
 
@@ -190,7 +190,7 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
         t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands
     )
     with level.outside():
-        if not modes.recording or not any(e is not None for e in edges):
+        if not current().recording or not any(e is not None for e in edges):
             return [level.lift(o) for o in bind(call, primals)]
         outputs, kept = call.forward(primals)
 

@@ -26,6 +26,7 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues
 from adjoint.core.shapes import Spec
+from adjoint.core.state import current
 from adjoint.graph import custom, functional, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.passes.dead_code import eliminate_dead
@@ -34,7 +35,6 @@ from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.limits import NearLevelTensor, approach_traced
 from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tensor import Tensor
 
 
@@ -212,7 +212,7 @@ class TraceLevel(Level):
         args = self._arguments(values)
         if op.full_name in functional.IN_MEMORY:
             args = (self._contiguous(args[0]), *args[1:])
-        if not modes.recording and typing.needs_gradient(row, args):
+        if not current().recording and typing.needs_gradient(row, args):
             args = typing.substitute_needing(args, self._detach)
         kind, types = self._infer(op, args)
         out = self._node(op, args, kind, types, values)

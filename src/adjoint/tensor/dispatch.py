@@ -24,12 +24,11 @@ from adjoint.core.errors import (
 )
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
+from adjoint.core.state import changed, current
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, meta
-from adjoint.tensor.levels import stack
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
 
@@ -91,30 +90,27 @@ def run(op: Operator, values: list[Any]) -> Any:
     """Run an operator on converted arguments, by the topmost interpreter."""
     if op.row.decompose and not op.row.kernel and not op.schema.replaces:
         return binding.decomposition(op.row)(*values)
-    if stack.levels and op.row.family == "random":
-        return stack.levels[-1].random(
-            op, values
-        )  # the innermost transform says who gets which numbers
+    levels = current().levels
+    if levels and op.row.family == "random":  # the innermost transform says who gets which numbers
+        return levels[-1].random(op, values)
     interpreter = topmost(values)
     if interpreter is not None:
         return interpreter.process(op, values)
-    if stack.levels and (op.row.archetype.name == "creation" or op.name == "clone"):
+    if levels and (op.row.archetype.name == "creation" or op.name == "clone"):
         return _create(op, values)
     return op.call([_plain_value(v) for v in values])
 
 
 def _create(op: Operator, values: list[Any]) -> Any:
     """Make a tensor inside transforms, on the level of each, so that it may be written to there."""
-    outer, stack.levels = stack.levels, ()
+    outer = current().levels
     start = max((i for i, level in enumerate(outer) if level.creates), default=-1)
-    try:
+    with changed(levels=()):
         made = (
             op.call([_plain_value(v) for v in values])
             if start < 0
             else outer[start].process(op, values)
         )
-    finally:
-        stack.levels = outer
     if isinstance(made, Tensor):
         for level in outer[start + 1 :]:
             made = level.created(made)
@@ -174,7 +170,7 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         return type(result)(_write_out(what, r, o) for r, o in zip(result, out, strict=True))
     if not isinstance(out, Tensor):
         raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
-    if modes.recording and (out.edge is not None or result.edge is not None):
+    if current().recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
     if not out.is_meta and is_expanded(out.value):
         raise InplaceError(

@@ -29,14 +29,14 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.infinitesimal import nearby
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.returns import results_class
+from adjoint.core.state import current
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row, is_reference
 from adjoint.table.schema import Argument, parse
-from adjoint.tensor import binding, dispatch, inplace, levels, limits, observe, views
+from adjoint.tensor import binding, dispatch, inplace, limits, observe, views
 from adjoint.tensor import operators as dunders
-from adjoint.tensor.modes import modes
 from adjoint.tensor.reverse import RowRule
 from adjoint.tensor.saving import FACT, RESULT, TENSOR, TENSORS, Save
 from adjoint.tensor.tape import ZERO, Node, Output, Refusal, next_sequence
@@ -48,7 +48,7 @@ _NAMESPACE: dict[str, Any] = {
     "_Node": Node,
     "_Output": Output,
     "_ZERO": ZERO,
-    "_modes": modes,
+    "_state": current,
     "_ndarray": np.ndarray,
     "_asarray": np.asarray,
     "_INEXACT": INEXACT,
@@ -67,7 +67,6 @@ _NAMESPACE: dict[str, Any] = {
     "_MISSING": arguments.MISSING,
     "_same": dispatch.same_dtype,
     "_plain": dispatch.all_plain,
-    "_stack": levels.stack,
     "_nearby": nearby,
     "_approach": limits.approach,
     "_fan_out": limits.fan_out,
@@ -224,7 +223,9 @@ class _Writer:
             or self.row.family == "random"
             or self.schema.name == "clone"
         ):
-            checks.append("not _stack.levels")  # inside a transform, its level sees what is created
+            checks.append(
+                "not _state().levels"
+            )  # inside a transform, its level sees what is created
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             kind = argument.type
             if kind.is_tensor and kind.is_list:
@@ -382,19 +383,19 @@ class _Writer:
         condition = self.row.texts.get("kink")
         if not condition:
             return []
-        return [f"if _modes.at_kinks == 1 and ({condition}):", "    _r = _nearby(_r)"]
+        return [f"if _state().at_kinks == 1 and ({condition}):", "    _r = _nearby(_r)"]
 
     def _approach_kink(self) -> list[str]:
         condition = self.row.texts.get("kink")
         if self.row.texts.get("fan"):
-            watched = "_out0.edge is not None or _stack.differentiating"
+            watched = "_out0.edge is not None or _state().differentiating"
             spread = self._named(f"*_fan_out(_op, {self.tuple}, ({self._outs()})),")
-            return [f"if not _modes.at_kinks and ({watched}):", f"    return {spread}"]
+            return [f"if not _state().at_kinks and ({watched}):", f"    return {spread}"]
         if not condition:
             return []
-        watched = "_out.edge is not None or _stack.differentiating"
+        watched = "_out.edge is not None or _state().differentiating"
         return [
-            f"if not _modes.at_kinks and ({condition}) and ({watched}):",
+            f"if not _state().at_kinks and ({condition}) and ({watched}):",
             f"    return _approach(_op, {self.tuple}, _out)",
         ]
 
@@ -517,7 +518,7 @@ class _Writer:
             else:
                 tests.append(f"{name} is not None and {name}.edge is not None")
         return [
-            f"if _modes.recording and ({' or '.join(tests)}):",
+            f"if _state().recording and ({' or '.join(tests)}):",
             f"    return {self._named(f'_decomposition({self.call})')}",
         ]
 
@@ -527,7 +528,7 @@ class _Writer:
         return [
             *self._edges(),
             f"if {self._any_edge()}:",
-            "    _mode = _modes.recording",
+            "    _mode = _state().recording",
             "    if _mode:",
             *_indent(self._record(home="None"), 2),
         ]

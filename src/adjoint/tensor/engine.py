@@ -13,6 +13,7 @@ import heapq
 import sys
 import traceback
 from collections.abc import Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,9 @@ from adjoint.core.dtypes import DIFFERENTIABLE, of
 from adjoint.core.errors import GradError, NotDifferentiable, ShapeError
 from adjoint.core.infinitesimal import kinks
 from adjoint.core.shapes import show
+from adjoint.core.state import OFF, changed, current
 from adjoint.core.storage import is_expanded
 from adjoint.ops import runtime
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import (
     CLOSED,
     Leaf,
@@ -39,6 +40,9 @@ from adjoint.tensor.tape import (
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
+
+# the numbers of the nodes that backward passes of this context made: (first, last) of each pass
+_passes: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("adjoint passes", default=())
 
 
 def gradients(
@@ -129,40 +133,36 @@ class Run:
             self.send(output.edge, grad.value if plain else grad)
 
     def loop(self) -> None:
-        recording, retain = modes.recording, modes.retain
-        modes.recording = modes.level_when_on() if self.graph or self.linear else 0
-        if self.level is not None:
-            modes.recording = recording
-        modes.retain = self.retain
-        plain = not self.graph and self.needed is None and not modes.anomaly
-        try:
-            with np.errstate(all="ignore"):
-                if kinks.met:
-                    self._run_after_kink(plain)
-                else:
-                    self._run_plain() if plain else self._run()
-        finally:
-            modes.recording, modes.retain = recording, retain
+        now = current()
+        recording = now.recording
+        if self.level is None:
+            recording = now.when_on() if self.graph or self.linear else OFF
+        plain = not self.graph and self.needed is None and not now.anomaly
+        with changed(recording=recording, retain=self.retain), np.errstate(all="ignore"):
+            if kinks.met:
+                self._run_after_kink(plain)
+            else:
+                self._run_plain() if plain else self._run()
 
     def _run_after_kink(self, plain: bool) -> None:
         """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.
 
         It is not if it passes nodes that were made by a backward pass.
         """
-        first, start = kinks.first_pass, next_sequence()
-        kinks.first_pass = self.level is None
+        start = next_sequence()
+        first, later = changed(first_pass=self.level is None), changed(first_pass=False)
         try:
-            if not modes.passes:
-                self._run_plain() if plain else self._run()
-            while self.heap:
-                node = heapq.heappop(self.heap)[1]
-                if kinks.first_pass and _was_made_by_backward(node.sequence):
-                    kinks.first_pass = False
-                self.step(node, self.buffers.pop(node))
+            with first:
+                if not _passes.get():
+                    self._run_plain() if plain else self._run()
+                while self.heap and not _was_made_by_backward(self.heap[0][1].sequence):
+                    node = heapq.heappop(self.heap)[1]
+                    self.step(node, self.buffers.pop(node))
+            with later:
+                self._run()
         finally:
-            kinks.first_pass = first
             if self.graph or self.linear:
-                modes.passes = (*modes.passes[-31:], (start, next_sequence()))
+                _passes.set((*_passes.get()[-31:], (start, next_sequence())))
 
     def _run(self) -> None:
         heap, buffers = self.heap, self.buffers
@@ -253,7 +253,7 @@ class Run:
         except Exception as error:
             _note(error, node)
             raise
-        if modes.anomaly:
+        if current().anomaly:
             _check_nan(node, sent)
         if extra is not None and extra.post_hooks:
             sent = _post_hooks(node, sent, grad)
@@ -335,7 +335,8 @@ class Run:
 
 
 def _was_made_by_backward(sequence: int) -> bool:
-    return sequence < modes.passes[-1][1] and any(a < sequence < b for a, b in modes.passes)
+    passes = _passes.get()
+    return sequence < passes[-1][1] and any(a < sequence < b for a, b in passes)
 
 
 _CLOSED = (
@@ -475,7 +476,7 @@ def _pre_hooks(node: Node, grad: Any) -> Any:
     for number, reference in extra.captures.items():
         tensor = reference()
         if tensor is not None and grads[number] is not None:
-            add_to_grad(tensor, grads[number], create_graph=modes.recording != 0)
+            add_to_grad(tensor, grads[number], create_graph=current().recording != 0)
     for hook in list(extra.pre_hooks.values()):
         changed = hook(tuple(None if g is None else as_tensor(g) for g in grads))
         if changed is not None:
@@ -535,7 +536,7 @@ def _note(error: Exception, node: Node) -> None:
 
 
 def _check_nan(node: Node, sent: tuple[Any, ...]) -> None:
-    if not modes.check_nan:
+    if not current().check_nan:
         return
     for number, value in enumerate(sent):
         array = getattr(value, "value", value)

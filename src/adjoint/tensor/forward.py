@@ -10,15 +10,18 @@ operators, so it can be differentiated (reverse over forward).
 from __future__ import annotations
 
 import weakref
+from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import NotDifferentiable
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import Node, Output, own_counter
 from adjoint.tensor.tensor import Tensor, make
+
+# weak references to the dual tensors of the level that is open in this context
+duals: ContextVar[list[Any] | None] = ContextVar("adjoint duals", default=None)
 
 
 class ForwardInterpreter:
@@ -81,8 +84,9 @@ def dual(tensor: Tensor, tangent: Any) -> Any:
     """Give a tensor a tangent: it becomes a dual tensor, until its level ends."""
     if tensor.__class__ is not DualTensor:
         tensor.__class__ = DualTensor
-        if modes.duals is not None:
-            modes.duals.append(weakref.ref(tensor))
+        living = duals.get()
+        if living is not None:
+            living.append(weakref.ref(tensor))
     tensor.tangent = tangent
     return tensor
 

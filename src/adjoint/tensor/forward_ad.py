@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from adjoint.core.errors import DtypeError, GradError, ShapeError
 from adjoint.core.shapes import show
-from adjoint.tensor.forward import DualTensor, dual, primal
+from adjoint.core.state import current
+from adjoint.tensor.forward import DualTensor, dual, duals, primal
 from adjoint.tensor.limits import ordinary
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import Node, Rule
 from adjoint.tensor.tensor import Tensor, make
 
@@ -37,18 +37,19 @@ _ALIAS = Rule("AliasBackward0", _alias, holds=False)
 
 def enter_dual_level() -> int:
     """Open the level in which dual tensors live; there is one at a time."""
-    if modes.duals is not None:
+    if duals.get() is not None:
         raise GradError("dual_level: a level is open already; nest ad.jvp for forward over forward")
-    modes.duals = []
+    duals.set([])
     return 0
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
     """Close the level: its dual tensors become ordinary ones."""
-    if modes.duals is None:
+    living = duals.get()
+    if living is None:
         raise GradError("exit_dual_level: no level is open")
-    duals, modes.duals = modes.duals, None
-    for reference in duals:
+    duals.set(None)
+    for reference in living:
         tensor = reference()
         if tensor is not None and tensor.__class__ is DualTensor:
             tensor.__class__ = Tensor
@@ -67,7 +68,7 @@ class dual_level:  # noqa: N801 - PyTorch's name
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """Return `tensor` with a tangent. Operators on the result carry the tangent along."""
-    if modes.duals is None:
+    if duals.get() is None:
         raise GradError("make_dual needs an open level: with forward_ad.dual_level(): …")
     if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
         raise TypeError(
@@ -88,7 +89,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
     made = make(tensor.value)
     made.counter = tensor.counter
-    if tensor.edge is not None and modes.recording:
+    if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
         made.edge.home = DualTensor.interpreter
     return dual(made, tangent)

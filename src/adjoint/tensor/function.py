@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import GradError
+from adjoint.core.state import current
 from adjoint.tensor import derive, dispatch, forward, inplace, levels, views
-from adjoint.tensor.modes import modes, no_grad
+from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import Leaf, Node, Output, Rule
 from adjoint.tensor.tensor import Tensor, make
 
@@ -88,7 +89,7 @@ def _unsave(node: Node, saved: Any, graph: bool) -> Any:
             )
         return saved.tensor if graph or saved.tensor.edge is None else saved.tensor.detach()
     made = make(saved.value)
-    if modes.recording and graph and made.is_differentiable_dtype():
+    if current().recording and graph and made.is_differentiable_dtype():
         made.edge = Output(node, saved.number)
     return made
 
@@ -230,7 +231,7 @@ class Function:
             output = cls._forward(context, primals, keywords)
         outputs = list(output) if isinstance(output, (tuple, list)) else [output]
         outputs = [cls._fresh(o, args, context) for o in outputs]
-        if modes.recording and any(context.needs_input_grad):
+        if current().recording and any(context.needs_input_grad):
             cls._record(context, args, tensors, outputs)
         tangents = [forward.tangent_of(a) for a in args]
         if any(t is not None for t in tangents):
@@ -269,7 +270,7 @@ class Function:
         context.needs_input_grad = tuple(
             isinstance(a, Tensor) and level.owns(a) and a.edge is not None for a in args
         )
-        if not modes.recording or not any(e is not None for e in edges):
+        if not current().recording or not any(e is not None for e in edges):
             return
         rule = _FunctionRule(cls, context)
         rule.inputs = [level.below(a) for a in args]
@@ -534,7 +535,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     def guarded(ctx: Any, *grads: Any) -> Any:
         with no_grad():
             result = backward(ctx, *grads)
-        if not modes.recording:
+        if not current().recording:
             return result
         several = isinstance(result, tuple)
         return tuple(_refusing(r, grads) for r in result) if several else _refusing(result, grads)

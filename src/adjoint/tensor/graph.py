@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import GradError
-from adjoint.tensor.modes import modes, saved_tensors_hooks
+from adjoint.core.state import changed, current
+from adjoint.tensor.modes import saved_tensors_hooks
 from adjoint.tensor.tape import Handle, Node
 from adjoint.tensor.tensor import Tensor, make
 
@@ -38,13 +39,10 @@ def get_gradient_edge(tensor: Tensor) -> tuple[Any, int]:
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Generator[None]:
     """Refuse `saved_tensors_hooks` in a block, with this message."""
-    before, modes.hooks_refused = modes.hooks_refused, error_message
-    try:
-        if modes.saved_hooks:
-            raise GradError(error_message)
+    if current().saved_hooks:
+        raise GradError(error_message)
+    with changed(hooks_refused=error_message):
         yield
-    finally:
-        modes.hooks_refused = before
 
 
 class _Several:

@@ -15,11 +15,11 @@ import numpy as np
 from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
+from adjoint.core.state import current
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, views
-from adjoint.tensor.modes import modes
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
 from adjoint.tensor.tape import Node, caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
@@ -34,7 +34,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     what = op.schema.name
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
-        if not (modes.recording or keywords or is_view) and args and type(args[0]) is Tensor:
+        if not (current().recording or keywords or is_view) and args and type(args[0]) is Tensor:
             written = _write_plainly(what, functional, args)
             if written is not None:
                 return written
@@ -48,14 +48,14 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         check_writable(tensor, what)
         values[0] = before = _before(tensor, keeps_self)
         result = _call(op, functional, values)
-        if modes.recording and result.edge is None and before.edge is not None:
+        if current().recording and result.edge is None and before.edge is not None:
             result = _without_derivative(result, before)
         _write(what, tensor, result)
         if isinstance(result, forward.DualTensor):
             forward.write_tangent(tensor, result.tangent)
         elif isinstance(tensor, forward.DualTensor):
             forward.write_tangent(tensor, None)
-        if modes.recording and result.edge is not None:
+        if current().recording and result.edge is not None:
             if keeps_result and result.edge is not before.edge:
                 _share_result(result, tensor)
             views.rebase(tensor, result.edge)
@@ -121,7 +121,7 @@ def _call(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Te
 
 def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     """The tensor as it was: a copy of its memory if the tape will need it."""
-    copied = keeps_self and modes.recording != 0
+    copied = keeps_self and current().recording != 0
     before = make(tensor.value.copy() if copied else tensor.value, edge=tensor.edge)
     return (
         forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
@@ -186,7 +186,7 @@ def _swap_view(what: str, tensor: Tensor, result: Tensor) -> Tensor:
     tensor.value = result.value
     if isinstance(result, forward.DualTensor):
         tensor.tangent = result.tangent
-    if modes.recording and result.edge is not None:
+    if current().recording and result.edge is not None:
         tensor.edge = result.edge
     bump(tensor, what)
     return tensor

@@ -16,67 +16,68 @@ itself is safe to nest; `pullback` chooses.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError, GradError
+from adjoint.core.state import OFF, ON, State, changed, current, state
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, engine, views
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
 
 
-class _Stack(threading.local):
-    """The open levels of this thread, outermost first."""
-
-    levels: tuple[Level, ...] = ()
-    differentiating: int = 0  # how many of all open levels differentiate, below them too
-
-
-stack = _Stack()
-
-
 class _Outside:
-    """The block of code that runs below a level."""
+    """The block of code that runs below a level: one is made for every operator on it."""
 
-    __slots__ = ("before", "level", "recording")
+    __slots__ = ("before", "level")
 
-    def __init__(self, level: Level, recording: int) -> None:
+    def __init__(self, level: Level) -> None:
         self.level = level
-        self.recording = recording
 
     def __enter__(self) -> None:
-        self.before = stack.levels, modes.recording
-        stack.levels = stack.levels[: self.level.level - 1]
-        modes.recording = self.recording
+        self.before = now = current()
+        known = self.level.known_below
+        if known is None or known[0] is not now:
+            known = self.level.known_below = (now, self.level.state_below(now))
+        state.set(known[1])
 
     def __exit__(self, *_: Any) -> None:
-        stack.levels, modes.recording = self.before
+        state.set(self.before)
 
 
 class Level:
     """One open transform."""
 
+    known_below: tuple[State, State] | None = None  # the last state inside, and the one below it
+
     def __init__(self) -> None:
-        self.level = len(stack.levels) + 1  # its height; a higher one is inside a lower one
+        self.before = current()  # what is put back at its end
+        self.level = len(self.before.levels) + 1  # its height; a higher one is inside a lower one
         self.open = True
-        self.outer_recording = modes.recording
 
     def __enter__(self) -> Any:
-        stack.levels = (*stack.levels, self)
-        stack.differentiating += self.differentiates
+        state.set(self.state_inside(self.before))
         return self
 
     def __exit__(self, *_: Any) -> None:
+        state.set(self.before)
         self.open = False
-        stack.levels = stack.levels[:-1]
-        stack.differentiating -= self.differentiates
-        modes.recording = self.outer_recording
+        self.known_below = None  # it refers to this level
+
+    def state_inside(self, before: State) -> State:
+        """The state in force while the level is open."""
+        return before.but(
+            levels=(*before.levels, self),
+            differentiating=before.differentiating + self.differentiates,
+        )
+
+    def state_below(self, now: State) -> State:
+        """The state in force while an operator runs below this level."""
+        return now.but(levels=now.levels[: self.level - 1])
 
     def check_open(self, what: str) -> None:
         """Raise if a tensor of this level has outlived it."""
@@ -94,7 +95,7 @@ class Level:
 
     def outside(self) -> _Outside:
         """Run below this level: what is created there belongs to the levels outside."""
-        return _Outside(self, modes.recording)
+        return _Outside(self)
 
     def below(self, value: Any) -> Any:
         """What the tensors of this level hold; lists entry by entry, everything else as it is."""
@@ -157,7 +158,7 @@ class Level:
 
 def created(tensor: Tensor) -> Tensor:
     """A tensor made inside transforms, on the level of each, so that it may be written to there."""
-    for level in stack.levels:
+    for level in current().levels:
         tensor = level.created(tensor)
     return tensor
 
@@ -248,9 +249,13 @@ class GradLevel(Level):
     name = "grad"
     differentiates = True
 
-    def __init__(self) -> None:
-        super().__init__()
-        modes.recording = 1
+    def state_inside(self, before: State) -> State:
+        return super().state_inside(before).but(recording=ON)
+
+    def state_below(self, now: State) -> State:
+        """Without recording, too, if there was none when the level was opened."""
+        recording = now.recording and self.before.recording
+        return now.but(levels=now.levels[: self.level - 1], recording=recording)
 
     def lift(self, value: Any, edge: Any = None) -> GradTensor:
         return wrap(GradTensor, self, value, edge)
@@ -272,7 +277,7 @@ class GradLevel(Level):
         )
         if op.schema.is_view:
             self.attach_views(op, lifted, outs)
-        if modes.recording and op.parts.record is not None and _any_edge(lifted):
+        if current().recording and op.parts.record is not None and _any_edge(lifted):
             op.parts.record(*lifted, outs, self, 1)
         return tuple(outs) if isinstance(results, tuple) else outs
 
@@ -285,10 +290,6 @@ class GradLevel(Level):
 
     def is_idle(self, value: Any) -> bool:
         return not self.owns(value) or value.edge is None
-
-    def outside(self) -> _Outside:
-        """Also without recording if there was none when the level was opened."""
-        return _Outside(self, modes.recording and self.outer_recording)
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
@@ -309,7 +310,7 @@ class GradLevel(Level):
         counter = own_counter(target)
         counter.count += 1
         counter.by, counter.place = op.name, caller()
-        if modes.recording and isinstance(result, GradTensor) and result.edge is not None:
+        if current().recording and isinstance(result, GradTensor) and result.edge is not None:
             views.rebase(target, result.edge)
         return target
 
@@ -366,7 +367,7 @@ def variable(tensor: Tensor) -> Tensor:
     """The same tensor as a new variable of the eager tape, connected to its history."""
     made = make(tensor.value)
     made.counter = tensor.counter
-    if tensor.edge is not None and modes.recording:
+    if tensor.edge is not None and current().recording:
         made.edge = Node(_INPUT, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
     else:
         made.edge = Leaf(made)
@@ -412,8 +413,8 @@ class Pullback:
                 whole=True,
             )
             return [runtime.settle(g, True) for g in found] if settle else found
-        keep = self.keep and modes.recording != 0
-        linear = modes.recording != 0 and any(
+        keep = self.keep and current().recording != 0
+        linear = current().recording != 0 and any(
             c.edge is not None or c.interpreter is not None for c in grads
         )
         return engine.gradients(
@@ -459,19 +460,16 @@ def pullback(
     arrive there are dropped.
     `on_level`: not on the eager tape, though nothing else is open.
     """
-    if on_level or stack.levels or any(t.interpreter is not None for t in inputs):
+    if on_level or current().levels or any(t.interpreter is not None for t in inputs):
         return _pullback_on_level(function, inputs)
-    recording = modes.recording
+    before = current()
     variables = [variable(t) for t in inputs]
-    modes.recording = modes.level_when_on()
-    try:
+    with changed(recording=before.when_on()):
         outputs, rest = function(*variables)
-    finally:
-        modes.recording = recording
     live = [o if isinstance(o, Tensor) and o.edge is not None else None for o in outputs]
     others = [] if rest is None else [v for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
     edges = [o.edge for o in (*live, *others) if o is not None and o.edge is not None]
-    keep = recording != 0 and _goes_on(edges, variables)
+    keep = before.recording != OFF and _goes_on(edges, variables)
     for made in variables:
         if type(made.edge) is Leaf:
             made.edge.closed = ENDED if keep else CLOSED

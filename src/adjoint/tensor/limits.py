@@ -18,33 +18,27 @@ are not known, so `near` is computed always, but only for second derivatives; an
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.infinitesimal import infinitesimal, kinks
+from adjoint.core.state import changed, current
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
 from adjoint.tensor import binding
-from adjoint.tensor.levels import Level, LevelTensor, stack, wrap
-from adjoint.tensor.modes import modes
+from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.tape import ZERO, Node
 from adjoint.tensor.tensor import Tensor, make
 
 LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: a LimitTensor, δ in place of 0, or 0
 
 
-@contextmanager
-def at_kinks(choice: int) -> Generator[None]:
-    """Compute with δ in place of 0, or with 0 alone, in this block."""
-    before, modes.at_kinks = modes.at_kinks, choice
-    try:
-        yield
-    finally:
-        modes.at_kinks = before
+def at_kinks(choice: int) -> changed:
+    """Compute with δ in place of 0, or with 0 alone, in a block."""
+    return changed(at_kinks=choice)
 
 
 def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
@@ -69,7 +63,7 @@ def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tup
 
 def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
     """The same for another interpreter's way to run an operator."""
-    if modes.at_kinks != LIMIT:
+    if current().at_kinks != LIMIT:
         return run(op, values)
     if op.row.texts.get("fan"):
         with at_kinks(EXACT):
@@ -178,7 +172,7 @@ class LimitInterpreter(_Pairs):
     def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
         if derivative:
             exact = standard_part(exact, near)
-        if stack.differentiating:
+        if current().differentiating:
             return _limit(exact, near)
         return _like(_at_once(near), exact.value)
 
@@ -221,7 +215,7 @@ class NearLevel(_Pairs, Level):
     def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
         if derivative:
             exact = standard_part(exact, near)
-        if stack.differentiating:
+        if current().differentiating:
             return self.joined(exact, near)
         if near.requires_grad:  # the graph will be differentiated: the history of `near`
             shown = exact.detach() + (near - near.detach())
@@ -245,10 +239,10 @@ def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> 
 
     Only second derivatives need it: of a gradient in an argument that requires one, too.
     """
-    if modes.at_kinks == NEAR:
+    if current().at_kinks == NEAR:
         return packet("_nearby")(out)
-    order = stack.differentiating + bool(out.requires_grad)
-    if modes.at_kinks == EXACT or order < 2 or not at_kink(op, values):
+    order = current().differentiating + bool(out.requires_grad)
+    if current().at_kinks == EXACT or order < 2 or not at_kink(op, values):
         return out
     return NearLevel(level).joined(out, packet("_nearby")(out))
 
@@ -383,7 +377,7 @@ def meets_kink(tensor: Any) -> bool:
     """
     bottom = _bottom(tensor)
     if not isinstance(bottom, Tensor):
-        return stack.differentiating > 1
-    if bottom.edge is None and bottom.interpreter is None and not stack.differentiating:
+        return current().differentiating > 1
+    if bottom.edge is None and bottom.interpreter is None and not current().differentiating:
         return False
     return not bottom.value.all()

@@ -1,80 +1,86 @@
-"""What the current thread is doing: recording or not, and with which observers.
+"""Modes: no_grad, anomaly mode, saved-tensor hooks, as contexts and decorators.
 
-`modes.recording` is read on every call of an operator, so it is one small integer: 0 records
-nothing, 1 records the tape, 2 records it with observers (anomaly mode, saved-tensor hooks).
+Note [Scopes]: a mode that is entered makes a new `State` (core/state.py) and remembers, in a
+`Scope`, the fields that it changed. Usually modes end in the reverse order, and the earlier
+record is put back. Generators can end them in any order; then the mode that ends gives its
+earlier values to the next one above that changed the same fields, so that after the last one
+everything is as before.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-import threading
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable, Generator
 from types import TracebackType
 from typing import Any, TypeVar
 
 from adjoint.core.errors import GradError
+from adjoint.core.state import OBSERVED, OFF, State, current, state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-OFF, ON, OBSERVED = 0, 1, 2
+
+class Scope:
+    """One entered mode."""
+
+    __slots__ = ("before", "owner", "undo")
+
+    def __init__(self, owner: Mode, undo: dict[str, Any], before: State) -> None:
+        self.owner = owner
+        self.undo = undo  # the fields that it changed, with their earlier values
+        self.before = before  # the earlier record
 
 
-class Modes(threading.local):
-    """The modes of one thread."""
-
-    recording: int = ON
-    inference: bool = False
-    anomaly: bool = False
-    check_nan: bool = True
-    saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
-    hooks_refused: str = ""  # why saved-tensor hooks may not be used now
-    duals: list[Any] | None = None  # weak references to the dual tensors of the level that is open
-    retain: bool = False  # whether the backward pass under way keeps the graph
-    passes: tuple[tuple[int, int], ...] = ()  # numbers of the nodes that backward passes made
-    at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
-
-    def level_when_on(self) -> int:
-        return OBSERVED if self.anomaly or self.saved_hooks else ON
+def _enter(mode: Mode) -> None:
+    before = current()
+    changes = mode.changes(before)
+    scope = Scope(mode, {name: getattr(before, name) for name in changes}, before)
+    made = before.but(**changes, scopes=(*before.scopes, scope))
+    made.scope = scope
+    state.set(made)
 
 
-modes = Modes()
+def _leave(mode: Mode) -> None:
+    now = current()
+    scope = now.scope
+    if scope is not None and scope.owner is mode:
+        state.set(scope.before)
+    else:
+        state.set(_without(now, mode))
+
+
+def _without(now: State, mode: Mode) -> State:
+    """The record without the last scope of a mode; Note [Scopes].
+
+    A mode that was entered in another context has no scope here and changes nothing.
+    """
+    numbers = [i for i, s in enumerate(now.scopes) if s.owner is mode]
+    if not numbers:
+        return now
+    scopes = list(now.scopes)
+    undo = scopes.pop(numbers[-1]).undo
+    changes: dict[str, Any] = {}
+    for name, value in undo.items():
+        heirs = (i for i in range(numbers[-1], len(scopes)) if name in scopes[i].undo)
+        heir = next(heirs, None)
+        if heir is None:
+            changes[name] = value
+        else:  # a new scope, since contexts share them
+            above = scopes[heir]
+            scopes[heir] = Scope(above.owner, above.undo | {name: value}, above.before)
+    return now.but(**changes, scopes=tuple(scopes))
 
 
 class Mode:
-    """A context manager that is also a decorator, for functions and generators."""
+    """A context manager that is also a decorator, for functions, generators and coroutines."""
 
-    def __call__(self, function: F) -> F:
-        if inspect.isgeneratorfunction(function):
-            return self._wrap_generator(function)
-
-        @functools.wraps(function)
-        def inside(*args: Any, **keywords: Any) -> Any:
-            with self._clone():
-                return function(*args, **keywords)
-
-        return inside  # type: ignore[return-value]
-
-    def _wrap_generator(self, function: Any) -> Any:
-        @functools.wraps(function)
-        def inside(*args: Any, **keywords: Any) -> Any:
-            generator = function(*args, **keywords)
-            sent: Any = None
-            while True:
-                with self._clone():
-                    try:
-                        value = generator.send(sent)
-                    except StopIteration as stop:
-                        return stop.value
-                sent = yield value
-
-        return inside
-
-    def _clone(self) -> Any:
-        return type(self)()
+    def changes(self, before: State) -> dict[str, Any]:
+        """The fields that the mode sets, and their values."""
+        raise AssertionError(f"{type(self).__name__} defines changes")
 
     def __enter__(self) -> Any:
-        raise AssertionError("a mode defines __enter__")
+        _enter(self)
 
     def __exit__(
         self,
@@ -82,7 +88,88 @@ class Mode:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        raise AssertionError("a mode defines __exit__")
+        _leave(self)
+
+    def _clone(self) -> Any:
+        return type(self)()
+
+    def __call__(self, function: F) -> F:
+        if inspect.isclass(function) or not callable(function):
+            raise TypeError(
+                f"{type(self).__name__} decorates functions, got {type(function).__name__}; "
+                "decorate the methods of a class"
+            )
+        if inspect.isasyncgenfunction(function):
+            inside: Any = self._around_async_generator(function)
+        elif inspect.iscoroutinefunction(function):
+            inside = self._around_coroutine(function)
+        elif inspect.isgeneratorfunction(function):
+            inside = self._around_generator(function)
+        else:
+            inside = self._around(function)
+        return functools.wraps(function)(inside)
+
+    def _around(self, function: Any) -> Any:
+        def inside(*args: Any, **keywords: Any) -> Any:
+            with self._clone():
+                return function(*args, **keywords)
+
+        return inside
+
+    def _around_coroutine(self, function: Any) -> Any:
+        async def inside(*args: Any, **keywords: Any) -> Any:
+            with self._clone():
+                return await function(*args, **keywords)
+
+        return inside
+
+    def _around_generator(self, function: Any) -> Any:
+        """The mode is in force while the generator runs, and not while its user does."""
+
+        def inside(*args: Any, **keywords: Any) -> Generator[Any, Any, Any]:
+            generator = function(*args, **keywords)
+            resume = functools.partial(next, generator)
+            while True:
+                with self._clone():
+                    try:
+                        value = resume()
+                    except StopIteration as stop:
+                        return stop.value
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with self._clone():
+                        generator.close()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.throw, error)
+                else:
+                    resume = functools.partial(generator.send, sent)
+
+        return inside
+
+    def _around_async_generator(self, function: Any) -> Any:
+        async def inside(*args: Any, **keywords: Any) -> AsyncGenerator[Any, Any]:
+            generator = function(*args, **keywords)
+            resume = generator.__anext__
+            while True:
+                with self._clone():
+                    try:
+                        value = await resume()
+                    except StopAsyncIteration:
+                        return
+                try:
+                    sent = yield value
+                except GeneratorExit:
+                    with self._clone():
+                        await generator.aclose()
+                    raise
+                except BaseException as error:
+                    resume = functools.partial(generator.athrow, error)
+                else:
+                    resume = functools.partial(generator.asend, sent)
+
+        return inside
 
 
 class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
@@ -96,22 +183,31 @@ class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, mode: bool) -> None:
-        self.mode = mode
-        self.before = modes.recording
-        modes.recording = modes.level_when_on() if mode else OFF
+        self.mode = bool(mode)
+        before = current()
+        made = before.but(**self.changes(before))
+        self.made: tuple[State, State] | None = before, made  # until a block or a function is given
+        state.set(made)
+
+    def changes(self, before: State) -> dict[str, Any]:
+        return {"recording": before.when_on() if self.mode else OFF}
 
     def __call__(self, function: F) -> F:
-        modes.recording = self.before
+        self._take_back()
         return super().__call__(function)
+
+    def __enter__(self) -> None:
+        self._take_back()
+        super().__enter__()
+
+    def _take_back(self) -> None:
+        """Undo the change from now on: it is wanted in a block only."""
+        if self.made is not None:
+            (before, made), now, self.made = self.made, current(), None
+            state.set(before if now is made else now.but(recording=before.recording))
 
     def _clone(self) -> Any:
         return set_grad_enabled(self.mode)
-
-    def __enter__(self) -> None:
-        modes.recording = modes.level_when_on() if self.mode else OFF
-
-    def __exit__(self, *_: Any) -> None:
-        modes.recording = self.before
 
 
 class _Switch(Mode):
@@ -119,22 +215,15 @@ class _Switch(Mode):
 
     on: bool
 
-    def __init__(self, function: Any = None) -> None:
-        self.before: list[int] = []
-
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
-        if function is not None:  # used as a bare decorator: @no_grad
-            made.__init__()
-            return made(function)
-        return made
+        return made if function is None else made(function)  # a bare decorator: @no_grad
 
-    def __enter__(self) -> None:
-        self.before.append(modes.recording)
-        modes.recording = modes.level_when_on() if self.on else OFF
+    def __init__(self, function: Any = None) -> None:
+        super().__init__()
 
-    def __exit__(self, *_: Any) -> None:
-        modes.recording = self.before.pop()
+    def changes(self, before: State) -> dict[str, Any]:
+        return {"recording": before.when_on() if self.on else OFF}
 
 
 class no_grad(_Switch):  # noqa: N801 - PyTorch's name
@@ -152,37 +241,31 @@ class enable_grad(_Switch):  # noqa: N801 - PyTorch's name
 class inference_mode(Mode):  # noqa: N801 - PyTorch's name
     """Run without recording, as `no_grad`; `is_inference_mode_enabled()` tells."""
 
-    def __init__(self, mode: bool = True) -> None:
-        self.mode = mode
-        self.before: list[tuple[int, bool]] = []
-
     def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
         if callable(mode):
-            made.__init__()
+            made.mode = True
             return made(mode)
         return made
+
+    def __init__(self, mode: bool = True) -> None:
+        self.mode = bool(mode)
+
+    def changes(self, before: State) -> dict[str, Any]:
+        return {"recording": OFF if self.mode else before.when_on(), "inference": self.mode}
 
     def _clone(self) -> Any:
         return inference_mode(self.mode)
 
-    def __enter__(self) -> None:
-        self.before.append((modes.recording, modes.inference))
-        modes.inference = self.mode
-        modes.recording = OFF if self.mode else modes.level_when_on()
-
-    def __exit__(self, *_: Any) -> None:
-        modes.recording, modes.inference = self.before.pop()
-
 
 def is_grad_enabled() -> bool:
-    """Whether operators record the tape in this thread."""
-    return modes.recording != OFF
+    """Whether operators record the tape in this context."""
+    return current().recording != OFF
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this thread is inside `inference_mode`."""
-    return modes.inference
+    """Whether this context is inside `inference_mode`."""
+    return current().inference
 
 
 class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
@@ -190,43 +273,37 @@ class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
 
     def __init__(self, check_nan: bool = True) -> None:
         self.wanted = (True, check_nan)
-        self.before: list[tuple[bool, bool, int]] = []
+
+    def changes(self, before: State) -> dict[str, Any]:
+        anomaly, check_nan = self.wanted
+        wanted = before.but(anomaly=anomaly)
+        recording = wanted.when_on() if before.recording else OFF
+        return {"anomaly": anomaly, "check_nan": check_nan, "recording": recording}
 
     def _clone(self) -> Any:
         return detect_anomaly(self.wanted[1])
-
-    def __enter__(self) -> None:
-        self.before.append((modes.anomaly, modes.check_nan, modes.recording))
-        modes.anomaly, modes.check_nan = self.wanted
-        if modes.recording:
-            modes.recording = modes.level_when_on()
-
-    def __exit__(self, *_: Any) -> None:
-        modes.anomaly, modes.check_nan, modes.recording = self.before.pop()
 
 
 class set_detect_anomaly(detect_anomaly):  # noqa: N801 - PyTorch's name
     """Switch anomaly mode on or off, from now on or in a block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        super().__init__(check_nan)
         self.wanted = (mode, check_nan)
-        self.__enter__()
+        super().__enter__()
+
+    def __enter__(self) -> None:
+        """Entered when it was made."""
 
     def _clone(self) -> Any:
         return set_detect_anomaly(*self.wanted)
 
-    def __enter__(self) -> None:
-        if not self.before:
-            super().__enter__()
-
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this thread."""
-    return modes.anomaly
+    """Whether anomaly mode is on in this context."""
+    return current().anomaly
 
 
-class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
+class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
     """Pack what the tape saves, and unpack it when backward needs it.
 
     `pack(tensor)` may return anything (a file name, a compressed array); `unpack` must give back a
@@ -236,13 +313,11 @@ class saved_tensors_hooks:  # noqa: N801 - PyTorch's name
     def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
         self.hooks = (pack_hook, unpack_hook)
 
-    def __enter__(self) -> None:
-        if modes.hooks_refused:
-            raise GradError(modes.hooks_refused)
-        self.before = (modes.saved_hooks, modes.recording)
-        modes.saved_hooks = (*modes.saved_hooks, self.hooks)
-        if modes.recording:
-            modes.recording = OBSERVED
+    def changes(self, before: State) -> dict[str, Any]:
+        if before.hooks_refused:
+            raise GradError(before.hooks_refused)
+        hooks = (*before.saved_hooks, self.hooks)
+        return {"saved_hooks": hooks, "recording": OBSERVED if before.recording else OFF}
 
-    def __exit__(self, *_: Any) -> None:
-        modes.saved_hooks, modes.recording = self.before
+    def _clone(self) -> Any:
+        return saved_tensors_hooks(*self.hooks)

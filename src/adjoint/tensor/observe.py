@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import GradError, InplaceError
-from adjoint.tensor.modes import modes
+from adjoint.core.state import OFF, changed, current
 from adjoint.tensor.saving import RESULT, TENSOR, TENSORS
 from adjoint.tensor.tape import Node, Output, show_place, source_of
 from adjoint.tensor.tensor import Tensor, make
@@ -143,7 +143,7 @@ def _input(node: Node, value: Any, graph: bool) -> Any:
     if node.home is not None:
         return node.home.below(value)
     # a pass that is linear in its gradients records, and must not record the saved values' history
-    return make(value.value) if modes.recording and value.edge is not None else value
+    return make(value.value) if current().recording and value.edge is not None else value
 
 
 def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> Any:
@@ -163,18 +163,16 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
 
 def observe(node: Node) -> None:
     """Do what anomaly mode and saved-tensor hooks ask for a new node."""
-    if modes.anomaly:
+    state = current()
+    if state.anomaly:
         node.more().trace = traceback.extract_stack()[:-2]
-    if modes.saved_hooks and node.saved:
-        pack, unpack_hook = modes.saved_hooks[-1]
+    if state.saved_hooks and node.saved:
+        pack, unpack_hook = state.saved_hooks[-1]
         saves = getattr(node.rule, "saves", ())
         packed: list[Any] = []
-        recording, modes.recording = modes.recording, 0
-        try:
+        with changed(recording=OFF):
             for save, value in zip(saves, node.saved, strict=False):
                 packed.append(_pack(save.kind, value, pack, unpack_hook))
-        finally:
-            modes.recording = recording
         node.saved = (*packed, *node.saved[len(packed) :])
         node.home = PACKED
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import GradError, NotDifferentiable
+from adjoint.core.state import current
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
 from adjoint.tensor import binding, derive, observe
-from adjoint.tensor.modes import modes
 from adjoint.tensor.saving import RESULT, TENSOR, TENSORS, all_saves, grad_names, saves_of
 from adjoint.tensor.tape import ZERO, Node, Rule
 from adjoint.tensor.tensor import Tensor
@@ -84,7 +84,7 @@ def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
         "__name__": "adjoint.generated",
         "_ZERO": ZERO,
     }
-    namespace |= {"_released": released, "_check": observe.check_versions, "_modes": modes}
+    namespace |= {"_released": released, "_check": observe.check_versions, "_state": current}
     lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
     if not raw:
         lines += [f"    {s.name} = _s[{i}]" for i, s in enumerate(rule.saves)]
@@ -160,7 +160,7 @@ def _gradients(row: Row) -> list[str]:
             part = "_grad" if number < 0 or not several else f"_grad[{number}]"
             lines.append(f"    {name} = {part if several or number >= 0 else '[_grad]'}")
     if "retain_variables" in used:
-        lines.append("    retain_variables = _modes.retain")
+        lines.append("    retain_variables = _state().retain")
     return lines
 
 

@@ -20,10 +20,10 @@ from adjoint.core.devices import CPU, Device
 from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
+from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import operator as operators
 from adjoint.tensor import printing
-from adjoint.tensor.modes import modes
 from adjoint.tensor.tape import ZERO, Handle, Leaf, Node, Output, own_counter
 
 Array = np.ndarray[Any, Any]
@@ -498,4 +498,4 @@ def is_grad_dtype(value: Any) -> bool:
 
 def recording() -> bool:
     """Whether the tape is on in this thread."""
-    return modes.recording != 0
+    return current().recording != 0

@@ -14,8 +14,9 @@ import numpy as np
 
 from adjoint.core import layout
 from adjoint.core.errors import InplaceError
+from adjoint.core.state import current
 from adjoint.ops.operator import Operator
-from adjoint.tensor.modes import enable_grad, modes
+from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tape import Leaf, Node, Rule, next_sequence, own_counter
 from adjoint.tensor.tensor import Tensor, TensorExtra, make
 
@@ -50,7 +51,7 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
     base, path, several = (
         (source, (), False) if view is None else (view.base, view.path, view.several)
     )
-    recorded = modes.recording != 0
+    recorded = current().recording != 0
     registry = base.more().views
     if type(outs) is list:
         several = True
@@ -131,7 +132,7 @@ def replay(path: tuple[Step, ...], base: Any) -> Any:
 def check_writable(tensor: Tensor, by: str) -> None:
     """Raise if a recorded write to `tensor` would corrupt derivatives."""
     view = None if tensor.extra is None else tensor.extra.view
-    if modes.recording == 0:
+    if current().recording == 0:
         return
     if type(tensor.edge) is Leaf:
         raise InplaceError(

@@ -13,9 +13,10 @@ from typing import Any
 
 from adjoint.core.errors import InplaceError
 from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
+from adjoint.core.state import current
 from adjoint.tensor import dispatch, engine, levels
 from adjoint.tensor.function import Function
-from adjoint.tensor.modes import enable_grad, modes
+from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, next_sequence
 from adjoint.tensor.tensor import make
 from adjoint.transforms import arguments, forward, reverse
@@ -33,15 +34,15 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def checkpointed(*args: Any, **keywords: Any) -> Any:
-        if any(level.creates for level in levels.stack.levels):
+        if any(level.creates for level in current().levels):
             return f(
                 *args, **keywords
             )  # in a trace: what a graph keeps or computes again is decided there
         call = Call("checkpoint", args, keywords)
         tensors = call.tensors
         again = _replayed(f, get_rng_state())
-        if not levels.stack.levels and dispatch.topmost(tensors) is None:
-            return _on_the_tape(call, f, again) if modes.recording else f(*args, **keywords)
+        if not current().levels and dispatch.topmost(tensors) is None:
+            return _on_the_tape(call, f, again) if current().recording else f(*args, **keywords)
         try:
             return call.result(_Checkpoint.apply(call, f, again, *tensors))
         except UsesOutsideTensor:
@@ -108,7 +109,7 @@ class _CheckpointRule(Rule):
         if not pairs:
             return (None,) * len(wanted)
         roots, given = [o for o, _ in pairs], [g for _, g in pairs]
-        linear = modes.recording != 0 and not graph
+        linear = current().recording != 0 and not graph
         found = engine.gradients(
             roots,
             given,

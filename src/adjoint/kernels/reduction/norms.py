@@ -12,6 +12,7 @@ from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.infinitesimal import infinitesimal, kinks
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
+from adjoint.core.state import current
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import reduce, total
 
@@ -45,7 +46,7 @@ def finite_quotient(self: Array, other: Array) -> Array:
     one, so it is told here. Later ones pass infinite numbers on the way to finite ones.
     """
     skip = other == 0
-    if kinks.met and kinks.first_pass:
+    if kinks.met and current().first_pass:
         limit = infinitesimal(other.real.dtype)
         skip = skip | ((other == limit) & (np.abs(self) >= math.sqrt(limit)))
     return _divided(self, other, skip)

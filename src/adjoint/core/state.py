@@ -1,0 +1,71 @@
+"""What a context is doing: recording the tape or not, in which transforms, with which observers.
+
+It is one record in one context variable, so each thread and each asyncio task has its own, and
+reading it is cheap enough for every operator: `current().recording`. A record never changes.
+A change makes another record, and is undone by putting the earlier one back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+OFF, ON, OBSERVED = 0, 1, 2  # recording: nothing, the tape, the tape with observers
+
+
+class State:
+    """One record. Fields are set when it is made; `but` makes another one."""
+
+    __slots__ = ("__dict__", "scope")
+
+    recording: int = ON  # OFF, ON or OBSERVED
+    inference: bool = False
+    anomaly: bool = False
+    check_nan: bool = True
+    saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
+    hooks_refused: str = ""  # why saved-tensor hooks may not be used now
+    retain: bool = False  # whether the backward pass under way keeps the graph
+    at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
+    first_pass: bool = True  # whether the backward pass under way computes a first derivative
+    levels: tuple[Any, ...] = ()  # the open transforms, outermost first
+    differentiating: int = 0  # how many of all open transforms differentiate
+    scopes: tuple[Any, ...] = ()  # the open modes of tensor/modes.py, outermost first
+
+    scope: Any  # the scope whose record this is, if no other change was made since; not copied
+
+    def but(self, **changes: Any) -> State:
+        """The same record with other values of some fields."""
+        made = object.__new__(State)
+        fields = made.__dict__
+        fields.update(self.__dict__)
+        fields.update(changes)
+        made.scope = None
+        return made
+
+    def when_on(self) -> int:
+        """How to record, if at all."""
+        return OBSERVED if self.anomaly or self.saved_hooks else ON
+
+
+_FIELDS = [name for name in State.__annotations__ if name != "scope"]
+_START = State().but(**{name: getattr(State, name) for name in _FIELDS})
+
+state: ContextVar[State] = ContextVar("adjoint state", default=_START)
+current = state.get
+
+
+class changed:  # noqa: N801 - reads as a phrase: with changed(recording=OFF)
+    """Other values of some fields in a block; at its end the record is the one from before."""
+
+    __slots__ = ("before", "changes")
+
+    def __init__(self, **changes: Any) -> None:
+        self.changes = changes
+
+    def __enter__(self) -> None:
+        self.before = current()
+        state.set(self.before.but(**self.changes))
+
+    def __exit__(self, *_: Any) -> None:
+        state.set(self.before)
