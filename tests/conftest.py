@@ -1,12 +1,16 @@
-"""What all tests share: rows that a test adds to the table go with it."""
+"""What all tests share: rows that a test adds to the table go with it, and the memory plan of every
+program that a test compiles is checked.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import adjoint as ad
+from adjoint.compiler import memory, program
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 
@@ -24,3 +28,11 @@ def _leave_the_table_as_it_was() -> Iterator[None]:
                 for attribute in (name, f"{name}_"):
                     if attribute in vars(owner):
                         delattr(owner, attribute)
+
+
+@pytest.fixture(autouse=True)
+def _check_memory_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+    def checked(*args: Any, **keywords: Any) -> memory.Layout:
+        return memory.verify(memory.lay_out(*args, **keywords))
+
+    monkeypatch.setattr(program, "lay_out", checked)

@@ -89,6 +89,49 @@ def lay_out(plan: Plan, elsewhere: set[Value], *, join: bool = True) -> Layout:
     return layout
 
 
+def verify(layout: Layout) -> Layout:
+    """Return the layout if every step finds what it reads where it was written, else raise.
+
+    For tests: it runs the plan on the arena, with values in place of bytes.
+    """
+    held: dict[int, tuple[int, Value | None]] = {}  # offset -> (end, value that lies there)
+    for number, step in enumerate(layout.steps):
+        made = [v for v in writes(step) if v in layout.offsets]
+        asked = [v for v in reads(step) if v in layout.offsets]
+        _require(layout, held, [v for v in asked if v not in made], number)
+        if inner := layout.inner.get(number):
+            _put(held, layout.starts[number], sum(each.size for each in inner.values()), None)
+            for each in inner.values():
+                verify(each)
+        for value in made:
+            _put(held, layout.offsets[value], nbytes(value), value)
+        _require(layout, held, asked, number)
+    outputs = [o.value for o in layout.plan.outputs if isinstance(o, Operand)]
+    _require(layout, held, [v for v in outputs if v in layout.offsets], len(layout.steps))
+    return layout
+
+
+def _put(held: dict[int, tuple[int, Value | None]], start: int, size: int, value: Any) -> None:
+    """Let a value lie at a place; what it overlaps is gone."""
+    for offset, (end, _) in list(held.items()):
+        if offset < start + size and start < end:
+            del held[offset]
+    if size:
+        held[start] = (start + size, value)
+
+
+def _require(
+    layout: Layout, held: dict[int, tuple[int, Value | None]], values: list[Value], number: int
+) -> None:
+    for value in values:
+        _, found = held.get(layout.offsets[value], (0, None))
+        if found is not value:
+            raise AssertionError(
+                f"memory: step {number} reads %{value.name} at {layout.offsets[value]}, "
+                f"where {f'%{found.name}' if found else 'something else'} lies"
+            )
+
+
 class _Arena:
     """First fit: each block is free from the step after its last use."""
 

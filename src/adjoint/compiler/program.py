@@ -22,7 +22,7 @@ from adjoint.compiler.memory import ALIGNMENT, lay_out
 from adjoint.compiler.plan import Callback, Nested, Operand, Plan
 from adjoint.compiler.stages import Stages
 from adjoint.graph import interpret
-from adjoint.graph.ir import Graph, Region, Value
+from adjoint.graph.ir import Graph, Value
 from adjoint.graph.staging import UNKNOWN
 from adjoint.tensor.tensor import make
 
@@ -211,13 +211,16 @@ class Program:
 
     def _call_back(self, step: Callback, known: dict[Value, Any]) -> None:
         node = step.node
-        arrays = [self._array(o, known) for o in step.operands]
+        arrays = [_alone(self._array(o, known)) for o in step.operands]
         tensors = {v: make(a) for v, a in zip(step.values, arrays, strict=True)}
         with np.errstate(all="ignore"):
             results = interpret.evaluate(node, tensors)
-        shares = isinstance(node.op, Region) or node.op.row.schema.is_view  # perhaps kept memory
+        # memory of a program is used again: a result must have memory of its own
+        given = [a for a in arrays if a.size] + list(self.kept.values())
         for value, result in zip(node.outputs, results, strict=True):
-            array = np.array(result.array) if shares else np.ascontiguousarray(result.array)
+            array = np.ascontiguousarray(result.array)
+            if any(np.may_share_memory(array, a) for a in given):
+                array = array.copy()
             known[value] = array if UNKNOWN in value.shape else array.reshape(value.shape)
             self.block[self.slots[value]] = id(known[value])
 
@@ -232,6 +235,14 @@ class Program:
             return array
         size = math.prod(operand.shape)
         return array.reshape(-1)[operand.offset : operand.offset + size].reshape(operand.shape)
+
+
+def _alone(array: Any) -> Any:
+    """The same memory, without what lies around it: `as_strided` must not reach the arena."""
+    if array.base is None or not array.size:
+        return array
+    window = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)
+    return np.ndarray(array.shape, array.dtype, window)
 
 
 def _bytes(value: Value) -> int:

@@ -28,7 +28,7 @@ from adjoint.tensor.tensor import Tensor, make
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
 IN_MEMORY = frozenset(
-    ("as_strided.default", "view.dtype", "view_as_complex.default")
+    ("as_strided.default", "as_strided_scatter.default", "view.dtype", "view_as_complex.default")
 )  # depend on strides
 
 
@@ -102,11 +102,11 @@ def copies(op: Operator, source: Any, values: list[Any]) -> bool:
 
 def write(level: Any, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
     """Carry out `op`, which changes its first argument in place."""
+    if op.row.archetype.name == "inplace_view":
+        return level.swap_view(op, values)
     target = values[0]
     count = op.positional
     keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
-    if op.row.archetype.name == "inplace_view":
-        return _swap(level, op, target, values[1:count], keywords)
     result = function(*values[:count], **keywords)
     if tuple(result.shape) != target.shape:
         raise ShapeError(
@@ -198,24 +198,3 @@ def _by_position(what: str, op: Operator, rest: tuple[Any, ...], source: Any, ne
         )
     flat = source.reshape((-1,)).index_put([make(taken.reshape(-1))], new.reshape((-1,)))
     return flat.reshape(source.shape)
-
-
-def _swap(level: Any, op: Operator, target: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
-    """squeeze_, t_, …: the tensor becomes a view of what it was; other views keep that as base."""
-    outer = level.lift(target.value)
-    outer.extra, target.extra = target.extra, None
-    if _view(outer) is None:
-        for reference in [] if outer.extra is None else outer.extra.views:
-            if (living := reference()) is not None:
-                living.extra.view.base = outer
-    else:
-        _view(outer).base.more().views.append(_weak(outer))
-    viewed = operators.packet(op.name.removesuffix("_"))(outer, *args, **keywords)
-    target.value, target.extra, target.counter = viewed.value, viewed.extra, viewed.counter
-    if viewed.extra is not None:
-        viewed.extra.view.base.more().views.append(_weak(target))
-    return target
-
-
-def _weak(tensor: Any) -> Any:
-    return views.weakref.ref(tensor)

@@ -3,7 +3,8 @@
 1. A value is defined before it is used, in the same graph.
 2. Use lists say who uses a value, and how often.
 3. Names are unique.
-4. A node has as many arguments as its schema, of the right kinds.
+4. Its operator is one of the table, and writes nothing. A node has as many arguments as its
+   schema, of the right kinds.
 5. The types of its results are those of the shape rule.
 6. Outputs are values of the graph, or plain constants.
 7. Links between nodes agree, and the count is right.
@@ -19,7 +20,7 @@ from adjoint.core.generator import Generator
 from adjoint.graph import typing
 from adjoint.graph.ir import Constant, Graph, GraphError, Node, Region, Type, Value
 from adjoint.graph.regions import TYPES
-from adjoint.ops.operator import Operator
+from adjoint.ops.operator import Operator, operator
 from adjoint.table.schema import Argument
 
 _PLAIN = (bool, int, float, complex, str, type(None))
@@ -129,6 +130,8 @@ class _Checker:
         schema = node.op.schema
         if schema.mutates:
             self.fail(_title(node), "writes in place; a graph is functional")
+        if operator(schema.name, schema.overload) is not node.op:
+            self.fail(_title(node), "is not the table's operator of that name")
         if len(node.args) != len(schema.arguments):
             self.fail(
                 _title(node),

@@ -44,7 +44,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         if top is not None and top is not forward.FORWARD:
             return top.process_inplace(op, functional, values)
         if is_view:
-            return _swap_view(what, tensor, _call(op, functional, values))
+            return _swap_view(op, functional, values)
         check_writable(tensor, what)
         values[0] = before = _before(tensor, keeps_self)
         result = _call(op, functional, values)
@@ -176,17 +176,21 @@ def _share_result(result: Tensor, tensor: Tensor) -> None:
         node.more().counters[0] = (tensor.counter, tensor.counter.count)
 
 
-def _swap_view(what: str, tensor: Tensor, result: Tensor) -> Tensor:
-    """Change the shape or strides of `tensor` itself: squeeze_, t_, …"""
-    if result.edge is not None and views.has_living_views(tensor):
-        raise InplaceError(
-            f"{what}: the tensor has views that follow its history; use the out-of-place operator"
-        )
+def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
+    """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base."""
+    tensor, what = values[0], op.name
     views.check_writable(tensor, what)
-    tensor.value = result.value
-    if isinstance(result, forward.DualTensor):
-        tensor.tangent = result.tangent
-    if current().recording and result.edge is not None:
-        tensor.edge = result.edge
+    outer = make(tensor.value, edge=tensor.edge)
+    if isinstance(tensor, forward.DualTensor):
+        outer = forward.dual(outer, tensor.tangent)
+    view = packet(what.removesuffix("_")) if views.is_shared(tensor) else functional
+
+    def take(source: Tensor) -> Tensor:
+        viewed = _call(op, view, [source, *values[1:]])
+        if isinstance(tensor, forward.DualTensor):
+            tensor.tangent = viewed.tangent
+        return viewed
+
+    views.become_view(tensor, outer, take)
     bump(tensor, what)
     return tensor

@@ -24,7 +24,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.state import OFF, ON, State, changed, current, state
 from adjoint.ops import runtime
-from adjoint.ops.operator import Operator
+from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, engine, views
 from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, caller, own_counter
 from adjoint.tensor.tensor import Tensor, make
@@ -111,6 +111,26 @@ class Level:
             if self.owns(source):
                 views.attach_level(op, source, outs, tuple(v for v in values if v is not source))
                 return
+
+    def swap_view(self, op: Operator, values: list[Any]) -> Any:
+        """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base.
+
+        The operator that runs is the view itself, squeeze or t: a graph never holds one that
+        changes its argument.
+        """
+        target = values[0]
+        outer = wrap(type(target), self, target.value, target.edge)
+        outer.tangent = target.tangent
+        count = op.positional
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+
+        def take(tensor: Any) -> Any:
+            viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
+            target.tangent = viewed.tangent
+            return viewed
+
+        views.become_view(target, outer, take)
+        return target
 
     def written(self, op: Operator, target: Any) -> None:
         """Raise unless a tensor that is written to belongs to this level."""
@@ -231,6 +251,7 @@ def wrap(kind: type, home: Level, value: Any, edge: Any = None) -> Any:
     tensor = object.__new__(kind)
     tensor.value = value
     tensor.edge = edge
+    tensor.tangent = None
     tensor.counter = ZERO
     tensor.extra = None
     tensor.home = home
@@ -301,7 +322,7 @@ class GradLevel(Level):
         self.written(op, target)
         views.check_writable(target, op.name)
         if op.row.archetype.name == "inplace_view":
-            return self._swap_view(op, functional, target, values)
+            return self.swap_view(op, values)
         with self.outside():
             before = self.lift(target.value.clone(), target.edge)
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
@@ -312,18 +333,6 @@ class GradLevel(Level):
         counter.by, counter.place = op.name, caller()
         if current().recording and isinstance(result, GradTensor) and result.edge is not None:
             views.rebase(target, result.edge)
-        return target
-
-    def _swap_view(
-        self, op: Operator, functional: Callable[..., Any], target: Any, values: list[Any]
-    ) -> Any:
-        """squeeze_, t_, …: another shape of the same memory."""
-        result = functional(
-            self.lift(target.value, target.edge),
-            *values[1 : op.positional],
-            **_keywords(op, values),
-        )
-        target.value, target.edge = self.below(result), result.edge
         return target
 
     def process_detach(self, tensor: Any) -> Any:

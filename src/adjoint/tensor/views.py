@@ -8,6 +8,8 @@ their paths from the base. Writes pay for this; reads cost nothing.
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from adjoint.core.errors import InplaceError
 from adjoint.core.state import current
 from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.tape import Leaf, Node, Rule, next_sequence, own_counter
+from adjoint.tensor.tape import Leaf, Node, Output, Rule, next_sequence, own_counter
 from adjoint.tensor.tensor import Tensor, TensorExtra, make
 
 Step = tuple[
@@ -111,6 +113,37 @@ def _attach(out: Any, counter: Any, view: View, registry: list[Any]) -> None:
     count = len(registry)
     if count >= 16 and count & (count - 1) == 0:  # at powers of two, drop the dead
         registry[:] = [r for r in registry if r() is not None]
+
+
+def is_shared(tensor: Any) -> bool:
+    """Whether a tensor is a view, or has living views."""
+    return has_living_views(tensor) or (tensor.extra is not None and tensor.extra.view is not None)
+
+
+def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
+    """Make `tensor` the view that `take` takes of `outer`, which stands for what it was.
+
+    `outer` views what the tensor viewed, and is the base of the views that it had. A shape is no
+    computation: the history of a tensor that has one follows without recording, too.
+    """
+    outer.counter = own_counter(tensor)
+    extra = tensor.extra
+    if extra is not None:
+        outer.more().view, outer.more().views = extra.view, extra.views
+        extra.view, extra.views = None, []
+    known = outer.extra is not None and outer.extra.view is not None  # by the base's registry
+    if not known:
+        for reference in [] if outer.extra is None else outer.extra.views:
+            if (living := reference()) is not None:
+                living.extra.view.base = outer
+    with enable_grad() if isinstance(tensor.edge, (Node, Output)) else nullcontext():
+        viewed = take(outer)
+    tensor.value, tensor.counter = viewed.value, viewed.counter
+    tensor.edge = tensor.edge if viewed.edge is None else viewed.edge
+    if viewed.extra is not None and viewed.extra.view is not None:
+        tensor.more().view = view = viewed.extra.view
+        if not known:
+            view.base.more().views.append(weakref.ref(tensor))
 
 
 def replay(path: tuple[Step, ...], base: Any) -> Any:

@@ -104,9 +104,7 @@ class JvpLevel(Level):
             return self.write_below(op, values)
         self.written(op, target)
         if op.row.archetype.name == "inplace_view":
-            return self._swap_view(
-                target, functional(self.lift(target.value, target.tangent), *values[1:])
-            )
+            return self.swap_view(op, values)
         with self.outside():
             before = self.lift(target.value.clone(), target.tangent)
         count = op.positional
@@ -115,11 +113,6 @@ class JvpLevel(Level):
         with self.outside():
             target.value.copy_(self.below(result))
             self._write_tangent(target, self.tangent(result))
-        return target
-
-    def _swap_view(self, target: JvpTensor, result: Any) -> Any:
-        """squeeze_, t_, …: another shape of the same memory."""
-        target.value, target.tangent = self.below(result), self.tangent(result)
         return target
 
     def _write_tangent(self, target: JvpTensor, tangent: Any) -> None:
