@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step

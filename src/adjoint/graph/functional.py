@@ -23,6 +23,7 @@ from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.tensor import derive, engine, views
+from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, make
 
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
@@ -117,6 +118,7 @@ def write(level: Any, op: Operator, function: Callable[..., Any], values: list[A
     if result.dtype is not target.dtype:
         result = result.to(target.dtype)
     _rebind(level, op.name, target, level.value(result))
+    wrote(target, op.name)
     return target
 
 

@@ -25,10 +25,10 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.regions import REGIONS
 from adjoint.graph.trace import TraceLevel, place
 from adjoint.ops import operator as operators
-from adjoint.tensor import dispatch, levels
+from adjoint.tensor import dispatch, levels, observe
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.tape import Node as TapeNode
-from adjoint.tensor.tape import Output, Rule
+from adjoint.tensor.tape import Output, Rule, Watch
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import BatchLevel
 from adjoint.transforms.forward import JvpLevel, pushforward
@@ -193,12 +193,16 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
         if not current().recording or not any(e is not None for e in edges):
             return [level.lift(o) for o in bind(call, primals)]
         outputs, kept = call.forward(primals)
+    watches = [Watch(t) for t in (*primals, *kept) if isinstance(t, Tensor)]
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
         if node.saved is None:
             raise GradError(
                 f"backward a second time through {call.name}; use retain_graph=True the first time"
             )
+        for watch in watches:
+            if (counter := watch.changed()) is not None:
+                observe.raise_changed(node, counter)
         wanted = [bool(n) and e is not None for n, e in zip(needs, edges, strict=True)]
         given = grads if isinstance(grads, list) else [grads]
         return tuple(call.pull(node.saved[0], node.saved[1], given, wanted))

@@ -29,8 +29,8 @@ from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, meta
-from adjoint.tensor.tape import caller, own_counter
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tape import wrote
+from adjoint.tensor.tensor import Tensor, alias
 
 # Where a new tensor may live; checked here, and ignored by kernels.
 _PLACES = {"device": ("cpu", "cpu:0", "meta"), "layout": ("strided",), "pin_memory": ("False",)}
@@ -134,9 +134,7 @@ def topmost(values: Sequence[Any]) -> Any:
 
 def _plain_value(value: Any) -> Any:
     if isinstance(value, Tensor) and type(value) is not Tensor:
-        plain = make(value.value, edge=value.edge)
-        plain.counter = value.counter
-        return plain
+        return alias(value, value.edge)
     return [_plain_value(v) for v in value] if type(value) is list else value
 
 
@@ -185,9 +183,7 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
             )
         out.value = np.empty(result.shape, out.value.dtype)
     np.copyto(out.value, result.value, casting="unsafe")
-    counter = own_counter(out)
-    counter.count += 1
-    counter.by, counter.place = what, caller()
+    wrote(out, what)
     return out
 
 

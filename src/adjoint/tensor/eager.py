@@ -39,7 +39,7 @@ from adjoint.tensor import binding, dispatch, inplace, limits, observe, views
 from adjoint.tensor import operators as dunders
 from adjoint.tensor.reverse import RowRule
 from adjoint.tensor.saving import FACT, RESULT, TENSOR, TENSORS, Save
-from adjoint.tensor.tape import ZERO, Node, Output, Refusal, next_sequence
+from adjoint.tensor.tape import ZERO, Counter, Node, Output, Refusal, next_sequence
 from adjoint.tensor.tensor import Tensor
 
 _NAMESPACE: dict[str, Any] = {
@@ -48,6 +48,7 @@ _NAMESPACE: dict[str, Any] = {
     "_Node": Node,
     "_Output": Output,
     "_ZERO": ZERO,
+    "_Counter": Counter,
     "_state": current,
     "_ndarray": np.ndarray,
     "_asarray": np.asarray,
@@ -543,7 +544,8 @@ class _Writer:
         values = [self._saved(s) for s in rule.saves]
         values += [f"len({python_name(a.name)})" for a in self.differentiable if a.type.is_list]
         lines.append(f"_node.saved = ({', '.join(values)}{',' if values else ''})")
-        lines.append(f"_node.versions = {self._versions(rule.saves)}")
+        lines.append(f"_node.versions = {self._versions(rule.saves, home)}")
+        lines += self._watch(rule.saves, home)
         lines += [
             "_node.sequence = _sequence()",
             f"_node.home = {home}",
@@ -599,30 +601,35 @@ class _Writer:
         masks = ", ".join(f"_e_{python_name(a.name)} is not None" for a in self.differentiable)
         return condition.replace("grad_input_mask", f"({masks},)")
 
-    def _versions(self, saves: tuple[Save, ...]) -> str:
+    def _versions(self, saves: tuple[Save, ...], home: str) -> str:
+        """The versions of saved tensors, or None where all are 0: Note [Counters] in tape.py."""
         tensors = [python_name(s.source) for s in saves if s.kind == TENSOR]
-        if any(s.kind == TENSORS for s in saves):
-            return (
-                f"_versions_of(({', '.join(self._saved(s) for s in saves)},))"
-                if self._need_versions()
-                else ""
-            )
+        if home != "None" or any(s.kind == TENSORS for s in saves):
+            self.namespace["_versions_of"] = observe.versions_of
+            return "_versions_of(_rule, _node.saved)"
         if not tensors:
             return "None"
         optional = {python_name(a.name) for a in self.schema.tensors if a.type.is_optional}
-        tests = [
-            f"({t} is None or {t}.counter is _ZERO)" if t in optional else f"{t}.counter is _ZERO"
-            for t in tensors
-        ]
         counts = [
-            f"0 if {t} is None else {t}.counter.count" if t in optional else f"{t}.counter.count"
+            f"(0 if {t} is None else {t}.counter.count)" if t in optional else f"{t}.counter.count"
             for t in tensors
         ]
-        return f"None if {' and '.join(tests)} else ({', '.join(counts)},)"
+        return f"({', '.join(counts)},) if {' or '.join(counts)} else None"
 
-    def _need_versions(self) -> bool:
-        self.namespace["_versions_of"] = observe.versions_of
-        return True
+    def _watch(self, saves: tuple[Save, ...], home: str) -> list[str]:
+        """Give saved results counters that the node holds: Note [Counters] in tape.py."""
+        numbers = sorted({s.number for s in saves if s.kind == RESULT})
+        if not numbers:
+            return []
+        lists = any(self.schema.returns[i].type.is_list for i in numbers)
+        if home != "None" or lists or self.schema.is_view:
+            self.namespace["_watch"] = observe.watch
+            return [f"_watch(_node, ({', '.join(self._out(i) for i in numbers)},))"]
+        lines: list[str] = []
+        for i in numbers:
+            lines += [f"_c{i} = _new(_Counter)", f"_c{i}.count = 0"]
+            lines += [f"{self._out(i)}.counter = _c{i}"]
+        return [*lines, f"_node.counters = ({', '.join(f'_c{i}' for i in numbers)},)"]
 
     def _place(self) -> list[str]:
         return [

@@ -33,9 +33,9 @@ from adjoint.tensor.tape import (
     Refusal,
     dtype_name,
     next_sequence,
-    own_counter,
     show_place,
     source_of,
+    wrote,
 )
 from adjoint.tensor.tensor import Tensor, make
 
@@ -583,7 +583,7 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
         value = grad if type(grad) is ndarray else grad.value
         if known.value.flags.writeable and not is_expanded(known.value):
             np.add(known.value, value, out=known.value, casting="unsafe")
-            own_counter(known).count += 1
+            wrote(known, "backward")
         else:
             tensor.more().grad = make(known.value + value)
 

@@ -18,7 +18,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
 from adjoint.tensor.tape import Node, Output, own_counter
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, alias, make
 
 # weak references to the dual tensors of the level that is open in this context
 duals: ContextVar[list[Any] | None] = ContextVar("adjoint duals", default=None)
@@ -94,8 +94,7 @@ def dual(tensor: Tensor, tangent: Any) -> Any:
 def primal(value: Any) -> Any:
     """The same tensor without its tangent; lists entry by entry."""
     if isinstance(value, DualTensor):
-        made = make(value.value, edge=value.edge)
-        made.counter = value.counter
+        made = alias(value, value.edge)
         made.extra = value.extra
         return made
     return [primal(v) for v in value] if type(value) is list else value

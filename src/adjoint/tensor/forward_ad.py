@@ -18,7 +18,7 @@ from adjoint.core.state import current
 from adjoint.tensor.forward import DualTensor, dual, duals, primal
 from adjoint.tensor.limits import ordinary
 from adjoint.tensor.tape import Node, Rule
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, alias
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -87,8 +87,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if isinstance(tensor, DualTensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
-    made = make(tensor.value)
-    made.counter = tensor.counter
+    made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
         made.edge.home = DualTensor.interpreter

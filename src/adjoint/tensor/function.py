@@ -14,9 +14,9 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.core.state import current
-from adjoint.tensor import derive, dispatch, forward, inplace, levels, views
+from adjoint.tensor import derive, dispatch, forward, levels, observe, views
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import Leaf, Node, Output, Rule
+from adjoint.tensor.tape import Leaf, Node, Output, Rule, Watch, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -69,26 +69,25 @@ class FunctionContext:
 class _Saved:
     """A tensor in a function's node: an input as it is, an output by its value."""
 
-    __slots__ = ("number", "tensor", "value", "version")
+    __slots__ = ("number", "tensor", "value", "watch")
 
     def __init__(self, tensor: Any, number: int | None) -> None:
         self.number = number  # of the output
         self.tensor = tensor if number is None else None
         self.value = tensor.value
-        self.version = tensor.counter.count if number is None else 0
+        self.watch = Watch(tensor)
 
 
 def _unsave(node: Node, saved: Any, graph: bool) -> Any:
     if saved is None:
         return None
+    counter = saved.watch.changed()
+    if counter is not None:
+        observe.raise_changed(node, counter)
     if saved.number is None:
-        if saved.tensor.counter.count != saved.version:
-            raise inplace.InplaceError(
-                f"a tensor saved for backward of {node.rule.name} was changed in place by "
-                f"{saved.tensor.counter.by or 'an operator'}; clone() it before"
-            )
         return saved.tensor if graph or saved.tensor.edge is None else saved.tensor.detach()
     made = make(saved.value)
+    made.counter = saved.watch.counters[0]
     if current().recording and graph and made.is_differentiable_dtype():
         made.edge = Output(node, saved.number)
     return made
@@ -438,7 +437,7 @@ class Function:
             if any(output is d for d in context.dirty):
                 if type(output.edge) is Leaf:
                     views.check_writable(output, cls.__name__)
-                inplace.bump(output, cls.__name__)
+                wrote(output, cls.__name__)
                 views.rebase(output, Output(node, number))
             else:
                 output.edge = Output(node, number)

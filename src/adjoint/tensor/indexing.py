@@ -20,7 +20,7 @@ from adjoint.core.indexing import is_mask
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
-from adjoint.tensor.tape import Leaf, caller, own_counter
+from adjoint.tensor.tape import Leaf, wrote
 from adjoint.tensor.tensor import Tensor
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
@@ -94,9 +94,7 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
         array[key] = value
     except (IndexError, TypeError, ValueError):
         return False
-    counter = own_counter(tensor)
-    counter.count += 1
-    counter.by, counter.place = "__setitem__", caller()
+    wrote(tensor, "__setitem__")
     return True
 
 

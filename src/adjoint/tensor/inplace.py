@@ -21,7 +21,7 @@ from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, views
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
-from adjoint.tensor.tape import Node, caller, own_counter
+from adjoint.tensor.tape import Node, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -82,7 +82,7 @@ def _write_plainly(
     if 0 in array.strides or not array.flags.writeable:
         return None
     array[...] = result.value
-    bump(tensor, what)
+    wrote(tensor, what)
     return tensor
 
 
@@ -158,14 +158,7 @@ def _write(what: str, tensor: Tensor, result: Tensor) -> None:
         )
     check_inplace_cast(what, result.dtype, tensor.dtype)
     np.copyto(tensor.value, result.value, casting="unsafe")
-    bump(tensor, what)
-
-
-def bump(tensor: Tensor, what: str) -> None:
-    """Count a write, and remember by whom and where."""
-    counter = own_counter(tensor)
-    counter.count += 1
-    counter.by, counter.place = what, caller()
+    wrote(tensor, what)
 
 
 def _share_result(result: Tensor, tensor: Tensor) -> None:
@@ -173,7 +166,7 @@ def _share_result(result: Tensor, tensor: Tensor) -> None:
     node = result.edge
     if type(node) is Node and node.saved is not None and result.value.dtype == tensor.value.dtype:
         node.saved = tuple(tensor.value if s is result.value else s for s in node.saved)
-        node.more().counters[0] = (tensor.counter, tensor.counter.count)
+        node.counters, node.more().expected = (tensor.counter,), (tensor.counter.count,)
 
 
 def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
@@ -192,5 +185,5 @@ def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) 
         return viewed
 
     views.become_view(tensor, outer, take)
-    bump(tensor, what)
+    wrote(tensor, what)
     return tensor

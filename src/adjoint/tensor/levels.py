@@ -26,8 +26,8 @@ from adjoint.core.state import OFF, ON, State, changed, current, state
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, engine, views
-from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, caller, own_counter
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, wrote
+from adjoint.tensor.tensor import Tensor, alias
 
 
 class _Outside:
@@ -130,6 +130,7 @@ class Level:
             return viewed
 
         views.become_view(target, outer, take)
+        wrote(target, op.name)
         return target
 
     def written(self, op: Operator, target: Any) -> None:
@@ -328,9 +329,7 @@ class GradLevel(Level):
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
         with self.outside():
             target.value.copy_(self.below(result))
-        counter = own_counter(target)
-        counter.count += 1
-        counter.by, counter.place = op.name, caller()
+        wrote(target, op.name)
         if current().recording and isinstance(result, GradTensor) and result.edge is not None:
             views.rebase(target, result.edge)
         return target
@@ -374,8 +373,7 @@ _INPUT = Rule("Input", _pass_on, holds=False)
 
 def variable(tensor: Tensor) -> Tensor:
     """The same tensor as a new variable of the eager tape, connected to its history."""
-    made = make(tensor.value)
-    made.counter = tensor.counter
+    made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_INPUT, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
     else:
@@ -449,7 +447,7 @@ class Pullback:
             if value.edge is None
             or self.keep
             or (value.interpreter is not None and not runtime.is_limit(value))
-            else make(value.value)
+            else alias(value)
         )
 
 

@@ -9,8 +9,16 @@ from typing import Any
 from adjoint.core.errors import GradError, InplaceError
 from adjoint.core.state import OFF, changed, current
 from adjoint.tensor.saving import RESULT, TENSOR, TENSORS
-from adjoint.tensor.tape import Node, Output, show_place, source_of
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tape import (
+    Counter,
+    Node,
+    Output,
+    counters_of,
+    show_place,
+    source_of,
+    version,
+)
+from adjoint.tensor.tensor import Tensor, alias, make
 
 
 class Packed:
@@ -45,57 +53,51 @@ class _PackedHome:
 PACKED = _PackedHome()
 
 
-def versions_of(values: tuple[Any, ...]) -> tuple[int, ...]:
-    """The versions of saved tensors, lists flattened."""
-    return tuple(t.counter.count for t in _tensors(values))
+def versions_of(rule: Any, saved: tuple[Any, ...]) -> tuple[int, ...] | None:
+    """The versions of saved tensors, lists flattened; None where all are 0."""
+    versions = tuple(0 if t is None else version(t) for t in _saved_tensors(rule, saved))
+    return versions if any(versions) else None
 
 
-def _tensors(values: tuple[Any, ...]) -> list[Tensor]:
-    found: list[Tensor] = []
-    for value in values:
-        if isinstance(value, Tensor):
+def _saved_tensors(rule: Any, saved: tuple[Any, ...]) -> list[Any]:
+    """The arguments that a node keeps, lists flattened; None for those that are absent."""
+    found: list[Any] = []
+    for save, value in zip(rule.saves, saved, strict=False):
+        if save.kind == TENSOR:
             found.append(value)
-        elif type(value) is list:
-            found.extend(t for t in value if isinstance(t, Tensor))
+        elif save.kind == TENSORS:
+            found.extend(value or ())
     return found
+
+
+def watch(node: Node, outs: tuple[Any, ...]) -> None:
+    """Let a node hold the counters of results that it saves, and of the tensors they hold."""
+    flat = [t for out in outs for t in (out if isinstance(out, (list, tuple)) else [out])]
+    node.counters = tuple(c for t in flat for c in counters_of(t))
+    expected = tuple(c.count for c in node.counters)
+    if any(expected):
+        node.more().expected = expected
 
 
 def check_versions(node: Node) -> None:
     """Raise if a saved value was changed in place since it was saved."""
-    tensors = _tensors(node.saved or ())
-    versions = node.versions or (0,) * len(tensors)
-    if node.versions is not None and len(versions) != len(tensors):
-        tensors, versions = _aligned(node)
-    for tensor, version in zip(tensors, versions, strict=False):
-        if tensor.counter.count != version:
-            _changed(node, tensor.counter)
-    if node.extra is not None:
-        saves_results = any(s.kind == RESULT for s in getattr(node.rule, "saves", ()))
-        for counter, expected in node.extra.counters.values():
-            if saves_results and counter.count != expected:
-                _changed(node, counter)
+    tensors = _saved_tensors(node.rule, node.saved or ())
+    for tensor, expected in zip(tensors, node.versions or (0,) * len(tensors), strict=True):
+        if tensor is not None and version(tensor) != expected:
+            raise_changed(node, next(c for c in counters_of(tensor) if c.count))
+    if any(s.kind == RESULT for s in node.rule.saves):
+        counts = (node.extra and node.extra.expected) or (0,) * len(node.counters)
+        for counter, expected in zip(node.counters, counts, strict=True):
+            if counter.count != expected:
+                raise_changed(node, counter)
 
 
-def _aligned(node: Node) -> tuple[list[Any], tuple[int, ...]]:
-    """Arguments that were kept, with their versions: of several some may not have been needed, and
-    results, which can be tensors of a level below, have none.
-    """
-    assert node.versions is not None
-    assert node.saved is not None
-    kept = [
-        v
-        for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False)
-        if s.kind == TENSOR
-    ]
-    pairs = [(v, c) for v, c in zip(kept, node.versions, strict=False) if v is not None]
-    return [v for v, _ in pairs], tuple(c for _, c in pairs)
-
-
-def _changed(node: Node, counter: Any) -> None:
+def raise_changed(node: Node, counter: Counter) -> None:
+    """Raise because a value that `node` saved was written to."""
     text = source_of(node.place)
     raise InplaceError(
         f"a value needed for backward of {_operator_name(node)} (saved at {show_place(node.place)}"
-        f"{f': {text}' if text else ''}) was changed in place by {counter.by or 'an operator'} "
+        f"{f': {text}' if text else ''}) was changed in place by {counter.by} "
         f"({show_place(counter.place)}). Use the out-of-place operator there, or clone() the "
         "value before."
     )
@@ -143,7 +145,7 @@ def _input(node: Node, value: Any, graph: bool) -> Any:
     if node.home is not None:
         return node.home.below(value)
     # a pass that is linear in its gradients records, and must not record the saved values' history
-    return make(value.value) if current().recording and value.edge is not None else value
+    return alias(value) if current().recording and value.edge is not None else value
 
 
 def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> Any:
@@ -158,7 +160,9 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
             if graph or node.home is PACKED or not isinstance(value, Tensor)
             else node.home.below(value)
         )
-    return make(value, edge=edge)
+    made = make(value, edge=edge)
+    made.counter = node.counters[node.rule.first_counter.get(number, number)]
+    return made
 
 
 def observe(node: Node) -> None:

@@ -16,20 +16,29 @@ from adjoint.core.state import current
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
 from adjoint.tensor import binding, derive, observe
-from adjoint.tensor.saving import RESULT, TENSOR, TENSORS, all_saves, grad_names, saves_of
-from adjoint.tensor.tape import ZERO, Node, Rule
+from adjoint.tensor.saving import (
+    RESULT,
+    TENSOR,
+    TENSORS,
+    Save,
+    all_saves,
+    grad_names,
+    saves_of,
+)
+from adjoint.tensor.tape import Node, Rule
 from adjoint.tensor.tensor import Tensor
 
 
 class RowRule(Rule):
     """The rule of a row's node."""
 
-    __slots__ = ("lists", "row", "saves")
+    __slots__ = ("first_counter", "lists", "row", "saves")
 
     def __init__(self, row: Row) -> None:
         self.row = row
         derived = not row.reverse
         self.saves = all_saves(row) if derived else saves_of(row)
+        self.first_counter = _first_counters(self.saves)
         self.lists = [a.name for a in row.differentiable if a.type.is_list]
         name = "".join(w.capitalize() for w in row.schema.name.strip("_").split("_")) + "Backward0"
         saved_names = tuple(s.name for s in self.saves)
@@ -63,6 +72,12 @@ class RowRule(Rule):
         return derive.reverse_from_forward(self.row, scope, grad, needs)
 
 
+def _first_counters(saves: tuple[Save, ...]) -> dict[int, int]:
+    """For each saved output, the place of its counter among a node's; of a list, the first."""
+    numbers = sorted({s.number for s in saves if s.kind == RESULT})
+    return {number: place for place, number in enumerate(numbers)}
+
+
 def released(node: Node) -> None:
     """Raise because the saved values of `node` are gone."""
     raise GradError(
@@ -79,11 +94,7 @@ def refuse(message: str) -> None:
 
 def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     row = rule.row
-    namespace: dict[str, Any] = {
-        "__builtins__": BUILTINS,
-        "__name__": "adjoint.generated",
-        "_ZERO": ZERO,
-    }
+    namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": "adjoint.generated"}
     namespace |= {"_released": released, "_check": observe.check_versions, "_state": current}
     lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
     if not raw:
@@ -128,17 +139,18 @@ def _load_raw(rule: RowRule) -> list[str]:
         "    if _s is None:",
         "        _released(_node)",
     ]
-    if any(s.kind == RESULT for s in rule.saves):
-        lines += [
-            "    if _node.extra is not None and _node.extra.counters:",
-            "        _check(_node)",
-        ]
+    results = {s.number for s in rule.saves if s.kind == RESULT}
+    if len(results) == 1 and not rule.row.schema.returns[min(results)].type.is_list:
+        lines += ["    if _node.counters[0].count:", "        _check(_node)"]
+    elif results:
+        lines += ["    for _c in _node.counters:", "        if _c.count:"]
+        lines += ["            _check(_node)"]
     for i, save in enumerate(rule.saves):
         lines.append(f"    {save.name} = _s[{i}]")
         if save.kind == TENSOR:
             lines += [
                 f"    if {save.name} is not None:",
-                f"        if {save.name}.counter is not _ZERO:",
+                f"        if {save.name}.counter.count:",
             ]
             lines += ["            _check(_node)", f"        {save.name} = {save.name}.value"]
         elif save.kind == TENSORS:

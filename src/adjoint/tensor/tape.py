@@ -5,10 +5,13 @@ node with several, or to a `Leaf` that accumulates. A tensor requires a gradient
 an edge. Nodes are numbered as they are made, so a larger number never feeds a smaller one, and
 backward only has to take the largest number first.
 
-Note [Counters]: in-place writes bump the `Counter` of a tensor, which its views share. Almost no
-tensor is
-ever written to, so all start with the one `ZERO`, and get a counter of their own when they are
-first written to or viewed (`own_counter`).
+Note [Counters]: a write in place counts on the `Counter` of the tensor, which every other tensor
+on the same memory shares. Most tensors are never written to and start with the one `ZERO`; they get
+a counter of their own (`own_counter`) before a second tensor on the same memory is made, before the
+first write, and when a node saves them as its result. So whoever saved a value holds, in
+the tensor or beside the array, the counter that later writes count on, whatever becomes of the
+tensor in between. A tensor of a transform holds one of the level below, which others may hold
+and write to: its `version` is the sum of the counts down to the memory.
 """
 
 from __future__ import annotations
@@ -32,10 +35,11 @@ class Counter:
 
     __slots__ = ("by", "count", "place")
 
+    by: str  # "add_", from the first write on
+    place: Place | None  # likewise
+
     def __init__(self) -> None:
         self.count = 0
-        self.by = ""  # "add_"
-        self.place: Place | None = None
 
 
 ZERO = Counter()  # shared by all tensors that were never written to; never changed
@@ -100,11 +104,11 @@ class Rule:
 
 
 class NodeExtra:
-    """What few nodes have: hooks, counters of saved results, a forward traceback."""
+    """What few nodes have: hooks, versions of saved results, a forward traceback."""
 
     __slots__ = (
         "captures",
-        "counters",
+        "expected",
         "metadata",
         "near",
         "post_hooks",
@@ -115,7 +119,7 @@ class NodeExtra:
     )
 
     def __init__(self) -> None:
-        self.counters: dict[int, tuple[Counter, int]] = {}
+        self.expected: tuple[int, ...] = ()  # counts of the node's counters, if not all are 0
         self.tensor_hooks: dict[int, dict[int, Callable[..., Any]]] = {}
         self.pre_hooks: dict[int, Callable[..., Any]] = {}
         self.post_hooks: dict[int, Callable[..., Any]] = {}
@@ -131,6 +135,7 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "counters",
         "dtype",
         "extra",
         "home",
@@ -148,6 +153,7 @@ class Node:
     next: tuple[Any, ...]  # an edge or None for each differentiable input
     saved: tuple[Any, ...] | None  # None once released
     versions: tuple[int, ...] | None  # of the saved tensors; None where all were 0
+    counters: tuple[Counter, ...]  # of the saved results; not set where a rule saves none
     shape: tuple[int, ...]  # of the output
     dtype: Any
     outputs: tuple[tuple[tuple[int, ...], Any], ...] | None  # shape and dtype of each, if several
@@ -320,15 +326,50 @@ class Handle:
 
 
 def own_counter(tensor: Any) -> Counter:
-    """Give a tensor a counter of its own, known to the node that saved it as a result."""
+    """The counter of a tensor's memory, made now if it has none: Note [Counters]."""
     if tensor.counter is ZERO:
-        tensor.counter = counter = Counter()
-        edge = tensor.edge
-        if type(edge) is Node:
-            edge.more().counters[0] = (counter, 0)
-        elif type(edge) is Output:
-            edge.node.more().counters[edge.number] = (counter, 0)
+        tensor.counter = Counter()
     return tensor.counter
+
+
+def wrote(tensor: Any, by: str) -> None:
+    """Count a write to a tensor, and remember by whom and where."""
+    counter = own_counter(tensor)
+    counter.count += 1
+    counter.by, counter.place = by, caller()
+
+
+def version(tensor: Any) -> int:
+    """How often the memory of a tensor was written to, on its level and on those below."""
+    count = 0
+    while hasattr(tensor, "counter"):
+        count += tensor.counter.count
+        tensor = tensor.value
+    return count
+
+
+def counters_of(tensor: Any) -> list[Counter]:
+    """The counters of a tensor and of those that it holds, down to the memory."""
+    found: list[Counter] = []
+    while hasattr(tensor, "counter"):
+        found.append(own_counter(tensor))
+        tensor = tensor.value
+    return found
+
+
+class Watch:
+    """The memory of a tensor that was saved: tells of a later write."""
+
+    __slots__ = ("counters", "expected")
+
+    def __init__(self, tensor: Any) -> None:
+        self.counters = counters_of(tensor)
+        self.expected = [c.count for c in self.counters]
+
+    def changed(self) -> Counter | None:
+        """The counter of a write since then, or None."""
+        pairs = zip(self.counters, self.expected, strict=True)
+        return next((c for c, count in pairs if c.count != count), None)
 
 
 def dtype_name(dtype: Any) -> str:

@@ -380,9 +380,7 @@ class Tensor(metaclass=TensorType):
 
     def detach(self) -> Tensor:
         """Return a tensor on the same memory, without history."""
-        detached = make(self.value)
-        detached.counter = own_counter(self)
-        return detached
+        return alias(self)
 
     def detach_(self) -> Tensor:
         """Cut this tensor off its history."""
@@ -474,6 +472,13 @@ def make(value: Any, edge: Any = None) -> Tensor:
     tensor.counter = ZERO
     tensor.extra = None
     return tensor
+
+
+def alias(tensor: Any, edge: Any = None) -> Tensor:
+    """Another tensor on the same memory: writes to one count for both."""
+    made = make(tensor.value, edge)
+    made.counter = own_counter(tensor)
+    return made
 
 
 def _rebuild(array: Array, requires_grad: bool, grad: Tensor | None) -> Tensor:

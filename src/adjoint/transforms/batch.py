@@ -24,6 +24,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
 
 LOOPED: Counter[str] = Counter()  # operators that ran as a loop
@@ -282,6 +283,7 @@ class BatchLevel(Level):
             self._give_batch(target)
         with self.outside():
             self.front(target).copy_(self.front(result))
+        wrote(target, op.name)
         return target
 
     def _write_view(self, op: Operator, target: Any, values: list[Any]) -> Any:
@@ -291,6 +293,7 @@ class BatchLevel(Level):
         view = operators.packet(op.name[:-1])(*values)
         if target.axis is None and target.extra is not None and target.extra.view is not None:
             target.extra.view = view.extra.view
+        wrote(target, op.name)
         return self._become(target, view)
 
     def _become(self, target: BatchTensor, view: BatchTensor) -> BatchTensor:

@@ -17,8 +17,8 @@ from adjoint.core.state import current
 from adjoint.tensor import dispatch, engine, levels
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, next_sequence
-from adjoint.tensor.tensor import make
+from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, Watch, next_sequence
+from adjoint.tensor.tensor import alias
 from adjoint.transforms import arguments, forward, reverse
 from adjoint.transforms.custom import Call, UsesOutsideTensor, pull_some
 
@@ -75,20 +75,20 @@ class _Edge:
 class _CheckpointRule(Rule):
     """Runs the function again, and pulls the gradients back through it."""
 
-    __slots__ = ("again", "call", "frontier", "versions")
+    __slots__ = ("again", "call", "frontier", "watches")
 
     def __init__(self, call: Call, again: Callable[..., Any], frontier: list[Any]) -> None:
         self.name, self.raw, self.saved_names, self.holds = "CheckpointBackward", None, (), True
         self.call, self.again, self.frontier = call, again, frontier
-        self.versions = [t.counter.count for t in call.tensors]
+        self.watches = [Watch(t) for t in call.tensors]
 
     def general(  # type: ignore[override] - a bound method in the slot would be a cycle
         self, node: Node, grads: Any, needs: Any, graph: bool
     ) -> tuple[Any, ...]:
         """Run the function again, and pull the gradients back."""
         tensors = self.call.tensors
-        for tensor, version in zip(tensors, self.versions, strict=True):
-            if tensor.counter.count != version:
+        for watch in self.watches:
+            if watch.changed() is not None:
                 raise InplaceError(
                     "an argument of checkpoint was changed in place before backward, which runs "
                     "the function again; "
@@ -141,14 +141,12 @@ def _on_the_tape(call: Call, f: Callable[..., Any], again: Callable[..., Any]) -
     frontier = _frontier(edges, own, start)
     following = (*(t.edge for t in tensors if t.edge is not None), *frontier)
     if not edges or not following:
-        return call.result(tuple(make(o.value) if o.edge is not None else o for o in outputs))
+        return call.result(tuple(alias(o) if o.edge is not None else o for o in outputs))
     node = Node(_CheckpointRule(call, again, frontier), following, (), None, None)
     node.outputs = tuple((o.value.shape, o.value.dtype) for o in outputs)
     results = []
     for number, output in enumerate(outputs):
-        results.append(
-            output if output.edge is None else make(output.value, edge=Output(node, number))
-        )
+        results.append(output if output.edge is None else alias(output, Output(node, number)))
     return call.result(tuple(results))
 
 

@@ -16,6 +16,7 @@ from adjoint.tensor import binding, derive, views
 from adjoint.tensor.forward import fit_tangent
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.limits import settle
+from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
 
 
@@ -113,6 +114,7 @@ class JvpLevel(Level):
         with self.outside():
             target.value.copy_(self.below(result))
             self._write_tangent(target, self.tangent(result))
+        wrote(target, op.name)
         return target
 
     def _write_tangent(self, target: JvpTensor, tangent: Any) -> None:
