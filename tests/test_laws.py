@@ -121,6 +121,11 @@ def test_inputs_are_untouched(case: Case) -> None:
     uphold("inputs_are_untouched", case)
 
 
+@over("shared_memory_is_known")
+def test_shared_memory_is_known(case: Case) -> None:
+    uphold("shared_memory_is_known", case)
+
+
 @over("layout_does_not_matter")
 def test_layout_does_not_matter(case: Case) -> None:
     uphold("layout_does_not_matter", case)

@@ -170,21 +170,25 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
     if current().recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
-    if not out.is_meta and is_expanded(out.value):
+    check_inplace_cast(what, result.dtype, out.dtype)
+    plain = out.interpreter is None
+    if plain and not out.is_meta and is_expanded(out.value):
         raise InplaceError(
             f"{what}: several elements of out= share one place in memory (it was expanded)"
         )
-    check_inplace_cast(what, result.dtype, out.dtype)
     if out.shape != result.shape:
-        if out.numel() and not (out.extra is None or out.extra.view is None):
+        if not plain or (out.numel() and not (out.extra is None or out.extra.view is None)):
+            kind = "a view" if plain else f"a tensor inside {out.interpreter.name}"
             raise ShapeError(
-                f"{what}: out= is a view of shape {show(out.shape)}, the result is "
+                f"{what}: out= is {kind} of shape {show(out.shape)}, the result is "
                 f"{show(result.shape)}"
             )
         out.value = np.empty(result.shape, out.value.dtype)
-    np.copyto(out.value, result.value, casting="unsafe")
-    wrote(out, what)
-    return out
+    if plain and result.interpreter is None:
+        np.copyto(out.value, result.value, casting="unsafe")
+        wrote(out, what)
+        return out
+    return out.copy_(result)  # which carries tangents and batches along
 
 
 def same_dtype(arrays: tuple[Any, ...]) -> bool:

@@ -28,6 +28,7 @@ class ForwardInterpreter:
     """Runs operators on dual tensors. It is also the home of the nodes recorded there."""
 
     level = 0.5
+    name = "dual_level"
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row = op.row

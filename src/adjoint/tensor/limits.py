@@ -144,6 +144,7 @@ class LimitInterpreter(_Pairs):
     """Of eager tensors."""
 
     level = 0.75
+    name = "a derivative at a kink"
 
     def exact(self, value: Any) -> Any:
         return make(value.value) if type(value) is LimitTensor else value

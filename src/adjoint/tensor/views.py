@@ -138,7 +138,7 @@ def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
                 living.extra.view.base = outer
     with enable_grad() if isinstance(tensor.edge, (Node, Output)) else nullcontext():
         viewed = take(outer)
-    tensor.value, tensor.counter = viewed.value, viewed.counter
+    tensor.value = viewed.value
     tensor.edge = tensor.edge if viewed.edge is None else viewed.edge
     if viewed.extra is not None and viewed.extra.view is not None:
         tensor.more().view = view = viewed.extra.view

@@ -91,8 +91,9 @@ def split(values: Array, descending: bool, zeros: bool) -> Array:
 
 def repeat_over_fan(vectors: Array, values: Array) -> Array:
     """The same vectors for all of a fan; only looked at if its values are the same, too."""
-    wide = np.broadcast_to(vectors, (FAN, *vectors.shape))
-    return wide if np.array_equal(values[0], values[-1]) else wide.copy()
+    if np.array_equal(values[0], values[-1]):
+        return np.broadcast_to(vectors.copy(), (FAN, *vectors.shape))
+    return np.broadcast_to(vectors, (FAN, *vectors.shape)).copy()
 
 
 def _moves(values: Array, block: slice, descending: bool) -> Array:

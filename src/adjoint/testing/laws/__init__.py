@@ -48,6 +48,7 @@ from adjoint.testing.laws.values import (
     inputs_are_untouched,
     layout_does_not_matter,
     shape_rule_is_right,
+    shared_memory_is_known,
     value_equals_reference,
 )
 from adjoint.testing.samples import Sample
@@ -65,6 +66,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
         traced_equals_eager,
         decomposition_equals_kernel,
         inputs_are_untouched,
+        shared_memory_is_known,
         layout_does_not_matter,
     )
 }
@@ -108,6 +110,8 @@ def laws_of(case: Case) -> Iterator[str]:
         yield "vmap_equals_loop"
     yield from ("shape_rule_is_right", "traced_equals_eager")
     yield from ("inputs_are_untouched", "layout_does_not_matter")
+    if case.dtype.name == "float64":
+        yield "shared_memory_is_known"
     if has_both(case.row):
         yield "decomposition_equals_kernel"
 

@@ -78,6 +78,20 @@ def inputs_are_untouched(case: Case) -> None:
         )
 
 
+def shared_memory_is_known(case: Case) -> None:
+    """Tensors on the same memory share their counter of writes, so that no write goes unnoticed."""
+    arguments = case.arguments
+    tensors = jacobians.tensors_in(arguments)
+    outputs = jacobians.tensors_in(case.run(*arguments))
+    for number, output in enumerate(outputs):
+        for other in (*tensors, *outputs[:number]):
+            shared = np.may_share_memory(output.value, other.value)
+            assert not shared or output is other or output.counter is other.counter, (
+                f"{case.title}: result {number} lies on the memory of another tensor, which does "
+                "not know; copy it, or mark the alias in the schema"
+            )
+
+
 def layout_does_not_matter(case: Case) -> None:
     """Strided, transposed and read-only copies of the inputs give the same values and gradients."""
     expected = _values_and_gradients(case, case.arguments)
