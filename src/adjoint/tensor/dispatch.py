@@ -8,7 +8,7 @@ operator to the topmost interpreter among them, or back to the eager function.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -204,24 +204,38 @@ def all_plain(values: Any) -> bool:
 
 def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
     """After a kernel failed: run it again if it was a floating point warning, else explain."""
-    if isinstance(error, (RuntimeWarning, FloatingPointError)):
-        with np.errstate(all="ignore"):
-            return op.parts.compute(*args)
-    if isinstance(error, (AdjointError, MemoryError, RecursionError, NotImplementedError)):
-        raise error
-    explanation = meta.explain(op, args)
-    if explanation is not None:
-        raise explanation from None
-    kinds: dict[type, type[AdjointError]] = {
-        ValueError: ShapeError,
-        IndexError: IndexOutOfRange,
-        TypeError: DtypeError,
-    }
-    kind = next((ours for theirs, ours in kinds.items() if isinstance(error, theirs)), None)
-    if kind is None:
-        raise error
-    given = ", ".join(_describe(a) for a in args)
-    raise kind(f"{op.name}({given}): {error}") from error
+    try:
+        if isinstance(error, (RuntimeWarning, FloatingPointError)):
+            with np.errstate(all="ignore"):
+                return op.parts.compute(*args)
+        raise_explained(op, error, args)
+    finally:
+        del error  # the error holds this frame: without this, both live until a collection
+
+
+_EXPLAINED: dict[type, type[AdjointError]] = {
+    ValueError: ShapeError,
+    IndexError: IndexOutOfRange,
+    TypeError: DtypeError,
+}
+
+
+def raise_explained(op: Operator, error: Exception, args: tuple[Any, ...]) -> NoReturn:
+    """Raise what a kernel's error means: in the words of the shape rule, or of the kernel."""
+    explanation = None
+    try:
+        if isinstance(error, (AdjointError, MemoryError, RecursionError, NotImplementedError)):
+            raise error
+        explanation = meta.explain(op, args)
+        if explanation is not None:
+            raise explanation from None
+        kind = next((o for theirs, o in _EXPLAINED.items() if isinstance(error, theirs)), None)
+        if kind is None:
+            raise error
+        given = ", ".join(_describe(a) for a in args)
+        raise kind(f"{op.name}({given}): {error}") from error
+    finally:
+        del error, explanation  # as in `recover`
 
 
 def _describe(value: Any) -> str:

@@ -108,10 +108,11 @@ class _Problem:
         positions, several = arguments.chosen(what, argnums, args)
         tree = tuple(args[p] for p in positions) if several else args[positions[0]]
         self.what, self.has_aux = what, has_aux
-        self.inputs, self.structure = arguments.flatten(what, tree, "argument")
+        self.inputs, structure = arguments.flatten(what, tree, "argument")
+        self.structure = structure
 
-        def flat(*values: Any) -> Any:
-            made = pytrees.unflatten(self.structure, values)
+        def flat(*values: Any) -> Any:  # without `self`, which holds it
+            made = pytrees.unflatten(structure, values)
             return f(*arguments.replaced(args, positions, made if several else (made,)), **keywords)
 
         self.flat = flat
