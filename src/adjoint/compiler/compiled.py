@@ -16,13 +16,15 @@ from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.core import dtypes, pytrees
 from adjoint.core.dtypes import DEFAULT
-from adjoint.core.errors import ArgumentError, GradError
+from adjoint.core.errors import ArgumentError, DegenerateError, GradError
 from adjoint.core.state import current
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
+from adjoint.graph.facts import has_repeated_values
 from adjoint.graph.ir import Graph
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
+from adjoint.tensor.levels import pullback
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor, make
@@ -65,8 +67,9 @@ class Compiled:
             _refuse(closure)
         if not keywords and closure is None and len(given) == len(tensors):
             self._enter(program, structure.children[0], outputs)
-        results = program.run([_contiguous(t) for t in given])
-        if results is None:  # an index out of range: the eager operators say so
+        try:
+            results = program.run([_contiguous(t) for t in given])
+        except DegenerateError:  # repeated eigenvalues: eager mode knows the derivative there
             return self.function(*args, **keywords)
         return pytrees.unflatten(
             outputs, [make(o) if isinstance(o, np.ndarray) else o for o in results]
@@ -223,6 +226,7 @@ class _Pair:
         self, owner: Compiled, key: Any, marks: Any, tensors: Any, structure: Any, pair: Gradient
     ) -> None:
         self.owner, self.pair = owner, pair
+        self.may_degenerate = any(map(has_repeated_values, (pair.f, pair.df)))
         examples = [_without_data(t) for t in tensors]
         self.opened = (key, marks, examples, structure)
         self.programs: dict[Any, Any] = {}
@@ -240,9 +244,20 @@ class _Pair:
             opened = (key, (marks, absent), tensors, structure)
             program = self.programs[absent] = self.owner._pair_program(graph, opened, part)
         arrays = program.run([_contiguous(t) for t in inputs])
-        if arrays is None:  # an index out of range: the eager operators say so
-            return interpret.run_flat(graph, inputs)
         return [None if a is None else make(a) for a in arrays]
+
+    def pull_eagerly(self, inputs: list[Any], grads: list[Any]) -> list[Any]:
+        """Gradients by the tape: where values repeat, a graph does not know them."""
+        _, _, examples, structure = self.opened
+
+        def flat(*variables: Any) -> tuple[list[Any], None]:
+            given = iter(variables)
+            leaves = [next(given) if isinstance(e, ShapeDtype) else e for e in examples]
+            args, keywords = pytrees.unflatten(structure, leaves)
+            return pytrees.flatten(self.owner.function(*args, **keywords))[0], None
+
+        (outputs, _), pull = pullback(flat, inputs)
+        return pull(grads[: len(outputs)])
 
 
 class _PairFunction(Function):
@@ -257,7 +272,7 @@ class _PairFunction(Function):
         captured = [inputs[i] for i in pair.captured_inputs] + [
             outputs[i] for i in pair.captured_outputs
         ]
-        ctx.save_for_backward(*captured)
+        ctx.save_for_backward(*captured, *(inputs if programs.may_degenerate else ()))
         ctx.mark_non_differentiable(
             *[o for i, o in enumerate(outputs) if i not in pair.output_grads]
         )
@@ -268,11 +283,16 @@ class _PairFunction(Function):
         pair: Gradient = ctx.programs.pair
         absent = tuple(n for n, i in enumerate(pair.output_grads) if grads[i] is None)
         given = [grads[i] for i in pair.output_grads if grads[i] is not None]
-        inputs = [*given, *ctx.saved_tensors]
-        if current().recording or any(g.interpreter is not None for g in given):
-            found = interpret.run_flat(pair.specialised(absent), inputs)
-        else:
-            found = ctx.programs.run(absent, inputs)
+        saved = list(ctx.saved_tensors)
+        captured = len(pair.captured_inputs) + len(pair.captured_outputs)
+        inputs = [*given, *saved[:captured]]
+        try:
+            if current().recording or any(g.interpreter is not None for g in given):
+                found = interpret.run_flat(pair.specialised(absent), inputs)
+            else:
+                found = ctx.programs.run(absent, inputs)
+        except DegenerateError:
+            return (None, *ctx.programs.pull_eagerly(saved[captured:], list(grads)))
         spread: list[Any] = [None] * ctx.count
         for position, grad in zip(pair.input_grads, found, strict=True):
             spread[position] = grad

@@ -46,6 +46,10 @@ class GradError(AdjointError, RuntimeError):
     """A derivative that was asked for and cannot be given."""
 
 
+class DegenerateError(GradError):
+    """A derivative at repeated values, which a graph cannot give; eager mode can."""
+
+
 class NotDifferentiable(GradError):
     """The operator has no derivative in that argument."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.graph.ir import Constant, Node, Value
+from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.ops.operator import Operator
 
 
@@ -35,3 +35,12 @@ def constant_of(value: Any) -> Any:
     if isinstance(value, Value) and value.node is not None and isinstance(value.node.op, Constant):
         return value.node.op.tensor
     return None
+
+
+def has_repeated_values(graph: Graph) -> bool:
+    """Whether a graph factors matrices whose values may repeat: rows with the column `fan`."""
+    return any(
+        (isinstance(node.op, Operator) and "fan" in node.op.row.texts)
+        or any(map(has_repeated_values, node.graphs.values()))
+        for node in graph.nodes
+    )

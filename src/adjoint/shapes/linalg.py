@@ -173,11 +173,6 @@ def geqrf(self: Spec) -> Specs:
     return self, Spec((*self.shape[:-2], min(self.shape[-2:])), self.dtype)
 
 
-def repeated(symmetric: Spec, *_: Any) -> Spec:
-    """A real factor per pair."""
-    return Spec(symmetric.shape, symmetric.dtype.to_real())
-
-
 def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
     """One distance per pair of rows."""
     if x1.ndim < 2 or x2.ndim < 2 or x1.shape[-1] != x2.shape[-1]:

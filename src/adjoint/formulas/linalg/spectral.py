@@ -1,6 +1,6 @@
 """Derivatives of eigenvalues and vectors, singular values and vectors, and pseudo-inverses.
 
-Vectors of repeated values: Note [Repeated values] in kernels/linalg/spectral.py.
+Vectors of repeated values: Note [Repeated values] in kernels/linalg/repeated.py.
 """
 
 # Capitals are matrices here, not constants.
@@ -23,13 +23,18 @@ def _diagonal(x: Tensor) -> Tensor:
 
 
 def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
-    """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i]), and the limit of that for equal values."""
-    skew, symmetric = 0.5 * (inner - inner.mH), 0.25 * (inner + inner.mH)
-    core = skew * ops._linalg_inverse_gaps(values)
+    """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i])."""
+    skew = 0.5 * (inner - inner.mH)
+    values = _distinct(values)
     if not runtime.is_limit(values):
-        bars = ops.zeros_like(values) if slopes is None else slopes
-        core = core + symmetric * ops._linalg_repeated_ratio(symmetric, skew, bars, values)
+        skew = ops._linalg_require_split_gauge(skew, skew, values)
+    core = skew * ops._linalg_inverse_gaps(values)
     return core if slopes is None else core + slopes.diag_embed()
+
+
+def _distinct(values: Tensor) -> Tensor:
+    """Values that do not repeat: checked, unless they come with a fan."""
+    return values if runtime.is_limit(values) else ops._linalg_require_distinct(values)
 
 
 def eigh_vjp(
@@ -83,34 +88,29 @@ def eigh_vectors_jvp(A_t: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool
     if not vectors:
         return ops.zeros_like(V)
     inner = _rotated(A_t, V, UPLO)
-    return V.matmul(inner * _tangent_factors(inner, w))
+    return V.matmul(inner * _tangent_factors(w))
 
 
-def _tangent_factors(inner: Tensor, values: Tensor) -> Tensor:
-    factors = ops._linalg_inverse_gaps(values)
-    if runtime.is_limit(values):
-        return factors
-    return factors + 0.5 * ops._linalg_repeated_guess(inner, values)
+def _tangent_factors(values: Tensor) -> Tensor:
+    return ops._linalg_inverse_gaps(_distinct(values))
 
 
 def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
     """Ā = V⁻ᴴ (diag(w̄) + (X - Vᴴ V diag(Re X)) ∘ F*) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
     if grad_w is None and grad_v is None:
         return None
+    if not runtime.is_limit(w):
+        V = ops._linalg_require_diagonalizable(V, w)
     core: Any = None if grad_w is None else grad_w.diag_embed()
     if grad_v is not None:
         inner = V.mH.matmul(grad_v)
         own = _diagonal(inner).real.unsqueeze(-2)
         inner = inner - V.mH.matmul(V) * own
-        turned = inner * _eig_gaps(w, inner, grad_w).conj()
+        if not runtime.is_limit(w):
+            inner = ops._linalg_require_split_gauge(inner, inner, w)
+        turned = inner * ops._linalg_inverse_gaps(w).conj()
         core = turned if core is None else core + turned
     return ops._linalg_solve(V.mH, core.matmul(V.mH), False)[0]
-
-
-def _eig_gaps(w: Tensor, inner: Tensor, slopes: Any) -> Tensor:
-    if runtime.is_limit(w):
-        return ops._linalg_inverse_gaps(w)
-    return ops._linalg_eig_gaps(w, inner, ops.zeros_like(w) if slopes is None else slopes)
 
 
 def eig_fan_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
@@ -181,7 +181,7 @@ def _sizes(grad_u: Any, grad_s: Any, grad_v: Any) -> Tensor:
 
 
 def _inverse_values(S: Tensor, sizes: Any = None) -> Tensor:
-    """1/s for each column. Where s = 0: 0 if nothing reaches it; NaN in forward mode."""
+    """1/s for each column; 0 where s = 0 and nothing reaches it."""
     if runtime.is_limit(S):
         return ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
     return ops._linalg_inverse_values(S, sizes).unsqueeze(-2)
@@ -238,7 +238,7 @@ def _frames(A_t: Tensor, U: Tensor, S: Tensor, Vh: Tensor) -> tuple[Tensor, Tens
     """
     inner = U.mH.matmul(A_t).matmul(Vh.mH)
     both, apart = 0.5 * (inner + inner.mH), 0.5 * (inner - inner.mH)
-    together = both * _tangent_factors(both, S)
+    together = both * _tangent_factors(S)
     difference = apart * ops._linalg_inverse_sums(S)
     return together + difference, together - difference
 
@@ -297,17 +297,14 @@ def matrix_exp_tangent(A: Tensor, tangent: Tensor) -> Tensor:
     return whole.narrow(-2, 0, n).narrow(-1, n, n)
 
 
-def inverse_gaps_vjp(grad: Tensor, values: Tensor, gaps: Tensor) -> Tensor:
-    """F[i,j] = 1/(w[j]-w[i]):  P = -F̄ ∘ F*²,  w̄[j] = Σᵢ P[i,j] - P[j,i]. Not at repeated values."""
+def inverse_gaps_vjp(grad: Tensor, gaps: Tensor) -> Tensor:
+    """F[i,j] = 1/(w[j]-w[i]):  P = -F̄ ∘ F*²,  w̄[j] = Σᵢ P[i,j] - P[j,i]."""
     change = -(grad * gaps * gaps)
-    change = change.sum(-2) - change.sum(-1)
-    return change if runtime.is_limit(values) else ops._linalg_refuse_repeated(change, values)
+    return change.sum(-2) - change.sum(-1)
 
 
-def inverse_gaps_jvp(values: Tensor, tangent: Tensor, gaps: Tensor) -> Tensor:
-    """Ḟ[i,j] = -(ẇ[j] - ẇ[i]) F[i,j]². Not at repeated values."""
-    if not runtime.is_limit(values):
-        tangent = ops._linalg_refuse_repeated(tangent, values)
+def inverse_gaps_jvp(tangent: Tensor, gaps: Tensor) -> Tensor:
+    """Ḟ[i,j] = -(ẇ[j] - ẇ[i]) F[i,j]²."""
     return -(tangent.unsqueeze(-2) - tangent.unsqueeze(-1)) * gaps * gaps
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.errors import GradError
+from adjoint.core.errors import DegenerateError, GradError
 from adjoint.core.infinitesimal import FAN
 from adjoint.kernels.linalg.common import Array, gauge_limit, mH, real_dtype
 
@@ -26,11 +25,9 @@ from adjoint.kernels.linalg.common import Array, gauge_limit, mH, real_dtype
 #     Note [Kinks] in tensor/limits.py. A derivative that grows as 1/ε on the way is refused.
 #   * Singular values 0 of matrices that are not square are parted from 0 likewise. General
 #     matrices, which may be defective, are moved themselves: A + εD, with D in general position.
-#   * In a graph the values are not known beforehand, so there is no fan. For a function of
-#     V g(w) Vᴴ with cotangent M the Hermitian part of X is H = M g(w), the slopes are M[i,i] g'(w),
-#     and the limit is M[i,j] g'(w) = r H[i,j] with r = g'/g. The diagonals tell it:
-#     w̄[i] = r H[i,i], or, with a function of the values added, w̄[i] = r H[i,i] + c. Where they do
-#     not, the cotangent fits V w Vᴴ as well as V Vᴴ; then r = 1/w is assumed, with a warning.
+#   * In a graph the values are not known beforehand, so there is no fan: its derivatives hold for
+#     values that do not repeat, and check that (`require_distinct`). A compiled function that meets
+#     a DegenerateError runs eagerly for that call.
 # A basis in special position (the axes, for the identity) hides that a function depends on it:
 # U.sum() is stationary there. So while differentiating, such bases are turned (`eigh_generic`).
 # Forward mode knows the direction: in the basis that makes Vᴴ Ȧ V diagonal within a block, values
@@ -186,93 +183,28 @@ def inverse_sums(values: Array) -> Array:
 
 
 def inverse_values(values: Array, sizes: Array | None) -> Array:
-    """1/s of singular values. Where they vanish, 0 if `sizes` do, else GradError; NaN without."""
+    """1/s of singular values. Where they vanish: 0 if `sizes` do, else DegenerateError."""
     top = np.max(values, -1, initial=0.0, keepdims=True)
     zero = values <= NEAR * np.finfo(values.dtype).eps * top
     if not zero.any():
         return 1 / values
-    rest = values.dtype.type(np.nan if sizes is None else 0)
-    if sizes is not None and np.any(np.where(zero, sizes, 0) > gauge_limit(sizes)):
-        raise GradError(_ZERO)
-    return np.where(zero, rest, 1 / np.where(zero, 1, values))
+    if sizes is None or np.any(np.where(zero, sizes, 0) > gauge_limit(sizes)):
+        raise DegenerateError(_ZERO)
+    return np.where(zero, 0, 1 / np.where(zero, 1, values)).astype(values.dtype)
 
 
-def repeated_ratio(symmetric: Array, skew: Array, slopes: Array, values: Array) -> Array:
-    """r for each pair of equal values, 0 elsewhere: Note [Repeated values]. Checks the gauge."""
-    shape = np.broadcast_shapes(symmetric.shape, skew.shape)
-    ratio = np.zeros(shape, real_dtype(symmetric))
-    n = shape[-1]
-    pairs = np.broadcast_to(_pairs(values), shape)
-    blocked = pairs | np.eye(n, dtype=bool)
-    size = np.max(np.abs(symmetric) + np.abs(skew), (-2, -1), initial=0.0, keepdims=True)
-    loose = np.sqrt(np.finfo(ratio.dtype).eps)
-    if np.any(np.abs(np.where(blocked, skew, 0)) > loose * size + 1e4 * loose**2):
-        raise GradError(_DEPENDS)
-    if not pairs.any():
-        return ratio
-    symmetric = np.broadcast_to(symmetric, shape)
-    slopes = np.broadcast_to(slopes, shape[:-1])
-    values = np.broadcast_to(values, shape[:-1])
-    for index in np.ndindex(*shape[:-2]):
-        if pairs[index].any():
-            ratio[index] = _ratios(symmetric[index], slopes[index], values[index], pairs[index])
-    return ratio
+def require_distinct(self: Array) -> Array:
+    """`self`, values that do not repeat."""
+    if _pairs(self).any():
+        raise DegenerateError(_REPEATED)
+    return self.copy()
 
 
-def _ratios(symmetric: Array, slopes: Array, values: Array, pairs: Array) -> Array:
-    """`repeated_ratio` of one matrix."""
-    ratio = np.zeros(pairs.shape, values.dtype)
-    loose = np.sqrt(np.finfo(values.dtype).eps)
-    size = loose * (np.max(np.abs(symmetric)) + np.max(np.abs(slopes)))
-    left = set(range(len(values)))
-    while left:
-        block = np.flatnonzero(pairs[min(left)] | (np.arange(len(values)) == min(left)))
-        left -= set(block.tolist())
-        inside = symmetric[np.ix_(block, block)]
-        if len(block) > 1:
-            r = _fit(inside, slopes[block], float(np.mean(values[block])), float(size))
-            ratio[np.ix_(block, block)] = r * (1 - np.eye(len(block)))
-    return ratio
-
-
-def _fit(H: Array, slopes: Array, value: float, size: float) -> float:
-    """r with slopes = r diag(H), else with slopes = r diag(H) + c."""
-    diagonal = np.real(np.diagonal(H))
-    if np.max(np.abs(H)) <= size and np.ptp(slopes) <= size:
-        return 0.0  # nothing in the block but a function of the values
-    if np.max(np.abs(diagonal)) > size:
-        r = float(diagonal @ slopes / (diagonal @ diagonal))
-        if np.max(np.abs(slopes - r * diagonal)) <= size:
-            return r
-        if np.ptp(diagonal) > size:
-            centred = diagonal - diagonal.mean()
-            r = float(centred @ slopes / (centred @ centred))
-            if np.max(np.abs(slopes - slopes.mean() - r * centred)) <= size:
-                return r
-    off = np.abs(H - np.diag(np.diagonal(H)))
-    if np.ptp(slopes) > size or np.max(off) > size:
-        warnings.warn(_ASSUMED, stacklevel=2)
-        return 1 / value if value else 0.0
-    return 0.0
-
-
-def repeated_guess(tangent: Array, values: Array) -> Array:
-    """1/w for each pair of equal values, 0 elsewhere: the assumption of Note [Repeated values]."""
-    pairs = np.broadcast_to(_pairs(values), tangent.shape)
-    ratio = np.zeros(tangent.shape, values.dtype)
-    size = np.max(np.abs(tangent), (-2, -1), initial=0.0, keepdims=True)
-    used = pairs & (np.abs(tangent) > np.sqrt(np.finfo(ratio.dtype).eps) * size)
-    if used.any():
-        warnings.warn(_ASSUMED, stacklevel=2)
-        w = np.broadcast_to(values[..., None, :], tangent.shape)
-        ratio = np.where(used & (w != 0), 1 / np.where(w != 0, w, 1), 0).astype(values.dtype)
-    return ratio
-
-
-def refuse_repeated(self: Array, values: Array) -> Array:
-    """`self`, unless values repeat: their vectors have no second derivative."""
-    if _pairs(values).any():
-        raise GradError(_SECOND)
+def require_diagonalizable(self: Array, values: Array) -> Array:
+    """`self`, eigenvectors of a matrix whose values do not repeat, and which is not defective."""
+    for index in np.ndindex(*values.shape[:-1]):
+        if eig_step(values[index], self[index]):
+            raise DegenerateError(_REPEATED)
     return self.copy()
 
 
@@ -282,38 +214,12 @@ _DEPENDS = (
     "choice, so it has no derivative here. Use a function that does not depend on it, such as "
     "V @ diag(f(w)) @ V.mH."
 )
-_ASSUMED = (
-    "linalg: at repeated eigenvalues (or singular values) this direction does not determine the "
-    "derivative of the vectors; the function was taken to be one of V @ diag(w) @ V.mH (or of "
-    "U @ diag(S) @ Vh). If it is not, move the input a little away from the repeated values."
-)
-_SECOND = (
-    "linalg: in a graph the second derivative of eigenvectors (or singular vectors) at repeated "
-    "values is not known. Compute it without trace or compile, or move the input a little away "
-    "from the repeated values."
+_REPEATED = (
+    "linalg: eigenvalues (or singular values) repeat, or the matrix is defective, and a graph does "
+    "not know the derivative of the vectors there. Compute it without ad.trace; ad.compile does so "
+    "by itself."
 )
 _ZERO = (
-    "linalg: in a graph the derivative of singular vectors of the singular value 0 is not known. "
-    "Compute it without trace or compile, or move the input a little away from lower rank."
-)
-
-
-def eig_gaps(self: Array, inner: Array, slopes: Array) -> Array:
-    """1/(w[j] - w[i]), and 0 for equal values, where `inner` must vanish."""
-    pairs = _pairs(self)
-    loose = np.sqrt(np.finfo(self.dtype).eps)
-    skip = pairs | np.eye(self.shape[-1], dtype=bool)
-    limit = max(gauge_limit(inner), gauge_limit(slopes))
-    if np.any(np.abs(np.where(skip, inner, 0)) > limit):
-        raise GradError(_DEPENDS)
-    apart = np.abs(slopes[..., :, None] - slopes[..., None, :])
-    if np.any(pairs & (apart > loose * np.max(np.abs(slopes), initial=0.0))):
-        warnings.warn(_UNKNOWN, stacklevel=2)
-    gaps = self[..., None, :] - self[..., :, None]
-    return np.where(skip, 0, 1 / np.where(skip, 1, gaps)).astype(self.dtype)
-
-
-_UNKNOWN = (
-    "linalg_eig: at repeated eigenvalues the derivative is not determined by what reaches the "
-    "values and vectors; it was taken without the part that mixes them. Move the input a little."
+    "linalg: a matrix of lower rank has singular vectors of the value 0, and a graph does not know "
+    "their derivative. Compute it without ad.trace; ad.compile does so by itself."
 )

@@ -49,7 +49,7 @@ def gaps(make: Any) -> Samples:
     yield Sample(make.like([]), name="empty")
 
 
-@sampler("_linalg_inverse_sums")
+@sampler("_linalg_inverse_sums", "_linalg_require_distinct")
 def sums(make: Any) -> Samples:
     yield Sample(make.like([0.5, 1.0, 2.5]), name="plain")
     yield Sample(make.like([[0.5, 1.0], [3.0, 1.0]]), name="batch")
@@ -59,6 +59,11 @@ def sums(make: Any) -> Samples:
 def inverse_values(make: Any) -> Samples:
     yield Sample(make.like([2.5, 1.0, 0.5]), None, name="plain")
     yield Sample(make.like([[1.0, 0.5], [3.0, 1.0]]), make(2, 2), name="batch")
+
+
+@sampler("_linalg_require_diagonalizable")
+def bases(make: Any) -> Samples:
+    yield Sample(make.invertible(2, 2), make.like([0.5, 2.0]), name="plain")
 
 
 # Fans do not depend on the matrix, which only receives their derivative: differences see nothing.
