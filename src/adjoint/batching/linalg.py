@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint import ops
 from adjoint.batching.common import Batch, padded, whole
 from adjoint.core.errors import ShapeError
 
@@ -71,15 +72,20 @@ def qr(batch: Batch, A: Tensor, mode: str) -> Any:
 
 
 def eigh(batch: Batch, A: Tensor, UPLO: str, compute_v: bool) -> Any:
-    """As `leading`; without vectors, an empty tensor for every sample."""
-    values, vectors = leading(batch, A, UPLO, compute_v)
-    return values, (vectors if compute_v else whole(batch, vectors, False))
+    """By linalg_eigh, which asks whether the levels below differentiate: Note [Repeated values]."""
+    _need(batch, (2,))
+    if compute_v:
+        return ops.linalg_eigh(A, UPLO)
+    return ops.linalg_eigvalsh(A, UPLO), whole(batch, A.new_empty((0,)), False)
 
 
 def svd(batch: Batch, A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
-    """As `leading`; without vectors, empty tensors for every sample."""
-    U, S, Vh = leading(batch, A, full_matrices, compute_uv, driver)
-    return (U, S, Vh) if compute_uv else (whole(batch, U, False), S, whole(batch, Vh, False))
+    """As `eigh`, by linalg_svd."""
+    _need(batch, (2,))
+    if compute_uv:
+        return ops.linalg_svd(A, full_matrices, driver=driver)
+    empty = whole(batch, A.new_empty((0,)), False)
+    return empty, ops.linalg_svdvals(A, driver=driver), empty.clone()
 
 
 def _limits(batch: Batch, rank: int, first: int, *tolerances: Any) -> list[Any]:

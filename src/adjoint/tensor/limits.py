@@ -115,6 +115,8 @@ class _Pairs:
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
             return self.settle(self.exact(values[0]), self.near(values[0]), values[1])
+        if op.row.archetype.name == "creation":  # zeros_like: depends on no value
+            return op.call(_each(self.exact, values))
         return self._both(op.call, values)
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
