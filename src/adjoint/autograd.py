@@ -7,7 +7,7 @@ from typing import Any
 
 from adjoint.tensor import forward_ad, function, graph
 from adjoint.tensor.autograd import backward, grad
-from adjoint.tensor.function import Function, FunctionContext, once_differentiable
+from adjoint.tensor.function import Function, FunctionContext, SavedTensor, once_differentiable
 from adjoint.tensor.modes import (
     detect_anomaly,
     enable_grad,
@@ -21,6 +21,7 @@ from adjoint.tensor.modes import (
 __all__ = [
     "Function",
     "FunctionContext",
+    "SavedTensor",
     "backward",
     "detect_anomaly",
     "enable_grad",

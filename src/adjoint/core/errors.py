@@ -54,6 +54,10 @@ class NotDifferentiable(GradError):
     """The operator has no derivative in that argument."""
 
 
+class MissingRule(GradError, NotImplementedError):
+    """A method that a user's function must have and has not."""
+
+
 class InplaceError(AdjointError, RuntimeError):
     """A write in place that would corrupt a value or a derivative."""
 

@@ -50,7 +50,7 @@ def traced(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, A
 def _run_forward(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     context = FunctionContext()
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-    return function._forward(context, list(args), keywords)
+    return function.run_forward(context, list(args), keywords)
 
 
 def _forward(

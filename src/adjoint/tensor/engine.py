@@ -360,7 +360,7 @@ def _leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
         if finished:
             if any(e is not None and _key(e)[0] in needed for e in node.next):
                 needed.add(node)
-        elif node not in done and type(node) in (Node, Refusal):
+        elif node not in done and isinstance(node, (Node, Refusal)):
             done.add(node)
             stack.append((node, True))
             stack.extend((_key(e)[0], False) for e in node.next if e is not None)
@@ -379,7 +379,7 @@ def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
         known.add(node)
         if type(node) is Leaf and not node.closed:
             return True
-        if type(node) in (Node, Refusal):
+        if isinstance(node, (Node, Refusal)):
             stack.extend(node.next)
     return False
 
@@ -519,7 +519,7 @@ def _post_hooks(node: Node, sent: tuple[Any, ...], grad: Any) -> tuple[Any, ...]
 
 
 def _context(node: Any) -> str:
-    if type(node) is not Node:
+    if not isinstance(node, Node):
         return "in backward"
     text = source_of(node.place)
     line = f": {text}" if text else ""

@@ -10,6 +10,7 @@ operators, so it can be differentiated (reverse over forward).
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -43,7 +44,7 @@ class ForwardInterpreter:
     def _run(self, op: Operator, values: list[Any]) -> Any:
         row = op.row
         if op.schema.is_view:
-            _share_extras(values)
+            share_extras(values)
         primals = [primal(v) for v in values]
         results = op.call(primals)
         outputs = list(results) if isinstance(results, (tuple, list)) else [results]
@@ -101,6 +102,12 @@ def primal(value: Any) -> Any:
     return [primal(v) for v in value] if type(value) is list else value
 
 
+def without_history(tensor: Tensor) -> Tensor:
+    """The same tensor, with its tangent, cut off the tape."""
+    made = alias(tensor)
+    return dual(made, tensor.tangent) if isinstance(tensor, DualTensor) else made
+
+
 def tangent_of(value: Any) -> Any:
     """The tangent, or None."""
     return value.tangent if isinstance(value, DualTensor) else None
@@ -153,7 +160,7 @@ def _attach(outputs: list[Any], tangents: list[Any]) -> None:
         dual(output, tangent)
         edge = output.edge
         node = edge.node if type(edge) is Output else edge
-        if type(node) is Node:
+        if isinstance(node, Node):
             node.more().tangents[number] = tangent
 
 
@@ -178,7 +185,7 @@ def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
             )
 
 
-def _share_extras(values: list[Any]) -> None:
+def share_extras(values: Sequence[Any]) -> None:
     """Before a view is made of a dual tensor: what the view will need to know of its base."""
     for value in values:
         if isinstance(value, DualTensor):

@@ -210,9 +210,9 @@ class Tensor(metaclass=TensorType):
 
     def numpy(self, *, force: bool = False) -> Array:
         """Return the array, sharing memory; `force=True` also for a tensor that requires a
-        gradient.
+        gradient while gradients are recorded.
         """
-        if self.edge is not None and not force:
+        if self.edge is not None and current().recording and not force:
             raise GradError(
                 "numpy() on a tensor that requires a gradient: use detach().numpy() or "
                 "numpy(force=True)"

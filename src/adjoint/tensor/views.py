@@ -19,7 +19,7 @@ from adjoint.core.errors import InplaceError
 from adjoint.core.state import current
 from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.tape import Leaf, Node, Output, Rule, next_sequence, own_counter
+from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, next_sequence, own_counter
 from adjoint.tensor.tensor import Tensor, TensorExtra, alias
 
 Step = tuple[
@@ -30,13 +30,21 @@ Step = tuple[
 class View:
     """How a view comes from its base. A plain class: one is made for every view."""
 
-    __slots__ = ("base", "path", "recorded", "several")
+    __slots__ = ("base", "function", "path", "recorded", "several")
 
-    def __init__(self, base: Tensor, path: tuple[Step, ...], several: bool, recorded: bool) -> None:
+    def __init__(
+        self,
+        base: Tensor,
+        path: tuple[Step, ...],
+        several: bool,
+        recorded: bool,
+        function: str = "",
+    ) -> None:
         self.base = base
         self.path = path
         self.several = several  # made by an operator with several outputs: may not be written to
         self.recorded = recorded  # made while the tape was on
+        self.function = function  # the user's Function that returned it, or what it views
 
 
 def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> None:
@@ -50,17 +58,20 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
     if extra is None:
         extra = source.extra = TensorExtra()
     view = extra.view
-    base, path, several = (
-        (source, (), False) if view is None else (view.base, view.path, view.several)
+    base, path, several, function = (
+        (source, (), False, "")
+        if view is None
+        else (view.base, view.path, view.several, view.function)
     )
     recorded = current().recording != 0
     registry = base.more().views
     if type(outs) is list:
-        several = True
         for i, out in enumerate(outs):
-            _attach(out, counter, View(base, (*path, (op, rest, i)), several, recorded), registry)
+            made = View(base, (*path, (op, rest, i)), True, recorded, function)
+            _attach(out, counter, made, registry)
     else:
-        _attach(outs, counter, View(base, (*path, (op, rest, None)), several, recorded), registry)
+        made = View(base, (*path, (op, rest, None)), several, recorded, function)
+        _attach(outs, counter, made, registry)
 
 
 def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
@@ -72,17 +83,21 @@ def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) ->
 def link(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
     """Note that tensors of a transform view another one, without asking."""
     view = None if source.extra is None else source.extra.view
-    base, path = (source, ()) if view is None else (view.base, view.path)
+    base, path, function = (
+        (source, (), "") if view is None else (view.base, view.path, view.function)
+    )
     counter = own_counter(source)
     registry = base.more().views
     listed = type(outs) is list
     for i, out in enumerate(outs if listed else [outs]):
-        _attach(
-            out,
-            counter,
-            View(base, (*path, (op, rest, i if listed else None)), listed, True),
-            registry,
-        )
+        step = (op, rest, i if listed else None)
+        _attach(out, counter, View(base, (*path, step), listed, True, function), registry)
+
+
+def link_function(name: str, source: Any, out: Any) -> None:
+    """Note that what a user's function returned inside a transform views one of its inputs."""
+    base = _base(source)
+    _attach(out, own_counter(source), View(base, (), False, False, name), base.more().views)
 
 
 def _share_memory(view: Any, source: Any) -> bool:
@@ -180,6 +195,12 @@ def check_writable(tensor: Tensor, by: str) -> None:
             f"{by}: a view of a leaf tensor that requires a gradient cannot be changed in place; "
             "do it under no_grad(), or clone() the leaf first"
         )
+    if view.function and (base_needs or tensor.edge is not None):
+        raise InplaceError(
+            f"{by}: this is a view that {view.function} returned, a custom Function (or it returned"
+            " an input as it is), and a write would need a derivative that only its backward "
+            "knows; clone() the view in forward, or after it"
+        )
     if view.several and (base_needs or tensor.edge is not None):
         raise InplaceError(
             f"{by}: this view is one of several outputs of {view.path[-1][0].name}, and such "
@@ -258,6 +279,11 @@ def refresh(base: Tensor) -> None:
     with enable_grad():
         for tensor in living:
             view = tensor.extra.view
+            if view.function and tensor.edge is not None:
+                tensor.edge = Refusal(
+                    f"a view that {view.function} returned, a custom Function, was changed through "
+                    "its base: what its gradient is, only its backward knows; clone() it before"
+                )
             if base.edge is None or not view.recorded:
                 continue
             tensor.edge = replay(view.path, _stand_in(base)).edge

@@ -23,6 +23,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
+from adjoint.tensor.function import batching
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
@@ -344,7 +345,7 @@ class BatchLevel(Level):
         return self._apply(rule, op, values, has)
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        return function.apply_on_batch(self, args, keywords)
+        return batching.run(self, function, args, keywords)
 
 
 def _living_views(base: Any) -> list[Any]:

@@ -160,9 +160,9 @@ def _frontier(edges: list[Any], own: list[Any], start: int) -> list[Any]:
         node, number = (edge.node, edge.number) if type(edge) is Output else (edge, 0)
         if node is None or node in known:
             continue
-        if type(node) is Leaf or (type(node) is Node and node.sequence < start):
+        if type(node) is Leaf or (isinstance(node, Node) and node.sequence < start):
             found.setdefault((node, number), edge)
-        elif type(node) in (Node, Refusal):
+        elif isinstance(node, (Node, Refusal)):
             known.add(node)
             stack.extend(node.next)
     return list(found.values())

@@ -14,6 +14,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, views
 from adjoint.tensor.forward import fit_tangent
+from adjoint.tensor.function import on_levels
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.limits import settle
 from adjoint.tensor.tape import wrote
@@ -146,7 +147,7 @@ class JvpLevel(Level):
         return self.lift(tensor)
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        return function.apply_on_level(self, args, keywords)
+        return on_levels.run(self, function, args, keywords)
 
 
 def _present(tangent: Any) -> bool:

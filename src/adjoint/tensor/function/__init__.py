@@ -1,0 +1,30 @@
+"""`Function`: an operator of the user's own, with its derivatives in Python.
+
+Write `forward` and `backward`, `jvp`, or both. If one of the two derivatives is missing it is
+derived from the other by transposition, so a function is differentiable in both modes as soon as it
+is in one.
+
+| file | holds |
+| --- | --- |
+| `context.py` | `ctx`, the node of a function and the tensors that it saved |
+| `base.py` | the class that users derive from |
+| `eager.py` | a call on plain and dual tensors |
+| `results.py` | what becomes of the tensors that `forward` returns |
+| `tangents.py` | forward mode |
+| `on_levels.py` | a call inside `grad` and `jvp` |
+| `batching.py` | a call inside `vmap` |
+| `once.py` | `once_differentiable` |
+"""
+
+from adjoint.tensor.function.base import Function, InplaceFunction
+from adjoint.tensor.function.context import FunctionContext, FunctionNode, SavedTensor
+from adjoint.tensor.function.once import once_differentiable
+
+__all__ = [
+    "Function",
+    "FunctionContext",
+    "FunctionNode",
+    "InplaceFunction",
+    "SavedTensor",
+    "once_differentiable",
+]

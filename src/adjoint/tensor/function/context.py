@@ -1,0 +1,257 @@
+"""What a function leaves behind: its context, the node on the tape, the tensors it saved.
+
+The context (`ctx`) and the node (`grad_fn`) share one dictionary of attributes, so that whatever
+the user keeps on `ctx` can be seen on `grad_fn`. The node holds the context; the context knows its
+node weakly, so that a context which is kept does not keep the tape.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import GradError
+from adjoint.core.state import current
+from adjoint.tensor import forward
+from adjoint.tensor.modes import no_grad
+from adjoint.tensor.observe import Packed, raise_changed
+from adjoint.tensor.tape import Node, Output, Rule, Watch
+from adjoint.tensor.tensor import Tensor, make
+
+
+class FunctionContext:
+    """The first argument of `forward`, `backward` and `jvp`: keep on it what they need."""
+
+    def __init__(self) -> None:
+        self.needs_input_grad: tuple[bool, ...] = ()
+        self.materialize_grads = True
+        self.to_save: tuple[Any, ...] = ()
+        self.saved_for_forward: tuple[Any, ...] = ()
+        self.dirty_tensors: tuple[Tensor, ...] = ()
+        self.non_differentiable: tuple[Tensor, ...] = ()
+        self._materialize_non_diff_grads = True
+        self._node: Any = None  # a weak reference to the node, once there is one
+        self._graph = True  # whether saved tensors come with their history
+        self._pushes = False  # whether `jvp` is running
+
+    def save_for_backward(self, *tensors: Tensor | None) -> None:
+        """Save inputs or outputs for `backward`; changes in place are then noticed."""
+        _check_tensors("save_for_backward", tensors, TypeError, none=True)
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Save tensors for `jvp`."""
+        _check_tensors("save_for_forward", tensors, TypeError, none=True)
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *tensors: Tensor) -> None:
+        """Say which inputs `forward` changed in place; they must be returned."""
+        _check_tensors("mark_dirty", tensors, GradError, none=False)
+        self.dirty_tensors = tensors
+
+    def mark_non_differentiable(self, *tensors: Tensor) -> None:
+        """Say which outputs have no gradient."""
+        _check_tensors("mark_non_differentiable", tensors, GradError, none=False)
+        self.non_differentiable = tensors
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether absent output gradients come as zeros (the default) or as None."""
+        self.materialize_grads = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` saved; inside `jvp`, what `save_for_forward` saved."""
+        if self._pushes:
+            return self.saved_for_forward
+        return self.to_save if self._node is None else self._recorded().saved_tensors
+
+    @property
+    def next_functions(self) -> tuple[tuple[Any, int], ...]:
+        """Where `backward` sends its gradients."""
+        return self._recorded().next_functions
+
+    def name(self) -> str:
+        """The name of the node: 'CubeBackward'."""
+        return self._recorded().name()
+
+    def _recorded(self) -> FunctionNode:
+        node = None if self._node is None else self._node()
+        if node is None:
+            raise GradError("this context has no place on the tape, or its graph has been freed")
+        return node
+
+    def take_saved(self, function: Any) -> tuple[Any, ...]:
+        """The tensors that a node is to keep: those of `jvp` if backward is derived from it."""
+        derived = function.reverse() is None
+        kept, self.to_save = (self.saved_for_forward if derived else self.to_save), ()
+        return kept
+
+    @contextmanager
+    def pulling(self, graph: bool) -> Iterator[None]:
+        """The time of a `backward`; `graph`: it is differentiated itself."""
+        before, self._graph = self._graph, graph
+        try:
+            yield
+        finally:
+            self._graph = before
+
+    @contextmanager
+    def pushing(self) -> Iterator[None]:
+        """The time of a `jvp`."""
+        before, self._pushes = self._pushes, True
+        try:
+            yield
+        finally:
+            self._pushes = before
+
+
+def _check_tensors(
+    what: str, values: tuple[Any, ...], kind: type[Exception], *, none: bool
+) -> None:
+    for number, value in enumerate(values):
+        if not isinstance(value, Tensor) and not (none and value is None):
+            raise kind(
+                f"{what} takes tensors{' or None' if none else ''}, argument {number} is "
+                f"{type(value).__name__}; keep other things as attributes of ctx"
+            )
+
+
+class _OfTheContext:
+    """A name that a node uses for something that function nodes do not have: the user's here."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, node: Any, owner: type) -> Any:
+        try:
+            return node.__dict__[self.name]
+        except KeyError:
+            raise AttributeError(f"{owner.__name__} has no {self.name!r}") from None
+
+    def __set__(self, node: Any, value: Any) -> None:
+        node.__dict__[self.name] = value
+
+
+class FunctionNode(Node):
+    """A call of a function on the tape; each `Function` class has a class of nodes of its own."""
+
+    __slots__ = ("__dict__", "_are_tensors", "_context", "_inputs", "_zeros")
+
+    function: Any = None  # the Function class
+    shape: Any = _OfTheContext()
+    dtype: Any = _OfTheContext()
+    versions: Any = _OfTheContext()
+    counters: Any = _OfTheContext()
+
+    def __init__(
+        self,
+        rule: Rule,
+        following: tuple[Any, ...],
+        context: FunctionContext,
+        are_tensors: list[bool],
+    ) -> None:
+        super().__init__(rule, following, (), None, None)
+        self.__dict__ = context.__dict__
+        context._node = weakref.ref(self)
+        self._context = context
+        self._are_tensors = are_tensors  # of the arguments; tensors have an edge in `next`
+        self._inputs: list[Any] = []  # kept if backward is derived from jvp
+        self._zeros: list[Any] = []  # of outputs: what makes an absent gradient, or None
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """What `save_for_backward` saved."""
+        return tuple(None if s.is_none else s.unpack(self) for s in self._raw_saved_tensors)
+
+    @property
+    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+        if self.saved is None:
+            raise GradError(
+                f"saved_tensors of {self.name()} are used after they have already been freed by "
+                "a first backward; use retain_graph=True there"
+            )
+        return self.saved
+
+
+class SavedTensor:
+    """A tensor that a function keeps for backward: an input itself, an output by its value."""
+
+    __slots__ = ("hooked", "number", "packed", "tensor", "value", "watch")
+
+    def __init__(self) -> None:
+        raise GradError("SavedTensor objects are made by the tape only")
+
+    @property
+    def is_none(self) -> bool:
+        """Whether it is the None that the user saved."""
+        return self.tensor is None and self.value is None and self.packed is None
+
+    def register_hooks(
+        self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
+    ) -> None:
+        """Pack the tensor now, and unpack it when backward needs it."""
+        if not (callable(pack_hook) and callable(unpack_hook)):
+            raise TypeError("register_hooks: incompatible function arguments, give two functions")
+        if self.hooked:
+            raise GradError("register_hooks: hooks of this saved tensor have already been set")
+        if self.is_none:
+            raise GradError("register_hooks: a hook on a saved None is forbidden")
+        self._pack(pack_hook, unpack_hook)
+
+    def _pack(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
+        given = make(self.value if self.tensor is None else self.tensor.value)
+        with no_grad():
+            packed = pack_hook(given)
+        if given._version:
+            raise GradError("a pack hook changed the saved tensor in place; clone() it there")
+        edge = None if self.tensor is None else self.tensor.edge
+        self.packed, self.hooked = Packed(packed, unpack_hook, edge), True
+        self.tensor = self.value = None
+
+    def unpack(self, node: FunctionNode) -> Any:
+        """The tensor, with its history if the context wants that."""
+        if self.packed is not None:
+            return self._linked(node, self.packed.unpack())
+        counter = self.watch.changed()
+        if counter is not None:
+            raise_changed(node, counter)
+        if self.tensor is None:
+            made = make(self.value)
+            made.counter = self.watch.counters[0]
+            return self._linked(node, made)
+        # a pass that is linear in its gradients records, and must not record the saved history
+        if node.home is None and current().recording and not node._context._graph:
+            return forward.without_history(self.tensor)
+        return self.tensor
+
+    def _linked(self, node: FunctionNode, tensor: Tensor) -> Tensor:
+        """An output continues in the node that it comes from."""
+        if self.number is None:
+            return tensor
+        number = self.number
+        tracked = node._context._graph and tensor.is_differentiable_dtype()
+        tensor.edge = Output(node, number) if tracked else None
+        tangent = node.extra.tangents.get(number) if node.extra is not None else None
+        return tensor if tangent is None else forward.dual(tensor, tangent)
+
+
+def keep(tensor: Tensor | None, number: int | None) -> SavedTensor:
+    """Save a tensor; `number`: which output of the function it is, None for other tensors."""
+    saved = object.__new__(SavedTensor)
+    saved.number, saved.packed, saved.hooked = number, None, False
+    saved.tensor = saved.value = None
+    if tensor is None:
+        return saved
+    saved.watch = Watch(tensor)
+    if number is None:
+        saved.tensor = tensor
+    else:
+        saved.value = tensor.value  # the output itself would hold the node that holds it
+    hooks = current().saved_hooks
+    if hooks and isinstance(tensor.value, np.ndarray):
+        saved._pack(*hooks[-1])
+    return saved
