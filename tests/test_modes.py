@@ -152,12 +152,6 @@ def test_detached_coroutines_keep_their_modes() -> None:
 
 # Inference mode
 
-ordinary = pytest.mark.xfail(
-    reason="tensors made in inference mode are ordinary ones here: it is no_grad under another name"
-)
-
-
-@ordinary
 def test_inference_mode_records_nothing() -> None:
     x = leaf(1.0)
     with ad.inference_mode():
@@ -175,7 +169,6 @@ def test_inference_mode_can_be_switched_off_inside() -> None:
         assert (x * 2).requires_grad
 
 
-@ordinary
 def test_inference_mode_decorates() -> None:
     @ad.inference_mode()
     def double(x: ad.Tensor) -> ad.Tensor:
@@ -184,7 +177,6 @@ def test_inference_mode_decorates() -> None:
     assert double(leaf(1.0)).is_inference()
 
 
-@ordinary
 def test_inference_tensor_cannot_be_saved_for_backward() -> None:
     with ad.inference_mode():
         w = ad.ones(1, dtype=ad.float64)
@@ -194,7 +186,6 @@ def test_inference_tensor_cannot_be_saved_for_backward() -> None:
         x * w
 
 
-@ordinary
 def test_inference_tensor_cannot_be_written_outside() -> None:
     with ad.inference_mode():
         w = ad.ones(1)
@@ -203,7 +194,6 @@ def test_inference_tensor_cannot_be_written_outside() -> None:
         w.add_(1)
 
 
-@ordinary
 def test_inference_tensor_cannot_require_grad_outside() -> None:
     with ad.inference_mode():
         w = ad.ones(1)

@@ -51,6 +51,9 @@ class State:
 _FIELDS = [name for name in State.__annotations__ if name != "scope"]
 _START = State().but(**{name: getattr(State, name) for name in _FIELDS})
 
+# The open inference modes of all contexts: Note [Inference] in tensor/tape.py.
+inference_modes: list[object] = []
+
 state: ContextVar[State] = ContextVar("adjoint state", default=_START)
 current = state.get
 

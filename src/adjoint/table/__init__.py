@@ -18,6 +18,7 @@ from adjoint.table.formula import Location
 from adjoint.table.rows import Row, Source, load
 
 _NAME = re.compile(r"^- name:\s*[\"']?(\w+)(?:\.(\w+))?\(", re.M)
+_SELF = re.compile(r"[(,]\s*\S+ self\b")
 
 
 class Table:
@@ -68,6 +69,14 @@ class Table:
     def names(self) -> list[str]:
         """The names of all operators, without overloads, in the order of the files."""
         return list(self._sources)
+
+    def methods(self) -> list[str]:
+        """The names of operators with an argument `self`; nothing is parsed for it."""
+        return [
+            name
+            for name, overloads in self._sources.items()
+            if any(_SELF.search(source.text.partition("\n")[0]) for source in overloads.values())
+        ]
 
     def overloads(self, name: str) -> list[str]:
         """The overloads of `name`; the unnamed one is ''."""

@@ -29,7 +29,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.infinitesimal import nearby
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.returns import results_class
-from adjoint.core.state import current
+from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.formula import BUILTINS
@@ -39,7 +39,15 @@ from adjoint.tensor import binding, dispatch, inplace, limits, observe, views
 from adjoint.tensor import operators as dunders
 from adjoint.tensor.reverse import RowRule
 from adjoint.tensor.saving import FACT, RESULT, TENSOR, TENSORS, Save
-from adjoint.tensor.tape import ZERO, Counter, Node, Output, Refusal, next_sequence
+from adjoint.tensor.tape import (
+    ZERO,
+    Counter,
+    Node,
+    Output,
+    Refusal,
+    mark_inference,
+    next_sequence,
+)
 from adjoint.tensor.tensor import Tensor
 
 _NAMESPACE: dict[str, Any] = {
@@ -50,6 +58,8 @@ _NAMESPACE: dict[str, Any] = {
     "_ZERO": ZERO,
     "_Counter": Counter,
     "_state": current,
+    "_INFERENCE": inference_modes,
+    "_mark": mark_inference,
     "_ndarray": np.ndarray,
     "_asarray": np.asarray,
     "_INEXACT": INEXACT,
@@ -450,7 +460,9 @@ class _Writer:
                 )
             else:
                 lines += [f"{out} = _new(_Tensor)", f"{out}.value = {result}", *_fresh(out)]
-            if returned.alias and not returned.writes:
+            if returned.type.is_tensor and (returned.writes or not returned.alias):
+                lines += ["if _INFERENCE:", f"    _mark({out})"]  # Note [Inference] in tape.py
+            elif returned.alias:
                 base = next(
                     python_name(a.name) for a in self.schema.arguments if a.alias == returned.alias
                 )

@@ -16,6 +16,7 @@ from adjoint.tensor import autograd
 from adjoint.tensor.construct import tensor_from_data
 from adjoint.tensor.levels import created
 from adjoint.tensor.meta import meta_tensor
+from adjoint.tensor.tape import mark_inference
 from adjoint.tensor.tensor import Tensor, make, native
 
 _DEVICES = (None, "cpu")
@@ -32,7 +33,8 @@ def tensor(
             [3., 4.]])
     """
     check_device("tensor", device)
-    made = make(tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype)))
+    array = tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype))
+    made = mark_inference(make(array))
     return made.requires_grad_() if requires_grad else created(made)
 
 
@@ -48,7 +50,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))
     if isinstance(data, np.ndarray) and (dtype is None or of(data.dtype) is to_dtype(dtype)):
-        return make(native(data))
+        return mark_inference(make(native(data)))
     return tensor(data, dtype=dtype)
 
 
@@ -75,7 +77,7 @@ def from_numpy(array: Any) -> Tensor:
     """Wrap a NumPy array as a tensor on the same memory."""
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy needs a NumPy array, got {type(array).__name__}")
-    return make(native(array))
+    return mark_inference(make(native(array)))
 
 
 def check_device(what: str, device: Any) -> None:
@@ -180,7 +182,7 @@ def tensor_of(value: Any) -> Tensor:
 def directory(self: Tensor) -> list[str]:
     """The attributes of a tensor, operators of the table among them."""
     own = set(object.__dir__(self))
-    return sorted(own | {n for n in operators.TABLE.names() if not n.startswith("_")})
+    return sorted(own | {n for n in operators.TABLE.methods() if not n.startswith("_")})
 
 
 def install() -> None:

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from adjoint.core.errors import GradError
-from adjoint.core.state import OBSERVED, OFF, State, current, state
+from adjoint.core.state import OBSERVED, OFF, State, current, inference_modes, state
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -239,7 +239,14 @@ class enable_grad(_Switch):  # noqa: N801 - PyTorch's name
 
 
 class inference_mode(Mode):  # noqa: N801 - PyTorch's name
-    """Run without recording, as `no_grad`; `is_inference_mode_enabled()` tells."""
+    """Run without recording, and make tensors that can never be recorded: `is_inference()` tells.
+
+    >>> import adjoint as ad
+    >>> with ad.inference_mode():
+    ...     x = ad.ones(2)
+    >>> x.is_inference()
+    True
+    """
 
     def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
@@ -253,6 +260,14 @@ class inference_mode(Mode):  # noqa: N801 - PyTorch's name
 
     def changes(self, before: State) -> dict[str, Any]:
         return {"recording": OFF if self.mode else before.when_on(), "inference": self.mode}
+
+    def __enter__(self) -> None:
+        inference_modes.append(self)
+        super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        inference_modes.remove(self)
 
     def _clone(self) -> Any:
         return inference_mode(self.mode)

@@ -26,6 +26,8 @@ from types import CodeType
 from typing import Any
 
 from adjoint.core.dtypes import OF
+from adjoint.core.errors import GradError, InplaceError
+from adjoint.core.state import current
 
 next_sequence = itertools.count(1).__next__
 
@@ -40,6 +42,52 @@ class Counter:
 
     def __init__(self) -> None:
         self.count = 0
+
+
+class InferenceCounter(Counter):
+    """The counter of a tensor made in inference mode: it does not count, so nobody can save it.
+
+    Note [Inference]: such a tensor is an ordinary one whose counter, which its views share, is of
+    this class. Whoever saves a tensor for backward reads its count, and is refused here. Operators
+    ask `inference_modes` (core/state.py), a list that is empty unless some context is in the
+    mode, before they look whether it is theirs.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        """Nothing is counted."""
+
+    @property
+    def count(self) -> int:  # type: ignore[override]
+        raise GradError(
+            "a tensor made in inference_mode does not track versions, and cannot be saved for "
+            "backward; clone() it outside, and use the clone"
+        )
+
+
+def is_inference(tensor: Any) -> bool:
+    """Whether a tensor, or the tensor that it holds at the bottom, was made in inference mode."""
+    while isinstance(getattr(tensor.value, "counter", None), Counter):
+        tensor = tensor.value
+    return type(tensor.counter) is InferenceCounter
+
+
+def mark_inference(result: Any) -> Any:
+    """Make a new tensor, or a list of them, inference tensors, if this context is in the mode."""
+    if current().inference:
+        for tensor in result if type(result) is list else [result]:
+            tensor.counter = InferenceCounter()
+    return result
+
+
+def check_inference(tensor: Any, by: str) -> None:
+    """Raise if an inference tensor is about to be written to in another mode."""
+    if type(tensor.counter) is InferenceCounter and not current().inference:
+        raise InplaceError(
+            f"{by}: a tensor made in inference_mode is changed in place outside of it; clone() it "
+            "first"
+        )
 
 
 ZERO = Counter()  # shared by all tensors that were never written to; never changed
@@ -335,6 +383,8 @@ def own_counter(tensor: Any) -> Counter:
 def wrote(tensor: Any, by: str) -> None:
     """Count a write to a tensor, and remember by whom and where."""
     counter = own_counter(tensor)
+    if type(counter) is InferenceCounter:
+        return
     counter.count += 1
     counter.by, counter.place = by, caller()
 

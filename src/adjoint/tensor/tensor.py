@@ -24,7 +24,7 @@ from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import operator as operators
 from adjoint.tensor import printing
-from adjoint.tensor.tape import ZERO, Handle, Leaf, Node, Output, own_counter
+from adjoint.tensor.tape import ZERO, Handle, Leaf, Node, Output, Refusal, is_inference, own_counter
 
 Array = np.ndarray[Any, Any]
 
@@ -47,14 +47,19 @@ class TensorType(type):
     """The class of the class of tensors: operators become methods when they are first asked for."""
 
     def __getattr__(cls, name: str) -> Any:
-        if name.startswith("__") or name == "tangent" or not operators.exists(name):
-            raise AttributeError(f"a tensor has no attribute {name!r}")
-        packet = operators.packet(name)
-        if not any(a.name == "self" for o in packet.operators for a in o.schema.arguments):
-            schema = packet.operators[0].schema
-            raise AttributeError(f"{name} is not a method of tensors; call ad.{name}({schema})")
-        setattr(Tensor, name, packet.function)
-        return packet.function
+        return _install(name)
+
+
+def _install(name: str) -> Any:
+    """Put the operator of that name on the class of tensors, or raise AttributeError."""
+    if name.startswith("__") or name == "tangent" or not operators.exists(name):
+        raise AttributeError(f"a tensor has no attribute {name!r}")
+    packet = operators.packet(name)
+    if not any(a.name == "self" for o in packet.operators for a in o.schema.arguments):
+        schema = packet.operators[0].schema
+        raise AttributeError(f"{name} is not a method of tensors; call ad.{name}({schema})")
+    setattr(Tensor, name, packet.function)
+    return packet.function
 
 
 class Tensor(metaclass=TensorType):
@@ -67,7 +72,7 @@ class Tensor(metaclass=TensorType):
     tensor([2., 4.])
     """
 
-    __slots__ = ("__weakref__", "counter", "edge", "extra", "tangent", "value")
+    __slots__ = ("__dict__", "__weakref__", "counter", "edge", "extra", "tangent", "value")
 
     value: Any
     edge: Any
@@ -180,8 +185,8 @@ class Tensor(metaclass=TensorType):
         return False
 
     def is_inference(self) -> bool:
-        """Always False: tensors of `inference_mode` are ordinary tensors."""
-        return False
+        """Whether the tensor was made in `inference_mode`, or views one that was."""
+        return is_inference(self)
 
     is_cuda = is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = False
 
@@ -266,7 +271,8 @@ class Tensor(metaclass=TensorType):
         return id(self)
 
     def __repr__(self) -> str:
-        name = None if self.grad_fn is None else self.grad_fn.name()
+        edge = self.edge
+        name = "Invalid" if type(edge) is Refusal else self.grad_fn and self.grad_fn.name()
         return printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
 
     def __format__(self, spec: str) -> str:
@@ -297,6 +303,11 @@ class Tensor(metaclass=TensorType):
                 )
             self.edge = None
         elif self.edge is None:
+            if self.is_inference() and not current().inference:
+                raise GradError(
+                    "requires_grad = True on a tensor made in inference_mode, outside of it: "
+                    "clone() it first"
+                )
             if not self.is_differentiable_dtype():
                 raise DtypeError(
                     "only floating point and complex tensors can require gradients, this is "
@@ -314,6 +325,8 @@ class Tensor(metaclass=TensorType):
         edge = self.edge
         if type(edge) is Node:
             return edge
+        if type(edge) is Refusal:
+            raise GradError(edge.message)
         return edge.node if type(edge) is Output else None
 
     @property
@@ -359,7 +372,7 @@ class Tensor(metaclass=TensorType):
     @property
     def data(self) -> Tensor:
         """The same memory without history; writes through it are not tracked."""
-        return make(self.value)
+        return alias(self) if self.is_inference() else make(self.value)
 
     @data.setter
     def data(self, other: Tensor) -> None:
@@ -460,7 +473,7 @@ class Tensor(metaclass=TensorType):
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __getattr__(self, name: str) -> Any:
-        getattr(Tensor, name)  # puts the operator on the class
+        _install(name)
         return getattr(self, name)
 
 

@@ -19,7 +19,17 @@ from adjoint.core.errors import InplaceError
 from adjoint.core.state import current
 from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import enable_grad
-from adjoint.tensor.tape import Leaf, Node, Output, Refusal, Rule, next_sequence, own_counter
+from adjoint.tensor.tape import (
+    Leaf,
+    Node,
+    Output,
+    Refusal,
+    Rule,
+    is_inference,
+    mark_inference,
+    next_sequence,
+    own_counter,
+)
 from adjoint.tensor.tensor import Tensor, TensorExtra, alias
 
 Step = tuple[
@@ -52,6 +62,7 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
     copied.
     """
     if type(outs) is not list and not _shares(outs.value, source.value):
+        mark_inference(outs)
         return
     counter = own_counter(source)
     extra = source.extra
@@ -63,7 +74,8 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
         if view is None
         else (view.base, view.path, view.several, view.function)
     )
-    recorded = current().recording != 0
+    now = current()
+    recorded = now.recording != 0
     registry = base.more().views
     if type(outs) is list:
         for i, out in enumerate(outs):
@@ -72,6 +84,10 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
     else:
         made = View(base, (*path, (op, rest, None)), several, recorded, function)
         _attach(outs, counter, made, registry)
+    if now.inference and source.edge is not None and not is_inference(source):
+        # it is an ordinary tensor, and wants a gradient as the tensor that it views does
+        for out in outs if type(outs) is list else [outs]:
+            out.edge = Leaf(out)
 
 
 def attach_level(op: Operator, source: Any, outs: Any, rest: tuple[Any, ...]) -> None:
@@ -279,14 +295,24 @@ def refresh(base: Tensor) -> None:
     with enable_grad():
         for tensor in living:
             view = tensor.extra.view
-            if view.function and tensor.edge is not None:
-                tensor.edge = Refusal(
-                    f"a view that {view.function} returned, a custom Function, was changed through "
-                    "its base: what its gradient is, only its backward knows; clone() it before"
-                )
+            if not view.recorded and tensor.edge is not None:
+                tensor.edge = Refusal(_stale(view))
             if base.edge is None or not view.recorded:
                 continue
             tensor.edge = replay(view.path, _stand_in(base)).edge
+
+
+def _stale(view: View) -> str:
+    """Why a view has no history that could follow its base."""
+    if view.function:
+        return (
+            f"a view that {view.function} returned, a custom Function, was changed through its "
+            "base: what its gradient is, only its backward knows; clone() it before"
+        )
+    return (
+        "a view made in no_grad or inference_mode was changed through its base with gradients on, "
+        "so its history is not known; make the view with gradients on, or clone() it before"
+    )
 
 
 def has_living_views(tensor: Tensor) -> bool:
