@@ -1,8 +1,8 @@
 """Tables of users' own: `ad.library("my_ops.yaml", kernels=module)` adds rows to the table.
 
 Such rows get all that the built-in ones have: functions, methods, both modes of differentiation,
-gradients of
-gradients, in-place variants, shape rules and checks.
+gradients of gradients, in-place variants, shape rules and checks. A library adds operators and
+changes none. docs/library_files.md says what a file can and cannot do.
 """
 
 from __future__ import annotations
@@ -10,29 +10,114 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from adjoint.ops.operator import packet
+import adjoint
+from adjoint.core.errors import TableError
+from adjoint.ops import operator as operators
+from adjoint.ops.operator import Packet, packet
 from adjoint.table import TABLE
-from adjoint.tensor import binding, saving
+from adjoint.table import formula as language
+from adjoint.table.rows import Mistakes, Row, Source, is_reference
+from adjoint.tensor import checking
+from adjoint.tensor.tensor import Tensor
 
 
 def library(path: str | Path, kernels: Any = None) -> list[Any]:
     """Add the rows of a YAML file; returns their operators.
 
     In the rows, `<file name>.<function>` means a function of the module (or any object) `kernels`,
-    in the columns `kernel`, `shape` and `decompose` alike. All rows are parsed and checked at once,
-    and a
-    mistake raises `TableError` with `file:line` before anything is added.
+    in the columns `kernel`, `shape`, `batch` and `decompose` alike. All rows are parsed and checked
+    at once; mistakes raise one `TableError` that tells each with `file:line:column`, and nothing is
+    added.
     """
     file = Path(path)
     family = file.stem
-    added = TABLE.add_file(file, family)
-    if kernels is not None:
-        binding.add_module(family, kernels)
+    if family == "xp" or family in {TABLE.family(n) for n in TABLE.names() if n not in _USERS}:
+        raise TableError(f"{file}: {family!r} is a family of adjoint's own; rename the file")
+    taken = _taken()
+    added = TABLE.add_file(file, family, kernels)
     try:
-        for source in added:
-            row = TABLE.row(source.name, source.overload)
-            saving.check_names(row, binding.known_names())
-    except Exception:
+        _check(added, taken)
+    except BaseException:
         TABLE.remove(added)
+        for source in added:
+            operators.forget(source.name)
         raise
-    return [packet(name) for name in dict.fromkeys(s.name for s in added)]
+    names = list(dict.fromkeys(s.name for s in added))
+    _USERS.update(names)
+    return [packet(name) for name in names]
+
+
+_USERS: set[str] = set()  # the operators that libraries have added
+
+
+def _taken() -> frozenset[str]:
+    """Names that mean something already: operators, attributes of tensors, functions of adjoint."""
+    of_tensors = (n for kind in Tensor.__mro__ for n in vars(kind))
+    return frozenset((*TABLE.names(), *of_tensors, *dir(adjoint)))
+
+
+def _check(added: list[Source], taken: frozenset[str]) -> None:
+    mistakes = Mistakes()
+    rows: list[Row] = []
+    for source in added:
+        with mistakes.gathered():
+            _check_name(source, taken)
+        with mistakes.gathered():
+            rows.append(TABLE.row(source.name, source.overload))
+        if mistakes.enough:
+            break
+    if len(rows) == len(added):
+        mistakes.found += _circles(rows)
+    for row in rows:
+        with mistakes.gathered():
+            _check_derived_name(row, taken)
+        if not mistakes.enough and (not mistakes.found or len(rows) == len(added)):
+            with mistakes.gathered():
+                checking.check(row)
+    mistakes.told()
+
+
+def _check_name(source: Source, taken: frozenset[str]) -> None:
+    where = f"{source.where}:9"
+    follows = source.name.endswith("_") and source.name[:-1] in taken  # sin_ follows from sin
+    if source.name in taken or follows:
+        raise TableError(
+            f"{where}: {source.name!r} has a meaning already; call the operator something else"
+        )
+    if source.overload == "default" or hasattr(Packet, source.overload):
+        raise TableError(f"{where}: an overload cannot be called {source.overload!r}")
+
+
+def _check_derived_name(row: Row, taken: frozenset[str]) -> None:
+    name = f"{row.name}_"
+    if row.inplace and name in taken:
+        raise TableError(
+            f"{row.place('name')}: {name!r}, the in-place variant, has a meaning already; write "
+            "`inplace: False`, or call the operator something else"
+        )
+
+
+def _circles(rows: list[Row]) -> list[str]:
+    """Operators that are decomposed into themselves, where overloads do not tell them apart."""
+    single = [r for r in rows if [s.name for s in rows].count(r.name) == 1]
+    uses = {r.name: _operators_in(r) for r in single if r.decompose and not r.kernel}
+    found: list[str] = []
+    for row in single:
+        reached: set[str] = set()
+        waiting = set(uses.get(row.name, ()))
+        while waiting - reached:
+            reached |= waiting
+            waiting = {n for name in waiting for n in uses.get(name, ())}
+        if row.name in reached:
+            found.append(f"{row.place('decompose')}: {row.name} is decomposed into itself")
+    return found
+
+
+def _operators_in(row: Row) -> frozenset[str]:
+    if is_reference(row.decompose, tuple(a.name for a in row.schema.tensors)):
+        return frozenset()
+    mistakes = Mistakes()
+    with mistakes.gathered():
+        tree = language.expression(row.decompose, row.place("decompose"))
+        return language.names_used(tree, row.schema.names) | language.methods_used(tree)
+    return frozenset()

@@ -7,6 +7,9 @@ was got and what to do, in the user's words, the user's call first.
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 import numpy as np
 
 
@@ -76,3 +79,13 @@ class MissingOperator(AdjointError, AttributeError):
 
 class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
     """A matrix without the property that was asked for: singular, not positive definite, …"""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known ones nearest to it, if any are near.
+
+    >>> did_you_mean("sinn", ("sin", "cos"))
+    '; did you mean sin?'
+    """
+    close = difflib.get_close_matches(name, list(known), 3) if len(name) < 100 else []
+    return f"; did you mean {' or '.join(close)}?" if close else ""

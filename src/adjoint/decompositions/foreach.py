@@ -117,6 +117,6 @@ def __getattr__(name: str) -> Callable[..., Any]:
     if name.startswith("_"):
         raise AttributeError(name)
     own = OWN.get(name)
-    function = over_lists(name, getattr(ops, name) if own is None else own)
+    function = over_lists(name, ops.packet(name) if own is None else own)
     globals()[name] = function
     return function

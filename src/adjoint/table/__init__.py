@@ -1,23 +1,26 @@
 """The table of derivatives: `<family>.yaml` files, and the registry that finds rows in them.
 
 Files are indexed by a scan for `- name:` lines, and a row is parsed when it is first asked for, so
-that importing the package costs milliseconds. `check()` reads everything, for tests and for users'
-own tables.
+that importing the package costs milliseconds. Users' own tables are read as a whole by
+`adjoint/library.py`, ours by `tests/test_table.py`.
 """
 
 from __future__ import annotations
 
-import difflib
+import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from adjoint.core.errors import MissingOperator, TableError
+from adjoint.core.errors import MissingOperator, TableError, did_you_mean
 from adjoint.table import formula as language
 from adjoint.table.formula import Location
-from adjoint.table.rows import Row, Source, load
+from adjoint.table.rows import Mistakes, Row, Source, load
 
-_NAME = re.compile(r"^- name:\s*[\"']?(\w+)(?:\.(\w+))?\(", re.M)
+_NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
+_START = re.compile(r"^- ", re.M)
+_LONGEST = 2**20  # bytes of a file; our longest has 60,000
 _SELF = re.compile(r"[(,]\s*\S+ self\b")
 
 
@@ -28,24 +31,30 @@ class Table:
         self._sources: dict[str, dict[str, Source]] = {}
         self._rows: dict[tuple[str, str], Row] = {}
 
-    def add_file(self, path: Path, family: str) -> list[Source]:
-        """Index the rows of a file; nothing is parsed yet."""
-        text = path.read_text(encoding="utf-8")
-        starts = list(_NAME.finditer(text))
-        _refuse_unindexed(text, len(starts), path)
-        added: list[Source] = []
-        for match, following in zip(starts, [*starts[1:], None], strict=True):
-            line = text.count("\n", 0, match.start()) + 1
-            block = text[match.start() : following.start() if following else len(text)]
-            name, overload = match[1], match[2] or ""
-            known = self._sources.setdefault(name, {})
-            if overload in known:
-                raise TableError(
-                    f"{path}:{line}: {match[0][8:-1]} is already at {known[overload].where}"
-                )
-            known[overload] = Source(family, Location(str(path), line), block, name, overload)
-            added.append(known[overload])
-        return added
+    def add_file(self, path: Path, family: str, module: Any = None) -> list[Source]:
+        """Index the rows of a file; nothing is parsed yet. `module` holds a user's kernels."""
+        mistakes = Mistakes()
+        added: dict[tuple[str, str], Source] = {}
+        for line, block in _blocks(read(path)):
+            where = Location(str(path), line)
+            with mistakes.gathered():
+                source = _source(family, where, block, module)
+                if source is None:
+                    continue
+                key = (source.name, source.overload)
+                known = added.get(key) or self._sources.get(key[0], {}).get(key[1])
+                if known is not None:
+                    named = ".".join(filter(None, key))
+                    raise TableError(f"{where}:9: {named} is already at {known.where}")
+                added[key] = source
+            if mistakes.enough:
+                break
+        mistakes.told()
+        if not added:
+            raise TableError(f"{path}:1: there are no rows; one starts with '- name: schema(...)'")
+        for source in added.values():
+            self._sources.setdefault(source.name, {})[source.overload] = source
+        return list(added.values())
 
     def remove(self, sources: list[Source]) -> None:
         """Take rows out again, after a file turned out to be wrong."""
@@ -83,8 +92,7 @@ class Table:
         try:
             return list(self._sources[name])
         except KeyError:
-            close = difflib.get_close_matches(name, self._sources, 3)
-            hint = f"; did you mean {' or '.join(close)}?" if close else ""
+            hint = did_you_mean(name, self._sources)
             raise MissingOperator(f"there is no operator {name!r}{hint}") from None
 
     def row(self, name: str, overload: str = "") -> Row:
@@ -113,14 +121,46 @@ class Table:
                 yield self.row(name, overload)
 
 
-def _refuse_unindexed(text: str, indexed: int, path: Path) -> None:
-    entries = len(re.findall(r"^- ", text, re.M))
-    if entries != indexed:
-        for number, line in enumerate(text.splitlines(), 1):
-            if line.startswith("- ") and not _NAME.match(line):
-                raise TableError(
-                    f"{path}:{number}: a row starts with '- name: schema(...)', got {line!r}"
-                )
+def read(path: Path) -> str:
+    """The text of a table file; a plain file of reasonable length."""
+    try:
+        if not path.is_file():
+            raise TableError(f"{path}: there is no such file")
+        with path.open("rb") as file:
+            content = file.read(_LONGEST + 1)
+        if len(content) > _LONGEST:
+            raise TableError(f"{path}: a table file has at most {_LONGEST} bytes; split it")
+        return content.decode("utf-8").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise TableError(f"{path}:{line}: not UTF-8 text: {error.reason}") from None
+    except (OSError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise TableError(f"{path}: cannot be read: {error}") from None
+
+
+def _blocks(text: str) -> Iterator[tuple[int, str]]:
+    """The rows of a file and their first lines; what stands before the first is a row, too."""
+    line = 1
+    starts = (m.start() for m in _START.finditer(text))
+    for start, end in itertools.pairwise((0, *starts, len(text))):
+        yield line, text[start:end]
+        line += text.count("\n", start, end)
+
+
+def _source(family: str, where: Location, block: str, module: Any) -> Source | None:
+    """A row before it is parsed; None for blank lines and comments."""
+    match = _NAME.match(block)
+    if match is not None:
+        return Source(family, where, block, match[1], match[2] or "", module)
+    for number, line in enumerate(block.split("\n")):
+        if line.strip() and not line.lstrip().startswith("#"):
+            raise TableError(
+                f"{where.path}:{where.line + number}:1: a row starts with "
+                f"'- name: schema(...)', got {line[:80]!r}"
+            )
+    return None
 
 
 TABLE = Table()

@@ -1,9 +1,15 @@
 """The language of formulas: Python expressions, a whitelist of them, read once.
 
 A formula is parsed with `ast`, checked node by node, and compiled to a named function whose
-traceback shows the line of the YAML file. It is compiled twice: for tensors as it stands, and for
-raw arrays with every method and operator call turned into a call of a function bound by name
-(`x.sum(0)` becomes `sum(x, 0)`), because arrays do not have our methods.
+traceback shows the line of the YAML file. Kernels and conditions are checked by the same rules.
+What a name means is said by `tensor/binding.py`, by a whitelist of values; here is decided what
+may be written at all, and that reading it takes little time. Note [Rows from outside]:
+
+- Text is short, shallow and ASCII; what can be seen to be huge (`10**10**10`) is refused.
+- A compiled formula reads no attribute of a value but the listed facts and properties. A method
+  becomes a call of the operator (`x.sum(0)` is `_Tensor.sum(x, 0)`, on arrays `_op__sum(x, 0)`),
+  a function of a family a name of its own (`_of__linalg__qr_vjp`): names with two underscores,
+  which no text, argument or operator can hold.
 
 Facts about a tensor that need no data (`self.shape`, `self.dtype`, …) become names of their own
 (`self__shape`), so that the tape saves the fact and not the tensor.
@@ -13,11 +19,18 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from adjoint.core.errors import TableError
+
+_LONGEST = 2000  # characters of a formula; our longest has 260
+_DEEPEST = 40  # levels of a formula's tree; our deepest has 11
+_LARGEST = 2**64  # a whole number in a formula
+_LONGEST_RANGE = 2**20  # a range whose ends are written as numbers
+_MOST_LOOPS = 6  # `for` in one formula
 
 _ALLOWED = (
     ast.Expression,
@@ -40,11 +53,24 @@ _ALLOWED = (
     ast.Slice,
     ast.Tuple,
     ast.List,
-    ast.Starred,
     ast.ListComp,
     ast.GeneratorExp,
     ast.comprehension,
     ast.Store,
+)
+# Conditions are pasted into generated code, so they say little: `ord == 2`, `grad_input_mask[0]`.
+_IN_CONDITIONS = (
+    ast.Expression,
+    ast.Name,
+    ast.Load,
+    ast.Constant,
+    ast.UnaryOp,
+    ast.unaryop,
+    ast.Compare,
+    ast.cmpop,
+    ast.BoolOp,
+    ast.boolop,
+    ast.Subscript,
 )
 
 # Attributes and methods of a tensor that say something about it without its data.
@@ -52,6 +78,7 @@ FACTS = frozenset(("shape", "dtype", "ndim", "device"))
 FACT_METHODS = frozenset(
     ("numel", "dim", "size", "is_complex", "is_floating_point", "stride", "storage_offset")
 )
+_INDEXED_FACTS = {"size": "shape", "stride": "stride"}  # self.size(0) is self.shape[0]
 # Properties of a tensor that are operators.
 PROPERTIES = {
     "T": "numpy_T",
@@ -61,6 +88,13 @@ PROPERTIES = {
     "real": "real",
     "imag": "imag",
 }
+# Attributes and methods of arrays, in kernels; the last line is of dtypes.
+ARRAY_ATTRIBUTES = frozenset(
+    ("shape", "dtype", "ndim", "size", "T", "mT", "real", "imag", "char", "kind", "itemsize")
+)
+ARRAY_METHODS = frozenset(
+    ("astype", "conj", "copy", "ravel", "reshape", "squeeze", "swapaxes", "transpose")
+)
 BUILTINS: dict[str, Any] = {
     "len": len,
     "range": range,
@@ -88,9 +122,21 @@ class Location:
 
     path: str  # "/…/table/pointwise.yaml"
     line: int  # 41
+    column: int = 0  # 9; 0 for the line as a whole
+    source: str = field(default="", compare=False, repr=False)  # the text that starts there
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}"
+        return f"{self.path}:{self.line}" + (f":{self.column}" if self.column else "")
+
+    def of(self, word: str) -> Location:
+        """The place of a word in the text that starts here; this place if it is not in it."""
+        found = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", self.source) if word else None
+        if found is None:
+            return self
+        before = self.source[: found.start()]
+        _, newline, last = before.rpartition("\n")
+        column = len(last) + (1 if newline else self.column)
+        return Location(self.path, self.line + before.count("\n"), column)
 
 
 @dataclass(frozen=True)
@@ -98,7 +144,7 @@ class Formula:
     """A checked expression and what it uses."""
 
     text: str  # as written: "grad * exp(self - result)"
-    where: Location  # table/pointwise.yaml:41
+    where: Location  # table/pointwise.yaml:41:9
     tree: ast.Expression  # facts already turned into names
     names: frozenset[str]  # free names: {"grad", "exp", "self", "result"}
     conditions: Mapping[str, str]  # of wrap_opt_if: {"self": "other.requires_grad"}
@@ -124,15 +170,13 @@ class Formula:
         if body is None:
             return None
         tree = ast.Expression(body)
-        return replace(self, tree=tree, names=_free_names(tree))
+        return replace(self, tree=tree, names=free_names(tree))
 
     def compile(
-        self, symbol: str, parameters: Iterable[str], scope: dict[str, Any], *, raw: bool
+        self, symbol: str, parameters: tuple[str, ...], scope: dict[str, Any], *, raw: bool
     ) -> Callable[..., Any]:
         """Return the function `symbol(*parameters)` of this formula, names resolved in `scope`."""
-        tree = copy.deepcopy(self.tree)
-        if raw:
-            tree = _Raw().visit(tree)
+        tree = _Bound(parameters, raw).visit(copy.deepcopy(self.tree))
         arguments = ast.arguments(
             posonlyargs=[],
             kwonlyargs=[],
@@ -156,21 +200,148 @@ def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[st
     """Parse and check a formula; `tensors` and `lists` (of tensors) are the names whose facts are
     split off.
     """
+    tree = expression(text, where)
+    conditions = _Conditions(where)
+    tree = conditions.visit(tree)
+    tree = _Facts(frozenset(tensors), frozenset(lists), where).visit(tree)
+    return Formula(str(text), where, tree, free_names(tree), conditions.found)
+
+
+def condition(text: str, where: Location) -> ast.Expression:
+    """Parse a condition on arguments: `ord == 2`; it may be pasted into generated code."""
+    tree = expression(text, where)
+    _refuse_nodes(tree, text, where)
+    return tree
+
+
+def expression(text: str, where: Location) -> ast.Expression:
+    """Parse an expression that holds nothing but what a formula or a kernel may say."""
+    if len(text) > _LONGEST:
+        raise TableError(f"{where}: {len(text)} characters; a formula has at most {_LONGEST}")
+    if not text.isascii():
+        odd = next(c for c in text if not c.isascii())
+        raise TableError(f"{where}: {odd!r} is not allowed in a formula, which is ASCII: {text!r}")
     try:
-        tree = ast.parse(" ".join(str(text).split()), mode="eval")
-    except SyntaxError as error:
-        raise TableError(f"{where}: not an expression: {text!r} ({error.msg})") from None
-    for node in ast.walk(tree):
+        tree = ast.parse(" ".join(text.split()), mode="eval")
+    except (SyntaxError, ValueError, OverflowError) as error:
+        reason = getattr(error, "msg", str(error))
+        raise TableError(f"{where}: not an expression: {text!r} ({reason})") from None
+    except (RecursionError, MemoryError):
+        raise TableError(f"{where}: the expression is nested too deeply") from None
+    nodes = list(_shallow(tree, where))
+    for node in nodes:
         if not isinstance(node, _ALLOWED):
             raise TableError(
                 f"{where}: {type(node).__name__} is not allowed in a formula: {text!r}"
             )
-        if isinstance(node, ast.Attribute) and node.attr.startswith("__"):
-            raise TableError(f"{where}: private attribute .{node.attr} in a formula: {text!r}")
-    conditions = _Conditions()
-    tree = conditions.visit(tree)
-    tree = _Facts(frozenset(tensors), frozenset(lists)).visit(tree)
-    return Formula(str(text), where, tree, _free_names(tree), conditions.found)
+    for node in nodes:
+        for kind, rule in _RULES:
+            if isinstance(node, kind) and (reason := rule(node)):
+                word = getattr(node, "attr", getattr(node, "id", ""))
+                raise TableError(f"{where.of(word)}: {reason} in a formula: {text!r}")
+    if sum(isinstance(n, ast.comprehension) for n in nodes) > _MOST_LOOPS:
+        raise TableError(f"{where}: more than {_MOST_LOOPS} loops in a formula: {text!r}")
+    return tree
+
+
+def _shallow(tree: ast.AST, where: Location) -> Iterator[ast.AST]:
+    """All nodes of a tree, unless it is too deep for the passes that recurse."""
+    waiting = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise TableError(f"{where}: the expression is nested more than {_DEEPEST} levels deep")
+        yield node
+        waiting += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+
+
+def _private(node: Any) -> str:
+    name = node.attr if isinstance(node, ast.Attribute) else node.id
+    kind = "attribute ." if isinstance(node, ast.Attribute) else "name "
+    return f"private {kind}{name}" if "__" in name else ""
+
+
+def _wrong_call(node: Any) -> str:
+    if not isinstance(node.func, (ast.Name, ast.Attribute)):
+        return "a call of what is no name"
+    if any(k.arg is None for k in node.keywords):
+        return "** of keywords"
+    if any("__" in str(k.arg) for k in node.keywords):
+        return "a private keyword"
+    ends = [a.value for a in node.args if isinstance(a, ast.Constant)]
+    is_range = isinstance(node.func, ast.Name) and node.func.id == "range"
+    if is_range and any(isinstance(e, int) and abs(e) > _LONGEST_RANGE for e in ends):
+        return "a range that is too long"
+    return ""
+
+
+def _wrong_constant(node: Any) -> str:
+    value = node.value
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return "a whole number that is too large"
+    known = (int, float, complex, str, type(None), type(...))
+    return "" if isinstance(value, known) else f"a constant of type {type(value).__name__}"
+
+
+def _wrong_arithmetic(node: Any) -> str:
+    sides = (node.left, node.right)
+    if any(isinstance(s, ast.Constant) and isinstance(s.value, str) for s in sides):
+        return "arithmetic with text"
+    if isinstance(node.op, (ast.Pow, ast.LShift)) and not any(map(_uses_names, sides)):
+        return "a power of constants (write the number)"
+    return ""
+
+
+def _uses_names(tree: ast.AST) -> bool:
+    return any(isinstance(n, ast.Name) for n in ast.walk(tree))
+
+
+def _wrong_comparison(node: Any) -> str:
+    identity = any(isinstance(o, (ast.Is, ast.IsNot)) for o in node.ops)
+    if not identity:
+        return ""
+    right = node.comparators[-1]
+    known = isinstance(right, ast.Constant) and right.value in (None, True, False)
+    if len(node.ops) == 1 and known and not isinstance(node.left, ast.Constant):
+        return ""
+    return "'is' with anything but None, True or False"
+
+
+def _wrong_subscript(node: Any) -> str:
+    indexed = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.ListComp)
+    if not isinstance(node.value, indexed):
+        return "an index into what has no entries"
+    texts = (str, float, complex)
+    constants = (n.value for n in ast.walk(node.slice) if isinstance(n, ast.Constant))
+    return "an index that is no whole number" if any(isinstance(c, texts) for c in constants) else ""
+
+
+def _wrong_loop(node: Any) -> str:
+    if node.is_async:
+        return "an asynchronous loop"
+    targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+    if not all(isinstance(t, ast.Name) for t in targets):
+        return "a loop over what are no names"
+    return ""
+
+
+_RULES: tuple[tuple[Any, Callable[[Any], str]], ...] = (
+    ((ast.Attribute, ast.Name), _private),
+    (ast.Call, _wrong_call),
+    (ast.Constant, _wrong_constant),
+    (ast.BinOp, _wrong_arithmetic),
+    (ast.Compare, _wrong_comparison),
+    (ast.Subscript, _wrong_subscript),
+    (ast.comprehension, _wrong_loop),
+)
+
+
+def _refuse_nodes(tree: ast.AST, text: str, where: Location) -> None:
+    for node in ast.walk(tree):
+        if not isinstance(node, _IN_CONDITIONS):
+            raise TableError(
+                f"{where}: {type(node).__name__} is not allowed in a condition: {text!r}"
+            )
 
 
 def _terms(node: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
@@ -184,12 +355,26 @@ def _terms(node: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
     return [(sign, node)]
 
 
-def _free_names(tree: ast.AST) -> frozenset[str]:
-    stored = {
+def free_names(tree: ast.AST) -> frozenset[str]:
+    """The names that an expression takes from outside: not those of its own loops."""
+    if isinstance(tree, ast.Name):
+        return frozenset((tree.id,)) if isinstance(tree.ctx, ast.Load) else frozenset()
+    if not isinstance(tree, (ast.ListComp, ast.GeneratorExp)):
+        return frozenset().union(*map(free_names, ast.iter_child_nodes(tree)))
+    found: frozenset[str] = frozenset()
+    bound: frozenset[str] = frozenset()
+    for loop in tree.generators:
+        found |= free_names(loop.iter) - bound
+        bound |= loop_names(loop.target)
+        found |= frozenset().union(*map(free_names, loop.ifs)) - bound
+    return found | (free_names(tree.elt) - bound)
+
+
+def loop_names(tree: ast.AST) -> frozenset[str]:
+    """The names that the loops of an expression give values to."""
+    return frozenset(
         n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
-    loaded = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    return frozenset(loaded - stored)
+    )
 
 
 class _Facts(ast.NodeTransformer):
@@ -199,9 +384,10 @@ class _Facts(ast.NodeTransformer):
     Of a list, [x.shape for x in tensors] -> tensors__shape.
     """
 
-    def __init__(self, tensors: frozenset[str], lists: frozenset[str]) -> None:
+    def __init__(self, tensors: frozenset[str], lists: frozenset[str], where: Location) -> None:
         self.tensors = tensors
         self.lists = lists
+        self.where = where
 
     def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
         loop, fact = node.generators[0], node.elt
@@ -225,10 +411,13 @@ class _Facts(ast.NodeTransformer):
             and f.value.id in self.tensors
             and f.attr in FACT_METHODS
         ):
-            if f.attr == "size" and node.args:
-                shape = ast.Name(f"{f.value.id}__shape", ast.Load())
-                return ast.Subscript(shape, self.visit(node.args[0]), ast.Load())
-            return ast.Name(f"{f.value.id}__{'shape' if f.attr == 'size' else f.attr}", ast.Load())
+            indexed = _INDEXED_FACTS.get(f.attr)
+            if len(node.args) > (indexed is not None) or node.keywords:
+                raise TableError(
+                    f"{self.where.of(f.attr)}: {ast.unparse(node)} has too many arguments"
+                )
+            fact = ast.Name(f"{f.value.id}__{indexed or f.attr}", ast.Load())
+            return ast.Subscript(fact, self.visit(node.args[0]), ast.Load()) if node.args else fact
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -244,16 +433,27 @@ class _Facts(ast.NodeTransformer):
 class _Conditions(ast.NodeTransformer):
     """wrap_opt_if(x, condition) -> x, remembering the condition under which x is worth saving."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: Location) -> None:
         self.found: dict[str, str] = {}
+        self.where = where
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
-        if isinstance(node.func, ast.Name) and node.func.id == "wrap_opt_if":
-            name = node.args[0]
-            assert isinstance(name, ast.Name)
-            self.found[name.id] = ast.unparse(node.args[1])
-            return name
-        return self.generic_visit(node)
+        if not (isinstance(node.func, ast.Name) and node.func.id == "wrap_opt_if"):
+            return self.generic_visit(node)
+        name = node.args[0] if node.args else None
+        if len(node.args) != 2 or node.keywords or not isinstance(name, ast.Name):
+            raise TableError(
+                f"{self.where.of('wrap_opt_if')}: expected wrap_opt_if(name, condition), got "
+                f"{ast.unparse(node)}"
+            )
+        text = ast.unparse(node.args[1])
+        _refuse_nodes(node.args[1], text, self.where)
+        if self.found.setdefault(name.id, text) != text:
+            raise TableError(
+                f"{self.where.of(name.id)}: two conditions for saving {name.id}: "
+                f"{self.found[name.id]!r} and {text!r}"
+            )
+        return name
 
 
 class _WithoutConj(ast.NodeTransformer):
@@ -265,44 +465,94 @@ class _WithoutConj(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-class _Raw(ast.NodeTransformer):
-    """Method calls and operator properties become calls of functions bound by name."""
+class _Bound(ast.NodeTransformer):
+    """Methods and functions of families become names that the binding resolves."""
+
+    def __init__(self, parameters: tuple[str, ...], raw: bool) -> None:
+        self.parameters = parameters
+        self.raw = raw
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         f = node.func
-        if isinstance(f, ast.Attribute) and not _is_module(f.value):
-            call = ast.Call(
-                ast.Name(f"op_{f.attr}", ast.Load()), [f.value, *node.args], node.keywords
-            )
-            return self.generic_visit(call)
-        if isinstance(f, ast.Attribute):
-            return ast.Call(
-                f, [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
-            )
-        return self.generic_visit(node)
+        if not isinstance(f, ast.Attribute) or family_of(f, self.parameters):
+            return self.generic_visit(node)
+        if self.raw:
+            function: ast.expr = ast.Name(bound_operator(f.attr), ast.Load())
+        elif f.attr in FACT_METHODS:
+            return self.generic_visit(node)
+        else:
+            function = ast.Attribute(ast.Name(TENSOR, ast.Load()), f.attr, ast.Load())
+        arguments = [self.visit(a) for a in (f.value, *node.args)]
+        return ast.Call(function, arguments, [self.visit(k) for k in node.keywords])
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if node.attr in PROPERTIES:
-            name = ast.Name(f"op_{PROPERTIES[node.attr]}", ast.Load())
+        family = family_of(node, self.parameters)
+        if family:
+            return ast.Name(bound_function(family, node.attr), ast.Load())
+        if self.raw and node.attr in PROPERTIES:
+            name = ast.Name(bound_operator(PROPERTIES[node.attr]), ast.Load())
             return ast.Call(name, [self.visit(node.value)], [])
-        if node.attr == "dtype":
-            return ast.Call(ast.Name("op_dtype_of", ast.Load()), [self.visit(node.value)], [])
+        if self.raw and node.attr == "dtype":
+            return ast.Call(
+                ast.Name(bound_operator("dtype_of"), ast.Load()), [self.visit(node.value)], []
+            )
         return self.generic_visit(node)
 
 
 MODULES: set[str] = set()  # families that have a formulas/ file; filled by the loader
+TENSOR = "_Tensor"  # the tensor class in a compiled formula
 
 
-def _is_module(node: ast.AST) -> bool:
-    return isinstance(node, ast.Name) and node.id in MODULES
+def bound_operator(name: str) -> str:
+    """The name under which a formula on arrays finds an operator."""
+    return f"_op__{name}"
 
 
-def methods_used(tree: ast.AST) -> frozenset[str]:
-    """The names of methods called in a formula; each must be an operator."""
+def bound_function(family: str, name: str) -> str:
+    """The name under which a formula finds a function of a family."""
+    return f"_of__{family}__{name}"
+
+
+def family_of(node: ast.AST, parameters: Iterable[str]) -> str:
+    """The family in `linalg.qr_vjp`; empty for an attribute of a value, `self.shape`."""
+    value = node.value if isinstance(node, ast.Attribute) else None
+    if isinstance(value, ast.Name) and value.id in MODULES and value.id not in parameters:
+        return value.id
+    return ""
+
+
+def names_used(tree: ast.AST, parameters: Iterable[str] = ()) -> frozenset[str]:
+    """The free names of a formula that are neither parameters nor families before a dot."""
+    owners = {id(n.value) for n in ast.walk(tree) if family_of(n, parameters)}  # type: ignore[attr-defined]
+    plain = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in owners}
+    return (free_names(tree) & plain) - frozenset(parameters)
+
+
+def methods_used(tree: ast.AST, parameters: Iterable[str] = ()) -> frozenset[str]:
+    """The names of methods called in a formula; each must be an operator or a fact."""
     return frozenset(
         n.func.attr
         for n in ast.walk(tree)
         if isinstance(n, ast.Call)
         and isinstance(n.func, ast.Attribute)
-        and not _is_module(n.func.value)
+        and not family_of(n.func, parameters)
+    )
+
+
+def properties_used(tree: ast.AST, parameters: Iterable[str] = ()) -> frozenset[str]:
+    """The names of attributes that are read and not called in a formula."""
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    return frozenset(
+        n.attr
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and id(n) not in called and not family_of(n, parameters)
+    )
+
+
+def functions_used(tree: ast.AST, parameters: Iterable[str] = ()) -> frozenset[tuple[str, str]]:
+    """The functions of families named in a formula: {("linalg", "qr_vjp")}."""
+    return frozenset(
+        (family, n.attr)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Attribute) and (family := family_of(n, parameters))
     )

@@ -2,19 +2,21 @@
 
 `Row` holds what the table says of an operator and nothing else: texts of kernel, shape rule and
 decomposition, checked formulas, and what each formula needs saved. Other layers turn these into
-functions. A mistake in a row raises `TableError` with `file:line`.
+functions. The mistakes of a row raise one `TableError`, each on a line with `file:line:column`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import yaml
 
-from adjoint.core.errors import TableError
+from adjoint.core.errors import TableError, did_you_mean
 from adjoint.table import formula as language
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import ARCHETYPES, NOT_PROMOTED, Archetype
@@ -28,8 +30,19 @@ _COLUMNS = frozenset((
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan",
 ))  # fmt: skip
-_WORDS = ("non_differentiable", "zero", "not_implemented")
+# What the columns of words may say; `promote` may also list arguments.
+WORDS: dict[str, tuple[str, ...]] = {
+    "like": tuple(ARCHETYPES),
+    "numbers": ("wrap", "checked", "powers"),
+    "order": ("needed",),
+    "domain": ("own", "positive", "unit", "above_one", "probability"),
+    "promote": ("sum", "float", "real", "bool", "index"),
+}
+_NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?")
+_WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
 AUTOMATIC = ("auto_linear", "auto_element_wise")
+_LONGEST = 20_000  # characters of a row, its comments included
+_DEEPEST = 5  # levels of YAML in a row: the list in dispatch: {Default: {promote: [self]}}
 
 
 @dataclass(frozen=True)
@@ -37,8 +50,8 @@ class Reverse:
     """One reverse formula and the inputs it serves."""
 
     inputs: tuple[str, ...]  # ("self", "other")
-    formula: Formula | None  # None where `word` says it all
-    word: str = ""  # "non_differentiable" or "not_implemented"
+    formula: Formula | None  # None where there is no derivative
+    word: str = ""  # "zero", "non_differentiable" or "not_implemented"
     reason: str = ""  # of not_implemented
 
 
@@ -60,6 +73,7 @@ class Source:
     text: str
     name: str  # "add"
     overload: str  # "Tensor"
+    module: Any = None  # the user's kernels, for a file of his own
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,8 @@ class Row:
     texts: Mapping[str, str] = field(default_factory=dict)  # every column as written
     lines: Mapping[str, int] = field(default_factory=dict)  # line of each column
     dispatch: Mapping[str, Any] = field(default_factory=dict)
+    module: Any = None  # the user's kernels, for a row of his own
+    places: Mapping[str, Location] = field(default_factory=dict)  # of each column's text
 
     def __repr__(self) -> str:
         return f"<row {self.full_name}>"
@@ -113,7 +129,7 @@ class Row:
     @cached_property
     def refused(self) -> Mapping[str, Reverse]:
         """Inputs that say non_differentiable or not_implemented."""
-        return {n: r for r in self.reverse if r.word for n in r.inputs}
+        return {n: r for r in self.reverse if r.formula is None for n in r.inputs}
 
     @cached_property
     def promoted(self) -> tuple[Argument, ...]:
@@ -129,6 +145,22 @@ class Row:
             and (a.name in chosen if isinstance(chosen, list) else a.name not in NOT_PROMOTED)
         )
 
+    @cached_property
+    def undecided(self) -> tuple[str, ...]:
+        """The inputs of which nothing says whether they have a derivative, and which."""
+        if self.decompose or not any(self.differentiable_outputs):
+            return ()
+        if self.archetype.result == "bool" or not self.schema.returns:
+            return ()
+        said = {n for r in self.reverse for n in r.inputs}
+        if not self.reverse:
+            said = {a.name for a in self.differentiable}
+        return tuple(a.name for a in self.schema.tensors if a.name not in said)
+
+    def place(self, column: str) -> Location:
+        """Where the text of a column stands; of a column that is not there, the row."""
+        return self.places.get(column, self.where)
+
     def _tangents(self, formula: Formula) -> set[str]:
         return {a.name for a in self.schema.tensors if f"{a.name}_t" in formula.names}
 
@@ -138,105 +170,252 @@ def load(source: Source) -> Row:
     return _Reader(source).row()
 
 
+class Mistakes:
+    """Mistakes gathered, to be told at once."""
+
+    def __init__(self, most: int = 100) -> None:
+        self.found: list[str] = []
+        self.most = most  # after so many nobody reads on
+
+    @contextmanager
+    def gathered(self) -> Generator[None]:
+        """Note the mistake that ends this block, and go on."""
+        try:
+            yield
+        except TableError as error:
+            self.found += str(error).splitlines()
+
+    @property
+    def enough(self) -> bool:
+        return len(self.found) >= self.most
+
+    def told(self) -> None:
+        """Raise what was found."""
+        if self.found:
+            more = ["… and more"] if self.enough else []
+            raise TableError("\n".join([*dict.fromkeys(self.found), *more]))
+
+
 class _Reader:
-    """Reads one block; knows the line of each key."""
+    """Reads one block; knows the place of each column."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
-        self.values: dict[str, Any] = {}
-        self.lines: dict[str, int] = {}
-        try:
-            node = yaml.compose(source.text, Loader=_Loader)
-        except yaml.YAMLError as error:
-            raise TableError(f"{source.where}: not YAML: {error}") from None
-        entry = node.value[0] if isinstance(node, yaml.SequenceNode) and node.value else None
-        if not isinstance(entry, yaml.MappingNode):
-            raise TableError(f"{source.where}: a row is a mapping that starts with '- name:'")
-        constructor = _Loader("")
-        for key, value in entry.value:
-            name = str(key.value)
-            if name in self.values:
+        self.nodes: dict[str, yaml.Node] = {}
+        self.places: dict[str, Location] = {}
+        self.mistakes = Mistakes()
+        for key, value in self._entries():
+            name = key.value
+            if not isinstance(name, str):
+                raise TableError(f"{self._at(key)}: a column's name is a word")
+            if name in self.nodes:
                 raise TableError(f"{self._at(key)}: duplicate key {name!r}")
-            self.values[name] = constructor.construct_object(value, deep=True)
-            self.lines[name] = source.where.line + key.start_mark.line
+            self.nodes[name] = value
+            self.places[name] = self._at(value)
+        self.lines = {n: source.where.line + v.start_mark.line for n, v in self._keys.items()}
 
-    def _at(self, key: yaml.Node) -> Location:
-        return Location(self.source.where.path, self.source.where.line + key.start_mark.line)
+    def _entries(self) -> list[tuple[Any, Any]]:
+        source = self.source
+        if len(source.text) > _LONGEST:
+            raise TableError(f"{source.where}: a row has at most {_LONGEST} characters")
+        try:
+            self._refuse_references()
+            node = yaml.compose(source.text, Loader=_Loader)
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            where = source.where
+            if mark is not None:
+                where = Location(where.path, where.line + mark.line, mark.column + 1)
+            raise TableError(f"{where}: not YAML: {error.problem or error.context}") from None
+        except yaml.YAMLError as error:
+            raise TableError(f"{source.where}: not YAML: {' '.join(str(error).split())}") from None
+        entry = node.value[0] if isinstance(node, yaml.SequenceNode) and node.value else None
+        if not isinstance(entry, yaml.MappingNode) or len(node.value) != 1:
+            raise TableError(f"{source.where}: a row is a mapping that starts with '- name:'")
+        self._keys = {str(k.value): k for k, _ in entry.value}
+        return entry.value
+
+    def _refuse_references(self) -> None:
+        """A row means what it says: no aliases, whose meaning can be huge, no tags, no depth."""
+        depth = 0
+        for event in yaml.parse(self.source.text, Loader=_Loader):
+            if isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            if depth > _DEEPEST:
+                raise TableError(f"{self._at(event)}: nested too deeply for a row")
+            if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
+                raise TableError(f"{self._at(event)}: YAML's anchors and aliases are not read here")
+            if getattr(event, "tag", None) is not None:
+                raise TableError(f"{self._at(event)}: YAML's tags are not read here")
+
+    def _at(self, node: Any) -> Location:
+        """The place of something in YAML, with its text."""
+        start, line = node.start_mark, self.source.where.line
+        text = self.source.text[start.index : node.end_mark.index]
+        return Location(self.source.where.path, line + start.line, start.column + 1, text)
 
     def where(self, column: str) -> Location:
-        return Location(self.source.where.path, self.lines.get(column, self.source.where.line))
+        return self.places.get(column, self.source.where)
+
+    # -- columns, by what they hold ------------------------------------------------------------
+
+    def text(self, column: str, node: yaml.Node | None = None) -> str:
+        """A column that is a text."""
+        node = self.nodes.get(column) if node is None else node
+        if node is None:
+            return ""
+        if not isinstance(node, yaml.ScalarNode):
+            raise TableError(f"{self._at(node)}: {column} must be a text")
+        return node.value
+
+    def word(self, column: str, default: str = "") -> str:
+        """A column that is one word of a few."""
+        text = self.text(column) or default
+        if text and text not in WORDS[column]:
+            raise TableError(
+                f"{self.where(column)}: {column} cannot be {text!r}"
+                f"{did_you_mean(text, WORDS[column])} It is one of {', '.join(WORDS[column])}"
+            )
+        return text
+
+    def boolean(self, column: str, node: yaml.Node) -> bool:
+        text = self.text(column, node).lower()
+        if text not in ("true", "false"):
+            raise TableError(f"{self._at(node)}: {column} must be True or False, got {text!r}")
+        return text == "true"
+
+    def _list(self, column: str) -> list[yaml.Node]:
+        node = self.nodes[column]
+        if not isinstance(node, yaml.SequenceNode):
+            raise TableError(f"{self.where(column)}: {column} must be a list: [a, b]")
+        return node.value
+
+    def promote(self) -> Any:
+        """A list of arguments, or a word; None where not given."""
+        if not isinstance(self.nodes.get("promote"), yaml.SequenceNode):
+            return self.word("promote") or None
+        names = [self.text("promote", n) for n in self._list("promote")]
+        for name in names:
+            if name not in self.schema.names:
+                raise TableError(
+                    f"{self.where('promote').of(name)}: promote: {name!r} is no argument"
+                    f"{did_you_mean(name, self.schema.names)}"
+                )
+        return names
+
+    def inplace(self, archetype: Archetype) -> bool:
+        """Whether `name_` follows: asked for, or by the archetype where it can."""
+        can = self.schema.can_be_written
+        if "inplace" not in self.nodes:
+            return archetype.inplace and can
+        wanted = self.boolean("inplace", self.nodes["inplace"])
+        if wanted and not can:
+            raise TableError(
+                f"{self.where('inplace')}: only name(Tensor self, …) -> Tensor has an in-place "
+                "variant"
+            )
+        return wanted
+
+    def dispatch(self) -> dict[str, Any]:
+        """Formulas by the kind of tensor, as texts; those of `Default` are for ours."""
+        node = self.nodes.get("dispatch")
+        if node is None:
+            return {}
+        found: dict[str, Any] = {}
+        for kind, entries in node.value if isinstance(node, yaml.MappingNode) else [(node, node)]:
+            if not isinstance(entries, yaml.MappingNode):
+                raise TableError(f"{self._at(entries)}: dispatch must be {{Default: {{…}}}}")
+            found[str(kind.value)] = inner = {}
+            for key, value in entries.value:
+                inner[str(key.value)] = self.text(str(key.value), value)
+                if kind.value == "Default":
+                    self.nodes.setdefault(str(key.value), value)
+                    self.places.setdefault(str(key.value), self._at(value))
+                    self.lines.setdefault(str(key.value), self.lines["dispatch"])
+        return found
+
+    # -- the row ---------------------------------------------------------------------------------
 
     def row(self) -> Row:
-        values = self.values
         try:
-            schema = schemas.parse(values["name"])
-        except TableError as error:
-            raise TableError(f"{self.where('name')}: {error}") from None
-        like = values.get("like", "none")
-        if like not in ARCHETYPES:
-            raise TableError(
-                f"{self.where('like')}: no archetype {like!r}; there are {', '.join(ARCHETYPES)}"
-            )
-        archetype = ARCHETYPES[like]
-        self.schema = schema
-        formulas = self._formulas_of_default(values)
-        reverse, forward = self._formulas(formulas)
-        self._check_grad_style(reverse)
+            self.schema = schema = schemas.parse(self.text("name"))
+            schemas.check(schema)
+        except schemas.SchemaError as error:
+            raise TableError(f"{self.where('name').of(error.word)}: {error}") from None
+        like = self.each(self.word, "like", "none")
+        archetype = ARCHETYPES[like or "none"]
+        dispatch = self.each(self.dispatch) or {}
+        reverse, forward = self._formulas()
+        for column in ("numbers", "order", "domain"):
+            self.each(self.word, column)
+        for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan"):
+            self.each(self.text, column)
+        promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
+        self.each(self._check_grad_style, reverse)
+        differentiable = self.each(self._differentiable_outputs, reverse)
+        self.mistakes.told()
         return Row(
             schema=schema,
             family=self.source.family,
-            where=self.where("name"),
+            where=Location(self.source.where.path, self.lines["name"]),
             archetype=archetype,
-            kernel=str(values.get("kernel", "")),
-            shape=str(values.get("shape", "")),
-            promote=values.get("promote"),
-            decompose=str(values.get("decompose", "")),
-            inplace=bool(values.get("inplace", archetype.inplace and not schema.mutates)),
-            doc=str(values.get("doc", "")),
-            domain=str(values.get("domain", "")),
+            kernel=self.text("kernel"),
+            shape=self.text("shape"),
+            promote=promote,
+            decompose=self.text("decompose"),
+            inplace=bool(inplace),
+            doc=self.text("doc"),
+            domain=self.text("domain"),
             reverse=reverse,
             forward=forward,
-            differentiable_outputs=self._differentiable_outputs(reverse),
-            texts={k: str(v) for k, v in values.items()},
+            differentiable_outputs=differentiable or (),
+            texts={n: _text_of(v) for n, v in self.nodes.items()},
             lines=self.lines,
-            dispatch=values.get("dispatch", {}),
+            dispatch=dispatch,
+            module=self.source.module,
+            places=self.places,
         )
 
-    def _formulas_of_default(self, values: dict[str, Any]) -> dict[str, Any]:
-        formulas = {k: v for k, v in values.items() if k not in _COLUMNS}
-        default = values.get("dispatch", {}).get("Default")
-        if default:
-            for key in default:
-                self.lines.setdefault(key, self.lines["dispatch"])
-            formulas |= default
-        return formulas
+    def each(self, read: Callable[..., Any], *arguments: Any) -> Any:
+        """Read a column; a mistake in it is told with those in the others."""
+        with self.mistakes.gathered():
+            return read(*arguments)
 
-    def _formulas(self, columns: dict[str, Any]) -> tuple[tuple[Reverse, ...], tuple[Forward, ...]]:
+    def _formulas(self) -> tuple[tuple[Reverse, ...], tuple[Forward, ...]]:
         inputs = {a.name for a in self.schema.arguments}
         outputs = {r.name for r in self.schema.returns} | {"result"}
         outputs |= {f"result{i}" for i in range(len(self.schema.returns))}
         reverse: list[Reverse] = []
         forward: list[Forward] = []
         served: set[str] = set()
-        for key, value in columns.items():
+        for key in self.nodes:
+            if key in _COLUMNS:
+                continue
             names = tuple(n.strip() for n in key.split(","))
-            if all(n in inputs for n in names):
-                if repeated := served & set(names):
+            with self.mistakes.gathered():
+                if all(n in inputs for n in names):
+                    self._refuse_second(key, names, served)
+                    reverse.append(self._reverse(key, names, self.text(key)))
+                elif all(n in outputs for n in names):
+                    made = [self._forward(key, n, self.text(key)) for n in names]
+                    self._refuse_second(key, tuple(f"of {f.output}" for f in made), served)
+                    forward.extend(made)
+                else:
+                    wrong = next(n for n in names if n not in inputs | outputs)
                     raise TableError(
-                        f"{self.where(key)}: a second formula for {', '.join(repeated)}"
+                        f"{self._at(self._keys.get(key, self.nodes[key]))}: {wrong!r} is neither "
+                        f"a column, nor an argument or output of {self.schema.text!r}"
+                        f"{did_you_mean(wrong, {*inputs, *outputs, *_COLUMNS})}"
                     )
-                served |= set(names)
-                reverse.append(self._reverse(key, names, str(value)))
-            elif all(n in outputs for n in names):
-                forward.extend(self._forward(key, n, str(value)) for n in names)
-            else:
-                wrong = next(n for n in names if n not in inputs | outputs)
-                raise TableError(
-                    f"{self.where(key)}: {wrong!r} is neither a column, nor an argument or "
-                    "output of "
-                    f"{self.schema.text!r}"
-                )
         return tuple(reverse), tuple(forward)
+
+    def _refuse_second(self, key: str, names: tuple[str, ...], served: set[str]) -> None:
+        repeated = [n for i, n in enumerate(names) if n in served or n in names[:i]]
+        if repeated:
+            raise TableError(f"{self.where(key)}: a second formula for {', '.join(repeated)}")
+        served |= set(names)
 
     def _reverse(self, key: str, names: tuple[str, ...], text: str) -> Reverse:
         for name in names:
@@ -246,34 +425,42 @@ class _Reader:
                 )
         if text == "non_differentiable":
             return Reverse(names, None, text)
-        if text.startswith("not_implemented"):
-            return Reverse(
-                names, None, "not_implemented", text[len("not_implemented") :].strip("()'\" ")
-            )
+        if waiting := _NOT_IMPLEMENTED.fullmatch(text):
+            return Reverse(names, None, "not_implemented", waiting["reason"] or "")
         if text == "zero":
             zeros = ", ".join(f"zeros({n}.shape, dtype={n}.dtype)" for n in names)
-            text = f"({zeros})" if len(names) > 1 else zeros
+            zeros = f"({zeros})" if len(names) > 1 else zeros
+            return Reverse(names, self._parse(key, zeros, forward=False), text)
+        if _is_word_like(text) and (hint := did_you_mean(text, _WITHOUT)):
+            raise TableError(f"{self.where(key)}: {text!r} is no formula{hint}")
         return Reverse(names, self._parse(key, text, forward=False))
 
     def _forward(self, key: str, output: str, text: str) -> Forward:
-        if output == "result" and len(self.schema.returns) == 1:
-            output = self.schema.returns[0].name
+        returns = self.schema.returns
+        if output == "result" and len(returns) == 1:
+            output = returns[0].name
         elif output.startswith("result") and output[6:].isdigit():
-            output = self.schema.returns[int(output[6:])].name
+            output = returns[int(output[6:])].name
+        if output not in {r.name for r in returns}:
+            raise TableError(
+                f"{self.where(key)}: {output!r} is no output of {self.schema.text!r}"
+                f"{did_you_mean(output, [r.name for r in returns])}"
+            )
         if text in AUTOMATIC:
             return Forward(output, None, text)
+        if _is_word_like(text) and (hint := did_you_mean(text, AUTOMATIC)):
+            raise TableError(f"{self.where(key)}: {text!r} is no formula{hint}")
         return Forward(output, self._parse(key, text, forward=True))
 
     def _parse(self, key: str, text: str, *, forward: bool) -> Formula:
-        tensors = {a.name for a in self.schema.tensors if not a.type.is_list}
-        if forward:
-            tensors = {f"{n}_p" for n in tensors} | {f"{n}_t" for n in tensors}
-        results = {r.name for r in self.schema.returns if not r.type.is_list} | {"result"}
-        results |= {f"result{i}" for i in range(len(self.schema.returns))}
         if forward:
             return language.parse(text, self.where(key), set())
+        tensors = {a.name for a in self.schema.tensors if not a.type.is_list}
+        results = {r.name for r in self.schema.returns if not r.type.is_list} | {"result"}
+        results |= {f"result{i}" for i in range(len(self.schema.returns))}
+        others = set(self.schema.names) - tensors
         lists = {a.name for a in self.schema.tensors if a.type.is_list and not a.type.holds_none}
-        return language.parse(text, self.where(key), tensors | results, lists)
+        return language.parse(text, self.where(key), (tensors | results) - others, lists)
 
     def _check_grad_style(self, reverse: tuple[Reverse, ...]) -> None:
         styles: dict[str, str] = {}
@@ -290,25 +477,42 @@ class _Reader:
                     styles[style] = entry.inputs[0]
         if len(styles) > 1:
             raise TableError(
-                f"{self.where(','.join(styles.values()))}: mixes {' and '.join(styles)}; choose one"
+                f"{self.where(next(iter(styles.values())))}: mixes {' and '.join(styles)}; choose one"
             )
 
     def _differentiable_outputs(self, reverse: tuple[Reverse, ...]) -> tuple[bool, ...]:
-        given = self.values.get("output_differentiability")
         count = len(self.schema.returns)
-        if given is not None:
+        if "output_differentiability" in self.nodes:
+            given = [
+                self.boolean("output_differentiability", n)
+                for n in self._list("output_differentiability")
+            ]
             if len(given) != count:
                 raise TableError(
                     f"{self.where('output_differentiability')}: {len(given)} booleans for "
                     f"{count} outputs"
                 )
-            return tuple(bool(v) for v in given)
+            return tuple(given)
         used = {n for r in reverse if r.formula is not None for n in r.formula.names}
         if "grad" in used and not any(
             n == "grads" or n.startswith("grad_") for n in used - set(self.schema.names)
         ):
             return tuple(i == 0 for i in range(count))
         return (True,) * count
+
+
+def _is_word_like(text: str) -> bool:
+    """Whether a column may be meant as one of the words with an underscore."""
+    return text.isidentifier() and "_" in text
+
+
+def _text_of(node: yaml.Node) -> str:
+    """A column as text; lists and mappings as Python writes them."""
+    if isinstance(node, yaml.SequenceNode):
+        return f"[{', '.join(_text_of(n) for n in node.value)}]"
+    if isinstance(node, yaml.MappingNode):
+        return f"{{{', '.join(f'{k.value}: {_text_of(v)}' for k, v in node.value)}}}"
+    return str(node.value)
 
 
 def is_reference(text: str, names: tuple[str, ...] = ()) -> bool:

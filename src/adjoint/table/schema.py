@@ -1,27 +1,61 @@
 """ATen schemas: `name.overload(Tensor(a!) self, int[2] size=[1,1], *, Scalar? alpha=1) ->
 Tensor(a!)`.
 
-A schema is parsed once into frozen records. Nothing here knows of derivatives or kernels.
+A schema is parsed once into frozen records. Nothing here knows of derivatives or kernels. Names and
+types are checked, because generated code is written with them: a mistake raises `SchemaError`.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from adjoint.core.errors import TableError
+from adjoint.core.errors import TableError, did_you_mean
 
 _TYPE = re.compile(
-    r"(?P<base>\w+)(?:\((?P<alias>[^)]*)\))?(?P<inner>\?)?(?P<list>\[(?P<length>\d*)\])?(?P<outer>\?)?"
+    r"(?P<base>\w+)(?:\((?P<alias>[a-z]!?(?: -> \*)?)\))?(?P<inner>\?)?"
+    r"(?P<list>\[(?P<length>\d{0,3})\])?(?P<outer>\?)?",
+    re.ASCII,
 )
 _HEAD = re.compile(
-    r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)", re.S
+    r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)",
+    re.S | re.ASCII,
 )
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")  # no _ before it, no __ in it
+_LONGEST = 2000  # characters of a schema
+_LONGEST_NAME = 100
+_LONGEST_LIST = 64  # n in int[n]
+_LARGEST = 2**63  # a whole number as a default
 _INTEGERS = {"SymInt": "int", "SymBool": "bool", "SymFloat": "float"}
+_BASES = (
+    "Tensor", "int", "float", "bool", "str", "Scalar", "ScalarType", "Device", "Layout",
+    "MemoryFormat", "Generator",
+)  # fmt: skip
 # Mean is a reduction of losses, by its number.
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False, "Mean": 1}
+_CONSTANTS_OF = {
+    "bool": ("True", "False"),
+    "int": ("Mean",),
+    "Scalar": ("True", "False"),
+}  # by type, beside None
+_NAMED = ("ScalarType", "Layout", "MemoryFormat", "Device")  # types with named constants: long
+# Generated functions use these, so an argument cannot be called so.
+_RESERVED = frozenset(
+    ("all", "any", "bool", "complex", "enumerate", "float", "int", "len", "list", "str", "tuple",
+     "type", "xp", "Exception")
+)  # fmt: skip
+_KEYWORDS = ("from",)  # arguments of ATen that Python reserves: written from_ in calls
+
+
+class SchemaError(TableError):
+    """A schema that does not make sense; `word` is where."""
+
+    def __init__(self, message: str, word: str = "") -> None:
+        super().__init__(message)
+        self.word = word
 
 
 @dataclass(frozen=True)
@@ -115,6 +149,15 @@ class Schema:
         """Whether a result shares memory with an argument that is not written to."""
         return any(r.alias and not r.writes for r in self.returns)
 
+    @cached_property
+    def can_be_written(self) -> bool:
+        """Whether the result can take the place of the first argument: name(Tensor self) -> Tensor."""
+        if not self.arguments or len(self.returns) != 1 or self.returns[0].alias:
+            return False
+        first = self.arguments[0]
+        plain = first.name == "self" and not first.alias
+        return plain and first.type == self.returns[0].type == Type("Tensor")
+
     def argument(self, name: str) -> Argument:
         return next(a for a in self.arguments if a.name == name)
 
@@ -126,9 +169,11 @@ def parse(text: str) -> Schema:
     >>> s.full_name, s.names, s.arguments[2].default, s.arguments[2].keyword_only
     ('add.Tensor', ('self', 'other', 'alpha'), 1, True)
     """
+    if len(text) > _LONGEST:
+        raise SchemaError(f"{len(text)} characters; a schema has at most {_LONGEST}")
     match = _HEAD.fullmatch(" ".join(text.split()))
     if match is None:
-        raise TableError(f"not a schema: {text!r}; expected 'name.overload(Type arg, …) -> Type'")
+        raise SchemaError(f"not a schema: {text!r}; expected 'name.overload(Type arg, …) -> Type'")
     arguments: list[Argument] = []
     keyword_only = False
     for part in _split(match["body"]):
@@ -136,12 +181,27 @@ def parse(text: str) -> Schema:
             keyword_only = True
         else:
             arguments.append(_argument(part, keyword_only, text))
-    names = [a.name for a in arguments]
+    returns = _returns(match["returns"].strip(), text)
+    _refuse_repeated([a.name for a in arguments], "argument", text)
+    _refuse_repeated([r.name for r in returns], "result", text)
+    schema = Schema(match["name"], match["overload"] or "", tuple(arguments), returns, text)
+    _check_aliases(schema)
+    return schema
+
+
+def _refuse_repeated(names: list[str], what: str, text: str) -> None:
     for name in names:
         if names.count(name) > 1:
-            raise TableError(f"argument {name!r} appears twice in {text!r}")
-    returns = _returns(match["returns"].strip(), text)
-    return Schema(match["name"], match["overload"] or "", tuple(arguments), returns, text)
+            raise SchemaError(f"{what} {name!r} appears twice in {text!r}", name)
+
+
+def _check_aliases(schema: Schema) -> None:
+    """A result shares memory with an argument, and is written over where that is."""
+    marks = {a.alias: a.writes for a in schema.arguments if a.alias}
+    for returned in schema.returns:
+        if returned.alias and marks.get(returned.alias) is not returned.writes:
+            mark = returned.alias + ("!" if returned.writes else "")
+            raise SchemaError(f"no argument is marked ({mark}) in {schema.text!r}", mark)
 
 
 def _split(text: str) -> list[str]:
@@ -166,49 +226,95 @@ def _split(text: str) -> list[str]:
 def _type(text: str, where: str) -> tuple[Type, str | None, bool]:
     match = _TYPE.fullmatch(text)
     if match is None:
-        raise TableError(f"not a type: {text!r} in {where!r}")
+        raise SchemaError(f"not a type: {text!r} in {where!r}", text)
+    base = _INTEGERS.get(match["base"], match["base"])
+    if base not in _BASES:
+        hint = did_you_mean(match["base"], (*_BASES, *_INTEGERS))
+        raise SchemaError(f"there is no type {match['base']!r}{hint} in {where!r}", match["base"])
     alias = match["alias"]
-    writes = alias is not None and "!" in alias
     is_list = match["list"] is not None
     length = int(match["length"]) if match["length"] else None
+    if length is not None and not 0 < length <= _LONGEST_LIST:
+        raise SchemaError(f"a list has 1 to {_LONGEST_LIST} entries, not {length}", text)
+    if alias is not None and base != "Tensor":
+        raise SchemaError(f"only a Tensor can be marked ({alias}) in {where!r}", text)
     kind = Type(
-        base=_INTEGERS.get(match["base"], match["base"]),
+        base=base,
         is_list=is_list,
         length=length,
         is_optional=bool(match["outer"]) or (bool(match["inner"]) and not is_list),
         holds_none=bool(match["inner"]) and is_list,
     )
-    return kind, alias.split("-")[0].strip(" !") if alias is not None else None, writes
+    return kind, None if alias is None else alias[0], alias is not None and "!" in alias
 
 
 def _argument(text: str, keyword_only: bool, where: str) -> Argument:
     declaration, has_default, default = text.partition("=")
     kind_text, _, name = declaration.strip().rpartition(" ")
     if not kind_text:
-        raise TableError(f"argument {text!r} needs a type and a name in {where!r}")
+        raise SchemaError(f"argument {text!r} needs a type and a name in {where!r}", text)
     kind, alias, writes = _type(kind_text.strip(), where)
-    value = _default(default.strip(), kind) if has_default else None
+    value = _default(default.strip(), kind, text) if has_default else None
     return Argument(name, kind, bool(has_default), value, keyword_only, alias, writes)
 
 
-def _default(text: str, kind: Type) -> Any:
-    if text in _CONSTANTS:
-        return _CONSTANTS[text]
-    if text.startswith("["):
+def check(schema: Schema) -> None:
+    """Raise `SchemaError` for names and results that generated code could not work with."""
+    for returned in schema.returns:
+        kind = returned.type
+        if not kind.is_tensor or kind.is_optional or kind.holds_none:
+            raise SchemaError(f"a result is a Tensor or a Tensor[], not a {kind}", str(kind))
+    for name in (schema.name, schema.overload):
+        if "__" in name or name[:1].isdigit() or _is_keyword(name) or len(name) > _LONGEST_NAME:
+            raise SchemaError(f"an operator cannot be called {name!r}", name)
+    named = [(n, "an argument") for n in schema.names] + [(r.name, "a result") for r in schema.returns]
+    for name, what in named:
+        fits = _NAME.fullmatch(name) is not None and len(name) <= _LONGEST_NAME
+        if not fits or name in _RESERVED or _is_keyword(name):
+            raise SchemaError(f"{what} cannot be called {name!r}", name)
+
+
+def _is_keyword(name: str) -> bool:
+    return keyword.iskeyword(name) and name not in _KEYWORDS
+
+
+def _default(text: str, kind: Type, argument: str) -> Any:
+    if text.startswith("[") and text.endswith("]") and kind.is_list:
         element = replace(kind, is_list=False, length=None)
-        return tuple(_default(p, element) for p in _split(text[1:-1]))
-    if text[:1] in "'\"":
-        return text[1:-1]
+        return tuple(_default(p, element, argument) for p in _split(text[1:-1]))
+    found = _single_default(text, kind)
+    if found is _NOT:
+        raise SchemaError(f"{text!r} is no default for a {kind}: {argument!r}", argument)
+    return (found,) * kind.length if kind.is_list and kind.length and found is not None else found
+
+
+_NOT: Any = object()
+
+
+def _single_default(text: str, kind: Type) -> Any:
+    """The value of a default of this type, or _NOT."""
+    if text == "None":
+        return None if kind.is_optional or kind.base in _NAMED else _NOT
+    if text in _CONSTANTS:
+        return _CONSTANTS[text] if text in _CONSTANTS_OF.get(kind.base, ()) else _NOT
+    if kind.base == "str":
+        return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else _NOT
+    if kind.base in _NAMED:
+        return text if _NAME.fullmatch(text) else 0 if text == "0" else _NOT
+    if kind.base not in ("int", "float", "Scalar"):
+        return _NOT
+    return _number(text, kind)
+
+
+def _number(text: str, kind: Type) -> Any:
     try:
-        number: Any = int(text)
+        number: Any = int(text) if kind.base != "float" else float(text)
     except ValueError:
         try:
-            number = float(text)
+            number = float(text) if kind.base == "Scalar" else _NOT
         except ValueError:
-            return text  # a named constant: contiguous_format, long
-    if kind.base == "float":
-        number = float(number)
-    return (number,) * kind.length if kind.is_list and kind.length else number
+            return _NOT
+    return _NOT if isinstance(number, int) and abs(number) > _LARGEST else number
 
 
 def _returns(text: str, where: str) -> tuple[Return, ...]:
@@ -220,7 +326,8 @@ def _returns(text: str, where: str) -> tuple[Return, ...]:
         words = part.rsplit(" ", 1) if _names_its_result(part) else [part]
         kind, alias, writes = _type(words[0].strip(), where)
         unnamed = "result" if len(parts) == 1 else f"result{i}"
-        found.append(Return(words[1] if len(words) == 2 else unnamed, kind, alias, writes))
+        name = words[1] if len(words) == 2 else unnamed
+        found.append(Return(name, kind, alias, writes))
     return tuple(found)
 
 

@@ -1,5 +1,7 @@
 """Binding formulas: to tensors, where names are operators, and to raw arrays, where they are
-kernels.
+kernels. This is the one place where a name in the table becomes a value: `resolve` for names with
+a dot, `scope_of` for the others. Both give what is listed, and nothing else: Note [Rows from
+outside] in table/formula.py.
 
 The same formula text serves both. On arrays, arithmetic is NumPy's own; a call of a simple
 pointwise operator goes straight to its ufunc; any other operator or formula function is *lifted*:
@@ -9,41 +11,66 @@ array arguments are wrapped as tensors, and its results unwrapped.
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import OF, DType
-from adjoint.core.errors import TableError
+from adjoint.core.errors import TableError, did_you_mean
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from adjoint.table import formula as language
-from adjoint.table.formula import BUILTINS, MODULES, Formula, Location, methods_used
+from adjoint.table.formula import (
+    ARRAY_ATTRIBUTES,
+    ARRAY_METHODS,
+    BUILTINS,
+    FACT_METHODS,
+    FACTS,
+    MODULES,
+    PROPERTIES,
+    Formula,
+    Location,
+    bound_function,
+    bound_operator,
+    functions_used,
+    methods_used,
+    names_used,
+    properties_used,
+)
 from adjoint.table.rows import Row, is_reference
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
 _REAL = (bool, int, float)
-
-
-class Family:
-    """The functions of `formulas/<family>.py`, lifted to arrays if asked."""
-
-    def __init__(self, name: str, lifted: bool) -> None:
-        self.module = importlib.import_module(f"adjoint.formulas.{name}")
-        self.lifted = lifted
-
-    def __getattr__(self, name: str) -> Any:
-        function = getattr(self.module, name)
-        if self.lifted:
-            function = lift(function)
-        setattr(self, name, function)
-        return function
+METHODS = frozenset(("to",))  # methods of tensors that formulas may call and that no row describes
+# NumPy's functions and constants that a kernel may name: those that compute, beside its ufuncs.
+NUMPY = frozenset(n for n, v in vars(np).items() if isinstance(v, np.ufunc)) | frozenset(
+    """
+    all amax amin angle any append argmax argmin argpartition argsort array asarray atleast_1d
+    atleast_2d atleast_3d bincount broadcast_to clip column_stack compress concatenate convolve
+    copy correlate count_nonzero cov cross cumprod cumsum diag diagonal diff digitize dot dstack
+    ediff1d einsum expand_dims eye fix flip fliplr flipud full full_like gradient heaviside histogram
+    hstack i0 identity imag inner interp isclose isin isreal iscomplex kron linspace lexsort max mean
+    median meshgrid min moveaxis nan_to_num nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd
+    nansum nanvar ones ones_like outer pad partition percentile prod ptp quantile ravel real
+    real_if_close repeat reshape resize roll rollaxis rot90 round searchsorted shape sinc size sort
+    split squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose
+    trapezoid tri tril triu unique unwrap vander var vdot vstack where zeros zeros_like
+    e euler_gamma inf nan newaxis pi
+    bool_ complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32
+    uint64
+    """.split()
+)
 
 
 def lift(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,9 +148,9 @@ def raw_operator(name: str) -> Callable[..., Any]:
     if len(overloads) == 1:
         row = TABLE.row(name, overloads[0])
         if len(row.schema.arguments) == 1 and row.archetype.promotes and is_reference(row.kernel):
-            family, _, function = row.kernel.partition(".")
-            if family == "xp" and isinstance(ufunc := getattr(np, function, None), np.ufunc):
-                return ufunc
+            kernel = reference(row.kernel, "kernels", row, "kernel")
+            if isinstance(kernel, np.ufunc):
+                return kernel
         if _takes_arrays_alone(row):
             return reference(row.kernel, "kernels", row, "kernel")
     return _straight(operators.packet(name))
@@ -197,24 +224,58 @@ def _takes_arrays_alone(row: Row) -> bool:
 
 def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dict[str, Any]:
     """Resolve the names of a formula that are not its parameters."""
-    scope: dict[str, Any] = {"__name__": "adjoint.formula", "__builtins__": BUILTINS}
-    for name in formula.names - set(parameters):
-        if name in MODULES:
-            scope[name] = Family(name, lifted=raw)
-        elif name in BUILTINS:
-            continue
-        elif operators.exists(name):
+    check(formula, parameters)
+    scope: dict[str, Any] = {
+        "__name__": "adjoint.formula",
+        "__builtins__": BUILTINS,
+        language.TENSOR: Tensor,
+    }
+    for name in names_used(formula.tree, parameters):
+        if name not in BUILTINS:
             scope[name] = raw_operator(name) if raw else operators.packet(name).function
-        else:
-            raise TableError(f"{formula.where}: unknown name {name!r} in {formula.text!r}")
+    for family, name in functions_used(formula.tree, parameters):
+        function = resolve(f"{family}.{name}", "formulas", formula.where)
+        scope[bound_function(family, name)] = lift(function) if raw else function
     if raw:
-        scope["op_dtype_of"] = _ARRAY_METHODS["dtype_of"]
-        for name in methods_used(formula.tree):
-            scope[f"op_{name}"] = raw_operator(name)
-        for name in ("numpy_T", "mT", "mH", "matrix_H", "real", "imag"):
-            if operators.exists(name):
-                scope[f"op_{name}"] = raw_operator(name)
+        methods = methods_used(formula.tree, parameters)
+        properties = (PROPERTIES.get(p) for p in properties_used(formula.tree, parameters))
+        for name in ("dtype_of", *methods, *filter(None, properties)):
+            scope[bound_operator(name)] = raw_operator(name)
     return scope
+
+
+def check(formula: Formula, parameters: Iterable[str]) -> None:
+    """Raise `TableError` for a name, a method or a function in a formula that means nothing."""
+    parameters = frozenset(parameters)
+    where, tree = formula.where, formula.tree
+    if clash := language.loop_names(tree) & parameters:
+        name = min(clash)
+        raise TableError(f"{where.of(name)}: {name!r} has a meaning already: {formula.text!r}")
+    for name in sorted(names_used(tree, parameters)):
+        if name not in BUILTINS:
+            _check_operator(name, "name", {*parameters, *BUILTINS, *MODULES}, formula)
+    for name in sorted(methods_used(tree, parameters)):
+        if name not in FACT_METHODS | METHODS:
+            _check_operator(name, "method", FACT_METHODS | METHODS, formula)
+    for name in sorted(properties_used(tree, parameters)):
+        known = FACTS | PROPERTIES.keys()
+        if name not in known:
+            raise TableError(
+                f"{where.of(name)}: a tensor in a formula has no attribute {name!r}"
+                f"{did_you_mean(name, known)}: {formula.text!r}"
+            )
+    for family, name in sorted(functions_used(tree, parameters)):
+        resolve(f"{family}.{name}", "formulas", where)
+
+
+def _check_operator(name: str, what: str, others: Iterable[str], formula: Formula) -> None:
+    """A name or a method must be an operator that writes to none of its arguments."""
+    where = formula.where.of(name)
+    if not operators.exists(name):
+        hint = did_you_mean(name, {*others, *TABLE.names()})
+        raise TableError(f"{where}: unknown {what} {name!r}{hint}: {formula.text!r}")
+    if all(o.schema.mutates for o in operators.packet(name).operators):
+        raise TableError(f"{where}: {name} writes to its argument, a formula may not")
 
 
 def bind(
@@ -224,31 +285,101 @@ def bind(
     return formula.compile(symbol, parameters, scope_of(formula, parameters, raw=raw), raw=raw)
 
 
-_EXTRA_MODULES: dict[str, Any] = {}  # users' kernels and decompositions, by family: see library.py
-
-
-def add_module(family: str, module: Any) -> None:
-    """Make a user's module known as the kernels and decompositions of `family`."""
-    _EXTRA_MODULES[family] = module
-
-
 def reference(text: str, layer: str, row: Row, column: str) -> Any:
     """Return what a dotted name in a column refers to: `linalg.qr` in kernels/, shapes/, …"""
+    return resolve(text, layer, row.place(column), row)
+
+
+def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> Any:
+    """Return the function that a dotted name stands for.
+
+    It is listed (`xp.tanh`), or a public function that is defined in the modules of a layer of
+    ours (`linalg.qr` in kernels/), or one of the user's own module (`<file name>.function`).
+    """
     family, _, name = text.partition(".")
-    if family == "xp":
-        return getattr(np, name)
-    module = _EXTRA_MODULES.get(row.family) if family == row.family else None
-    if module is None:
-        try:
-            module = importlib.import_module(f"adjoint.{layer}.{family}")
-        except ImportError as error:
-            raise TableError(f"{row.where}: {column}: {text!r}: {error}") from error
-    try:
-        return getattr(module, name)
-    except AttributeError:
+    where = where.of(text)
+    if family == "xp" and layer == "kernels":
+        return _of_numpy(name, where)
+    if row is not None and row.module is not None and family == row.family:
+        return _of_user(row.module, family, name, where)
+    known = _families(layer)
+    if family not in known:
+        own = f"; {family} has no module: pass ad.library(…, kernels=module)"
+        mine = own if row is not None and family == row.family else did_you_mean(family, known)
+        raise TableError(f"{where}: {text!r}: there is no {layer}/{family}.py{mine}")
+    module = importlib.import_module(f"adjoint.{layer}.{family}")
+    found = getattr(module, name, None)
+    if not _is_rule(found, name, layer):
+        hint = did_you_mean(name, (n for n, v in vars(module).items() if _is_rule(v, n, layer)))
+        raise TableError(f"{where}: {text!r}: there is no {name} in {layer}/{family}.py{hint}")
+    return found
+
+
+def _of_numpy(name: str, where: Location) -> Any:
+    if name not in NUMPY:
         raise TableError(
-            f"{row.where}: {column}: there is no {name} in {layer}/{family}.py"
-        ) from None
+            f"{where}: 'xp.{name}' is not among NumPy's functions for kernels"
+            f"{did_you_mean(name, NUMPY)}"
+        )
+    return getattr(np, name)
+
+
+def _of_user(module: Any, family: str, name: str, where: Location) -> Any:
+    """A function of the module, or of the object, that `ad.library` was given."""
+    found = None if name.startswith("_") else getattr(module, name, None)
+    if isinstance(module, ModuleType):
+        listed = name in getattr(module, "__all__", ())
+        own = getattr(found, "__module__", None) == module.__name__
+        found = found if listed or own else None
+    if not callable(found):
+        hint = did_you_mean(name, (n for n in vars(type(module)) | _vars(module) if n[0] != "_"))
+        raise TableError(
+            f"{where}: '{family}.{name}' is no function defined in the given kernels{hint}"
+        )
+    return found
+
+
+def _vars(value: Any) -> dict[str, Any]:
+    return getattr(value, "__dict__", {})
+
+
+@functools.cache
+def _families(layer: str) -> frozenset[str]:
+    """The modules of a layer; found by their files, nothing is imported."""
+    folder = Path(__file__).parents[1] / layer
+    names = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/*.py")}
+    return frozenset(n for n in names if not n.startswith("_"))
+
+
+def _is_rule(value: Any, name: str, layer: str) -> bool:
+    """Whether a value in a module of ours is a public function defined in the layer's modules."""
+    return (
+        not name.startswith("_")
+        and type(value) is FunctionType
+        and f"{value.__module__}.".startswith(f"adjoint.{layer}.")
+    )
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with so many arguments by position, none of which is an
+    array to be written; True where nothing tells.
+    """
+    if isinstance(function, np.ufunc):
+        return count == function.nin
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # some functions in C have none
+        return True
+    try:
+        bound = signature.bind(*range(count))
+    except TypeError:
+        return False
+    return "out" not in bound.arguments
+
+
+def takes_operator(name: str, count: int) -> bool:
+    """Whether an overload of an operator takes so many arguments by position."""
+    return any(o.positional >= count for o in operators.packet(name).operators)
 
 
 def decomposition(row: Row) -> Callable[..., Any]:
@@ -265,13 +396,81 @@ def _decomposition(row: Row) -> Callable[..., Any]:
     text = row.decompose
     if is_reference(text, tuple(a.name for a in row.schema.tensors)):
         return reference(text, "decompositions", row, "decompose")
-    where = Location(row.where.path, row.lines.get("decompose", row.where.line))
-    formula = language.parse(text, where, ())
+    formula = language.parse(text, row.place("decompose"), ())
     return bind(formula, f"{row.schema.symbol}_decomposed", row.schema.names, raw=False)
 
 
-def known_names() -> frozenset[str]:
-    """Every name that a formula may use beside its own row's: operators, families, a few of
-    Python's.
+def kernel_expression(row: Row) -> tuple[ast.Expression, dict[str, Any]]:
+    """A kernel that is an expression, on arrays `_v_self` in place of tensors; and the functions
+    that it names.
     """
-    return frozenset(TABLE.names()) | frozenset(MODULES) | frozenset(BUILTINS)
+    tree = language.expression(row.kernel, row.place("kernel"))
+    namer = _Kernel(row)
+    tree = namer.visit(tree)
+    known = {*BUILTINS, *namer.functions, *namer.arrays.values(), *row.schema.names}
+    for name in sorted(language.free_names(tree) - known):
+        hint = did_you_mean(name, (*row.schema.names, *BUILTINS))
+        where = row.place("kernel").of(name)
+        raise TableError(f"{where}: unknown name {name!r}{hint}: {row.kernel!r}")
+    return tree, namer.functions
+
+
+class _Kernel(ast.NodeTransformer):
+    """In a kernel expression, tensor arguments stand for their arrays, `xp` for NumPy, and families
+    for modules of kernels/; beside these only listed attributes are read.
+    """
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.arrays = {a.name: f"_v_{a.name}" for a in row.schema.tensors}
+        self.functions: dict[str, Any] = {}
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.Name(self.arrays.get(node.id, node.id), node.ctx)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        for word in node.keywords:
+            if word.arg == "out":
+                where = self.row.place("kernel").of("out")
+                raise TableError(f"{where}: a kernel writes to no argument: {self.row.kernel!r}")
+        if isinstance(node.func, ast.Attribute) and not self._owner(node.func):
+            self._check(node.func, ARRAY_METHODS)
+            method = ast.Attribute(self.visit(node.func.value), node.func.attr, ast.Load())
+            return ast.Call(
+                method, [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+            )
+        made: Any = self.generic_visit(node)
+        function = self.functions.get(getattr(made.func, "id", ""))
+        if function is not None and not node.keywords and not takes(function, len(node.args)):
+            named = ast.unparse(node.func)
+            where = self.row.place("kernel").of(named)
+            raise TableError(f"{where}: {named} does not take {len(node.args)} arguments")
+        return made
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        owner = self._owner(node)
+        if not owner:
+            self._check(node, ARRAY_ATTRIBUTES)
+            return self.generic_visit(node)
+        name = bound_function(owner, node.attr)
+        where = self.row.place("kernel")
+        self.functions[name] = resolve(f"{owner}.{node.attr}", "kernels", where, self.row)
+        return ast.Name(name, ast.Load())
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
+        if clash := language.loop_names(node.target) & set(self.row.schema.names):
+            where = self.row.place("kernel").of(min(clash))
+            raise TableError(f"{where}: {min(clash)!r} has a meaning already: {self.row.kernel!r}")
+        return self.generic_visit(node)
+
+    def _owner(self, node: ast.Attribute) -> str:
+        """The module in `xp.tanh`; empty for an attribute of a value."""
+        plain = isinstance(node.value, ast.Name) and node.value.id not in self.row.schema.names
+        return node.value.id if plain else ""  # type: ignore[attr-defined]
+
+    def _check(self, node: ast.Attribute, known: frozenset[str]) -> None:
+        if node.attr not in known:
+            raise TableError(
+                f"{self.row.place('kernel').of(node.attr)}: an array in a kernel has no "
+                f"{node.attr!r}{did_you_mean(node.attr, known)}: {self.row.kernel!r}"
+            )

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
-from adjoint.core.errors import DtypeError
+from adjoint.core.errors import DtypeError, TableError
 from adjoint.core.infinitesimal import nearby
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.returns import results_class
@@ -198,9 +198,10 @@ class _Writer:
         text = "\n".join(lines) + "\n"
         filename = f"<adjoint {self.op.full_name} {symbol}>"
         linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        exec(compile(text, filename, "exec"), self.namespace)
+        local: dict[str, Any] = {}  # apart from the namespace: an operator may be called `any`
+        exec(compile(text, filename, "exec"), self.namespace, local)
         self.op.source = self.op.__dict__.get("source", "") + text  # type: ignore[attr-defined]
-        return self.namespace[symbol]
+        return local[symbol]
 
     def _symbol(self) -> str:
         name = self.schema.symbol
@@ -370,12 +371,13 @@ class _Writer:
             for a, n in zip(self.schema.arguments, self.names, strict=True)
         ]
         if not text:
-            return f"_no_kernel({self.call})"
+            raise TableError(f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose")
         if is_reference(text, tuple(a.name for a in self.schema.tensors)):
             self.namespace["_kernel"] = binding.reference(text, "kernels", self.row, "kernel")
             return f"_kernel({', '.join(values)})"
-        tree = ast.parse(" ".join(text.split()), mode="eval")
-        return ast.unparse(_Renamer(self).visit(tree))
+        tree, functions = binding.kernel_expression(self.row)
+        self.namespace |= functions
+        return ast.unparse(tree)
 
     def _as_arrays(self) -> list[str]:
         lines: list[str] = []
@@ -687,40 +689,11 @@ def _fresh(name: str) -> list[str]:
     return [f"{name}.edge = None", f"{name}.counter = _ZERO", f"{name}.extra = None"]
 
 
-class _Renamer(ast.NodeTransformer):
-    """In a kernel expression, tensor arguments stand for their arrays, and families for kernels/
-    modules.
-    """
-
-    def __init__(self, writer: _Writer) -> None:
-        self.writer = writer
-        self.tensors = {a.name for a in writer.schema.tensors}
-
-    def visit_Name(self, node: ast.Name) -> ast.AST:
-        return ast.Name(f"_v_{node.id}", node.ctx) if node.id in self.tensors else node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        if isinstance(node.value, ast.Name) and node.value.id == "xp":
-            self.writer.namespace[f"_xp_{node.attr}"] = getattr(np, node.attr)
-            return ast.Name(f"_xp_{node.attr}", ast.Load())
-        if isinstance(node.value, ast.Name) and node.value.id not in (*self.tensors, "xp"):
-            name = f"_{node.value.id}_{node.attr}"
-            text = f"{node.value.id}.{node.attr}"
-            self.writer.namespace[name] = binding.reference(
-                text, "kernels", self.writer.row, "kernel"
-            )
-            return ast.Name(name, ast.Load())
-        return self.generic_visit(node)
-
-
-_RULES: dict[str, RowRule] = {}
-
-
 def rule_of(op: Operator) -> RowRule:
-    """Return the rule of an operator's row, shared by its in-place variant."""
-    rule = _RULES.get(op.row.full_name)
+    """Return the rule of an operator's row, kept there; its in-place variant shares it."""
+    rule = op.row.__dict__.get("_rule")
     if rule is None:
-        rule = _RULES[op.row.full_name] = RowRule(op.row)
+        rule = op.row.__dict__["_rule"] = RowRule(op.row)
     return rule
 
 

@@ -254,7 +254,7 @@ def at_kink(op: Operator, values: list[Any]) -> bool:
     """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
     if "kink" not in op.row.texts:
         return "fan" in op.row.texts
-    condition = language.parse(op.row.texts["kink"], op.row.where, set())
+    condition = language.parse(op.row.texts["kink"], op.row.place("kink"), set())
     names = tuple(sorted(condition.names & set(op.schema.names)))
     test = binding.bind(condition, "kink", names, raw=False)
     return bool(test(*[values[op.schema.names.index(n)] for n in names]))

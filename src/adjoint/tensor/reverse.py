@@ -53,11 +53,11 @@ class RowRule(Rule):
         )
 
     def _first_raw(self, node: Node, grad: Any, needs: Any) -> Any:
-        self.raw = _write(self, raw=True)
+        self.raw = write(self, raw=True)
         return self.raw(node, grad, needs)
 
     def _first_general(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
-        function = _write(self, raw=False)
+        function = write(self, raw=False)
 
         def general(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
             return function(observe.unpack(node, self, graph), grad, needs)
@@ -92,7 +92,8 @@ def refuse(message: str) -> None:
     raise NotDifferentiable(message)
 
 
-def _write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
+def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
+    """Write the backward function of a row: on arrays, or on tensors."""
     row = rule.row
     namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": "adjoint.generated"}
     namespace |= {"_released": released, "_check": observe.check_versions, "_state": current}

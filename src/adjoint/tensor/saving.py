@@ -13,7 +13,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from adjoint.core.errors import TableError
 from adjoint.table.formula import FACT_METHODS, FACTS, Formula
 from adjoint.table.rows import Reverse, Row
 
@@ -130,25 +129,16 @@ def _argument(row: Row, name: str, users: frozenset[str], condition: str) -> Sav
     return Save(name, VALUE, name, -1, users, condition)
 
 
-def check_names(row: Row, known: frozenset[str]) -> None:
-    """Raise `TableError` for a name in a formula that means nothing; `known` holds operators and
-    functions.
-    """
-    arguments = set(row.schema.names)
-    scope = known | set(grad_names(row)) | set(result_names(row)) | arguments
-    scope |= {"grad_input_mask", "retain_variables"}
-    facts = FACTS | FACT_METHODS
-    for entry in row.reverse:
-        if entry.formula is not None:
-            _check(entry.formula, scope, facts)
-    tangents = {f"{a}_t" for a in arguments} | {f"{a}_p" for a in arguments}
-    for item in row.forward:
-        if item.formula is not None:
-            _check(item.formula, scope | tangents, facts)
+def reverse_parameters(row: Row) -> frozenset[str]:
+    """The names that the reverse formulas of a row are given values for."""
+    names = {*row.schema.names, *grad_names(row), *result_names(row)}
+    tensors = {a.name for a in row.schema.tensors} | result_names(row).keys()
+    facts = {f"{n}__{fact}" for n in tensors for fact in FACTS | FACT_METHODS}
+    return frozenset(names | facts | {"grad_input_mask", "retain_variables"})
 
 
-def _check(formula: Formula, scope: frozenset[str] | set[str], facts: frozenset[str]) -> None:
-    for name in formula.names:
-        source, divider, fact = name.rpartition("__")
-        if name not in scope and not (divider and fact in facts and source in scope):
-            raise TableError(f"{formula.where}: unknown name {name!r} in {formula.text!r}")
+def forward_parameters(row: Row) -> frozenset[str]:
+    """The names that the forward formulas of a row are given values for."""
+    names = {*row.schema.names, *result_names(row), "retain_variables"}
+    tangents = {f"{a.name}{end}" for a in row.schema.tensors for end in ("_t", "_p")}
+    return frozenset(names | tangents)

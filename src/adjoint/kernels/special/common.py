@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.errors import DtypeError
+from adjoint.core.errors import DtypeError, ValueRangeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -64,7 +64,10 @@ def ufunc(name: str, *operands: Any) -> Array:
     require_real(name, dtype)
     if dtype in dtypes.REDUCED:
         operands = tuple(x.astype(np.float32) if hasattr(x, "astype") else x for x in operands)
-    return np.asarray(getattr(special, name)(*operands)).astype(dtype, copy=False)
+    function = getattr(special, name, None)
+    if not isinstance(function, np.ufunc):  # the name comes from a row, perhaps from outside
+        raise ValueRangeError(f"SciPy has no elementwise function {name!r}")
+    return np.asarray(function(*operands)).astype(dtype, copy=False)
 
 
 def piecewise(
