@@ -13,7 +13,9 @@ import pytest
 import adjoint as ad
 from adjoint.core import dtypes
 from adjoint.table import TABLE
+from adjoint.table.rows import WORDS as TABLE_WORDS
 from adjoint.testing import Sample, laws, sampler, samples
+from adjoint.testing.samples import automatic
 
 RIGHT = """
 - name: testing_square(Tensor self) -> Tensor
@@ -144,13 +146,5 @@ def test_matrices_of_samples_are_what_they_say() -> None:
         assert np.linalg.svd(a, compute_uv=False).min() > 0.4
 
 
-def test_unknown_domain_is_an_error(tmp_path: Path) -> None:
-    table = tmp_path / "testing_domain.yaml"
-    table.write_text(
-        "- name: testing_domain(Tensor self) -> Tensor\n  like: pointwise\n  kernel: xp.square\n"
-        "  domain: nowhere\n  self: grad * 2 * self.conj()\n",
-        encoding="utf-8",
-    )
-    ad.library(table)
-    with pytest.raises(ad.AdjointError, match="nowhere"):
-        ad.testing.check("testing_domain")
+def test_domains_are_the_words_that_the_table_knows() -> None:
+    assert {*automatic.DOMAINS, automatic.OWN} == {"", *TABLE_WORDS["domain"]}

@@ -684,8 +684,7 @@ ROWS = """
 def rough(tmp_path: Path) -> Any:
     """Operators that are not differentiable in an argument."""
     (tmp_path / "rough.yaml").write_text(ROWS)
-    yield ad.library(tmp_path / "rough.yaml")
-    TABLE.remove([TABLE._sources[n][""] for n in ("rough", "unfinished")])
+    return ad.library(tmp_path / "rough.yaml")
 
 
 @pytest.mark.parametrize("name", ["rough", "unfinished"])

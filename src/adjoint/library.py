@@ -16,7 +16,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
 from adjoint.table import TABLE
 from adjoint.table import formula as language
-from adjoint.table.rows import Mistakes, Row, Source, is_reference
+from adjoint.table.rows import Mistakes, Row, Source, is_reference, load
 from adjoint.tensor import checking
 from adjoint.tensor.tensor import Tensor
 
@@ -63,17 +63,21 @@ def _check(added: list[Source], taken: frozenset[str]) -> None:
         with mistakes.gathered():
             _check_name(source, taken)
         with mistakes.gathered():
-            rows.append(TABLE.row(source.name, source.overload))
+            rows.append(load(source))
         if mistakes.enough:
             break
-    if len(rows) == len(added):
-        mistakes.found += _circles(rows)
+    mistakes.found += _circles(rows)
     for row in rows:
         with mistakes.gathered():
             _check_derived_name(row, taken)
-        if not mistakes.enough and (not mistakes.found or len(rows) == len(added)):
-            with mistakes.gathered():
-                checking.check(row)
+        with mistakes.gathered():
+            checking.check_text(row)
+        if mistakes.enough:
+            break
+    mistakes.told()
+    for row in rows:
+        with mistakes.gathered():
+            checking.check_functions(TABLE.row(row.name, row.schema.overload))
     mistakes.told()
 
 
@@ -84,7 +88,7 @@ def _check_name(source: Source, taken: frozenset[str]) -> None:
         raise TableError(
             f"{where}: {source.name!r} has a meaning already; call the operator something else"
         )
-    if source.overload == "default" or hasattr(Packet, source.overload):
+    if source.overload == "default" or source.overload in dir(Packet("")):
         raise TableError(f"{where}: an overload cannot be called {source.overload!r}")
 
 

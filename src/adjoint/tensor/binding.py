@@ -296,6 +296,8 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
     It is listed (`xp.tanh`), or a public function that is defined in the modules of a layer of
     ours (`linalg.qr` in kernels/), or one of the user's own module (`<file name>.function`).
     """
+    if not is_reference(text) or not text.isascii():
+        raise TableError(f"{where}: {text[:80]!r} is not the name of a function: family.function")
     family, _, name = text.partition(".")
     where = where.of(text)
     if family == "xp" and layer == "kernels":

@@ -1,10 +1,10 @@
 """Checks of a row as a whole: that everything it names exists, and that it says enough.
 
-`check` raises one `TableError` with all mistakes of a row, each on a line with `file:line:column`.
+`check_text` raises one `TableError` with all mistakes of a row, each on a line with
+`file:line:column`; `check_functions` then writes and compiles every function of the row.
 Rows of users are checked when `ad.library` reads them, ours by `tests/test_table.py`, so that a row
 that passed works as far as its text tells: no misspelt name is found at the first backward, and no
-derivative is zero because nobody wrote it. The last check writes and compiles every function of
-the row.
+derivative is zero because nobody wrote it.
 """
 
 from __future__ import annotations
@@ -25,21 +25,13 @@ from adjoint.tensor import binding, eager, reverse
 from adjoint.tensor.saving import forward_parameters, reverse_parameters
 
 
-def check(row: Row) -> None:
-    """Raise `TableError` with every mistake of a row."""
+def check_text(row: Row) -> None:
+    """Raise `TableError` with every mistake that the text of a row shows."""
     mistakes = Mistakes()
     for part in _PARTS:
-        for finding in _guarded(part, row, mistakes):
-            mistakes.found.append(finding)
+        with mistakes.gathered():
+            mistakes.found += part(row)
     mistakes.told()
-    _compile(row)
-
-
-def _guarded(
-    part: Callable[[Row], Iterator[str]], row: Row, mistakes: Mistakes
-) -> Iterator[str]:
-    with mistakes.gathered():
-        yield from part(row)
 
 
 # -- what a row names ------------------------------------------------------------------------------
@@ -276,8 +268,8 @@ _PARTS: tuple[Callable[[Row], Iterator[str]], ...] = (
 # -- writing every function ------------------------------------------------------------------------
 
 
-def _compile(row: Row) -> None:
-    """Write and compile all functions of a row."""
+def check_functions(row: Row) -> None:
+    """Write and compile all functions of a row whose text is right."""
     op = Operator(row)
     if not callable(op.function):
         raise TableError(f"{row.where}: {row.full_name} cannot be called")

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import adjoint as ad
-from adjoint.core.errors import TableError
 from adjoint.table.rows import Row
 from adjoint.table.schema import Argument
 
@@ -85,11 +84,7 @@ def _split(row: Row, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]
 
 
 def _draw(row: Row, make: Any) -> Callable[..., ad.Tensor]:
-    try:
-        return getattr(make, DOMAINS[row.domain])
-    except KeyError:
-        known = ", ".join(name for name in DOMAINS if name)
-        raise TableError(f"{row.where}: no domain {row.domain!r}; there are {known}") from None
+    return getattr(make, DOMAINS[row.domain])
 
 
 def _special(tensors: list[Argument], make: Any) -> dict[str, ad.Tensor]:
