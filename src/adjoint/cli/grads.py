@@ -44,7 +44,7 @@ def add_grad(commands: Any) -> None:
 def run_grad(args: argparse.Namespace) -> Iterator[str]:
     """Differentiate and print."""
     function = load(args.function)
-    point = [_doubled(example(text)) if args.double else example(text) for text in args.at]
+    point = [example(text, double=args.double) for text in args.at]
     if not point:
         raise ArgumentError("grad: give a point, --at and one value for each argument")
     both = ad.value_and_grad(function, args.wrt)
@@ -67,15 +67,6 @@ def run_grad(args: argparse.Namespace) -> Iterator[str]:
         return
     for leaf, path in zip(leaves, pytrees.paths(structure, "gradient"), strict=True):
         yield f"{path}  {_array(leaf)}"
-
-
-def _doubled(value: Any) -> Any:
-    def one(leaf: Any) -> Any:
-        if isinstance(leaf, ad.Tensor) and leaf.is_floating_point():
-            return leaf.to(ad.float64)
-        return ad.tensor(leaf, dtype=ad.float64) if isinstance(leaf, float) else leaf
-
-    return pytrees.map(one, value, is_leaf=lambda v: isinstance(v, ad.ShapeDtype))
 
 
 def _number(tensor: Any) -> str:

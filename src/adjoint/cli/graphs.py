@@ -87,8 +87,11 @@ def load(text: str) -> Callable[..., Any]:
     return found
 
 
-def example(text: str) -> Any:
-    """An argument: f32[3,4], or a literal whose lists of numbers become tensors."""
+def example(text: str, *, double: bool = False) -> Any:
+    """An argument: f32[3,4], or a literal whose lists of numbers become tensors.
+
+    With `double`, real and complex numbers become tensors of float64 and complex128.
+    """
     try:
         type = parse_type(text)
     except AdjointError:
@@ -96,16 +99,21 @@ def example(text: str) -> Any:
     else:
         return ad.ShapeDtype(type.shape, type.dtype, requires_grad=type.requires_grad)
     try:
-        return _tensors(ast.literal_eval(text))
+        return _tensors(ast.literal_eval(text), double)
     except (ValueError, SyntaxError):
         raise ArgumentError(
             f"--at {text}: not a Python literal, and not a type such as f32[3,4]"
         ) from None
 
 
-def _tensors(value: Any) -> Any:
-    if isinstance(value, list):
-        return ad.tensor(value)
+def _tensors(value: Any, double: bool) -> Any:
     if isinstance(value, dict):
-        return {k: _tensors(v) for k, v in value.items()}
-    return tuple(map(_tensors, value)) if isinstance(value, tuple) else value
+        return {k: _tensors(v, double) for k, v in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_tensors(v, double) for v in value)
+    if not isinstance(value, list) and not (double and isinstance(value, (float, complex))):
+        return value
+    made = ad.tensor(value)
+    if double and made.dtype.is_differentiable:
+        return ad.tensor(value, dtype=ad.complex128 if made.is_complex() else ad.float64)
+    return made

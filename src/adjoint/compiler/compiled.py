@@ -14,7 +14,7 @@ from adjoint.compiler.c import build
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
-from adjoint.core import dtypes, pytrees
+from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError
 from adjoint.core.state import current
@@ -22,6 +22,7 @@ from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import has_repeated_values
 from adjoint.graph.ir import Graph
+from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.levels import pullback
@@ -65,7 +66,8 @@ class Compiled:
         closure = program.stages.closure
         if current().recording:
             _refuse(closure)
-        if not keywords and closure is None and len(given) == len(tensors):
+        arrays_alone = all(isinstance(t, Tensor) and type(t) is not NumberTensor for t in tensors)
+        if not keywords and closure is None and arrays_alone:
             self._enter(program, structure.children[0], outputs)
         try:
             results = program.run([_contiguous(t) for t in given])
@@ -96,7 +98,9 @@ class Compiled:
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
-            ShapeDtype(t.shape, t.dtype, marked and t.requires_grad) if isinstance(t, Tensor) else t
+            ShapeDtype(t.shape, t.dtype, marked and t.requires_grad)
+            if isinstance(t, Tensor) and type(t) is not NumberTensor
+            else t
             for t in tensors
         ]
         args, keywords = pytrees.unflatten(structure, examples)
@@ -128,7 +132,9 @@ class Compiled:
             found = self.pairs[key, marks] = (programs, graph.signature.outputs)
         programs, out_structure = found
         assert out_structure is not None
-        given = [t for t in tensors if isinstance(t, Tensor)]
+        given = [
+            make(t.value) if type(t) is NumberTensor else t for t in tensors if isinstance(t, Tensor)
+        ]
         outputs = _PairFunction.apply(programs, *given)
         return pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
 
@@ -177,10 +183,8 @@ class Compiled:
 def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
     """What a program is for, the arguments as tensors and Python values, their structure."""
     leaves, structure = pytrees.flatten((args, keywords))
-    tensors = _numbers_as_tensors(
-        [as_tensor(v) if _is_array(v) else v for v in leaves],
-    )
-    parts = [(t.shape, t.dtype) if isinstance(t, Tensor) else (type(t), t) for t in tensors]
+    tensors = [_argument(v) for v in leaves]
+    parts = [_part(t) for t in tensors]
     key = (structure, DEFAULT.dtype, *parts)
     try:
         hash(key)
@@ -193,26 +197,23 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
     return key, tensors, structure
 
 
-def _is_array(value: Any) -> bool:
-    return isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, (float, complex))
-
-
-def _numbers_as_tensors(values: list[Any]) -> list[Any]:
-    """Python's real and complex numbers as tensors, so that another number needs no other program;
-    as precise as the most precise of the tensors beside them.
+def _argument(value: Any) -> Any:
+    """Arrays as tensors, and real and complex numbers too, so that another number needs no other
+    program; anything else as it is.
     """
-    if not any(isinstance(v, (float, complex)) for v in values):
-        return values
-    precise = {dtypes.float64, dtypes.complex128}
-    real, pair = DEFAULT.dtype, None
-    if any(isinstance(v, Tensor) and v.dtype in precise for v in values):
-        real, pair = dtypes.float64, dtypes.complex128
-    return [
-        as_tensor(v, real) if isinstance(v, float)
-        else as_tensor(v, pair) if isinstance(v, complex)
-        else v
-        for v in values
-    ]  # fmt: skip
+    if isinstance(value, Tensor):
+        return value
+    number = number_of(value)
+    if number is not None:
+        return number_tensor(value, number)
+    return as_tensor(value) if isinstance(value, np.ndarray) else value
+
+
+def _part(value: Any) -> tuple[Any, ...]:
+    """What the signature says of an argument."""
+    if type(value) is NumberTensor:
+        return (value.shape, value.dtype, value.number)
+    return (value.shape, value.dtype) if isinstance(value, Tensor) else (type(value), value)
 
 
 def _name(function: Any) -> str:
@@ -301,7 +302,7 @@ class _PairFunction(Function):
 
 def _without_data(value: Any) -> Any:
     """An argument as an example of its shape: its values can be forgotten."""
-    if not isinstance(value, Tensor):
+    if not isinstance(value, Tensor) or type(value) is NumberTensor:
         return value
     return ShapeDtype(value.shape, value.dtype, value.requires_grad)
 

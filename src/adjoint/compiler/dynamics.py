@@ -24,6 +24,7 @@ from adjoint.compiler.templates import Template
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.graph.ir import Graph
+from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
@@ -228,7 +229,7 @@ class _Resized:
         where = {(n, dim): point[self.sizes.index(size)] for n, dim, size in self.places}
         examples = []
         for number, value in enumerate(self.tensors):
-            if isinstance(value, _SHAPED):
+            if isinstance(value, _SHAPED) and type(value) is not NumberTensor:
                 shape = tuple(where.get((number, d), s) for d, s in enumerate(value.shape))
                 value = ShapeDtype(shape, value.dtype, self.marked and value.requires_grad)
             examples.append(value)

@@ -86,15 +86,12 @@ ALL: tuple[DType, ...] = (
 )  # fmt: skip
 
 OF: dict[np.dtype[Any], DType] = {d.np: d for d in ALL}
-NAMES: dict[str, DType] = {d.name: d for d in ALL} | {
-    "half": float16, "float": float32, "double": float64, "cfloat": complex64,
-    "cdouble": complex128, "short": int16, "int": int32, "long": int64,
-}  # fmt: skip
+NAMES: dict[str, DType] = {d.name: d for d in ALL}
 DIFFERENTIABLE: frozenset[np.dtype[Any]] = frozenset(d.np for d in ALL if d.is_differentiable)
 INEXACT = DIFFERENTIABLE
 REDUCED: frozenset[np.dtype[Any]] = frozenset((float16.np, bfloat16.np))  # computed in float32
 
-_PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64}
+_PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
 @dataclass
@@ -132,20 +129,25 @@ def of(dtype: np.dtype[Any]) -> DType:
 
 
 def to_dtype(value: Any) -> DType:
-    """Return the `DType` that a user means: ours, NumPy's, a Python type, or a name."""
+    """Return the `DType` that a user means: ours, NumPy's, a Python type, or a name.
+
+    Python's `float` is float64 and `complex` complex128, as in PyTorch and NumPy. A name that is
+    not ours is NumPy's.
+
+    >>> to_dtype(float), to_dtype("bfloat16"), to_dtype("f4"), to_dtype(np.dtype(">i8"))
+    (ad.float64, ad.bfloat16, ad.float32, ad.int64)
+    """
     if isinstance(value, DType):
         return value
-    if value is float:
-        return DEFAULT.dtype
-    if value is complex:
-        return DEFAULT.complex_dtype
     if isinstance(value, type) and value in _PYTHON_TYPES:
         return _PYTHON_TYPES[value]
     if isinstance(value, str) and value in NAMES:
         return NAMES[value]
+    if value is None:  # which np.dtype takes for float64
+        raise DtypeError(f"None is not a dtype; use one of {', '.join(f'ad.{d}' for d in NAMES)}")
     try:
         return of(np.dtype(value))
-    except (TypeError, DtypeError):
+    except (TypeError, ValueError, DtypeError):
         raise DtypeError(
             f"{value!r} is not a dtype; use one of {', '.join(f'ad.{d.name}' for d in ALL)}"
         ) from None

@@ -97,7 +97,7 @@ def _part(operand: Any) -> _Part:
     if isinstance(operand, NUMBERS):  # np.float64 and IntEnum are numbers too
         return next(k for k in NUMBERS if isinstance(operand, k))
     if isinstance(operand, np.generic) and not isinstance(operand, _BFLOAT16):
-        return type(operand.item())
+        return type(python_number(operand))
     return operand.dtype if operand.ndim else (operand.dtype,)
 
 
@@ -225,6 +225,14 @@ def cast(array: Any, dtype: DType) -> Any:
         array = array.real
     with np.errstate(all="ignore"):
         return array.astype(dtype.np)
+
+
+def python_number(value: Any) -> Any:
+    """Return a NumPy scalar as a Python number; longdouble, which NumPy keeps, as a float."""
+    number = value.item()
+    if isinstance(number, np.generic):
+        return complex(number) if number.dtype.kind == "c" else float(number)
+    return number
 
 
 def fit_number(value: Any, dtype: DType) -> Any:

@@ -30,14 +30,14 @@ def _flatten(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
             raise ArgumentError(
                 f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}"
             )
-    return [v if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
+    return [as_tensor(v) for v in leaves], structure
 
 
 def _predicate(what: str, value: Any) -> Any:
     """A condition as one bool."""
     if isinstance(value, (bool, np.bool_, int, float)):
         return as_tensor(bool(value))
-    tensor = value if isinstance(value, Tensor) else as_tensor(value)
+    tensor = as_tensor(value)
     if tensor.numel() != 1:
         raise ShapeError(
             f"{what}: the condition must be one number or bool, got shape {tuple(tensor.shape)}; "
@@ -190,7 +190,7 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) ->
     if isinstance(lower, int) and isinstance(upper, int):
         numbers = operators.packet("arange")(lower, max(lower, upper))
         return scan(lambda carry, i: (body_fn(i, carry), None), init, numbers)[0]
-    low, high = (v if isinstance(v, Tensor) else as_tensor(v) for v in (lower, upper))
+    low, high = (as_tensor(v) for v in (lower, upper))
     if low.dtype is not high.dtype:
         low, high = (v.to(operators.packet("arange")(1).dtype) for v in (low, high))
     return while_loop(

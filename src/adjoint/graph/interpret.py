@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import pytrees
+from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.generator import Generator, default_generator
+from adjoint.core.promotion import python_number
 from adjoint.core.shapes import show
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.tensor.methods import as_tensor
@@ -87,11 +89,7 @@ def _checked(graph: Graph, value: Any, number: int) -> Tensor:
             raise ArgumentError(
                 f"{graph.signature.name}(): {name} must be a tensor, got {type(value).__name__}"
             )
-        value = (
-            as_tensor(value, wanted.dtype)
-            if isinstance(value, (int, float, complex))
-            else as_tensor(value)
-        )
+        value = as_tensor(value) if isinstance(value, np.ndarray) else _number(value, wanted.dtype)
     if tuple(value.shape) != wanted.shape:
         raise ShapeError(
             f"{graph.signature.name}(): {name} has shape {show(value.shape)}, and the graph is for "
@@ -104,6 +102,11 @@ def _checked(graph: Graph, value: Any, number: int) -> Tensor:
             "or trace again"
         )
     return value
+
+
+def _number(value: Any, dtype: DType) -> Tensor:
+    """A number as an input of this dtype, also NumPy's longdouble, which no tensor has."""
+    return as_tensor(python_number(value) if isinstance(value, np.generic) else value, dtype)
 
 
 def _drawing_from(generator: Generator, graph: Graph, values: list[Any]) -> list[Any]:

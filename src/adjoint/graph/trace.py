@@ -29,6 +29,7 @@ from adjoint.core.shapes import Spec
 from adjoint.core.state import current
 from adjoint.graph import custom, functional, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
+from adjoint.graph.numbers import NumberTensor, number_of, traced_number
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
@@ -163,6 +164,9 @@ class TraceTensor(LevelTensor):
         raise TraceError(
             f"{place()}: numpy() inside ad.trace: the values are not known; use adjoint's operators"
         )
+
+
+TraceNumber = traced_number(TraceTensor)
 
 
 class TraceLevel(Level):
@@ -328,11 +332,10 @@ def type_of(example: Any) -> Type | None:
         return Type(tuple(example.shape), example.dtype, example.requires_grad)
     if isinstance(example, Spec):
         return Type.of(example)
-    if isinstance(example, (float, complex, np.ndarray, np.generic)) and not isinstance(
-        example, np.bool_
-    ):
+    if isinstance(example, np.ndarray):
         return Type.of(as_tensor(example))
-    return None
+    number = number_of(example)
+    return None if number is None else Type((), number.dtype)
 
 
 def _paths(function: Callable[..., Any], structure: Any, args: tuple[Any, ...]) -> list[str]:
@@ -405,7 +408,7 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
                 static[number] = leaf
                 given.append(leaf)
             else:
-                tensors.append(level.lift(level.graph.add_input(kind, identifier(path))))
+                tensors.append(_input(level, level.graph.add_input(kind, identifier(path)), leaf))
                 given.append(tensors[-1])
         signature.static = static
         signature.names = tuple(p for i, p in enumerate(paths) if i not in static)
@@ -420,7 +423,19 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
     return eliminate_dead(level.graph)
 
 
+def _input(level: TraceLevel, value: Value, leaf: Any) -> Any:
+    """The tensor of an input; one that counts as a number where the argument is one."""
+    number = leaf.number if type(leaf) is NumberTensor else number_of(leaf)
+    if number is None:
+        return level.lift(value)
+    made = wrap(TraceNumber, level, value)
+    made.number = number
+    return made
+
+
 def _output(level: TraceLevel, leaf: Any, path: str) -> Any:
+    if type(leaf) is TraceNumber:
+        return level.value(leaf.settled())
     if isinstance(leaf, Tensor):
         return level.value(leaf)
     if isinstance(leaf, (np.ndarray, np.generic)):

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import numbers
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DType, to_dtype
+from adjoint.core.dtypes import FLOAT, INTEGER, OF, DType, to_dtype
 from adjoint.core.errors import ArgumentError
+from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
 from adjoint.ops import runtime
 from adjoint.table.schema import Argument, Schema, Type
 
@@ -63,8 +64,8 @@ def to_scalar(what: str, name: str, value: Any) -> Any:
         return value
     if isinstance(value, runtime.Tensor):
         return value.item()
-    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1:
-        return to_scalar(what, name, value.item())
+    if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and holds_numbers(value):
+        return python_number(value)
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
@@ -106,12 +107,99 @@ def to_str(what: str, name: str, value: Any) -> str:
 def to_tensor(what: str, name: str, value: Any) -> Any:
     """Return `value` as a tensor: tensors, NumPy arrays, numbers."""
     if isinstance(value, runtime.Tensor):
-        return value
+        return value.settled() if type(value) in runtime.NUMBER_TYPES else value
     if isinstance(value, (np.ndarray, np.generic)) or type(value) in NUMBERS:
         return runtime.tensor_of(value)
     raise ArgumentError(
         f"{what}: {name} must be a tensor, an array or a number, got {describe(value)}"
     )
+
+
+def holds_numbers(array: Any) -> bool:
+    """Whether an array's or NumPy scalar's dtype is one of numbers, also one that tensors lack."""
+    return array.dtype.kind in "biufc" or array.dtype in OF
+
+
+# -- numbers where tensors are expected ------------------------------------------------------------
+
+
+def bind(op: Any, args: Sequence[Any]) -> list[Any]:
+    """Return one value for each argument of an operator, as the schema wants it, or raise."""
+    what, Tensor = op.schema.name, runtime.Tensor
+    takes = _takes_tensor(op)
+    if not runtime.NUMBER_TYPES.isdisjoint(map(type, args)):
+        args = _with_tensors_for_numbers(op, takes, args)
+    return [
+        v if t and isinstance(v, Tensor) else convert(what, a, v)
+        for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
+    ]
+
+
+def _takes_tensor(op: Any) -> tuple[bool, ...]:
+    """Which arguments are single tensors, so that a tensor needs no conversion."""
+    known = op.__dict__.get("takes_tensor")
+    if known is None:
+        known = op.__dict__["takes_tensor"] = tuple(
+            a.type.is_tensor and not a.type.is_list for a in op.schema.arguments
+        )
+    return known
+
+
+def _with_tensors_for_numbers(op: Any, takes: Sequence[bool], args: Sequence[Any]) -> list[Any]:
+    """Put a tensor in the place of each number, in the dtype that the operator computes in.
+
+    A number counts in promotion by its category alone, in whatever position: 1/3 beside a float64
+    tensor is not rounded to the default dtype, and 1 beside a uint8 tensor is a uint8.
+    """
+    found = list(args)
+    promoted = {a.name for a in op.row.promoted}
+    for i, argument in enumerate(op.schema.arguments):
+        if not takes[i] or type(args[i]) not in runtime.NUMBER_TYPES:
+            continue
+        if argument.name in promoted:
+            beside = [v for a, v in zip(op.schema.arguments, args, strict=True) if a.name in promoted]
+            dtype = common_dtype(beside)
+            if op.row.texts.get("numbers", "wrap") != "wrap" and dtype.category == INTEGER:
+                check_integer(args[i], dtype)
+        else:
+            beside = [v for v, t in zip(args, takes, strict=True) if t]
+            dtype = _beside(args[i], beside)
+        found[i] = _tensor_of_number(args[i], dtype)
+    return found
+
+
+def _beside(number: Any, operands: list[Any]) -> DType:
+    """The dtype of a number that an operator does not promote: a real or complex one is as precise
+    as the tensors beside it, a whole one may be an index and stays int64.
+    """
+    kind = common_dtype([number])
+    return common_dtype([number, *operands]) if kind.category >= FLOAT else kind
+
+
+def common_dtype(operands: Sequence[Any]) -> DType:
+    """The dtype of an elementwise operator on tensors, arrays and numbers, some of them absent.
+
+    NumPy's scalars are numbers beside a tensor or an array, and 0-d arrays among themselves.
+    """
+    arrays = (runtime.Tensor, np.ndarray)
+    weak = runtime.NUMBER_TYPES
+    alone = not any(isinstance(v, arrays) and type(v) not in weak for v in operands)
+    return result_type(*[_operand(v, alone) for v in operands if v is not None and v is not MISSING])
+
+
+def _operand(value: Any, alone: bool) -> Any:
+    if isinstance(value, runtime.Tensor):
+        return value.as_operand(alone) if type(value) in runtime.NUMBER_TYPES else value
+    if isinstance(value, np.generic):
+        return np.asarray(value) if alone and value.dtype in OF else python_number(value)
+    return value
+
+
+def _tensor_of_number(value: Any, dtype: DType) -> Any:
+    if isinstance(value, runtime.Tensor):
+        return value.settled(dtype)
+    number = python_number(value) if isinstance(value, np.generic) else value
+    return runtime.tensor_of(np.asarray(fit_number(number, dtype), dtype.np))
 
 
 def describe(value: Any) -> str:

@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from adjoint.core.dtypes import bfloat16
+
 Tensor: Any = type(None)  # the tensor class
+# Types whose values count as numbers in promotion, whatever their dtype; a trace adds its own.
+NUMBER_TYPES: set[type] = {
+    bool, int, float, complex, bfloat16.np.type,
+    *(t for t in np.sctypeDict.values() if issubclass(t, (np.number, np.bool_))),
+}  # fmt: skip
 tensor_of: Callable[[Any], Any]  # a number or array -> tensor
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`

@@ -40,24 +40,10 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     """Run an operator on whatever the user passed."""
     if extra:
         return _with_extras(op, args, extra)
-    what = op.schema.name
-    values = [
-        v if p and isinstance(v, Tensor) else arguments.convert(what, a, v)
-        for p, a, v in zip(_takes_tensor(op), op.schema.arguments, args, strict=True)
-    ]
+    values = arguments.bind(op, args)
     if _place(op, values) == "meta":
         return meta.run(op, values)
     return run(op, values)
-
-
-def _takes_tensor(op: Operator) -> tuple[bool, ...]:
-    """Which arguments are single tensors, so that a tensor needs no conversion."""
-    known = op.__dict__.get("takes_tensor")
-    if known is None:
-        known = op.__dict__["takes_tensor"] = tuple(
-            a.type.is_tensor and not a.type.is_list for a in op.schema.arguments
-        )
-    return known
 
 
 def _place(op: Operator, values: list[Any]) -> str | None:

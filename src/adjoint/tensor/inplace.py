@@ -102,9 +102,7 @@ def _bind(op: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> list
         raise ArgumentError(
             f"{what}() has no argument {unknown.pop()!r}; its signature is {schema}"
         )
-    values = [
-        arguments.convert(what, a, given.get(a.name, arguments.MISSING)) for a in schema.arguments
-    ]
+    values = arguments.bind(op, [given.get(a.name, arguments.MISSING) for a in schema.arguments])
     if values[0] is not given.get(schema.arguments[0].name):
         raise ArgumentError(
             f"{what}: the tensor that is written to must be a tensor, got "

@@ -10,8 +10,9 @@ import numpy as np
 
 from adjoint.core.dtypes import DType, of, to_dtype
 from adjoint.core.errors import ArgumentError
-from adjoint.core.promotion import result_type as _result_type
+from adjoint.ops import arguments
 from adjoint.ops import operator as operators
+from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor import autograd
 from adjoint.tensor.construct import tensor_from_data
 from adjoint.tensor.levels import created
@@ -47,6 +48,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     array.
     """
     check_device("as_tensor", device)
+    if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number inside a trace
+        return data.settled(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
     if isinstance(data, Tensor):
         return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))
     if isinstance(data, np.ndarray) and (dtype is None or of(data.dtype) is to_dtype(dtype)):
@@ -157,7 +160,7 @@ def allclose(
 
 def result_type(*operands: Any) -> DType:
     """Return the dtype that an operator on these tensors and numbers would give."""
-    return _result_type(*(o.array if isinstance(o, Tensor) else o for o in operands))
+    return arguments.common_dtype(operands)
 
 
 def is_tensor(value: Any) -> bool:

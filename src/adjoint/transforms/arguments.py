@@ -13,6 +13,7 @@ from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.ops import operator as operators
+from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
@@ -52,12 +53,21 @@ def to_tensor(what: str, value: Any, path: str) -> Tensor:
     return tensor
 
 
+def is_variable(value: Any) -> bool:
+    """Whether this is a tensor that can be differentiated in as it is."""
+    return (
+        isinstance(value, Tensor)
+        and type(value) not in NUMBER_TYPES
+        and value.is_differentiable_dtype()
+    )
+
+
 def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
     """The leaves of a pytree as differentiable tensors, and its structure."""
-    if isinstance(tree, Tensor) and tree.is_differentiable_dtype():
+    if is_variable(tree):
         return [tree], LEAF
     leaves, structure = pytrees.flatten(tree)
-    if any(not isinstance(v, Tensor) or not v.is_differentiable_dtype() for v in leaves):
+    if not all(map(is_variable, leaves)):
         paths = pytrees.paths(structure, name)
         leaves = [to_tensor(what, v, p) for v, p in zip(leaves, paths, strict=True)]
     return leaves, structure
@@ -72,7 +82,7 @@ def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
         if not isinstance(leaf, (Tensor, np.ndarray, np.generic, int, float, complex)):
             path = pytrees.paths(structure, "output")[number]
             raise ArgumentError(f"{what}: {path} must be a tensor, got {type(leaf).__name__}")
-    return [v if isinstance(v, Tensor) else as_tensor(v) for v in leaves], structure
+    return [as_tensor(v) for v in leaves], structure
 
 
 def replaced(args: tuple[Any, ...], positions: list[int], values: Sequence[Any]) -> tuple[Any, ...]:

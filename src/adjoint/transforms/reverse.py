@@ -103,12 +103,7 @@ def _flat_function(
     keywords: dict[str, Any],
 ) -> tuple[list[Any], Any, Callable[..., Any]]:
     """The chosen arguments as flat tensors, their structure, and `f` as a function of them."""
-    if (
-        argnums == 0
-        and len(args) == 1
-        and isinstance(args[0], Tensor)
-        and args[0].is_differentiable_dtype()
-    ):
+    if argnums == 0 and len(args) == 1 and arguments.is_variable(args[0]):
         return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords)  # most calls
     positions, several = arguments.chosen(what, argnums, args)
     trees = tuple(args[p] for p in positions)
@@ -192,7 +187,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def _cotangent(value: Any, output: Any) -> Any:
-    tensor = value if isinstance(value, Tensor) else arguments.as_tensor(value)
+    tensor = arguments.as_tensor(value)
     if tuple(tensor.shape) != tuple(output.shape):
         raise ShapeError(
             f"vjp: the cotangent has shape {show(tensor.shape)}, the output {show(output.shape)}"
