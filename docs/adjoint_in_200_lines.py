@@ -1,7 +1,7 @@
 """The whole idea of adjoint on one page. Run it: python docs/adjoint_in_200_lines.py
 
 The real thing has 600 rows, two ways to run a formula, views, in-place writes and transforms that
-nest. This page has nine rows, and
+nest. This page has ten rows, and
 everything else is the same in small: a row is all that is known of an operator; a formula is
 written once; what
 the tape must save is read off the formula; backward takes the newest node first; the missing mode
@@ -17,6 +17,12 @@ from typing import Any
 
 import numpy as np
 
+def sum_to(array: Any, shape: tuple[int, ...]) -> Any:
+    """Undo broadcasting: sum over dimensions that `shape` has not, or has with one element."""
+    array = array.sum(tuple(range(array.ndim - len(shape))))
+    return array.sum(tuple(i for i, n in enumerate(shape) if n == 1), keepdims=True)
+
+
 # 1. The table. An operator is a row: its arguments, its kernel on arrays, and one reverse formula
 # per argument.
 # `grad` is the gradient coming in, `result` the value computed; the rest are arguments and other
@@ -30,7 +36,8 @@ TABLE: dict[str, dict[str, Any]] = {
     "cos": {"args": ("a",), "kernel": np.cos, "a": "-(grad * sin(a))"},
     "exp": {"args": ("a",), "kernel": np.exp, "a": "grad * result"},
     "sum": {"args": ("a",), "kernel": np.sum, "a": "expand(grad, a.shape)"},
-    "expand": {"args": ("a", "shape"), "kernel": np.broadcast_to, "a": "sum(grad)"},
+    "expand": {"args": ("a", "shape"), "kernel": np.broadcast_to, "a": "sum_to(grad, a.shape)"},
+    "sum_to": {"args": ("a", "shape"), "kernel": sum_to, "a": "expand(grad, a.shape)"},
 }
 
 
@@ -70,8 +77,8 @@ class Leaf:
 class Node:
     numbers = itertools.count(1)
 
-    def __init__(self, name: str, edges: list[Any], saved: dict[str, Any]) -> None:
-        self.name, self.edges, self.saved = name, edges, saved
+    def __init__(self, name: str, edges: list[Any], shapes: list[Any], saved: Any) -> None:
+        self.name, self.edges, self.shapes, self.saved = name, edges, shapes, saved
         self.sequence = next(Node.numbers)
 
 
@@ -83,6 +90,7 @@ class Tensor:
     __add__ = lambda self, other: call("add", self, wrap(other))
     __radd__ = __add__
     __sub__ = lambda self, other: call("sub", self, wrap(other))
+    __rsub__ = lambda self, other: call("sub", wrap(other), self)
     __mul__ = lambda self, other: call("mul", self, wrap(other))
     __rmul__ = __mul__
     __neg__ = lambda self: call("neg", self)
@@ -108,7 +116,7 @@ def call(name: str, *args: Any) -> Tensor:
                 formula = row["formulas"][argument]
                 saved |= {n: scope[n] for n in formula.saves}
                 saved |= {n: Shape(scope[n].shape) for n in formula.saves_shape if n not in saved}
-        result.edge = Node(name, edges, saved)
+        result.edge = Node(name, edges, [getattr(a, "shape", None) for a in args], saved)
     return result
 
 
@@ -126,29 +134,25 @@ sin, cos, exp, total = OPERATORS["sin"], OPERATORS["cos"], OPERATORS["exp"], OPE
 # gradients.
 def gradient(output: Tensor, inputs: list[Tensor], grad: Tensor) -> list[Any]:
     grads: dict[Any, Tensor] = {output.edge: grad}
-    heap = [(-output.edge.sequence, id(output.edge), output.edge)]
+    heap = [(-e.sequence, id(e), e) for e in grads if e is not None]
     while heap:
         node = heapq.heappop(heap)[2]
         if isinstance(node, Leaf):
             continue
         row = TABLE[node.name]
         scope = OPERATORS | node.saved | {"grad": grads[node]}
-        for argument, edge in zip(row["args"], node.edges, strict=True):
+        for argument, edge, shape in zip(row["args"], node.edges, node.shapes, strict=True):
             if edge is None:
                 continue
-            part = unbroadcast(eval(row["formulas"][argument].code, {}, scope), argument, node)
+            part = eval(row["formulas"][argument].code, {}, scope)
+            if part.shape != shape:  # the argument was broadcast
+                part = call("sum_to", part, shape)
             if edge in grads:
                 grads[edge] = grads[edge] + part
             else:
                 grads[edge] = part
                 heapq.heappush(heap, (-edge.sequence, id(edge), edge))
-    return [grads.get(t.edge) for t in inputs]
-
-
-def unbroadcast(grad: Tensor, argument: str, node: Node) -> Tensor:
-    """Scalars broadcast here, and nothing else: their gradient is the sum."""
-    saved = node.saved.get(argument)
-    return total(grad) if saved is not None and saved.shape == () and grad.shape != () else grad
+    return [grads.get(t.edge, Tensor(np.zeros(t.shape))) for t in inputs]
 
 
 def grad(f: Any) -> Any:

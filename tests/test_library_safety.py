@@ -347,7 +347,9 @@ def test_names_that_mean_something_are_refused(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("overload", ["default", "function", "operators", "name", "overloads"])
 def test_overloads_that_mean_something_are_refused(overload: str, tmp_path: Path) -> None:
-    _, mistakes = tried(tmp_path, f"- name: h.{overload}(Tensor self) -> Tensor\n  decompose: self\n")
+    _, mistakes = tried(
+        tmp_path, f"- name: h.{overload}(Tensor self) -> Tensor\n  decompose: self\n"
+    )
     assert f"an overload cannot be called {overload!r}" in mistakes
 
 

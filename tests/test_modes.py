@@ -152,6 +152,7 @@ def test_detached_coroutines_keep_their_modes() -> None:
 
 # Inference mode
 
+
 def test_inference_mode_records_nothing() -> None:
     x = leaf(1.0)
     with ad.inference_mode():

@@ -24,7 +24,6 @@ from adjoint.core.errors import (
     NotDifferentiable,
     ShapeError,
 )
-from adjoint.table import TABLE
 
 Function = Callable[..., Any]
 

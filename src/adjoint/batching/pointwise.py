@@ -7,7 +7,6 @@ from typing import Any
 from adjoint import ops
 from adjoint.batching.common import Batch, padded
 from adjoint.batching.common import same as same
-from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec
 
 Tensor = Any
@@ -25,12 +24,8 @@ def aligned(batch: Batch, *values: Any) -> Any:
     rank = max((n for n in batch.ndims if n is not None), default=0)
     promoted = {a.name for a in row.promoted}
     arguments = list(zip(row.schema.arguments, values, batch.has, batch.ndims, strict=True))
-    operands = [
-        v if n is None else Spec((1,) * n, v.dtype)
-        for a, v, _, n in arguments
-        if a.name in promoted and v is not None
-    ]
-    common = result_type(*operands) if operands else None
+    seen = {a.name: v if n is None else Spec((1,) * n, v.dtype) for a, v, _, n in arguments}
+    common = row.computes_in(seen)
     found = []
     for argument, value, has, ndim in arguments:
         if ndim is not None:

@@ -133,7 +133,9 @@ class Compiled:
         programs, out_structure = found
         assert out_structure is not None
         given = [
-            make(t.value) if type(t) is NumberTensor else t for t in tensors if isinstance(t, Tensor)
+            make(t.value) if type(t) is NumberTensor else t
+            for t in tensors
+            if isinstance(t, Tensor)
         ]
         outputs = _PairFunction.apply(programs, *given)
         return pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))

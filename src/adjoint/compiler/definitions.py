@@ -28,10 +28,9 @@ from adjoint.compiler.affine import (
     reshaped,
 )
 from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, WEIGHTS, expression
-from adjoint.core.dtypes import DEFAULT, DType
-from adjoint.core.promotion import result_type
+from adjoint.core.dtypes import DType
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.graph.facts import argument
+from adjoint.graph.facts import argument, computes_in
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
@@ -222,13 +221,7 @@ def operands_of(node: Node) -> set[str]:
 
 def compute_dtype(node: Node) -> DType:
     """What the operands of a pointwise node are brought to."""
-    row = node.op.row
-    named = dict(zip(row.schema.names, node.args, strict=True))
-    operands = [named[a.name] for a in row.promoted if named[a.name] is not None]
-    if not operands:
-        return node.outputs[0].dtype
-    dtype = result_type(*(o.type.spec if isinstance(o, Value) else o for o in operands))
-    return DEFAULT.dtype if row.archetype.to_float and not dtype.is_differentiable else dtype
+    return computes_in(node) or node.outputs[0].dtype
 
 
 # -- elements -------------------------------------------------------------------------------------

@@ -64,3 +64,35 @@ def system_shape(what: str, a: Shape, b: Shape, left: bool = True) -> Shape:
             f"(A: {show(a)}, B: {show(b)})."
         )
     return (*batch_shape(what, a, b), *b[-2:])
+
+
+def check_reflections(what: str, a: Shape, tau: Shape) -> None:
+    """Raise unless `tau` holds the factors of reflections packed in the columns of matrices `a`."""
+    check_matrix(what, a)
+    if tau[:-1] != a[:-2] or len(tau) != len(a) - 1:
+        raise ShapeError(
+            f"{what}: tau must have the batch of A and one dimension more, (…, k); got {show(tau)} "
+            f"for A of {show(a)}."
+        )
+    if tau[-1] > min(a[-2:]):
+        raise ShapeError(
+            f"{what}: there are {tau[-1]} factors in tau, and a matrix of {a[-2]}×{a[-1]} holds "
+            f"{min(a[-2:])} reflections."
+        )
+
+
+def check_tall(what: str, a: Shape) -> None:
+    """Raise unless matrices have at least as many rows as columns."""
+    if a[-2] < a[-1]:
+        raise ShapeError(
+            f"{what}: A must have at least as many rows as columns, got {a[-2]}×{a[-1]}."
+        )
+
+
+def check_pivots(what: str, a: Shape, pivots: Shape) -> None:
+    """Raise unless there is one pivot for each step of the factors of matrices `a`."""
+    if pivots != (*a[:-2], min(a[-2:])):
+        raise ShapeError(
+            f"{what}: needs {min(a[-2:])} pivots for a matrix of {a[-2]}×{a[-1]}, with the batch "
+            f"of the factors; got pivots of {show(pivots)} for factors of {show(a)}."
+        )

@@ -12,7 +12,8 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes, indexing
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, broadcast, wrap_dim
 
 Tensor = Any
@@ -27,16 +28,29 @@ def at(dim: int, index: Tensor) -> list[Tensor | None]:
 # ---- masks ------------------------------------------------------------------------------------
 
 
+def where_numbers(condition: Tensor, self: Any, other: Any) -> Tensor:
+    """A choice with numbers, as tensors of the dtype of the result."""
+    dtype = result_type(self, other)
+    chosen = [ops.full((), v, dtype=dtype) if _is_number(v) else v for v in (self, other)]
+    return ops.where(condition, *chosen)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex))
+
+
 def masked_fill(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     return ops.where(mask, _as(value, self), self)
 
 
 def _as(value: Any, self: Tensor) -> Tensor:
     """`value`, a number or a 0-d tensor, as a tensor of the dtype of `self`."""
-    if isinstance(value, (bool, int, float, complex)):
+    if _is_number(value):
         indexing.check_number("masked_fill", self, value)
         return self.new_full((), value)
     indexing.check_scalar_tensor("masked_fill", value)
+    if value.is_complex() and not self.is_complex():
+        raise DtypeError(f"masked_fill: the {value.dtype} value does not fit dtype {self.dtype}.")
     return value.to(self.dtype)
 
 

@@ -12,10 +12,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
-from adjoint.core.promotion import result_type
+from adjoint.graph.facts import computes_in
 from adjoint.graph.ir import Node, Value
 from adjoint.table.rows import Row, is_reference
 
@@ -82,20 +81,10 @@ def cast(text: str, have: DType, wanted: DType) -> str:
     return text if have is wanted else f"{text}.astype({dtype_text(wanted)})"
 
 
-def common_dtype(s: Scope) -> DType | None:
-    """What the arguments of an elementwise operator are brought to."""
-    row = s.node.op.row
-    operands = [s.values[a.name] for a in row.promoted if s.values[a.name] is not None]
-    if not operands:
-        return None
-    dtype = result_type(*[v.type.spec if isinstance(v, Value) else v for v in operands])
-    return dtypes.DEFAULT.dtype if row.archetype.to_float and not dtype.is_differentiable else dtype
-
-
 def promoted(s: Scope, name: str) -> str:
     """An argument in the common dtype of its operator."""
     value = s.values[name]
-    common = common_dtype(s)
+    common = computes_in(s.node)
     if (
         not isinstance(value, Value)
         or common is None
@@ -117,7 +106,7 @@ class _Fill(ast.NodeTransformer):
 
     def __init__(self, s: Scope) -> None:
         self.s = s
-        common = common_dtype(s)
+        common = computes_in(s.node)
         self.known: dict[str, Any] = {
             n: _Known((common or v.type.dtype).np) if isinstance(v, Value) else v
             for n, v in s.values.items()

@@ -82,7 +82,7 @@ def atan2_gradient(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
     """
     origin = (self == 0) & (other == 0)
     length = self.masked_fill(origin, 1).hypot(other).masked_fill(origin, float("inf"))
-    return other / length / length, -self / length / length
+    return other / length / length, -(self / length / length)
 
 
 def atan2_vjp(

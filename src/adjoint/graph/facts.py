@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.core.dtypes import DType
 from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.ops.operator import Operator
 
@@ -44,3 +45,11 @@ def has_repeated_values(graph: Graph) -> bool:
         or any(map(has_repeated_values, node.graphs.values()))
         for node in graph.nodes
     )
+
+
+def computes_in(node: Node) -> DType | None:
+    """The dtype that an elementwise node brings its operands to; None for other nodes."""
+    assert isinstance(node.op, Operator)
+    row = node.op.row
+    given = (a.type.spec if isinstance(a, Value) else a for a in node.args)
+    return row.computes_in(dict(zip(row.schema.names, given, strict=True)))

@@ -64,7 +64,7 @@ def number_of(value: Any) -> Number | None:
     """What kind of real or complex number this is; None for anything else."""
     if isinstance(value, np.inexact) or type(value) is dtypes.bfloat16.np.type:
         kind = complex if value.dtype.kind == "c" else float
-        return Number(kind, OF.get(value.dtype, _WIDE[kind]))
+        return Number(kind, OF.get(value.dtype))  # longdouble is Python's float
     if isinstance(value, (float, complex)):
         return Number(float if isinstance(value, float) else complex)
     return None

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from adjoint.core.shapes import Spec
 from adjoint.graph.ir import GraphError, Type, Value, substitute
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import meta
 from adjoint.tensor.meta import meta_tensor
+from adjoint.tensor.modes import no_grad
+from adjoint.tensor.tensor import make
 
 
 def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
     """How the results are put together (None: one tensor; tuple; list), and the type of each."""
+    _refuse_dtypes(op, args)
     inferred = meta.infer(op, [_without_data(a) for a in args])
     needs = needs_gradient(op.row, args)
     if isinstance(inferred, Spec):
@@ -34,6 +39,27 @@ def result_types(op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, 
     if listed:
         return list, types
     return (tuple if len(returns) > 1 else None), types
+
+
+def _refuse_dtypes(op: Operator, args: tuple[Any, ...]) -> None:
+    """Raise if the kernel of an elementwise operator or a reduction does not take these dtypes.
+
+    Native code would: it has an expression of the operator, and no kernel that looks. So the
+    operator is run on one element, and says what it says of all tensors of the dtypes.
+    """
+    archetype = op.row.archetype
+    if not op.row.kernel or op.schema.replaces or op.row.family == "random":
+        return
+    if archetype.promotes or archetype.name == "reduction":
+        with no_grad():
+            op.call([_of_one_element(a) for a in args])
+
+
+def _of_one_element(argument: Any) -> Any:
+    if type(argument) is Value:
+        kind = argument.type
+        return make(np.ones((1,) * len(kind.shape), kind.dtype.np))
+    return [_of_one_element(a) for a in argument] if type(argument) is tuple else argument
 
 
 # What a while_loop stacks has a length known when it runs: -1 in its type, this in shape rules.

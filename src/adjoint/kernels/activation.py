@@ -43,6 +43,14 @@ def _require_real(what: str, array: Array) -> None:
         )
 
 
+def _require_inexact(what: str, array: Array) -> None:
+    if array.dtype not in dtypes.INEXACT:
+        raise DtypeError(
+            f"{what}: needs a floating point or complex dtype, got {dtypes.of(array.dtype)}; "
+            "convert it."
+        )
+
+
 def _sigmoid(x: Array) -> Array:
     if x.dtype.kind == "c":
         return complex_sigmoid(x)
@@ -64,6 +72,7 @@ def _not_far_left(x: Array) -> Array:
 
 def silu(self: Array) -> Array:
     """x σ(x)."""
+    _require_inexact("silu", self)
 
     def compute(x: Array) -> Array:
         if x.dtype.kind == "c":
@@ -79,6 +88,7 @@ def silu(self: Array) -> Array:
 
 def silu_backward(grad_output: Array, self: Array) -> Array:
     """σ (1 + x (1 - σ))."""
+    _require_inexact("silu_backward", self)
 
     def compute(grad: Array, x: Array) -> Array:
         sigma = _sigmoid(x)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import FLOAT, INTEGER, OF, DType, to_dtype
-from adjoint.core.errors import ArgumentError
+from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
 from adjoint.ops import runtime
 from adjoint.table.schema import Argument, Schema, Type
@@ -63,6 +63,11 @@ def to_scalar(what: str, name: str, value: Any) -> Any:
     if type(value) in NUMBERS:
         return value
     if isinstance(value, runtime.Tensor):
+        if value.requires_grad:
+            raise GradError(
+                f"{what}: {name} is a number, which has no derivative, and got a tensor that "
+                "requires a gradient; pass tensor.item() to say that none is meant"
+            )
         return value.item()
     if isinstance(value, (np.generic, np.ndarray)) and value.size == 1 and holds_numbers(value):
         return python_number(value)
@@ -153,27 +158,30 @@ def _with_tensors_for_numbers(op: Any, takes: Sequence[bool], args: Sequence[Any
     """
     found = list(args)
     promoted = {a.name for a in op.row.promoted}
+    alone = not any(map(_is_array, args))
     for i, argument in enumerate(op.schema.arguments):
         if not takes[i] or type(args[i]) not in runtime.NUMBER_TYPES:
             continue
         if argument.name in promoted:
-            beside = [v for a, v in zip(op.schema.arguments, args, strict=True) if a.name in promoted]
-            dtype = common_dtype(beside)
+            beside = [
+                v for a, v in zip(op.schema.arguments, args, strict=True) if a.name in promoted
+            ]
+            dtype = _common_dtype(beside, alone)
             if op.row.texts.get("numbers", "wrap") != "wrap" and dtype.category == INTEGER:
                 check_integer(args[i], dtype)
         else:
-            beside = [v for v, t in zip(args, takes, strict=True) if t]
-            dtype = _beside(args[i], beside)
+            tensors = [v for v, t in zip(args, takes, strict=True) if t and _is_array(v)]
+            dtype = _beside(args[i], tensors, alone)
         found[i] = _tensor_of_number(args[i], dtype)
     return found
 
 
-def _beside(number: Any, operands: list[Any]) -> DType:
+def _beside(number: Any, tensors: list[Any], alone: bool) -> DType:
     """The dtype of a number that an operator does not promote: a real or complex one is as precise
     as the tensors beside it, a whole one may be an index and stays int64.
     """
-    kind = common_dtype([number])
-    return common_dtype([number, *operands]) if kind.category >= FLOAT else kind
+    kind = _common_dtype([number], alone)
+    return _common_dtype([number, *tensors], alone) if kind.category >= FLOAT else kind
 
 
 def common_dtype(operands: Sequence[Any]) -> DType:
@@ -181,10 +189,19 @@ def common_dtype(operands: Sequence[Any]) -> DType:
 
     NumPy's scalars are numbers beside a tensor or an array, and 0-d arrays among themselves.
     """
-    arrays = (runtime.Tensor, np.ndarray)
-    weak = runtime.NUMBER_TYPES
-    alone = not any(isinstance(v, arrays) and type(v) not in weak for v in operands)
-    return result_type(*[_operand(v, alone) for v in operands if v is not None and v is not MISSING])
+    return _common_dtype(operands, not any(map(_is_array, operands)))
+
+
+def _is_array(value: Any) -> bool:
+    """Whether this is a tensor or an array, and not a number."""
+    return (
+        isinstance(value, (runtime.Tensor, np.ndarray)) and type(value) not in runtime.NUMBER_TYPES
+    )
+
+
+def _common_dtype(operands: Sequence[Any], alone: bool) -> DType:
+    present = [v for v in operands if v is not None and v is not MISSING]
+    return result_type(*[_operand(v, alone) for v in present])
 
 
 def _operand(value: Any, alone: bool) -> Any:
@@ -253,7 +270,14 @@ def convert(what: str, argument: Argument, value: Any) -> Any:
     return to_list(what, argument.name, value, single)
 
 
-def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
+# How far a value may be from an argument's type when an overload is chosen: the first overload that
+# fits exactly is taken, else one that takes numbers for tensors, else one that takes 0-d tensors
+# for numbers (which cannot be differentiated).
+EXACTLY, NUMBERS_AS_TENSORS, TENSORS_AS_NUMBERS = range(3)
+LENIENCY = (EXACTLY, NUMBERS_AS_TENSORS, TENSORS_AS_NUMBERS)
+
+
+def accepts(kind: Type, value: Any, *, lenient: int) -> bool:
     """Whether a value can stand for an argument of this type, when an overload is chosen."""
     if value is None:
         return kind.is_optional
@@ -261,7 +285,7 @@ def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
         if kind.base == "int" and _is_int(
             value, lenient
         ):  # True is a dimension only as a last resort
-            return lenient or kind.length is not None
+            return bool(lenient) or kind.length is not None
         if kind.base in ("float", "bool", "Scalar") and type(value) in NUMBERS:
             return kind.length is not None
         if not isinstance(value, (list, tuple)):
@@ -270,10 +294,10 @@ def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
         return all(accepts(inner, v, lenient=lenient) for v in value)
     tensor = isinstance(value, (runtime.Tensor, np.ndarray))
     if kind.base == "Tensor":
-        return tensor or (lenient and (type(value) in NUMBERS or isinstance(value, np.generic)))
+        return tensor or (bool(lenient) and type(value) in runtime.NUMBER_TYPES)
     if kind.base == "Scalar":
         return isinstance(value, (numbers.Number, np.generic)) or (
-            lenient and tensor and value.ndim == 0
+            lenient == TENSORS_AS_NUMBERS and tensor and value.ndim == 0
         )
     if kind.base == "int":
         return _is_int(value, lenient)
@@ -282,20 +306,24 @@ def accepts(kind: Type, value: Any, *, lenient: bool) -> bool:
             value, bool
         )
     if kind.base == "bool":
-        return isinstance(value, (bool, np.bool_)) or (lenient and type(value) is int)
+        return isinstance(value, (bool, np.bool_)) or (bool(lenient) and type(value) is int)
     if kind.base == "str":
         return isinstance(value, str)
     if kind.base == "ScalarType":
-        return isinstance(value, (DType, type, np.dtype)) or (isinstance(value, str) and lenient)
+        return isinstance(value, (DType, type, np.dtype)) or (
+            bool(lenient) and isinstance(value, str)
+        )
     return True
 
 
-def _is_int(value: Any, lenient: bool) -> bool:
+def _is_int(value: Any, lenient: int) -> bool:
     if isinstance(value, bool):
-        return lenient
+        return bool(lenient)
     if isinstance(value, (int, np.integer)):
         return True
-    if not lenient or not isinstance(value, runtime.Tensor):  # max(x, tensor) compares, if it can
+    if lenient != TENSORS_AS_NUMBERS or not isinstance(
+        value, runtime.Tensor
+    ):  # max(x, tensor) compares, if it can
         return False
     return value.ndim == 0 and not value.dtype.is_differentiable
 
@@ -314,9 +342,7 @@ def rename(schema: Schema, keywords: dict[str, Any]) -> dict[str, Any]:
     return renamed
 
 
-def match(
-    schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, lenient: bool
-) -> bool:
+def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, lenient: int) -> bool:
     """Whether a call fits a schema; integers may be spread (`x.view(2, 3)`), and tensors
     (`meshgrid(x, y)`).
     """
@@ -346,7 +372,7 @@ def match(
 def _are_separate(kind: Type, values: tuple[Any, ...]) -> bool:
     if kind.is_tensor:
         return all(isinstance(v, (runtime.Tensor, np.ndarray)) for v in values)
-    return all(_is_int(v, True) for v in values)
+    return all(_is_int(v, TENSORS_AS_NUMBERS) for v in values)
 
 
 def spreads(schema: Schema) -> int | None:

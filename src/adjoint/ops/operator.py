@@ -136,7 +136,7 @@ def _kind(value: Any) -> Any:
 
 
 def _choose(packet: Packet, args: tuple[Any, ...], keywords: dict[str, Any]) -> Callable[..., Any]:
-    for lenient in (False, True):
+    for lenient in arguments.LENIENCY:
         for candidate in packet.operators:
             if arguments.match(candidate.schema, args, keywords, lenient=lenient):
                 return _spreading(candidate, args)

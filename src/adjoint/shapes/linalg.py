@@ -10,8 +10,11 @@ from adjoint.core.infinitesimal import FAN
 from adjoint.core.matrices import (
     check_dtype,
     check_matrix,
+    check_pivots,
+    check_reflections,
     check_same_dtype,
     check_square,
+    check_tall,
     system_shape,
 )
 from adjoint.core.shapes import Spec, broadcast
@@ -120,7 +123,9 @@ def ldl_solve(LD: Spec, pivots: Spec, B: Spec, hermitian: bool) -> Spec:
     """X of A X = B."""
     what = "linalg_ldl_solve(LD, pivots, B)"
     check_same_dtype(what, LD.dtype, B.dtype)
-    return Spec(system_shape(what, LD.shape, B.shape), B.dtype)
+    shape = system_shape(what, LD.shape, B.shape)
+    check_pivots(what, LD.shape, pivots.shape)
+    return Spec(shape, B.dtype)
 
 
 def qr(A: Spec, mode: str) -> Specs:
@@ -217,7 +222,10 @@ def pairs(self: Spec, *_: Any) -> Spec:
 
 def householder_product(input: Spec, tau: Spec) -> Spec:
     """The shape of the packed reflections."""
-    _matrix("linalg_householder_product(A, tau)", input)
+    what = "linalg_householder_product(A, tau)"
+    check_same_dtype(what, input.dtype, tau.dtype)
+    check_reflections(what, input.shape, tau.shape)
+    check_tall(what, input.shape)
     return input
 
 

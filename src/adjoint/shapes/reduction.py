@@ -49,6 +49,8 @@ def tie_weights(self: Spec, result: Spec, dim: Dims, keepdim: bool) -> Spec:
 
 def select(self: Spec, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
     """Values, and int64 indices."""
+    if self.dtype.is_complex:
+        raise DtypeError("max: complex numbers have no order; reduce x.abs() or x.real instead")
     values = _over("max", self, dim, keepdim, self.dtype)
     return values, Spec(values.shape, dtypes.int64)
 

@@ -313,7 +313,9 @@ def _wrong_subscript(node: Any) -> str:
         return "an index into what has no entries"
     texts = (str, float, complex)
     constants = (n.value for n in ast.walk(node.slice) if isinstance(n, ast.Constant))
-    return "an index that is no whole number" if any(isinstance(c, texts) for c in constants) else ""
+    return (
+        "an index that is no whole number" if any(isinstance(c, texts) for c in constants) else ""
+    )
 
 
 def _wrong_loop(node: Any) -> str:

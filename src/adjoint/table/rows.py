@@ -16,7 +16,9 @@ from typing import Any
 
 import yaml
 
+from adjoint.core.dtypes import DEFAULT, FLOAT, DType
 from adjoint.core.errors import TableError, did_you_mean
+from adjoint.core.promotion import result_type
 from adjoint.table import formula as language
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import ARCHETYPES, NOT_PROMOTED, Archetype
@@ -160,6 +162,23 @@ class Row:
     def place(self, column: str) -> Location:
         """Where the text of a column stands; of a column that is not there, the row."""
         return self.places.get(column, self.where)
+
+    @cached_property
+    def promoted_tensors(self) -> tuple[str, ...]:
+        """The names of the tensors among the promoted arguments."""
+        return tuple(a.name for a in self.promoted if a.type.is_tensor)
+
+    def computes_in(self, operands: Mapping[str, Any]) -> DType | None:
+        """The dtype that the promoted arguments are brought to before the kernel runs.
+
+        An operand is an array, a Spec, a number, or None where the argument is absent; the answer
+        is None if no promoted argument is given.
+        """
+        given = [operands[a.name] for a in self.promoted if operands[a.name] is not None]
+        if not given:
+            return None
+        dtype = result_type(*given)
+        return DEFAULT.dtype if self.archetype.to_float and dtype.category < FLOAT else dtype
 
     def _tangents(self, formula: Formula) -> set[str]:
         return {a.name for a in self.schema.tensors if f"{a.name}_t" in formula.names}

@@ -267,7 +267,9 @@ def check(schema: Schema) -> None:
     for name in (schema.name, schema.overload):
         if "__" in name or name[:1].isdigit() or _is_keyword(name) or len(name) > _LONGEST_NAME:
             raise SchemaError(f"an operator cannot be called {name!r}", name)
-    named = [(n, "an argument") for n in schema.names] + [(r.name, "a result") for r in schema.returns]
+    named = [(n, "an argument") for n in schema.names] + [
+        (r.name, "a result") for r in schema.returns
+    ]
     for name, what in named:
         fits = _NAME.fullmatch(name) is not None and len(name) <= _LONGEST_NAME
         if not fits or name in _RESERVED or _is_keyword(name):

@@ -55,21 +55,154 @@ _REAL = (bool, int, float)
 METHODS = frozenset(("to",))  # methods of tensors that formulas may call and that no row describes
 # NumPy's functions and constants that a kernel may name: those that compute, beside its ufuncs.
 NUMPY = frozenset(n for n, v in vars(np).items() if isinstance(v, np.ufunc)) | frozenset(
-    """
-    all amax amin angle any append argmax argmin argpartition argsort array asarray atleast_1d
-    atleast_2d atleast_3d bincount broadcast_to clip column_stack compress concatenate convolve
-    copy correlate count_nonzero cov cross cumprod cumsum diag diagonal diff digitize dot dstack
-    ediff1d einsum expand_dims eye fix flip fliplr flipud full full_like gradient heaviside histogram
-    hstack i0 identity imag inner interp isclose isin isreal iscomplex kron linspace lexsort max mean
-    median meshgrid min moveaxis nan_to_num nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd
-    nansum nanvar ones ones_like outer pad partition percentile prod ptp quantile ravel real
-    real_if_close repeat reshape resize roll rollaxis rot90 round searchsorted shape sinc size sort
-    split squeeze stack std sum swapaxes take take_along_axis tensordot tile trace transpose
-    trapezoid tri tril triu unique unwrap vander var vdot vstack where zeros zeros_like
-    e euler_gamma inf nan newaxis pi
-    bool_ complex64 complex128 float16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32
-    uint64
-    """.split()
+    [
+        "all",
+        "amax",
+        "amin",
+        "angle",
+        "any",
+        "append",
+        "argmax",
+        "argmin",
+        "argpartition",
+        "argsort",
+        "array",
+        "asarray",
+        "atleast_1d",
+        "atleast_2d",
+        "atleast_3d",
+        "bincount",
+        "broadcast_to",
+        "clip",
+        "column_stack",
+        "compress",
+        "concatenate",
+        "convolve",
+        "copy",
+        "correlate",
+        "count_nonzero",
+        "cov",
+        "cross",
+        "cumprod",
+        "cumsum",
+        "diag",
+        "diagonal",
+        "diff",
+        "digitize",
+        "dot",
+        "dstack",
+        "ediff1d",
+        "einsum",
+        "expand_dims",
+        "eye",
+        "fix",
+        "flip",
+        "fliplr",
+        "flipud",
+        "full",
+        "full_like",
+        "gradient",
+        "heaviside",
+        "histogram",
+        "hstack",
+        "i0",
+        "identity",
+        "imag",
+        "inner",
+        "interp",
+        "isclose",
+        "isin",
+        "isreal",
+        "iscomplex",
+        "kron",
+        "linspace",
+        "lexsort",
+        "max",
+        "mean",
+        "median",
+        "meshgrid",
+        "min",
+        "moveaxis",
+        "nan_to_num",
+        "nancumprod",
+        "nancumsum",
+        "nanmax",
+        "nanmean",
+        "nanmin",
+        "nanprod",
+        "nanstd",
+        "nansum",
+        "nanvar",
+        "ones",
+        "ones_like",
+        "outer",
+        "pad",
+        "partition",
+        "percentile",
+        "prod",
+        "ptp",
+        "quantile",
+        "ravel",
+        "real",
+        "real_if_close",
+        "repeat",
+        "reshape",
+        "resize",
+        "roll",
+        "rollaxis",
+        "rot90",
+        "round",
+        "searchsorted",
+        "shape",
+        "sinc",
+        "size",
+        "sort",
+        "split",
+        "squeeze",
+        "stack",
+        "std",
+        "sum",
+        "swapaxes",
+        "take",
+        "take_along_axis",
+        "tensordot",
+        "tile",
+        "trace",
+        "transpose",
+        "trapezoid",
+        "tri",
+        "tril",
+        "triu",
+        "unique",
+        "unwrap",
+        "vander",
+        "var",
+        "vdot",
+        "vstack",
+        "where",
+        "zeros",
+        "zeros_like",
+        "e",
+        "euler_gamma",
+        "inf",
+        "nan",
+        "newaxis",
+        "pi",
+        "bool_",
+        "complex64",
+        "complex128",
+        "float16",
+        "float32",
+        "float64",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+    ]
 )
 
 
@@ -182,7 +315,11 @@ def _kernel_on_arrays(
     them.
     """
     op = next(
-        (o for o in packet.operators if arguments.match(o.schema, args, keywords, lenient=False)),
+        (
+            o
+            for o in packet.operators
+            if arguments.match(o.schema, args, keywords, lenient=arguments.EXACTLY)
+        ),
         None,
     )
     if op is None or op.row.archetype.promotes or op.schema.mutates or len(args) > op.positional:
@@ -390,8 +527,30 @@ def decomposition(row: Row) -> Callable[..., Any]:
     """
     known = row.__dict__.get("_decomposition")
     if known is None:
-        known = row.__dict__["_decomposition"] = _decomposition(row)
+        known = row.__dict__["_decomposition"] = _promoting(row, _decomposition(row))
     return known
+
+
+def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
+    """The decomposition of an elementwise row on tensors of one dtype, as its kernel has them.
+
+    Without that, a product inside could be taken in another dtype than that of the operator.
+    """
+    names = row.schema.names
+    places = [names.index(a.name) for a in row.promoted if a.type.is_tensor]
+    if len(places) < 2:
+        return decomposed
+
+    def promoted(*values: Any) -> Any:
+        given = [values[i].dtype for i in places if values[i] is not None]
+        if any(d is not given[0] for d in given):
+            common = row.computes_in(dict(zip(names, values, strict=True)))
+            values = tuple(
+                v.to(common) if i in places and v is not None else v for i, v in enumerate(values)
+            )
+        return decomposed(*values)
+
+    return promoted
 
 
 def _decomposition(row: Row) -> Callable[..., Any]:

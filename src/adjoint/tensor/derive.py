@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from adjoint.core.dtypes import DType
 from adjoint.core.errors import GradError
 from adjoint.ops import operator as operators
 from adjoint.ops import runtime
@@ -49,7 +50,32 @@ def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> An
         parameters = tuple(sorted(entry.formula.names & scope.keys()))
         function = binding.bind(entry.formula, symbol, parameters, raw=False)
         cache[symbol] = (function, parameters)
+    if len(row.promoted_tensors) > 1:
+        scope = _together(row, scope)
     return function(*[scope[p] for p in parameters])
+
+
+def _together(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
+    """The scope with the operands in the dtype that the row computed in.
+
+    The derivative is that of what was computed: a float32 scalar beside a float16 vector was
+    rounded to float16 first, and may be equal to an element of it only because of that.
+    """
+    given = {n: scope[n] for n in row.promoted_tensors if isinstance(scope.get(n), Tensor)}
+    dtypes = [t.dtype for t in given.values()]
+    if all(d is dtypes[0] for d in dtypes):
+        return scope
+    common = row.computes_in({a.name: scope.get(a.name) for a in row.promoted})
+    assert common is not None
+    found = dict(scope)
+    for name, tensor in given.items():
+        found[name] = found[f"{name}_p"] = in_dtype(tensor, common)
+    return found
+
+
+def in_dtype(tensor: Any, common: DType) -> Any:
+    """A tensor as precise as a dtype; a real one stays real."""
+    return tensor.to(common if tensor.is_complex() else common.to_real())
 
 
 def with_facts(row: Row, scope: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from adjoint.core.errors import (
     GradError,
     IndexOutOfRange,
     InplaceError,
+    LinAlgError,
     ShapeError,
 )
 from adjoint.core.promotion import check_inplace_cast
@@ -201,6 +202,7 @@ def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
 
 
 _EXPLAINED: dict[type, type[AdjointError]] = {
+    np.linalg.LinAlgError: LinAlgError,
     ValueError: ShapeError,
     IndexError: IndexOutOfRange,
     TypeError: DtypeError,

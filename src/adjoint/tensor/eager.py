@@ -32,6 +32,7 @@ from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
+from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row, is_reference
 from adjoint.table.schema import Argument, parse
@@ -306,6 +307,9 @@ class _Writer:
             if argument.type.is_tensor:
                 lines.append(f"_v_{name} = {self._value(argument, name)}")
         kernel = [*self._promotion(), *self._order(), f"{self._results()} = {self._kernel()}"]
+        if self._may_mix():
+            lines.append("_chosen = _rule")
+            self.namespace |= {"_rule": rule_of(self.op), "_mixed": mixed_rule_of(self.op)}
         if recover:
             lines += ["try:", *_indent(kernel), "except Exception as _error:"]
             lines += [f"    {self._results()} = _recover(_op, _error, {self.tuple})"]
@@ -335,7 +339,27 @@ class _Writer:
         targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
         joined = ", ".join(targets) + ","
         self.namespace["_promote"] = _PROMOTIONS[self.row.texts.get("numbers", "wrap")]
-        return [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
+        lines = [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
+        if self._may_mix():
+            lines.append("    _chosen = _mixed")
+        return lines + self._real_numbers(tensors[0])
+
+    def _may_mix(self) -> bool:
+        """Whether operands of several dtypes are brought to one: their node needs another rule."""
+        return len(self.row.promoted_tensors) > 1 and self._can_have_gradient()
+
+    def _real_numbers(self, tensor: Argument) -> list[str]:
+        """Refuse complex numbers beside real tensors where they do not decide the dtype."""
+        lines: list[str] = []
+        promoted = {a.name for a in self.row.promoted}
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            if argument.type.base == "Scalar" and argument.name not in promoted | NOT_PROMOTED:
+                self.namespace |= {"complex": complex, "_must_be_real": _must_be_real}
+                lines += [
+                    f'if type({name}) is complex and _v_{tensor.name}.dtype.kind != "c":',
+                    f"    _must_be_real(_op, {argument.name!r}, {name})",
+                ]
+        return lines
 
     def _order(self) -> list[str]:
         """Column `order: needed`: complex numbers are refused, which NumPy would put in some
@@ -371,7 +395,9 @@ class _Writer:
             for a, n in zip(self.schema.arguments, self.names, strict=True)
         ]
         if not text:
-            raise TableError(f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose")
+            raise TableError(
+                f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
+            )
         if is_reference(text, tuple(a.name for a in self.schema.tensors)):
             self.namespace["_kernel"] = binding.reference(text, "kernels", self.row, "kernel")
             return f"_kernel({', '.join(values)})"
@@ -545,16 +571,17 @@ class _Writer:
             f"if {self._any_edge()}:",
             "    _mode = _state().recording",
             "    if _mode:",
-            *_indent(self._record(home="None"), 2),
+            *_indent(self._record(home="None", chosen=self._may_mix()), 2),
         ]
 
-    def _record(self, home: str) -> list[str]:
+    def _record(self, home: str, *, chosen: bool = False) -> list[str]:
         rule = self.namespace["_rule"] = rule_of(self.op)
         edges = []
         for argument in (*self.differentiable, *self.refused):
             name = f"_e_{python_name(argument.name)}"
             edges.append(f"*{name}" if argument.type.is_list else name)
-        lines = ["_node = _new(_Node)", "_node.rule = _rule", f"_node.next = ({', '.join(edges)},)"]
+        lines = ["_node = _new(_Node)", f"_node.rule = {'_chosen' if chosen else '_rule'}"]
+        lines.append(f"_node.next = ({', '.join(edges)},)")
         values = [self._saved(s) for s in rule.saves]
         values += [f"len({python_name(a.name)})" for a in self.differentiable if a.type.is_list]
         lines.append(f"_node.saved = ({', '.join(values)}{',' if values else ''})")
@@ -695,6 +722,21 @@ def rule_of(op: Operator) -> RowRule:
     if rule is None:
         rule = op.row.__dict__["_rule"] = RowRule(op.row)
     return rule
+
+
+def mixed_rule_of(op: Operator) -> RowRule:
+    """The rule for operands of several dtypes: on tensors alone, whose promotion is the
+    operator's and not NumPy's.
+    """
+    rule = op.row.__dict__.get("_mixed_rule")
+    if rule is None:
+        rule = op.row.__dict__["_mixed_rule"] = RowRule(op.row)
+        rule.raw = None
+    return rule
+
+
+def _must_be_real(op: Operator, name: str, value: complex) -> None:
+    raise DtypeError(f"{op.name}: {name} is {value}, and the tensors are real; pass a real number.")
 
 
 def _unordered(op: Operator) -> None:

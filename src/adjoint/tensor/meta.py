@@ -16,7 +16,6 @@ from adjoint.core import dtypes
 from adjoint.core.devices import META, Device
 from adjoint.core.dtypes import DType, bool_
 from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError
-from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, printing
@@ -131,10 +130,7 @@ def _broadcast(op: Operator, specs: list[Any]) -> Any:
     given = dict(zip(row.schema.names, specs, strict=True))
     tensors = [given[a.name] for a in row.schema.tensors if given[a.name] is not None]
     shape = broadcast(op.name, *(t.shape for t in tensors))
-    operands = [given[a.name] for a in row.promoted if given[a.name] is not None]
-    dtype = result_type(*operands) if operands else tensors[0].dtype
-    if row.archetype.to_float and not dtype.is_differentiable:
-        dtype = dtypes.DEFAULT.dtype
+    dtype = row.computes_in(given) or tensors[0].dtype
     if row.archetype.result == "bool" or row.promote == "bool":
         dtype = bool_
     if row.promote == "real":

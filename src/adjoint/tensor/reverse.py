@@ -11,6 +11,7 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
+from adjoint.core.dtypes import DType
 from adjoint.core.errors import GradError, NotDifferentiable
 from adjoint.core.state import current
 from adjoint.table.formula import BUILTINS, methods_used
@@ -58,12 +59,23 @@ class RowRule(Rule):
 
     def _first_general(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
         function = write(self, raw=False)
+        mixes = len(self.row.promoted_tensors) > 1 and _is_real_with_its_output(self.row)
 
         def general(node: Node, grad: Any, needs: Any, graph: bool) -> Any:
-            return function(observe.unpack(node, self, graph), grad, needs)
+            values = observe.unpack(node, self, graph)
+            return function(self._together(values, grad.dtype) if mixes else values, grad, needs)
 
         self.general = general
         return general(node, grad, needs, graph)
+
+    def _together(self, values: list[Any], dtype: DType) -> list[Any]:
+        """The saved operands in the dtype that the row computed in: Note in derive._together."""
+        promoted = self.row.promoted_tensors
+        return [
+            derive.in_dtype(v, dtype) if s.kind == TENSOR and s.source in promoted and v is not None
+            else v
+            for s, v in zip(self.saves, values, strict=True)
+        ]  # fmt: skip
 
     def _derived(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
         """The transpose of the forward formula."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ShapeError
-from adjoint.core.matrices import check_matrix
+from adjoint.core.matrices import check_matrix, check_pivots
 
 Tensor = Any
 
@@ -25,6 +25,8 @@ def lu_unpack(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U from the packed factors; empty tensors for what is not asked for."""
     check_matrix("lu_unpack(LU, pivots)", LU_data.shape)
+    if unpack_pivots:
+        check_pivots("lu_unpack(LU, pivots)", tuple(LU_data.shape), tuple(LU_pivots.shape))
     m, n = LU_data.shape[-2:]
     k = min(m, n)
     empty = LU_data.new_empty((0,))
@@ -48,6 +50,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, left: bool, adjoint: bool) -
     """X with A X = B, X A = B, or the same with Aᴴ, from the factors of A = P L U."""
     if LU.ndim < 2 or LU.shape[-1] != LU.shape[-2]:
         raise ShapeError(f"linalg_lu_solve: the factors must be square, got {tuple(LU.shape)}.")
+    check_pivots("linalg_lu_solve(LU, pivots, B)", tuple(LU.shape), tuple(pivots.shape))
     if not left:  # X A = B is Aᴴ Xᴴ = Bᴴ
         return lu_solve(LU, pivots, B.mH, True, not adjoint).mH
     P = _rows_as_matrix(ops._linalg_permutation(pivots, LU.shape[-1]), LU.dtype)

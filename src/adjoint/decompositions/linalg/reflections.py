@@ -6,6 +6,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ShapeError
+from adjoint.core.matrices import check_matrix, check_reflections, check_same_dtype, check_tall
 
 Tensor = Any
 
@@ -30,12 +31,11 @@ def _factor(tau: Tensor, i: int) -> Tensor:
 
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first columns of H₁ H₂ … Hₖ."""
+    what = "linalg_householder_product(A, tau)"
+    check_same_dtype(what, input.dtype, tau.dtype)
+    check_reflections(what, tuple(input.shape), tuple(tau.shape))
+    check_tall(what, tuple(input.shape))
     rows, columns = input.shape[-2:]
-    if columns > rows or tau.shape[-1] > columns:
-        raise ShapeError(
-            f"linalg_householder_product(A, tau): A must have at least as many rows as columns, "
-            f"and tau not more elements than that: got {tuple(input.shape)} and {tuple(tau.shape)}."
-        )
     result = input.masked_fill(ops.full((), True), 0) + ops.eye(rows, columns, dtype=input.dtype)
     for i in reversed(range(tau.shape[-1])):
         result = _reflected(result, _vector(input, i), _factor(tau, i))
@@ -44,6 +44,11 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
 
 def ormqr(self: Tensor, input2: Tensor, input3: Tensor, left: bool, transpose: bool) -> Tensor:
     """Q C, Qᴴ C, C Q or C Qᴴ for Q = H₁ H₂ … Hₖ."""
+    what = "ormqr(A, tau, C)"
+    check_same_dtype(what, self.dtype, input2.dtype)
+    check_same_dtype(what, self.dtype, input3.dtype)
+    check_reflections(what, tuple(self.shape), tuple(input2.shape))
+    check_matrix(what, tuple(input3.shape))
     if not left:  # C Q = (Qᴴ Cᴴ)ᴴ
         return ormqr(self, input2, input3.mH, True, not transpose).mH
     if self.shape[-2] != input3.shape[-2]:

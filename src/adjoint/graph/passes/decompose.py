@@ -113,7 +113,10 @@ def _expand(level: TraceLevel, graph: Graph, node: Node) -> list[Node]:
     with graph.inserting_before(node):
         result = table[node.name](*[_lifted(level, a) for a in node.args])
         results = result if isinstance(result, (tuple, list)) else (result,)
-        values = [level.value(r) for r in results]
+        values = [
+            level.value(r if r.dtype is old.dtype else r.to(old.dtype))
+            for r, old in zip(results, node.outputs, strict=True)
+        ]
     first = graph.first if start is None else start.following
     new = []
     while first is not None and first is not node:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
+from adjoint.core.errors import LinAlgError
 from adjoint.core.matrices import check_dtype, check_matrix, check_square
 
 Array = np.ndarray[Any, Any]
@@ -47,12 +48,27 @@ def each(*arrays: Array) -> Iterator[tuple[Array, ...]]:
     return zip(*flat, strict=True)
 
 
-def lapack(name: str, *arrays: Array) -> Callable[..., Any]:
-    """The routine of SciPy's LAPACK for the dtype of the arrays."""
+def lapack(name: str, *arrays: Array, reports: bool = False) -> Callable[..., Any]:
+    """The routine of SciPy's LAPACK for the dtype of the arrays; its last result is `info`.
+
+    An `info` below 0, an argument that LAPACK refuses, always raises. One above 0 is handed on if
+    the routine `reports` something of the matrix with it, and raises otherwise.
+    """
     from scipy.linalg import get_lapack_funcs
 
     found: Any = get_lapack_funcs(name, arrays)
-    return found
+
+    def routine(*args: Any, **keywords: Any) -> Any:
+        results = found(*args, **keywords)
+        info = int(results[-1])
+        if info < 0 or (info and not reports):
+            raise LinAlgError(
+                f"LAPACK's {name} failed with info = {info} for arrays of shape "
+                f"{', '.join(str(a.shape) for a in args)}; please report this."
+            )
+        return results
+
+    return routine
 
 
 def describe(info: Array) -> str:

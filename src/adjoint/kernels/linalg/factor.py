@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import dtypes
 from adjoint.core.errors import GradError, ValueRangeError
+from adjoint.core.matrices import check_reflections, check_same_dtype, check_tall
 from adjoint.kernels.linalg.common import Array, each, gauge_limit, lapack, matrices
 
 
@@ -48,7 +50,10 @@ def geqrf(self: Array) -> tuple[Array, Array]:
 
 def householder_product(input: Array, tau: Array) -> Array:
     """The first columns of H₁ H₂ … Hₖ, Hᵢ = 1 - τᵢ vᵢ vᵢᴴ, vᵢ below the diagonal of column i."""
-    matrices("linalg_householder_product(A, tau)", input)
+    what = "linalg_householder_product(A, tau)"
+    check_same_dtype(what, dtypes.of(input.dtype), dtypes.of(tau.dtype))
+    check_reflections(what, input.shape, tau.shape)
+    check_tall(what, input.shape)
     result = np.empty(input.shape, input.dtype)
     if not result.size:
         return result

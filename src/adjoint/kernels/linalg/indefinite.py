@@ -6,7 +6,7 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.errors import LinAlgError, ValueRangeError
-from adjoint.core.matrices import batch_shape, check_same_dtype, system_shape
+from adjoint.core.matrices import batch_shape, check_pivots, check_same_dtype, system_shape
 from adjoint.kernels.linalg.common import (
     Array,
     describe,
@@ -24,7 +24,8 @@ def ldl_factor_ex(self: Array, hermitian: bool, check_errors: bool) -> tuple[Arr
     pivots = np.zeros(self.shape[:-1], np.int32)
     info = np.zeros(self.shape[:-2], np.int32)
     if self.size:
-        routine = lapack("hetrf" if hermitian and self.dtype.kind == "c" else "sytrf", self)
+        name = "hetrf" if hermitian and self.dtype.kind == "c" else "sytrf"
+        routine = lapack(name, self, reports=True)
         found = [routine(one, lower=1) for (one,) in each(self)]
         packed = np.stack([np.tril(f[0]) for f in found]).reshape(self.shape)
         pivots = np.stack([f[1] for f in found]).astype(np.int32).reshape(self.shape[:-1])
@@ -39,6 +40,7 @@ def ldl_solve(LD: Array, pivots: Array, B: Array, hermitian: bool) -> Array:
     what = "linalg_ldl_solve(LD, pivots, B)"
     check_same_dtype(what, dtypes.of(LD.dtype), dtypes.of(B.dtype))
     shape = system_shape(what, LD.shape, B.shape)
+    check_pivots(what, LD.shape, pivots.shape)
     batch = batch_shape(what, LD.shape, B.shape)
     result = np.empty(shape, B.dtype)
     if not result.size:

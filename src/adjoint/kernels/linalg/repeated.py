@@ -10,7 +10,7 @@ import numpy as np
 
 from adjoint.core.errors import DegenerateError, GradError
 from adjoint.core.infinitesimal import FAN
-from adjoint.kernels.linalg.common import Array, gauge_limit, mH, real_dtype
+from adjoint.kernels.linalg.common import Array, gauge_limit, mH
 
 # Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are
 # determined up to a rotation among themselves. A gradient arrives as slopes w̄ in the values and

@@ -41,7 +41,7 @@ def cholesky_ex(self: Array, upper: bool, check_errors: bool) -> tuple[Array, Ar
 
 
 def _cholesky_one_by_one(a: Array) -> tuple[Array, Array]:
-    potrf = lapack("potrf", a)
+    potrf = lapack("potrf", a, reports=True)
     found = [potrf(one, lower=1, clean=1) for (one,) in each(a)]
     factor = np.stack([f for f, _ in found]).reshape(a.shape).astype(a.dtype)
     return factor, np.array([i for _, i in found], np.int32).reshape(a.shape[:-2])
@@ -137,7 +137,7 @@ def lu_factor_ex(A: Array, pivot: bool, check_errors: bool) -> tuple[Array, Arra
     pivots[...] = np.arange(1, min(m, n) + 1)
     info = np.zeros((*batch, 1, 1), np.int32)
     if A.size:
-        getrf = lapack("getrf", A)
+        getrf = lapack("getrf", A, reports=True)
         for a, out, swaps, code in each(A, packed, pivots, info):
             if pivot:
                 out[...], moved, code[...] = getrf(a)

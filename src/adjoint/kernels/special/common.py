@@ -7,8 +7,8 @@ end. SciPy is imported inside the functions that need it: importing adjoint stay
 from __future__ import annotations
 
 import math
-from types import FunctionType
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 import numpy as np
