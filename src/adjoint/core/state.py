@@ -30,6 +30,10 @@ class State:
     first_pass: bool = True  # whether the backward pass under way computes a first derivative
     levels: tuple[Any, ...] = ()  # the open transforms, outermost first
     differentiating: int = 0  # how many of all open transforms differentiate
+    variables: tuple[
+        Any, ...
+    ] = ()  # edges of the arguments of open grad and vjp, on the eager tape
+    written: list[Any] | None = None  # tensors that were written to inside the innermost of these
     scopes: tuple[Any, ...] = ()  # the open modes of tensor/modes.py, outermost first
 
     scope: Any  # the scope whose record this is, if no other change was made since; not copied

@@ -208,6 +208,7 @@ def _value(tensor: Any) -> Array:
             "tensor: copies numbers, and this tensor stands for a value that a transform follows; "
             "use ad.stack, or pass the tensor itself."
         )
+    tensor.check_leaves("ad.tensor")
     if tensor.requires_grad:
         warnings.warn(
             "ad.tensor copies the values of tensors that require gradients, and the copy has none; "

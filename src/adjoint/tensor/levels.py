@@ -26,8 +26,8 @@ from adjoint.core.state import OFF, ON, State, changed, current, state
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, engine, views
-from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, wrote
-from adjoint.tensor.tensor import Tensor, alias
+from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, reaches, wrote
+from adjoint.tensor.tensor import Tensor, alias, leaving
 
 
 class _Outside:
@@ -235,6 +235,12 @@ class LevelTensor(Tensor):
         raise GradError(
             f"backward() inside {self.home.name}: use ad.grad or ad.vjp there in place of the tape"
         )
+
+    def check_leaves(self, what: str) -> None:
+        if self.home.differentiates and not self.home.is_idle(self):
+            raise GradError(leaving(what, self.home.name))
+        if isinstance(self.value, Tensor):
+            self.value.check_leaves(what)
 
     def numpy(self, *, force: bool = False) -> Any:
         raise AdjointError(
@@ -465,18 +471,35 @@ def pullback(
     Where the tape goes on to other leaves they only end, since what is returned has the same
     history: gradients that
     arrive there are dropped.
+    A tensor from outside that was written to inside has such a history, too: it keeps the values,
+    and the history only where that goes on to other leaves.
     `on_level`: not on the eager tape, though nothing else is open.
     """
     if on_level or current().levels or any(t.interpreter is not None for t in inputs):
         return _pullback_on_level(function, inputs)
     before = current()
     variables = [variable(t) for t in inputs]
-    with changed(recording=before.when_on()):
-        outputs, rest = function(*variables)
-    live = [o if isinstance(o, Tensor) and o.edge is not None else None for o in outputs]
+    starts, written = [v.edge for v in variables], list[Any]()
+    try:
+        with changed(
+            recording=before.when_on(), variables=(*before.variables, *starts), written=written
+        ):
+            outputs, rest = function(*variables)
+    except BaseException:
+        _forget(written, starts)
+        raise
+    live = [
+        (alias(o, o.edge) if written else o)
+        if isinstance(o, Tensor) and o.edge is not None
+        else None
+        for o in outputs
+    ]
     others = [] if rest is None else [v for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
+    others += [t for r in written if (t := r()) is not None]
     edges = [o.edge for o in (*live, *others) if o is not None and o.edge is not None]
-    keep = before.recording != OFF and _goes_on(edges, variables)
+    keep = before.recording != OFF and _goes_on(edges, starts)
+    if not keep:
+        _forget(written, starts)
     for made in variables:
         if type(made.edge) is Leaf:
             made.edge.closed = ENDED if keep else CLOSED
@@ -484,8 +507,15 @@ def pullback(
     return ([pull.outside(o) for o in outputs], rest), pull
 
 
-def _goes_on(edges: list[Any], variables: list[Any]) -> bool:
-    starts = [v.edge for v in variables]
+def _forget(written: list[Any], starts: list[Any]) -> None:
+    """Cut tensors that were written to inside a transform off the history that ends there."""
+    for reference in written:
+        tensor = reference()
+        if tensor is not None and tensor.edge is not None and reaches(tensor.edge, starts):
+            views.forget(tensor)
+
+
+def _goes_on(edges: list[Any], starts: list[Any]) -> bool:
     return any(type(e) is Node for e in starts) or engine.reaches_other_leaves(edges, starts)
 
 

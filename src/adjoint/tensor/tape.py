@@ -422,6 +422,23 @@ class Watch:
         return next((c for c, count in pairs if c.count != count), None)
 
 
+def reaches(edge: Any, targets: Any) -> bool:
+    """Whether gradients that arrive at `edge` go on to one of `targets`. Iterative."""
+    wanted = {t.node if type(t) is Output else t for t in targets}
+    known: set[Any] = set()
+    stack = [edge]
+    while stack:
+        following = stack.pop()
+        node = following.node if type(following) is Output else following
+        if node is None or node in known:
+            continue
+        if node in wanted:
+            return True
+        known.add(node)
+        stack.extend(node.next)
+    return False
+
+
 def dtype_name(dtype: Any) -> str:
     """The name of a NumPy or adjoint dtype."""
     return getattr(OF.get(dtype, dtype), "name", str(dtype))

@@ -24,7 +24,17 @@ from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import operator as operators
 from adjoint.tensor import printing
-from adjoint.tensor.tape import ZERO, Handle, Leaf, Node, Output, Refusal, is_inference, own_counter
+from adjoint.tensor.tape import (
+    ZERO,
+    Handle,
+    Leaf,
+    Node,
+    Output,
+    Refusal,
+    is_inference,
+    own_counter,
+    reaches,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -197,18 +207,30 @@ class Tensor(metaclass=TensorType):
 
     # -- numbers and arrays --------------------------------------------------------------------
 
+    def check_leaves(self, what: str) -> None:
+        """Raise if the value is about to leave a derivative that is being computed of it."""
+        if self.edge is not None:
+            now = current()
+            if now.recording and now.variables and reaches(self.edge, now.variables):
+                raise GradError(leaving(what, "grad"))
+
     def item(self) -> Any:
         """Return the one element as a Python number."""
+        self.check_leaves("item()")
+        return self._number("item()")
+
+    def _number(self, what: str) -> Any:
         array = self.array
         if array.size != 1:
             raise ShapeError(
-                f"item(): the tensor has {array.size} elements ({show(self.shape)}), not one"
+                f"{what}: the tensor has {array.size} elements ({show(self.shape)}), not one"
             )
         number = array.reshape(()).item()
         return float(number) if self.dtype.is_floating_point else number
 
     def tolist(self) -> Any:
         """Return the elements as nested Python lists."""
+        self.check_leaves("tolist()")
         if self.dtype.name == "bfloat16":
             return self.array.astype(np.float32).tolist()
         return self.array.tolist()
@@ -236,23 +258,25 @@ class Tensor(metaclass=TensorType):
                 f"the truth of a tensor of shape {show(self.shape)} is ambiguous; use any(), "
                 "all() or ad.where"
             )
-        return bool(self.item())
+        return bool(self._number("bool()"))
 
     def __float__(self) -> float:
-        return float(self.item())
+        self.check_leaves("float()")
+        return float(self._number("float()"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._number("int()"))
 
     def __complex__(self) -> complex:
-        return complex(self.item())
+        self.check_leaves("complex()")
+        return complex(self._number("complex()"))
 
     def __index__(self) -> int:
         if self.dtype.is_differentiable:
             raise TypeError(
                 f"only integer tensors can be used as an index, this one is {self.dtype.name}"
             )
-        return operator.index(self.item())
+        return operator.index(self._number("index()"))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -276,7 +300,8 @@ class Tensor(metaclass=TensorType):
         return printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
 
     def __format__(self, spec: str) -> str:
-        return format(self.item(), spec) if self.ndim == 0 and spec else format(str(self), spec)
+        number = self.ndim == 0 and spec
+        return format(self._number("format()"), spec) if number else format(str(self), spec)
 
     # -- gradients -----------------------------------------------------------------------------
 
@@ -437,6 +462,7 @@ class Tensor(metaclass=TensorType):
     def __reduce__(self) -> Any:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
+        self.check_leaves("pickle")
         return _rebuild, (
             np.ascontiguousarray(self.array).reshape(self.shape),
             self.requires_grad,
@@ -446,6 +472,7 @@ class Tensor(metaclass=TensorType):
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
+        self.check_leaves("deepcopy")
         made = make(self.value.copy())
         memo[id(self)] = made
         if self.edge is not None:
@@ -475,6 +502,14 @@ class Tensor(metaclass=TensorType):
     def __getattr__(self, name: str) -> Any:
         _install(name)
         return getattr(self, name)
+
+
+def leaving(what: str, transform: str) -> str:
+    """The message for a value that would silently become a constant."""
+    return (
+        f"{what} inside {transform}: the number would be a constant for the derivative. Use "
+        "adjoint's operators on the tensor, or detach() it if a constant is meant"
+    )
 
 
 def make(value: Any, edge: Any = None) -> Tensor:

@@ -283,7 +283,19 @@ def rebase(tensor: Tensor, edge: Any) -> None:
         )
         node.sequence = next_sequence()
         base.edge = node
+    written = current().written
+    if written is not None:
+        written.append(weakref.ref(base))
     refresh(base)
+
+
+def forget(base: Tensor) -> None:
+    """Cut a tensor and its views off their history, which belongs to a transform that ended."""
+    base.edge = None
+    for reference in [] if base.extra is None else base.extra.views:
+        living = reference()
+        if living is not None:
+            living.edge = None
 
 
 def refresh(base: Tensor) -> None:
