@@ -180,6 +180,7 @@ def test_accumulated_grad_does_not_alias_the_incoming_one() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
+@pytest.mark.filterwarnings("ignore:Using backward")
 def test_held_grad_is_not_changed_by_the_next_backward_with_create_graph() -> None:
     x = leaf(2.0)
     (x * x).sum().backward(create_graph=True)

@@ -12,6 +12,8 @@ import warnings
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.tensor import autograd, eager, limits, methods, operators
+from adjoint.tensor.saved import saved_attribute
+from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import Fan
 from adjoint.transforms.vectorize import vmap
@@ -25,5 +27,6 @@ methods.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 autograd.vmap = vmap
+Node.saved_attribute = staticmethod(saved_attribute)
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

@@ -11,9 +11,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import sys
 import time
-import warnings
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +21,7 @@ from adjoint.compiler.program import Program
 from adjoint.compiler.templates import Template
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
+from adjoint.core.places import warn
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
@@ -135,19 +134,9 @@ class Sizes:
         """Say, once, that sizes do not stay open."""
         if not self.warned:
             self.warned = True
-            warnings.warn(
-                f"compile: sizes cannot stay open here ({reason}); each size is compiled for "
-                "itself",
-                stacklevel=_outside(),
+            warn(
+                f"compile: sizes cannot stay open here ({reason}); each size is compiled for itself"
             )
-
-
-def _outside() -> int:
-    """How many calls ago the user's code was left."""
-    frame, level = sys._getframe(1), 1
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("adjoint."):
-        frame, level = frame.f_back, level + 1
-    return level
 
 
 def _parameters(function: Any) -> list[inspect.Parameter]:

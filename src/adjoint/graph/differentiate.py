@@ -33,7 +33,7 @@ from adjoint.graph.passes import simplified
 from adjoint.graph.trace import TraceLevel, TraceTensor
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, derive, engine, levels
+from adjoint.tensor import binding, derive, fitting, levels
 from adjoint.tensor.forward import fit_tangent
 from adjoint.tensor.saving import grad_names, result_names
 from adjoint.transforms.forward import pushforward
@@ -200,7 +200,7 @@ class _Walk:
     def accumulate(self, value: Value, grad: Any) -> None:
         """Add to the gradient of a value; a sum of blocks belongs to none of them."""
         like = self.here[value]
-        grad = engine.fit_tensor(grad, like.shape, like.dtype)
+        grad = fitting.fit_tensor(grad, like.shape, like.dtype)
         known = self.grads.get(value)
         block, self.level.block = self.level.block, None
         self.grads[value] = grad if known is None else known + grad

@@ -22,7 +22,7 @@ from adjoint.core.shapes import show
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
-from adjoint.tensor import derive, engine, views
+from adjoint.tensor import derive, fitting, views
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, make
 
@@ -187,7 +187,7 @@ def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> A
         "grad": new
     }
     found = derive.call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", scope)
-    return engine.fit(found, source)
+    return fitting.fit(found, source)
 
 
 def _by_position(what: str, op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> Any:

@@ -15,8 +15,6 @@ import inspect
 import keyword
 import math
 import re
-import sys
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -25,6 +23,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues
+from adjoint.core.places import caller, show_place, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
 from adjoint.graph import custom, functional, typing
@@ -71,23 +70,15 @@ class ShapeDtype:
 
 def place() -> str:
     """The user's line, the nearest one outside this package: "model.py:12"."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_globals.get("__name__", "")
-        if not name.startswith("adjoint."):
-            if name == "__main__" and frame.f_globals.get("__package__") == "adjoint":
-                return ""  # the command line
-            key = (frame.f_code, frame.f_lasti)
-            found = _PLACES.get(key)
-            if found is None:
-                if len(_PLACES) > 100_000:
-                    _PLACES.clear()
-                found = _PLACES[key] = (
-                    f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}"
-                )
-            return found
-        frame = frame.f_back
-    return ""
+    found = caller()
+    if found is None:
+        return ""
+    shown = _PLACES.get(found)
+    if shown is None:
+        if len(_PLACES) > 100_000:
+            _PLACES.clear()
+        shown = _PLACES[found] = show_place(found)
+    return shown
 
 
 _PLACES: dict[Any, str] = {}
@@ -448,9 +439,8 @@ def _output(level: TraceLevel, leaf: Any, path: str) -> Any:
 def _warn_of_writes(level: TraceLevel, tensors: list[Any], signature: Signature) -> None:
     for tensor, value, path in zip(tensors, level.graph.inputs, signature.names, strict=True):
         if tensor.value is not value:
-            warnings.warn(
+            warn(
                 f"trace: {signature.name} changes its argument {path} in place; the graph leaves "
                 "its arguments alone. "
                 "Return the new value, or clone() the argument first.",
-                stacklevel=4,
             )

@@ -2,32 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
-from adjoint.core.errors import GradError
+import numpy as np
+
+from adjoint.core.errors import GradError, ShapeError, ValueRangeError
+from adjoint.core.places import warn
+from adjoint.core.shapes import show
 from adjoint.tensor import engine
+from adjoint.tensor.edges import GradientEdge
 from adjoint.tensor.levels import LevelTensor
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, make
+
+Source = Tensor | GradientEdge  # what can be differentiated, and in what
 
 
 def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, (tuple, list)) else [value]
+    """One tensor, edge or number, or any iterable of them, as a list."""
+    if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Iterable):
+        return [value]
+    return list(value)
+
+
+def _check_sources(what: str, role: str, values: list[Any]) -> None:
+    for value in values:
+        if not isinstance(value, (Tensor, GradientEdge)):
+            raise TypeError(f"{what}: {role} must be tensors, got {type(value).__name__}")
+
+
+def _check_inputs(what: str, inputs: list[Any]) -> None:
+    if not inputs:
+        raise ValueRangeError(f"{what}: inputs is empty; there is nothing to differentiate in")
+    _check_sources(what, "inputs", inputs)
+    for tensor in inputs:
+        if isinstance(tensor, LevelTensor):
+            raise GradError(
+                f"autograd.{what} inside {tensor.home.name}: use ad.grad or ad.vjp there in place "
+                "of the tape"
+            )
+        if tensor.edge is None:
+            raise GradError(
+                f"{what}: one of the inputs does not require a gradient; call requires_grad_() "
+                "before use"
+            )
 
 
 def _paired(what: str, outputs: list[Any], grads: Any) -> list[Any]:
     given = _listed(grads) if grads is not None else [None] * len(outputs)
     if len(given) != len(outputs):
         raise GradError(f"{what}: {len(given)} gradients for {len(outputs)} outputs")
-    for output in outputs:
-        if not isinstance(output, Tensor):
-            raise TypeError(f"{what}: outputs must be tensors, got {type(output).__name__}")
-    return [engine.check_grad(what, o, g) for o, g in zip(outputs, given, strict=True)]
+    _check_sources(what, "outputs", outputs)
+    return [_cotangent(what, o, g) for o, g in zip(outputs, given, strict=True)]
+
+
+def _cotangent(what: str, output: Any, grad: Any) -> Any:
+    """The gradient that the user gave for an output, or the default one."""
+    if output.edge is None:
+        raise GradError(
+            f"{what}: the tensor does not require a gradient and has no grad_fn; nothing to "
+            "differentiate"
+        )
+    shape, dtype = output.spec if isinstance(output, GradientEdge) else (output.shape, output.dtype)
+    if grad is None:
+        return _default_cotangent(what, output, shape, dtype)
+    if not isinstance(grad, Tensor):
+        grad = make(np.asarray(grad))
+    if tuple(grad.shape) != tuple(shape):
+        raise ShapeError(
+            f"{what}: the gradient has shape {show(grad.shape)}, the output {show(shape)}; they "
+            "must be equal"
+        )
+    if grad.is_complex() and not dtype.is_complex:
+        raise GradError(f"{what}: a complex gradient for a real output ({dtype.name})")
+    return grad
+
+
+def _default_cotangent(what: str, output: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    if any(s != 1 for s in shape):
+        raise GradError(
+            f"{what}: the output has shape {show(shape)}, and a gradient can be left out only for "
+            "a scalar. Pass the gradient of each output, or sum() first."
+        )
+    if dtype.is_complex:
+        raise GradError(
+            f"{what}: the output is complex; pass its gradient, or differentiate a real loss"
+        )
+    if type(output) is Tensor or isinstance(output, GradientEdge):
+        return make(np.ones(shape, dtype.np))
+    return output.detach().ones_like()
 
 
 def grad(
-    outputs: Tensor | Sequence[Tensor],
-    inputs: Tensor | Sequence[Tensor],
+    outputs: Source | Iterable[Source],
+    inputs: Source | Iterable[Source],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
@@ -43,39 +111,22 @@ def grad(
     >>> ad.autograd.grad(g, x)
     (tensor(2.),)
     """
-    if is_grads_batched:
-        return _batched_grad(
-            outputs,
-            inputs,
-            grad_outputs,
-            retain_graph,
-            create_graph,
-            allow_unused,
-            materialize_grads,
-        )
     if materialize_grads and allow_unused is False:
-        raise GradError("grad: materialize_grads=True and allow_unused=False contradict each other")
+        raise ValueRangeError(
+            "grad: materialize_grads=True and allow_unused=False contradict each other"
+        )
     roots = _listed(outputs)
     wanted = _listed(inputs)
-    for tensor in wanted:
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"grad: inputs must be tensors, got {type(tensor).__name__}")
-        if isinstance(tensor, LevelTensor):
-            raise GradError(
-                f"autograd.grad inside {tensor.home.name}: use ad.grad or ad.vjp there in place "
-                "of the tape"
-            )
-        if tensor.edge is None:
-            raise GradError(
-                "grad: one of the inputs does not require a gradient; call requires_grad_() "
-                "before use"
-            )
-    grads = _paired("grad", roots, grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
+    if is_grads_batched:
+        options = (keep, create_graph, allow_unused, False, materialize_grads)
+        return _batched_grad(roots, wanted, _listed(grad_outputs), options)
+    _check_inputs("grad", wanted)
+    grads = _paired("grad", roots, grad_outputs)
     found = engine.gradients(roots, grads, wanted, create_graph=create_graph, retain_graph=keep)
     if materialize_grads:
         found = [
-            t.detach().zeros_like() if g is None else g for t, g in zip(wanted, found, strict=True)
+            _zeros(t, create_graph) if g is None else g for t, g in zip(wanted, found, strict=True)
         ]
     elif not allow_unused and any(g is None for g in found):
         which = next(i for i, g in enumerate(found) if g is None)
@@ -86,13 +137,25 @@ def grad(
     return tuple(found)
 
 
+def _zeros(source: Any, requires_grad: bool) -> Tensor:
+    """Zeros in place of a gradient that is absent; a variable, if gradients are to have history."""
+    if isinstance(source, GradientEdge):
+        raise GradError(
+            "grad: materialize_grads=True needs tensors as inputs, and an edge of one has no "
+            "gradient here; pass allow_unused=True to get None for it"
+        )
+    zeros = source.detach().zeros_like()
+    return zeros.requires_grad_() if requires_grad else zeros
+
+
 vmap: Any = None  # set by adjoint/__init__.py: the transforms are above this layer
 
 
-def _batched_grad(outputs: Any, inputs: Any, grads: Any, *options: Any) -> tuple[Any, ...]:
+def _batched_grad(
+    outputs: list[Any], inputs: list[Any], grads: list[Any], options: tuple[Any, ...]
+) -> tuple[Any, ...]:
     """The gradients of a batch of cotangents, the batch in front."""
-    retain_graph, create_graph, allow_unused, materialize_grads = options
-    if grads is None or any(g is None for g in _listed(grads)):
+    if any(g is None for g in grads):
         raise GradError(
             "grad: is_grads_batched=True needs grad_outputs with the batch in front, one for "
             "each output"
@@ -100,37 +163,36 @@ def _batched_grad(outputs: Any, inputs: Any, grads: Any, *options: Any) -> tuple
     known: list[bool] = []
 
     def one(*cotangents: Any) -> tuple[Any, ...]:
-        found = grad(
-            outputs,
-            inputs,
-            cotangents,
-            retain_graph,
-            create_graph,
-            allow_unused,
-            materialize_grads=materialize_grads,
-        )
+        found = grad(outputs, inputs, cotangents, *options)
         known[:] = [g is not None for g in found]
         return tuple(g for g in found if g is not None)
 
-    found = iter(vmap(one)(*_listed(grads)))
+    found = iter(vmap(one)(*grads))
     return tuple(next(found) if k else None for k in known)
 
 
 def backward(
-    tensors: Tensor | Sequence[Tensor],
+    tensors: Source | Iterable[Source],
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Tensor | Sequence[Tensor] | None = None,
+    inputs: Source | Iterable[Source] | None = None,
 ) -> None:
     """Accumulate the gradient of `tensors` in the leaves they depend on, or in `inputs` only."""
     roots = _listed(tensors)
     grads = _paired("backward", roots, grad_tensors)
-    keep = create_graph if retain_graph is None else retain_graph
     wanted = None if inputs is None else _listed(inputs)
-    if wanted is not None and not wanted:
-        raise GradError("backward: inputs is empty; leave it out to reach all leaves")
-    for tensor in wanted or ():
-        if tensor.edge is None:
-            raise GradError("backward: one of the inputs does not require a gradient")
+    if wanted is not None:
+        _check_inputs("backward", wanted)
+        for tensor in wanted:
+            if isinstance(tensor, Tensor):
+                tensor.retain_grad()
+    if create_graph:
+        warn(
+            "Using backward() with create_graph=True makes a cycle of a tensor and its gradient, "
+            "which only "
+            "the garbage collector frees. Use autograd.grad(…, create_graph=True), or set .grad "
+            "to None when it is no longer needed."
+        )
+    keep = create_graph if retain_graph is None else retain_graph
     engine.backward(roots, grads, wanted, create_graph=create_graph, retain_graph=keep)

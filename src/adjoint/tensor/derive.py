@@ -17,7 +17,7 @@ from adjoint.core.errors import GradError
 from adjoint.ops import operator as operators
 from adjoint.ops import runtime
 from adjoint.table.rows import Forward, Row
-from adjoint.tensor import binding, engine, levels
+from adjoint.tensor import binding, fitting, levels
 from adjoint.tensor.saving import grad_names, result_names
 from adjoint.tensor.tensor import Tensor
 
@@ -157,7 +157,7 @@ def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> li
         if argument.type.is_list:
             flat.extend(value if value is not None else [None] * len(scope[argument.name]))
         else:
-            flat.append(engine.fit(value, scope[argument.name]) if value is not None else None)
+            flat.append(fitting.fit(value, scope[argument.name]) if value is not None else None)
     return flat
 
 

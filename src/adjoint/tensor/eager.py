@@ -27,6 +27,7 @@ import numpy as np
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
 from adjoint.core.errors import DtypeError, TableError
 from adjoint.core.infinitesimal import nearby
+from adjoint.core.places import place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
@@ -70,6 +71,7 @@ _NAMESPACE: dict[str, Any] = {
     "_recover": dispatch.recover,
     "_sequence": next_sequence,
     "_frame": sys._getframe,
+    "_place_of": place_of,
     "_DUNDERS": vars(dunders),
     "_NUMBERS": arguments.NUMBERS,
     "_DType": DType,
@@ -677,7 +679,10 @@ class _Writer:
             "_f = _frame(1)",
             "if _f.f_globals is _DUNDERS:",
             "    _f = _f.f_back",
-            "_node.place = (_f.f_code, _f.f_lasti)",
+            "if 'adjoint' in _f.f_globals.get('__name__', ''):",  # ours, in all likelihood
+            "    _node.place = _place_of(_f)",
+            "else:",
+            "    _node.place = (_f.f_code, _f.f_lasti)",
         ]
 
     def _attach(self) -> list[str]:

@@ -2,42 +2,38 @@
 
 The engine is one loop over a heap. Gradients are plain arrays as long as nobody differentiates the
 pass itself; then a node's `raw` rule runs. Otherwise they are tensors, and its `general` rule runs.
-Gradients are brought to the shape and dtype of the value they belong to on the way in: broadcasting
-is
-undone by summing, a complex gradient of a real value keeps its real part.
+Gradients are brought to the shape and dtype of their value on the way (`fitting.py`), meet the
+users' hooks (`hooks.py`), and end in leaves (`leaves.py`).
 """
 
 from __future__ import annotations
 
 import heapq
-import sys
-import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DIFFERENTIABLE, of
-from adjoint.core.errors import GradError, NotDifferentiable, ShapeError
+from adjoint.core.errors import GradError, NotDifferentiable
 from adjoint.core.infinitesimal import kinks
-from adjoint.core.shapes import show
+from adjoint.core.places import inherited
 from adjoint.core.state import OFF, changed, current
-from adjoint.core.storage import is_expanded
 from adjoint.ops import runtime
+from adjoint.tensor import hooks, leaves, passes
+from adjoint.tensor.diagnostics import check_nan, explain
+from adjoint.tensor.fitting import fit_value
+from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.tape import (
     CLOSED,
     Leaf,
     Node,
     Output,
     Refusal,
-    dtype_name,
+    key,
     next_sequence,
-    show_place,
-    source_of,
-    wrote,
 )
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor
 
 ndarray = np.ndarray
 
@@ -68,14 +64,13 @@ def gradients(
     run = Run(
         create_graph, retain_graph or create_graph, None if whole else [t.edge for t in inputs]
     )
-    if whole:
-        run.captures = {(t.edge, 0): None for t in inputs}
+    run.captures = {key(t.edge): None for t in inputs}
     run.level = level
     run.linear = linear
-    run.stops = {_key(e)[0] for e in stops}
+    run.stops = {key(e)[0] for e in stops}
     run.start(outputs, grads)
     run.loop()
-    return [run.captured(t) for t in inputs]
+    return [run.captured(t.edge) for t in inputs]
 
 
 def backward(
@@ -87,22 +82,11 @@ def backward(
     retain_graph: bool,
 ) -> None:
     """Accumulate gradients into `.grad` of the leaves, or of `inputs` only."""
-    run = Run(
-        create_graph,
-        retain_graph or create_graph,
-        None if inputs is None else [t.edge for t in inputs],
-    )
+    wanted = None if inputs is None else [t.edge for t in inputs]
+    run = Run(create_graph, retain_graph or create_graph, wanted)
+    run.accumulates = True
     run.start(outputs, grads)
     run.loop()
-    if inputs is None:
-        for leaf, grad in run.leaves.items():
-            accumulate(leaf, run.hooked_leaf(leaf, grad), create_graph)
-        return
-    for tensor in inputs:
-        grad = run.captured(tensor)
-        if grad is not None:
-            add_to_grad(tensor, grad, create_graph)
-            _run_post_hooks(tensor)
 
 
 class Run:
@@ -111,38 +95,63 @@ class Run:
     def __init__(self, create_graph: bool, retain_graph: bool, wanted: list[Any] | None) -> None:
         self.graph = create_graph
         self.retain = retain_graph
+        self.wanted = wanted  # the edges to reach; None: all leaves
         self.heap: list[tuple[int, Node]] = []
         self.buffers: dict[Node, Any] = {}  # gradient of the output; a list for several outputs
         self.owned: set[Any] = set()  # nodes and leaves whose buffer the engine allocated
         self.leaves: dict[Leaf, Any] = {}
-        self.wanted = wanted
+        self.pending: dict[Leaf, int] = {}  # of leaves with hooks: gradients that are still to come
         self.needed: set[Any] | None = None
-        self.captures: dict[tuple[Any, int], Any] = {}
+        self.roots: list[Any] = []
+        self.reached: dict[Any, int] | None = None  # see `reaches`
+        self.captures: dict[tuple[Any, int], Any] = {}  # of `gradients`: what is asked for
+        self.accumulates = False  # of `backward`: into `.grad`
         self.level: Any = None
         self.linear = False
         self.near = False  # whether it passed a node that computes near a kink
         self.stops: set[Any] = set()
-        if wanted is not None:
-            self.captures = {_key(e): None for e in wanted if e is not None}
+        self.node: Node | None = None  # the one that runs, in anomaly mode
+        self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
 
     def start(self, outputs: Sequence[Any], grads: Sequence[Any]) -> None:
+        self.roots = [o.edge for o in outputs]
         if self.wanted is not None:
-            self.needed = _leading_to([o.edge for o in outputs], {k[0] for k in self.captures})
+            self.needed = _leading_to(self.roots, {key(e)[0] for e in self.wanted if e is not None})
+        if Leaf.watched:
+            uses = leaves.uses(self.roots, self.needed)
+            self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
         for output, grad in zip(outputs, grads, strict=True):
-            plain = not (self.graph or self.linear) and type(grad) is Tensor and self.level is None
+            plain = self._lowers() and type(grad) is Tensor
             self.send(output.edge, grad.value if plain else grad)
+        if self.pending:
+            self._count_down(self.roots)
+
+    def reaches(self, edge: Any) -> bool:
+        """Whether the gradient of an edge is computed in this pass."""
+        if self.reached is None:
+            self.reached = leaves.uses(self.roots, self.needed)
+        return key(edge)[0] in self.reached
+
+    def _lowers(self) -> bool:
+        """Whether gradients are arrays in this pass, where they can be."""
+        return not (self.graph or self.linear) and self.level is None
 
     def loop(self) -> None:
+        passes.enter(self, self._loop)
+
+    def _loop(self) -> None:
         now = current()
         recording = now.recording
         if self.level is None:
             recording = now.when_on() if self.graph or self.linear else OFF
-        plain = not self.graph and self.needed is None and not now.anomaly
+        plain = not (self.graph or self.pending or now.anomaly) and self.needed is None
         with changed(recording=recording, retain=self.retain), np.errstate(all="ignore"):
             if kinks.met:
                 self._run_after_kink(plain)
             else:
                 self._run_plain() if plain else self._run()
+            for leaf in list(self.leaves):
+                self._settle(leaf)
 
     def _run_after_kink(self, plain: bool) -> None:
         """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.
@@ -197,7 +206,7 @@ class Run:
             try:
                 sent = rule.raw(node, grad, following)
             except Exception as error:
-                _note(error, node)
+                explain(error, node)
                 raise
             if release and rule.holds:
                 node.saved = None
@@ -222,7 +231,7 @@ class Run:
                     or value.dtype is not edge.dtype
                     or value.shape != edge.shape
                 ):
-                    value = _fit(value, edge.shape, edge.dtype, edge)
+                    value = fit_value(value, edge.shape, edge.dtype, edge)
                 if heap:
                     buffers[edge] = value
                     push(heap, (-edge.sequence, edge))
@@ -232,42 +241,66 @@ class Run:
     def step(self, node: Node, grad: Any) -> None:
         """Run one node and send its gradients on."""
         extra = node.extra
+        needs: Any = node.next
+        runs = True
+        if self.needed is not None:
+            needs = tuple(e is not None and key(e)[0] in self.needed for e in node.next)
+            runs = (self.accumulates or any(needs)) and node not in self.stops
         if extra is not None:
             self.near = self.near or extra.near
-            grad = _pre_hooks(node, grad)
-        if self.captures:
+            if not runs:
+                grad = hooks.on_outputs(node, grad)
+        if self.captures:  # as in PyTorch, before the hooks if the node goes on to run
             self._capture(node, grad)
-            if node in self.stops:
-                return
-        needs: Any = node.next
-        if self.needed is not None:
-            needs = tuple(e is not None and _key(e)[0] in self.needed for e in node.next)
-            if not any(needs):
-                return
-        rule = node.rule
-        try:
-            if node.home is None and rule.raw is not None and not self.graph and _is_raw(grad):
-                sent = rule.raw(node, grad, needs)
-            else:
-                sent = rule.general(node, _as_tensors(grad), needs, self.graph)
-        except Exception as error:
-            _note(error, node)
-            raise
-        if current().anomaly:
-            _check_nan(node, sent)
+        if not runs:
+            return
+        if extra is not None:
+            grad = hooks.before(node, hooks.on_outputs(node, grad))
+        sent = self._apply(node, grad, needs)
         if extra is not None and extra.post_hooks:
-            sent = _post_hooks(node, sent, grad)
-        if not self.retain and rule.holds:
+            sent = hooks.after(extra.post_hooks, sent, grad)
+        if not self.retain and node.rule.holds:
             node.saved = None
         for edge, value, wanted in zip(node.next, sent, needs, strict=True):
             if value is not None and wanted:
                 self.send(edge, value)
+        if self.pending:
+            self._count_down([e for e, wanted in zip(node.next, needs, strict=True) if wanted])
+
+    def _apply(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
+        """The gradients of a node's inputs, by its rule."""
+        rule = node.rule
+        try:
+            if current().anomaly:
+                self.node = node
+            if node.home is None and rule.raw is not None and not self.graph and _is_raw(grad):
+                sent = rule.raw(node, grad, needs)
+            else:
+                sent = self._apply_generally(node, grad, needs)
+            if current().anomaly:
+                check_nan(node, sent)
+        except Exception as error:
+            explain(error, node)
+            raise
+        return sent
+
+    def _apply_generally(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
+        """As `_apply`, on tensors. What it records has the place of the node's forward call."""
+        if self._lowers():
+            sent = node.rule.general(node, _as_tensors(grad), needs, self.graph)
+            return [g.value if type(g) is Tensor else g for g in sent]
+        before = inherited.place
+        inherited.place = node.place or before
+        try:
+            return node.rule.general(node, _as_tensors(grad), needs, self.graph)
+        finally:
+            inherited.place = before
 
     def send(self, edge: Any, grad: Any) -> None:
         """Add a gradient to the buffer of an edge."""
         kind = type(edge)
         if kind is Node:
-            grad = _fit(grad, edge.shape, edge.dtype, edge)
+            grad = fit_value(grad, edge.shape, edge.dtype, edge)
             known = self.buffers.get(edge)
             if known is None:
                 self.buffers[edge] = grad
@@ -277,7 +310,7 @@ class Run:
         elif kind is Leaf:
             if edge.closed == CLOSED and (edge, 0) not in self.captures:
                 raise GradError(_CLOSED)
-            grad = _fit(grad, edge.shape, edge.dtype, edge)
+            grad = fit_value(grad, edge.shape, edge.dtype, edge)
             known = self.leaves.get(edge)
             self.leaves[edge] = grad if known is None else self._add(edge, known, grad)
         elif kind is Output:
@@ -288,7 +321,7 @@ class Run:
     def _send_output(self, edge: Output, grad: Any) -> None:
         node, number = edge.node, edge.number
         assert node.outputs is not None
-        grad = _fit(grad, *node.outputs[number], node)
+        grad = fit_value(grad, *node.outputs[number], node)
         buffer = self.buffers.get(node)
         if buffer is None:
             buffer = self.buffers[node] = [None] * len(node.outputs)
@@ -314,24 +347,46 @@ class Run:
                 if (node, number) in self.captures:
                     self.captures[node, number] = value
 
-    def captured(self, tensor: Any) -> Any:
-        edge = tensor.edge
-        if type(edge) is Leaf:
-            grad = self.leaves.get(edge)
-            grad = None if grad is None else self.hooked_leaf(edge, grad)
-        else:
-            grad = self.captures.get(_key(edge))
-            if self.near and grad is not None:
-                grad = runtime.shown(grad)
-        return None if grad is None else as_tensor(grad)
+    def captured(self, edge: Any) -> Any:
+        grad = self.captures[key(edge)]
+        if self.near and grad is not None and type(edge) is not Leaf:
+            grad = runtime.shown(grad)
+        return as_tensor(grad)
 
-    def hooked_leaf(self, leaf: Leaf, grad: Any) -> Any:
+    # -- leaves ------------------------------------------------------------------------------
+
+    def _count_down(self, edges: Sequence[Any]) -> None:
+        """Settle the leaves with hooks that have got the last of their gradients."""
+        for leaf in edges:
+            left = self.pending.get(leaf)
+            if left == 1:
+                del self.pending[leaf]
+                if leaf in self.leaves:
+                    self._settle(leaf)
+            elif left is not None:
+                self.pending[leaf] = left - 1
+
+    def _settle(self, leaf: Leaf) -> None:
+        """Hand a leaf its gradient, which is complete."""
+        grad = self.leaves.pop(leaf)
         if self.near:
             grad = runtime.shown(grad)
-        for hook in list(leaf.hooks.values()):
-            changed = hook(as_tensor(grad))
-            grad = grad if changed is None else changed
-        return grad
+        on = leaf.hooks
+        if on is not None:
+            grad = hooks.on_tensor(on.on_tensor, grad)
+        if not self.accumulates:
+            if (leaf, 0) in self.captures:
+                self.captures[leaf, 0] = grad
+            return
+        if on is not None and on.before:
+            (grad,) = hooks.on_all(on.before, [grad])
+        tensor = leaf.tensor()
+        if tensor is None or grad is None:
+            return
+        leaves.add_to_grad(tensor, grad, self.graph)
+        if on is not None:
+            hooks.on_accumulated(leaf, tensor)
+            hooks.after(on.after, (), grad)
 
 
 def _was_made_by_backward(sequence: int) -> bool:
@@ -346,24 +401,20 @@ _CLOSED = (
 )
 
 
-def _key(edge: Any) -> tuple[Any, int]:
-    return (edge.node, edge.number) if type(edge) is Output else (edge, 0)
-
-
 def _leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
     """All nodes from which a target can be reached, the targets included. Iterative."""
     needed: set[Any] = set(targets)
     done: set[Any] = set()
-    stack: list[tuple[Any, bool]] = [(_key(e)[0], False) for e in roots if e is not None]
+    stack: list[tuple[Any, bool]] = [(key(e)[0], False) for e in roots if e is not None]
     while stack:
         node, finished = stack.pop()
         if finished:
-            if any(e is not None and _key(e)[0] in needed for e in node.next):
+            if any(e is not None and key(e)[0] in needed for e in node.next):
                 needed.add(node)
         elif node not in done and isinstance(node, (Node, Refusal)):
             done.add(node)
             stack.append((node, True))
-            stack.extend((_key(e)[0], False) for e in node.next if e is not None)
+            stack.extend((key(e)[0], False) for e in node.next if e is not None)
     return needed
 
 
@@ -390,234 +441,5 @@ def _is_raw(grad: Any) -> bool:
     return type(grad) is ndarray
 
 
-def as_tensor(value: Any) -> Any:
-    """Wrap an array as a tensor; tensors pass."""
-    if type(value) is ndarray:
-        return make(value)
-    return make(np.asarray(value)) if isinstance(value, np.generic) else value
-
-
 def _as_tensors(grad: Any) -> Any:
     return [as_tensor(g) for g in grad] if type(grad) is list else as_tensor(grad)
-
-
-def _fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
-    """Bring a gradient to the shape and dtype of its value."""
-    if type(grad) is ndarray:
-        if grad.shape != shape:
-            grad = _sum_to(grad, shape, target)
-        if grad.dtype is not dtype and grad.dtype != dtype:
-            grad = _cast(grad, dtype)
-        return grad
-    if isinstance(grad, np.generic):
-        return _fit(np.asarray(grad), shape, dtype, target)
-    return fit_tensor(grad, shape, dtype)
-
-
-def fit(grad: Any, like: Any) -> Any:
-    """Bring a gradient tensor to the shape and dtype of a tensor."""
-    return fit_tensor(grad, like.shape, like.value.dtype)
-
-
-def fit_tensor(grad: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """As `_fit`, by operators that can be differentiated."""
-    if tuple(grad.shape) != tuple(shape):
-        grad = grad.sum_to_size(shape)
-    wanted = dtype if hasattr(dtype, "is_complex") else of(dtype)
-    if grad.dtype is not wanted:
-        grad = grad.real if grad.is_complex() and not wanted.is_complex else grad
-        grad = grad.to(wanted)
-    return grad
-
-
-def _sum_to(grad: Any, shape: tuple[int, ...], target: Any) -> Any:
-    extra = grad.ndim - len(shape)
-    if extra < 0 or any(
-        s not in (1, g) for s, g in zip(shape, grad.shape[max(extra, 0) :], strict=True)
-    ):
-        raise ShapeError(
-            f"backward made a gradient of shape {show(grad.shape)} for a value of shape "
-            f"{show(shape)} "
-            f"({_context(target)})"
-        )
-    axes = (
-        *range(extra),
-        *(i + extra for i, s in enumerate(shape) if s == 1 and grad.shape[i + extra] != 1),
-    )
-    wide = np.float32 if grad.dtype.itemsize == 2 else None
-    return (
-        np.add.reduce(grad, axis=axes, dtype=wide, keepdims=True)
-        .reshape(shape)
-        .astype(grad.dtype, copy=False)
-    )
-
-
-def _cast(grad: Any, dtype: Any) -> Any:
-    if grad.dtype.kind == "c" and dtype.kind != "c":
-        grad = grad.real
-    return grad.astype(dtype)
-
-
-# -- hooks and diagnostics
-# ---------------------------------------------------------------------------
-
-
-def _pre_hooks(node: Node, grad: Any) -> Any:
-    extra = node.extra
-    assert extra is not None
-    if not (extra.tensor_hooks or extra.pre_hooks or extra.captures):
-        return grad
-    several = node.outputs is not None
-    grads = list(grad) if several else [grad]
-    for number, hooks in extra.tensor_hooks.items():
-        for hook in list(hooks.values()):
-            if grads[number] is not None:
-                grads[number] = _replaced(hook(as_tensor(grads[number])), grads[number])
-    for number, reference in extra.captures.items():
-        tensor = reference()
-        if tensor is not None and grads[number] is not None:
-            add_to_grad(tensor, grads[number], create_graph=current().recording != 0)
-    for hook in list(extra.pre_hooks.values()):
-        changed = hook(tuple(None if g is None else as_tensor(g) for g in grads))
-        if changed is not None:
-            grads = [_lowered(c, g) for c, g in zip(_as_tuple(changed), grads, strict=True)]
-    return grads if several else grads[0]
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
-
-
-def _replaced(changed: Any, grad: Any) -> Any:
-    if changed is None:
-        return grad
-    if not isinstance(changed, Tensor):
-        raise TypeError(
-            f"a gradient hook must return a tensor or None, got {type(changed).__name__}"
-        )
-    if changed.shape != tuple(grad.shape):
-        raise ShapeError(
-            f"a gradient hook changed the shape from {show(grad.shape)} to {show(changed.shape)}"
-        )
-    return _lowered(changed, grad)
-
-
-def _lowered(changed: Any, like: Any) -> Any:
-    return changed.value if type(like) is ndarray and type(changed) is Tensor else changed
-
-
-def _post_hooks(node: Node, sent: tuple[Any, ...], grad: Any) -> tuple[Any, ...]:
-    assert node.extra is not None
-    outputs = tuple(
-        None if g is None else as_tensor(g) for g in (grad if type(grad) is list else [grad])
-    )
-    for hook in list(node.extra.post_hooks.values()):
-        changed = hook(tuple(None if g is None else as_tensor(g) for g in sent), outputs)
-        if changed is not None:
-            sent = tuple(_lowered(c, g) for c, g in zip(_as_tuple(changed), sent, strict=True))
-    return sent
-
-
-def _context(node: Any) -> str:
-    if not isinstance(node, Node):
-        return "in backward"
-    text = source_of(node.place)
-    line = f": {text}" if text else ""
-    where = f"in backward of {node.rule.name}, recorded at {show_place(node.place)}{line}"
-    if node.extra is not None and node.extra.trace is not None:
-        where += "\nForward call:\n" + "".join(traceback.format_list(node.extra.trace))
-    return where
-
-
-def _note(error: Exception, node: Node) -> None:
-    """Add a note that names the operator and the line it was recorded at."""
-    if not isinstance(error, GradError):
-        error.add_note(_context(node))
-
-
-def _check_nan(node: Node, sent: tuple[Any, ...]) -> None:
-    if not current().check_nan:
-        return
-    for number, value in enumerate(sent):
-        array = getattr(value, "value", value)
-        if isinstance(array, ndarray) and array.dtype in DIFFERENTIABLE and np.isnan(array).any():
-            raise GradError(
-                f"{node.rule.name} returned NaN as gradient of its input {number} "
-                f"({_context(node)})"
-            )
-
-
-# -- leaves
-# ------------------------------------------------------------------------------------------
-
-
-def accumulate(leaf: Leaf, grad: Any, create_graph: bool) -> None:
-    """Add a gradient to a leaf's `.grad`, and run its hooks."""
-    tensor = leaf.tensor()
-    if tensor is not None:
-        add_to_grad(tensor, grad, create_graph)
-        _run_post_hooks(tensor)
-
-
-def _run_post_hooks(tensor: Tensor) -> None:
-    if type(tensor.edge) is Leaf:
-        for hook in list(tensor.edge.post_hooks.values()):
-            hook(tensor)
-
-
-def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
-    """Set or add to `.grad`; the array is taken over only if nobody else can see it."""
-    known = tensor.more().grad
-    if known is None:
-        if type(grad) is ndarray:
-            # this frame, its callers' variables and the call hold the array; anyone else makes it
-            # shared
-            shared = grad.base is not None or sys.getrefcount(grad) > 5
-            grad = make(grad.copy() if shared else grad)
-        elif not create_graph:
-            grad = grad.detach().clone() if type(grad) is Tensor else grad
-        tensor.more().grad = grad
-    elif create_graph or type(known) is not Tensor or type(as_tensor(grad)) is not Tensor:
-        tensor.more().grad = known + as_tensor(grad)
-    else:
-        value = grad if type(grad) is ndarray else grad.value
-        if known.value.flags.writeable and not is_expanded(known.value):
-            np.add(known.value, value, out=known.value, casting="unsafe")
-            wrote(known, "backward")
-        else:
-            tensor.more().grad = make(known.value + value)
-
-
-def check_grad(what: str, output: Any, grad: Any) -> Any:
-    """Check a gradient given by the user for an output, or make the default one."""
-    if output.edge is None:
-        raise GradError(
-            f"{what}: the tensor does not require a gradient and has no grad_fn; nothing to "
-            "differentiate"
-        )
-    if grad is None:
-        if output.numel() != 1:
-            raise GradError(
-                f"{what}: the output has shape {show(output.shape)}, and a gradient can be left "
-                "out only for a scalar. "
-                "Pass the gradient of each output, or sum() first."
-            )
-        if output.is_complex():
-            raise GradError(
-                f"{what}: the output is complex; pass its gradient, or differentiate a real loss"
-            )
-        if type(output) is Tensor:
-            return make(np.ones(output.value.shape, output.value.dtype))
-        return output.detach().ones_like()
-    if not isinstance(grad, Tensor):
-        grad = as_tensor(np.asarray(grad))
-    if grad.shape != output.shape:
-        raise ShapeError(
-            f"{what}: the gradient has shape {show(grad.shape)}, the output "
-            f"{show(output.shape)}; they must be equal"
-        )
-    if grad.is_complex() and not output.is_complex():
-        raise GradError(
-            f"{what}: a complex gradient for a real output ({dtype_name(output.value.dtype)})"
-        )
-    return grad

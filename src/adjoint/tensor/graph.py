@@ -2,38 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import abc
+import weakref
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.errors import GradError
+from adjoint.core.errors import GradError, ValueRangeError
 from adjoint.core.state import changed, current
+from adjoint.tensor import passes, tape
+from adjoint.tensor.edges import GradientEdge, get_gradient_edge
 from adjoint.tensor.modes import saved_tensors_hooks
-from adjoint.tensor.tape import Handle, Node
+from adjoint.tensor.passes import queue_callback
+from adjoint.tensor.saved import SavedTensor
+from adjoint.tensor.tape import Handle, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 __all__ = [
+    "AccumulateGrad",
+    "GradientEdge",
     "Node",
+    "SavedTensor",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
+    "increment_version",
+    "queue_callback",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
 
 
+class Node(abc.ABC):  # noqa: B024 - asked with isinstance only
+    """Everything that gradients pass: nodes of operators, and those that accumulate into leaves."""
+
+
+AccumulateGrad = tape.Leaf
+Node.register(tape.Node)
+Node.register(AccumulateGrad)
+
+
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
     """Save copies, so that writes in place do not disturb backward."""
 
-    def __init__(self, pin_memory: bool = False) -> None:
+    def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
         super().__init__(lambda t: np.array(t.array), make)
 
 
-def get_gradient_edge(tensor: Tensor) -> tuple[Any, int]:
-    """Return the node that the gradient of `tensor` goes to, and the number of its output there."""
-    return (tensor.grad_fn or tensor.edge, tensor.output_nr)
+def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
+    """Say that memory was written to behind adjoint's back, so that backward notices.
+
+    >>> import adjoint as ad
+    >>> x = ad.ones(2)
+    >>> ad.autograd.graph.increment_version(x)
+    >>> x._version
+    1
+    """
+    for one in [tensor] if isinstance(tensor, Tensor) else tensor:
+        wrote(one, "increment_version")
 
 
 @contextmanager
@@ -52,32 +80,63 @@ class _Several:
         self.handles = handles
 
     def remove(self) -> None:
+        """Take the hooks away; doing it twice is harmless."""
         for handle in self.handles:
             handle.remove()
+
+    def __enter__(self) -> _Several:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+
+class _Gathering:
+    """The gradients of several tensors in one backward pass, as they come in."""
+
+    def __init__(self, run: Any, edges: list[Any]) -> None:
+        self.grads: list[Any] = [None] * len(edges)
+        self.missing = {i for i, e in enumerate(edges) if run.reaches(e)}
+        self.called = False
 
 
 def register_multi_grad_hook(
     tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all"
 ) -> _Several:
-    """Call `fn` once the gradients of all `tensors` are known (mode 'all': with the list of them),
-    or of the first.
+    """Call `fn` once in each backward pass: when the gradients of all `tensors` are known.
+
+    It gets the list of them, None for a tensor that the pass does not reach. With mode="any" it is
+    called with the first gradient instead.
     """
     if mode not in ("all", "any"):
-        raise GradError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
-    seen: list[Any] = [None] * len(tensors)
+        raise ValueRangeError(
+            f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}"
+        )
+    tensors = list(tensors)
+    edges = [get_gradient_edge(t).edge for t in tensors]
+    underway: weakref.WeakKeyDictionary[Any, _Gathering] = weakref.WeakKeyDictionary()
 
-    def hook_of(number: int) -> Callable[[Tensor], None]:
-        def hook(grad: Tensor) -> None:
-            first = all(s is None for s in seen)
-            seen[number] = grad
-            if mode == "any" and first:
-                fn(grad)
-            if all(s is not None for s in seen):
-                grads = list(seen)
-                seen[:] = [None] * len(seen)
-                if mode == "all":
-                    fn(grads)
+    def seen(number: int, grad: Tensor | None) -> None:
+        run = passes.current()
+        gathered = underway.get(run)
+        if gathered is None:
+            gathered = underway[run] = _Gathering(run, edges)
+            if mode == "all":  # a gradient on the way to one of them may turn out to be absent
+                run.callbacks.append(lambda: finish(gathered))
+        gathered.grads[number] = grad
+        gathered.missing.discard(number)
+        if mode == "all" and not gathered.missing:
+            finish(gathered)
+        elif mode == "any" and not gathered.called:
+            gathered.called = True
+            fn(grad)
 
-        return hook
+    def finish(gathered: _Gathering) -> None:
+        if not gathered.called:
+            gathered.called = True
+            fn(gathered.grads)
+
+    def hook_of(number: int) -> Callable[[Tensor | None], None]:
+        return lambda grad: seen(number, grad)
 
     return _Several([t.register_hook(hook_of(i)) for i, t in enumerate(tensors)])

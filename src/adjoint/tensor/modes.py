@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from adjoint.core.errors import GradError
+from adjoint.core.places import warn
 from adjoint.core.state import OBSERVED, OFF, State, current, inference_modes, state
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,10 +95,15 @@ class Mode:
         return type(self)()
 
     def __call__(self, function: F) -> F:
-        if inspect.isclass(function) or not callable(function):
+        if not callable(function):
             raise TypeError(
-                f"{type(self).__name__} decorates functions, got {type(function).__name__}; "
-                "decorate the methods of a class"
+                f"{type(self).__name__} decorates functions, got {type(function).__name__}"
+            )
+        if inspect.isclass(function):
+            warn(
+                f"{type(self).__name__} on a class is deprecated: it covers the making of an "
+                "instance and none of its methods. Decorate __init__, or the methods you mean.",
+                FutureWarning,
             )
         if inspect.isasyncgenfunction(function):
             inside: Any = self._around_async_generator(function)
@@ -288,6 +294,10 @@ class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
 
     def __init__(self, check_nan: bool = True) -> None:
         self.wanted = (True, check_nan)
+        warn(
+            "Anomaly Detection has been enabled: every operator keeps its traceback and every "
+            "gradient is checked, which is slow. Use it for debugging only."
+        )
 
     def changes(self, before: State) -> dict[str, Any]:
         anomaly, check_nan = self.wanted
@@ -296,7 +306,7 @@ class detect_anomaly(Mode):  # noqa: N801 - PyTorch's name
         return {"anomaly": anomaly, "check_nan": check_nan, "recording": recording}
 
     def _clone(self) -> Any:
-        return detect_anomaly(self.wanted[1])
+        return set_detect_anomaly(*self.wanted)
 
 
 class set_detect_anomaly(detect_anomaly):  # noqa: N801 - PyTorch's name
@@ -308,9 +318,6 @@ class set_detect_anomaly(detect_anomaly):  # noqa: N801 - PyTorch's name
 
     def __enter__(self) -> None:
         """Entered when it was made."""
-
-    def _clone(self) -> Any:
-        return set_detect_anomaly(*self.wanted)
 
 
 def is_anomaly_enabled() -> bool:

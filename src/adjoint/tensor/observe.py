@@ -6,16 +6,16 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from adjoint.core.errors import GradError, InplaceError
+from adjoint.core.errors import ArgumentError, GradError, InplaceError
+from adjoint.core.places import show_place, source_of
 from adjoint.core.state import OFF, changed, current
+from adjoint.tensor import passes
 from adjoint.tensor.saving import RESULT, TENSOR, TENSORS
 from adjoint.tensor.tape import (
     Counter,
     Node,
     Output,
     counters_of,
-    show_place,
-    source_of,
     version,
 )
 from adjoint.tensor.tensor import Tensor, alias, make
@@ -34,7 +34,7 @@ class Packed:
     def unpack(self) -> Tensor:
         tensor = self.unpack_hook(self.packed)
         if not isinstance(tensor, Tensor):
-            raise GradError(
+            raise ArgumentError(
                 f"saved_tensors_hooks: unpack must return a tensor, got {type(tensor).__name__}"
             )
         return make(tensor.value, edge=self.edge)
@@ -83,9 +83,10 @@ def check_versions(node: Node) -> None:
     """Raise if a saved value was changed in place since it was saved."""
     tensors = _saved_tensors(node.rule, node.saved or ())
     for tensor, expected in zip(tensors, node.versions or (0,) * len(tensors), strict=True):
-        if tensor is not None and version(tensor) != expected:
+        if isinstance(tensor, Tensor) and version(tensor) != expected:
             raise_changed(node, next(c for c in counters_of(tensor) if c.count))
-    if any(s.kind == RESULT for s in node.rule.saves):
+    pairs = zip(node.rule.saves, node.saved or (), strict=False)
+    if any(s.kind == RESULT and type(v) is not Packed for s, v in pairs):
         counts = (node.extra and node.extra.expected) or (0,) * len(node.counters)
         for counter, expected in zip(node.counters, counts, strict=True):
             if counter.count != expected:
@@ -108,18 +109,22 @@ def _operator_name(node: Node) -> str:
     return row.name if row is not None else node.rule.name
 
 
+def check_kept(node: Node) -> None:
+    """Raise if the saved values of a node were freed."""
+    if node.saved is None:
+        raise GradError(
+            f"backward a second time through {node.rule.name}, or a look at what it saved: a first "
+            "pass freed its saved values. Specify retain_graph=True in the first backward or grad."
+        )
+
+
 def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
     """The saved values as tensors: with their own history if `graph`, for a backward of
     backward.
     """
-    if node.saved is None:
-        raise GradError(
-            f"backward a second time through {rule.name}: its saved values were freed by the "
-            "first pass. "
-            "Call the first backward or grad with retain_graph=True."
-        )
-    if node.home is not PACKED:
-        check_versions(node)
+    check_kept(node)
+    assert node.saved is not None
+    check_versions(node)
     values: list[Any] = []
     for save, value in zip(rule.saves, node.saved, strict=False):
         if value is None:
@@ -169,25 +174,33 @@ def observe(node: Node) -> None:
     """Do what anomaly mode and saved-tensor hooks ask for a new node."""
     state = current()
     if state.anomaly:
-        node.more().trace = traceback.extract_stack()[:-2]
+        extra = node.more()
+        extra.trace = traceback.extract_stack()[:-2]
+        run = passes.current()
+        extra.parent = None if run is None else run.node
     if state.saved_hooks and node.saved:
         pack, unpack_hook = state.saved_hooks[-1]
-        saves = getattr(node.rule, "saves", ())
-        packed: list[Any] = []
-        with changed(recording=OFF):
-            for save, value in zip(saves, node.saved, strict=False):
-                packed.append(_pack(save.kind, value, pack, unpack_hook))
+        packed = [
+            pack_value(v, pack, unpack_hook) if s.kind in (TENSOR, TENSORS, RESULT) else v
+            for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False)
+        ]
         node.saved = (*packed, *node.saved[len(packed) :])
         node.home = PACKED
 
 
-def _pack(kind: str, value: Any, pack: Callable[..., Any], unpack_hook: Callable[..., Any]) -> Any:
+def pack_value(value: Any, pack: Callable[..., Any], unpack_hook: Callable[..., Any]) -> Any:
+    """A saved tensor, a list of them, or the array of a result, as a pack hook leaves it."""
     if value is None:
         return None
-    if kind == TENSOR:
-        return Packed(pack(make(value.value)), unpack_hook, value.edge)
-    if kind == TENSORS:
-        return [None if v is None else _pack(TENSOR, v, pack, unpack_hook) for v in value]
-    if kind == RESULT and not isinstance(value, list):
-        return Packed(pack(make(value)), unpack_hook, None)
-    return value
+    if isinstance(value, list):
+        return [pack_value(v, pack, unpack_hook) for v in value]
+    is_tensor = isinstance(value, Tensor)
+    given = make(value.value if is_tensor else value)
+    with changed(recording=OFF):
+        packed = pack(given)
+    if given.counter.count:
+        raise InplaceError(
+            "saved_tensors_hooks: the pack hook changes its argument in place, which is memory "
+            "that others use; change a clone() of it"
+        )
+    return Packed(packed, unpack_hook, value.edge if is_tensor else None)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import GradError, NotDifferentiable
+from adjoint.core.errors import NotDifferentiable
 from adjoint.core.state import current
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
@@ -90,15 +90,6 @@ def _first_counters(saves: tuple[Save, ...]) -> dict[int, int]:
     return {number: place for place, number in enumerate(numbers)}
 
 
-def released(node: Node) -> None:
-    """Raise because the saved values of `node` are gone."""
-    raise GradError(
-        f"backward a second time through {node.rule.name}: its saved values were freed by the "
-        "first pass. "
-        "Call the first backward or grad with retain_graph=True."
-    )
-
-
 def refuse(message: str) -> None:
     """Raise because an input has no derivative."""
     raise NotDifferentiable(message)
@@ -108,7 +99,11 @@ def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     """Write the backward function of a row: on arrays, or on tensors."""
     row = rule.row
     namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": "adjoint.generated"}
-    namespace |= {"_released": released, "_check": observe.check_versions, "_state": current}
+    namespace |= {
+        "_released": observe.check_kept,
+        "_check": observe.check_versions,
+        "_state": current,
+    }
     lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
     if not raw:
         lines += [f"    {s.name} = _s[{i}]" for i, s in enumerate(rule.saves)]

@@ -17,16 +17,14 @@ and write to: its `version` is the sum of the counts down to the memory.
 from __future__ import annotations
 
 import itertools
-import linecache
-import sys
 import traceback
 import weakref
 from collections.abc import Callable
-from types import CodeType
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 from adjoint.core.dtypes import OF
 from adjoint.core.errors import GradError, InplaceError
+from adjoint.core.places import Place, caller
 from adjoint.core.state import current
 
 next_sequence = itertools.count(1).__next__
@@ -92,38 +90,6 @@ def check_inference(tensor: Any, by: str) -> None:
 
 ZERO = Counter()  # shared by all tensors that were never written to; never changed
 
-Place = tuple[CodeType, int]  # code and instruction of a caller
-
-
-def show_place(place: Place | None) -> str:
-    """Write a place as file:line."""
-    if place is None:
-        return "an unknown place"
-    code, instruction = place
-    line = next(
-        (n for a, b, n in code.co_lines() if a <= instruction < b and n is not None),
-        code.co_firstlineno,
-    )
-    return f"{code.co_filename.rsplit('/', 1)[-1]}:{line}"
-
-
-def source_of(place: Place | None) -> str:
-    """The text of the line of a place, where it can be found."""
-    if place is None:
-        return ""
-    line = int(show_place(place).rsplit(":", 1)[1])
-    return linecache.getline(place[0].co_filename, line).strip()
-
-
-def caller() -> Place | None:
-    """The nearest frame outside this package."""
-    frame: Any = sys._getframe(1)
-    while frame is not None:
-        if not frame.f_globals.get("__name__", "").startswith("adjoint."):
-            return frame.f_code, frame.f_lasti
-        frame = frame.f_back
-    return None
-
 
 class Rule:
     """How a kind of node passes gradients; made from a row, or by hand for the engine's own nodes.
@@ -159,6 +125,7 @@ class NodeExtra:
         "expected",
         "metadata",
         "near",
+        "parent",
         "post_hooks",
         "pre_hooks",
         "tangents",
@@ -174,8 +141,16 @@ class NodeExtra:
         self.captures: dict[int, Any] = {}  # of retain_grad: output number -> weak tensor
         self.tangents: dict[int, Any] = {}
         self.trace: list[traceback.FrameSummary] | None = None
+        self.parent: Node | None = None  # whose backward made this one, in anomaly mode
         self.metadata: dict[str, Any] = {}
         self.near = False  # whether it computes infinitely near a kink: Note [Kinks] in limits.py
+
+
+class InputMetadata(NamedTuple):
+    """What is known of a gradient before it comes."""
+
+    shape: tuple[int, ...]
+    dtype: Any
 
 
 class Node:
@@ -238,13 +213,26 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The nodes that gradients go to, with the number of the output there."""
-        found: list[tuple[Any, int]] = []
-        for edge in self.next:
-            if type(edge) is Output:
-                found.append((edge.node, edge.number))
-            else:
-                found.append((edge, 0))
-        return tuple(found)
+        return tuple(key(e) for e in self.next)
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        """The shape and dtype of each gradient that the node takes."""
+        outputs = ((self.shape, self.dtype),) if self.outputs is None else self.outputs
+        return tuple(InputMetadata(tuple(shape), OF.get(d, d)) for shape, d in outputs)
+
+    def _sequence_nr(self) -> int:
+        """The number of the node; larger ones run first."""
+        return self.sequence
+
+    def __call__(self, *grads: Any) -> tuple[Any, ...]:
+        """Return the gradients of the inputs, given those of the outputs."""
+        count = 1 if self.outputs is None else len(self.outputs)
+        if len(grads) != count:
+            raise TypeError(f"{self.name()} takes {count} gradients of outputs, got {len(grads)}")
+        needs = tuple(e is not None for e in self.next)
+        given = grads[0] if self.outputs is None else list(grads)
+        return tuple(self.rule.general(self, given, needs, True))
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -258,15 +246,18 @@ class Node:
         """Call `hook(grad_outputs)` before this node runs."""
         return Handle(self.more().pre_hooks, hook)
 
+    saved_attribute: ClassVar[Callable[[Node, str], Any]]  # set by _wiring.py: saved.py is above
+
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_saved_"):
-            wanted = name[len("_saved_") :]
-            if wanted in self.rule.saved_names and self.saved is not None:
-                return self.saved[self.rule.saved_names.index(wanted)]
+        if name.startswith(("_saved_", "_raw_saved_")):
+            return Node.saved_attribute(self, name)
         raise AttributeError(f"{type(self).__name__} {self.rule.name!r} has no {name!r}")
 
     def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *(f"_saved_{n}" for n in self.rule.saved_names)]
+        saved = (
+            f"{start}_{n}" for n in self.rule.saved_names for start in ("_saved", "_raw_saved")
+        )
+        return [*super().__dir__(), *saved]
 
     def __repr__(self) -> str:
         return f"<{self.rule.name}>"
@@ -289,22 +280,25 @@ OPEN, ENDED, CLOSED = (
 )  # a leaf: the user's; of a transform that has ended; and not to be reached again
 
 
+class LeafHooks:
+    """The hooks of a leaf, in the order in which they run."""
+
+    __slots__ = ("accumulated", "after", "before", "metadata", "on_tensor")
+
+    def __init__(self) -> None:
+        self.on_tensor: dict[int, Callable[..., Any]] = {}  # hook(grad)
+        self.before: dict[int, Callable[..., Any]] = {}  # hook((grad,)), before accumulation
+        self.accumulated: dict[int, Callable[..., Any]] = {}  # hook(tensor)
+        self.after: dict[int, Callable[..., Any]] = {}  # hook((), (grad,))
+        self.metadata: dict[str, Any] = {}
+
+
 class Leaf:
     """The edge of a leaf tensor: gradients end here, in `.grad`."""
 
-    __slots__ = (
-        "__weakref__",
-        "closed",
-        "dtype",
-        "extra",
-        "home",
-        "hooks",
-        "place",
-        "post_hooks",
-        "sequence",
-        "shape",
-        "tensor",
-    )
+    __slots__ = ("__weakref__", "closed", "dtype", "home", "hooks", "sequence", "shape", "tensor")
+
+    watched: ClassVar[weakref.WeakSet[Leaf]] = weakref.WeakSet()  # the leaves that have hooks
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
@@ -312,11 +306,17 @@ class Leaf:
         self.shape = tensor.value.shape
         self.dtype = tensor.value.dtype
         self.sequence = 0
-        self.hooks: dict[int, Callable[..., Any]] = {}
-        self.post_hooks: dict[int, Callable[..., Any]] = {}
+        self.hooks: LeafHooks | None = None
         self.home: Any = None
 
     next: tuple[Any, ...] = ()
+
+    def more(self) -> LeafHooks:
+        """Return the hooks, made on first use."""
+        if self.hooks is None:
+            self.hooks = LeafHooks()
+            Leaf.watched.add(self)
+        return self.hooks
 
     @property
     def variable(self) -> Any:
@@ -327,12 +327,24 @@ class Leaf:
     def next_functions(self) -> tuple[()]:
         return ()
 
+    @property
+    def metadata(self) -> dict[str, Any]:
+        return self.more().metadata
+
+    @property
+    def _input_metadata(self) -> tuple[InputMetadata, ...]:
+        return (InputMetadata(tuple(self.shape), OF.get(self.dtype, self.dtype)),)
+
     def name(self) -> str:
         return "AccumulateGrad"
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
-        """Call `hook` with the gradient when it is accumulated."""
-        return Handle(self.hooks, lambda grad: hook((), (grad,)) and None)
+        """Call `hook((), (grad,))` after the gradient was accumulated."""
+        return Handle(self.more().after, hook)
+
+    def register_prehook(self, hook: Callable[..., Any]) -> Handle:
+        """Call `hook((grad,))` before the gradient is accumulated; a tuple replaces it."""
+        return Handle(self.more().before, hook)
 
     def __repr__(self) -> str:
         return "<AccumulateGrad>"
@@ -356,8 +368,6 @@ class Handle:
     _ids = itertools.count().__next__
 
     def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
-        if not callable(hook):
-            raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
         self.hooks = hooks
         self.id = Handle._ids()
         hooks[self.id] = hook
@@ -437,6 +447,27 @@ def reaches(edge: Any, targets: Any) -> bool:
         known.add(node)
         stack.extend(node.next)
     return False
+
+
+def key(edge: Any) -> tuple[Any, int]:
+    """The node of an edge and the number of its output there."""
+    return (edge.node, edge.number) if type(edge) is Output else (edge, 0)
+
+
+def move(tensor: Any, edge: Any) -> None:
+    """Give a tensor that was written to a new edge; a gradient that it retains follows.
+
+    Hooks stay with the version that they were registered on.
+    """
+    extra = tensor.extra
+    if extra is not None and extra.retains_grad:
+        before, number = key(tensor.edge)
+        if isinstance(before, Node):
+            before.more().captures.pop(number, None)
+        after, number = key(edge)
+        if isinstance(after, Node):
+            after.more().captures[number] = weakref.ref(tensor)
+    tensor.edge = edge
 
 
 def dtype_name(dtype: Any) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import operator
 import warnings
-import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +31,7 @@ from adjoint.tensor.tape import (
     Output,
     Refusal,
     is_inference,
+    move,
     own_counter,
     reaches,
 )
@@ -431,9 +431,10 @@ class Tensor(metaclass=TensorType):
         """Call `hook(grad)` when the gradient of this tensor is known; a result replaces it."""
         if self.edge is None:
             raise GradError("register_hook: the tensor does not require a gradient")
+        _check_callable(hook)
         edge = self.edge
         if type(edge) is Leaf:
-            return Handle(edge.hooks, hook)
+            return Handle(edge.more().on_tensor, hook)
         node = edge if type(edge) is Node else edge.node
         return Handle(node.more().tensor_hooks.setdefault(self.output_nr, {}), hook)
 
@@ -444,7 +445,8 @@ class Tensor(metaclass=TensorType):
                 "register_post_accumulate_grad_hook: only leaf tensors that require gradients "
                 "have it"
             )
-        return Handle(self.edge.post_hooks, hook)
+        _check_callable(hook)
+        return Handle(self.edge.more().accumulated, hook)
 
     def retain_grad(self) -> None:
         """Keep the gradient of this non-leaf tensor in `.grad`."""
@@ -453,9 +455,7 @@ class Tensor(metaclass=TensorType):
         if type(self.edge) is Leaf:
             return
         self.more().retains_grad = True
-        node = self.grad_fn
-        assert node is not None
-        node.more().captures[self.output_nr] = weakref.ref(self)
+        move(self, self.edge)
 
     # -- copying -------------------------------------------------------------------------------
 
@@ -527,6 +527,11 @@ def alias(tensor: Any, edge: Any = None) -> Tensor:
     made = make(tensor.value, edge)
     made.counter = own_counter(tensor)
     return made
+
+
+def _check_callable(hook: Any) -> None:
+    if not callable(hook):
+        raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
 
 
 def _rebuild(array: Array, requires_grad: bool, grad: Tensor | None) -> Tensor:

@@ -27,6 +27,7 @@ from adjoint.tensor.tape import (
     Rule,
     is_inference,
     mark_inference,
+    move,
     next_sequence,
     own_counter,
 )
@@ -170,7 +171,7 @@ def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
     with enable_grad() if isinstance(tensor.edge, (Node, Output)) else nullcontext():
         viewed = take(outer)
     tensor.value = viewed.value
-    tensor.edge = tensor.edge if viewed.edge is None else viewed.edge
+    move(tensor, tensor.edge if viewed.edge is None else viewed.edge)
     if viewed.extra is not None and viewed.extra.view is not None:
         tensor.more().view = view = viewed.extra.view
         if not known:
@@ -271,7 +272,7 @@ def rebase(tensor: Tensor, edge: Any) -> None:
     view = None if tensor.extra is None else tensor.extra.view
     base = tensor
     if view is None:
-        tensor.edge = edge
+        move(tensor, edge)
     else:
         base = view.base
         node = Node(
@@ -282,7 +283,7 @@ def rebase(tensor: Tensor, edge: Any) -> None:
             base.value.dtype,
         )
         node.sequence = next_sequence()
-        base.edge = node
+        move(base, node)
     written = current().written
     if written is not None:
         written.append(weakref.ref(base))
@@ -311,7 +312,7 @@ def refresh(base: Tensor) -> None:
                 tensor.edge = Refusal(_stale(view))
             if base.edge is None or not view.recorded:
                 continue
-            tensor.edge = replay(view.path, _stand_in(base)).edge
+            move(tensor, replay(view.path, _stand_in(base)).edge)
 
 
 def _stale(view: View) -> str:

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import GradError
+from adjoint.core.places import caller
 from adjoint.core.state import OBSERVED, current
 from adjoint.tensor import forward, observe, views
 from adjoint.tensor.function import results, tangents
 from adjoint.tensor.function.context import FunctionContext, FunctionNode, SavedTensor, keep
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tape import Output, caller, wrote
+from adjoint.tensor.tape import Output, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 

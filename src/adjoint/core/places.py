@@ -1,0 +1,76 @@
+"""The user's line: the nearest call outside this package, for errors, warnings and graphs.
+
+Everything that names a line of the user's program finds it here, so that none of our own files is
+ever named.
+"""
+
+from __future__ import annotations
+
+import linecache
+import sys
+import threading
+import warnings
+from types import CodeType
+from typing import Any
+
+Place = tuple[CodeType, int]  # code and instruction of a caller
+
+
+class _Inherited(threading.local):
+    """The place of what is recorded by our own code on behalf of an operator: its forward call."""
+
+    place: Place | None = None
+
+
+inherited = _Inherited()
+
+
+def is_ours(frame: Any) -> bool:
+    """Whether a frame runs code of this package, its command line included."""
+    names = frame.f_globals
+    name = names.get("__name__", "")
+    if name == "__main__":
+        return names.get("__package__") == "adjoint"
+    return name.startswith("adjoint.") or name == "adjoint"
+
+
+def place_of(frame: Any) -> Place | None:
+    """The place of a frame if it is the user's, else of what it works for, else of its caller."""
+    while frame is not None:
+        if not is_ours(frame):
+            return frame.f_code, frame.f_lasti
+        if inherited.place is not None:
+            return inherited.place
+        frame = frame.f_back
+    return None
+
+
+def caller() -> Place | None:
+    """The user's place that called the function which asks."""
+    return place_of(sys._getframe(1))
+
+
+def _line(place: Place) -> int:
+    code, instruction = place
+    lines = (n for a, b, n in code.co_lines() if a <= instruction < b and n is not None)
+    return next(lines, code.co_firstlineno)
+
+
+def show_place(place: Place | None) -> str:
+    """Write a place as file:line."""
+    if place is None:
+        return "an unknown place"
+    return f"{place[0].co_filename.rsplit('/', 1)[-1]}:{_line(place)}"
+
+
+def source_of(place: Place | None) -> str:
+    """The text of the line of a place, where it can be found."""
+    return "" if place is None else linecache.getline(place[0].co_filename, _line(place)).strip()
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn the user at the line that called us."""
+    frame, level = sys._getframe(1), 2
+    while frame is not None and is_ours(frame):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

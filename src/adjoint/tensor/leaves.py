@@ -1,0 +1,65 @@
+"""Where a backward pass ends: `.grad` of leaves, and when each of them is complete."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.storage import is_expanded
+from adjoint.tensor.tape import Node, Output, wrote
+from adjoint.tensor.tensor import Tensor, make
+
+ndarray = np.ndarray
+_adding = threading.RLock()  # passes in several threads may add to one leaf
+
+
+def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
+    """Set or add to `.grad`; the array is taken over only if nobody else can see it."""
+    with _adding:
+        extra = tensor.more()
+        known = extra.grad
+        if known is None:
+            if type(grad) is ndarray:
+                # the variables of two frames and this call hold the array; anyone else shares it
+                shared = grad.base is not None or sys.getrefcount(grad) > 3
+                grad = make(grad.copy() if shared else grad)
+            elif not create_graph:
+                grad = grad.detach().clone() if type(grad) is Tensor else grad
+            extra.grad = grad
+        elif create_graph or type(known) is not Tensor or not _is_plain(grad):
+            extra.grad = known + (make(grad) if type(grad) is ndarray else grad)
+        else:
+            value = grad if type(grad) is ndarray else grad.value
+            if known.value.flags.writeable and not is_expanded(known.value):
+                np.add(known.value, value, out=known.value, casting="unsafe")
+                wrote(known, "backward")
+            else:
+                extra.grad = make(known.value + value)
+
+
+def _is_plain(grad: Any) -> bool:
+    return type(grad) is ndarray or type(grad) is Tensor
+
+
+def uses(roots: Iterable[Any], needed: set[Any] | None) -> dict[Any, int]:
+    """How many gradients each node and leaf is sent in a pass from `roots` over `needed`.
+
+    A leaf with hooks is given its gradient as soon as that is complete, so that a hook can use it
+    and drop it while the pass goes on; all others at the end. Iterative.
+    """
+    counts: dict[Any, int] = {}
+    stack = [e for e in roots if e is not None]
+    while stack:
+        edge = stack.pop()
+        node = edge.node if type(edge) is Output else edge
+        if needed is not None and node not in needed:
+            continue
+        known = counts.get(node, 0)
+        counts[node] = known + 1
+        if not known and isinstance(node, Node):
+            stack.extend(e for e in node.next if e is not None)
+    return counts
