@@ -18,6 +18,7 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError
 from adjoint.core.state import current
+from adjoint.core.storage import in_order
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import has_repeated_values
@@ -70,7 +71,7 @@ class Compiled:
         if not keywords and closure is None and arrays_alone:
             self._enter(program, structure.children[0], outputs)
         try:
-            results = program.run([_contiguous(t) for t in given])
+            results = program.run([in_order(t.value) for t in given])
         except DegenerateError:  # repeated eigenvalues: eager mode knows the derivative there
             return self.function(*args, **keywords)
         return pytrees.unflatten(
@@ -246,7 +247,7 @@ class _Pair:
             key, marks, tensors, structure = self.opened
             opened = (key, (marks, absent), tensors, structure)
             program = self.programs[absent] = self.owner._pair_program(graph, opened, part)
-        arrays = program.run([_contiguous(t) for t in inputs])
+        arrays = program.run([in_order(t.value) for t in inputs])
         return [None if a is None else make(a) for a in arrays]
 
     def pull_eagerly(self, inputs: list[Any], grads: list[Any]) -> list[Any]:
@@ -307,11 +308,6 @@ def _without_data(value: Any) -> Any:
     if not isinstance(value, Tensor) or type(value) is NumberTensor:
         return value
     return ShapeDtype(value.shape, value.dtype, value.requires_grad)
-
-
-def _contiguous(tensor: Any) -> Any:
-    array = tensor.value
-    return array if array.flags.c_contiguous else np.ascontiguousarray(array).reshape(array.shape)
 
 
 def _refuse(closure: Any) -> None:

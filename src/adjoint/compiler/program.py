@@ -21,6 +21,7 @@ from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, lay_out
 from adjoint.compiler.plan import Callback, Nested, Operand, Plan
 from adjoint.compiler.stages import Stages
+from adjoint.core.storage import in_order
 from adjoint.graph import interpret
 from adjoint.graph.ir import Graph, Value
 from adjoint.graph.staging import UNKNOWN
@@ -109,7 +110,7 @@ class Program:
         self.block[render.STATUS] = ctypes.addressof(self.status)
         if calls_library:
             self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses())
-        self.kept = {v: np.ascontiguousarray(t.array) for v, t in self.constants.items()}
+        self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
         for value, array in self.kept.items():
             self.block[self.slots[value]] = id(array)
         self.inputs = [self.slots[v] for v in self.graph.inputs]
@@ -218,7 +219,7 @@ class Program:
         # memory of a program is used again: a result must have memory of its own
         given = [a for a in arrays if a.size] + list(self.kept.values())
         for value, result in zip(node.outputs, results, strict=True):
-            array = np.ascontiguousarray(result.array)
+            array = in_order(result.array)
             if any(np.may_share_memory(array, a) for a in given):
                 array = array.copy()
             known[value] = array if UNKNOWN in value.shape else array.reshape(value.shape)

@@ -136,3 +136,15 @@ def _bytes_between(root: Array, count: int) -> Array:
     return np.lib.stride_tricks.as_strided(
         cell, (count,), (1,), writeable=bool(root.flags.writeable)
     )
+
+
+def in_order(array: Array) -> Array:
+    """The array as native code reads it, row by row at addresses that fit its dtype.
+
+    >>> buffer = np.zeros(9, np.uint8)
+    >>> odd = buffer[1:].view(np.float64)
+    >>> in_order(odd) is odd, in_order(odd).flags.aligned, in_order(odd).shape
+    (False, True, (1,))
+    """
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else array.copy(order="C")

@@ -8,7 +8,7 @@ a list that fails there is walked again only to say where it is wrong.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -218,16 +218,54 @@ def _value(tensor: Any) -> Array:
     return tensor.value
 
 
-def _from_mixed(data: Any, dtype: DType | None) -> Array:
-    """Convert a list with NumPy values or tensors among its leaves."""
-    found: list[DType] = []
-    values = _values(data, found, "data")
+def is_followed(data: Any) -> bool:
+    """Whether a list holds tensors that the tape or a transform follows."""
+    if isinstance(data, runtime.Tensor):
+        return data.edge is not None or data.interpreter is not None
+    if not isinstance(data, _SEQUENCES) or set(map(type, data)) <= _PLAIN:
+        return False
+    return any(map(is_followed, data))
+
+
+def common_dtype(data: Any, dtype: DType | None) -> DType:
+    """The dtype of a tensor of `data`, a list with tensors among its leaves: what PyTorch would
+    infer, or the one that is asked for.
+    """
+    return _target(_leaf_dtypes(data, "data"), dtype)
+
+
+def _leaf_dtypes(data: Any, path: str) -> list[DType]:
+    if not isinstance(data, _SEQUENCES):
+        return [_leaf_dtype(data, path)]
+    return [d for i, child in enumerate(data) for d in _leaf_dtypes(child, f"{path}[{i}]")]
+
+
+def _leaf_dtype(leaf: Any, path: str) -> DType:
+    if isinstance(leaf, runtime.Tensor):
+        return leaf.dtype
+    if isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind not in "OUSMmT":
+        return dtypes.of(leaf.dtype)
+    kind = next((k for k in (bool, int, float, complex) if isinstance(leaf, k)), None)
+    if kind is None:
+        raise ArgumentError(_refusal(path, leaf))
+    return _inferred({kind})
+
+
+def _target(found: Sequence[DType], dtype: DType | None) -> DType:
     inferred = found[0]
     for other in found[1:]:
         inferred = promotion.promote_types(inferred, other)
     target = inferred if dtype is None else dtype
     if inferred.category == COMPLEX and target.category not in (BOOL, COMPLEX):
         raise DtypeError(f"tensor: complex numbers do not fit {target}; pass a complex dtype.")
+    return target
+
+
+def _from_mixed(data: Any, dtype: DType | None) -> Array:
+    """Convert a list with NumPy values or tensors among its leaves."""
+    found: list[DType] = []
+    values = _values(data, found, "data")
+    target = _target(found, dtype)
     try:
         array = np.array(values)
     except ValueError:
@@ -243,18 +281,10 @@ def _values(data: Any, found: list[DType], path: str) -> Any:
         return [_values(child, found, f"{path}[{i}]") for i, child in enumerate(data)]
     if isinstance(data, runtime.Tensor):
         data = _value(data)
-    if isinstance(data, (np.ndarray, np.generic)):
-        leaf = dtypes.of(data.dtype) if data.dtype.kind not in "OUSMmT" else None
-        value = data.astype(np.float32) if data.dtype == dtypes.bfloat16.np else data
-    else:
-        kind = next((k for k in (bool, int, float, complex) if isinstance(data, k)), None)
-        leaf = None if kind is None else _inferred({kind})
-        value = data
-    if leaf is None:
-        raise ArgumentError(_refusal(path, data))
+    leaf = _leaf_dtype(data, path)
     if leaf not in found:
         found.append(leaf)
-    return value
+    return np.asarray(data, np.float32) if leaf is dtypes.bfloat16 else data
 
 
 def _listed(data: Any) -> Any:

@@ -14,7 +14,7 @@ from adjoint.ops import arguments
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor import autograd
-from adjoint.tensor.construct import tensor_from_data
+from adjoint.tensor.construct import common_dtype, is_followed, tensor_from_data
 from adjoint.tensor.levels import created
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tape import mark_inference
@@ -34,6 +34,8 @@ def tensor(
             [3., 4.]])
     """
     check_device("tensor", device)
+    if type(data) in NUMBER_TYPES and isinstance(data, Tensor):
+        return as_tensor(data, dtype)
     array = tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype))
     made = mark_inference(make(array))
     return made.requires_grad_() if requires_grad else created(made)
@@ -45,7 +47,7 @@ def _detached(data: Any) -> Any:
 
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing memory and history where it is one already, or an
-    array.
+    array. A list of tensors that are differentiated is stacked.
     """
     check_device("as_tensor", device)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number inside a trace
@@ -54,7 +56,16 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
         return data if dtype is None or data.dtype is to_dtype(dtype) else data.to(to_dtype(dtype))
     if isinstance(data, np.ndarray) and (dtype is None or of(data.dtype) is to_dtype(dtype)):
         return mark_inference(make(native(data)))
+    if isinstance(data, (list, tuple)) and is_followed(data):
+        return _stacked(data, common_dtype(data, None if dtype is None else to_dtype(dtype)))
     return tensor(data, dtype=dtype)
+
+
+def _stacked(data: Any, dtype: DType) -> Tensor:
+    """Nested lists of tensors and numbers as one tensor, with the history of all."""
+    if isinstance(data, (list, tuple, range)):
+        return operators.packet("stack").function([_stacked(v, dtype) for v in data])
+    return as_tensor(data, dtype)
 
 
 def asarray(
@@ -68,9 +79,7 @@ def asarray(
     """Return `obj` as a tensor; `copy=True` always copies, `copy=False` never does."""
     shared = as_tensor(obj, dtype, device)
     same = isinstance(obj, Tensor) or (isinstance(obj, np.ndarray) and shared.value is obj)
-    if copy is False and not (
-        same and (dtype is None or of(shared.value.dtype) is to_dtype(dtype))
-    ):
+    if copy is False and not (same and (dtype is None or shared.dtype is to_dtype(dtype))):
         raise ArgumentError("asarray(copy=False): the data cannot be shared without a copy")
     made = shared.clone() if copy and same else shared
     return made.requires_grad_() if requires_grad and made.edge is None else made
