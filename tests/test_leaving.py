@@ -38,6 +38,7 @@ LEAVING: dict[str, Scalar] = {
     "an element of an array": _into_array,
     "np.full": _filled_array,
     "math.sin": lambda v: math.sin(v) * v,
+    "copy": lambda v: copy.copy(v) * v,
     "deepcopy": lambda v: copy.deepcopy(v) * v,
     "pickle": lambda v: pickle.loads(pickle.dumps(v)) * v,
     "a result": lambda v: float(v.sin() + 1) * v,

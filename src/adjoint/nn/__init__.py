@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from adjoint.nn import functional
+from adjoint.nn.parameter import Parameter
 
-__all__ = ["functional"]
+__all__ = ["Parameter", "functional"]

@@ -93,10 +93,19 @@ class Tensor(metaclass=TensorType):
     interpreter: Any = None  # what handles operators on this kind of tensor; None: the eager one
     __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
 
-    def __new__(cls, data: Any = (), dtype: Any = None, requires_grad: bool = False) -> Any:
-        raise TypeError(
-            "make tensors with ad.tensor(data), ad.zeros(shape), ad.from_numpy(array), …"
-        )
+    subclass_interpreter: Any = None  # that of users' classes; set by subclasses.install()
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        if cls.interpreter is None:
+            cls.interpreter = Tensor.subclass_interpreter
+
+    def __new__(cls, data: Any = (), *args: Any, **keywords: Any) -> Any:
+        if cls is Tensor:
+            raise TypeError(
+                "make tensors with ad.tensor(data), ad.zeros(shape), ad.from_numpy(array), …"
+            )
+        return cls._make_subclass(cls, data)
 
     # -- facts ---------------------------------------------------------------------------------
 
@@ -463,22 +472,30 @@ class Tensor(metaclass=TensorType):
         if not self.is_leaf:
             raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
         self.check_leaves("pickle")
-        return _rebuild, (
-            np.ascontiguousarray(self.array).reshape(self.shape),
-            self.requires_grad,
-            self.grad,
-        )
+        array = np.ascontiguousarray(self.array).reshape(self.shape)
+        grad = None if self.extra is None else self.extra.grad
+        return _rebuild, (array, self.requires_grad, grad, type(self), vars(self))
+
+    def __copy__(self) -> Tensor:
+        if self.is_leaf:
+            self.check_leaves("copy")
+        made = _of_class(type(self), alias(self, None if self.is_leaf else self.edge))
+        if self.is_leaf and self.edge is not None:
+            made.edge = Leaf(made)
+        vars(made).update(vars(self))
+        return made
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
         self.check_leaves("deepcopy")
-        made = make(self.value.copy())
+        made = _of_class(type(self), make(self.value.copy()))
         memo[id(self)] = made
         if self.edge is not None:
             made.edge = Leaf(made)
         if self.grad is not None:
             made.grad = copy.deepcopy(self.grad, memo)
+        vars(made).update(copy.deepcopy(vars(self), memo))
         return made
 
     # -- operators of the table ----------------------------------------------------------------
@@ -534,8 +551,20 @@ def _check_callable(hook: Any) -> None:
         raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
 
 
-def _rebuild(array: Array, requires_grad: bool, grad: Tensor | None) -> Tensor:
-    tensor = make(array)
+def _of_class(kind: type, tensor: Tensor) -> Tensor:
+    """A new tensor as one of a user's class."""
+    return tensor if kind.interpreter is None else tensor.as_subclass(kind)  # type: ignore[attr-defined]
+
+
+def _rebuild(
+    array: Array,
+    requires_grad: bool,
+    grad: Tensor | None,
+    kind: type = Tensor,
+    attributes: dict[str, Any] | None = None,
+) -> Tensor:
+    tensor = _of_class(kind, make(array))
+    vars(tensor).update(attributes or {})
     if requires_grad:
         tensor.edge = Leaf(tensor)
     if grad is not None:

@@ -1,0 +1,181 @@
+"""Users' subclasses of the tensor: what their operators do, and of which class the results are.
+
+An operator runs on plain tensors that share everything with those of the subclass, and its results
+become tensors of the subclass. A class with a `__torch_function__` of its own is asked instead, as
+in PyTorch. Fast functions never see a subclass: they ask for the plain class.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.ops.operator import Operator, packet
+from adjoint.tensor.methods import tensor
+from adjoint.tensor.tape import Leaf, own_counter
+from adjoint.tensor.tensor import Tensor, alias
+
+
+class SubclassInterpreter:
+    """Runs operators on tensors of users' classes; beneath every transform."""
+
+    level = 0
+    name = "a subclass of Tensor"
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        """Ask the class, or run the operator on plain tensors."""
+        kind = _class_among(values)
+        if kind.__torch_function__.__func__ is not Tensor.__torch_function__.__func__:
+            types = tuple({type(t) for t in _tensors(values) if is_subclass(type(t))})
+            args, keywords = _as_called(op, values)
+            return kind.__torch_function__(packet(op.name).function, types, args, keywords)
+        return in_class(kind, op.call, values)
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Write to a plain tensor on the same memory, and take over its history."""
+        target = values[0]
+        given = _Plain().of(values)
+        op.call(given)
+        written = given[0]
+        if written is target:
+            return target
+        target.value, target.counter = written.value, written.counter
+        if target._base is None or op.row.archetype.name == "inplace_view":
+            target.edge = written.edge  # that of a view was made again from its base
+        if target._base is not None:
+            target._base.more().views.append(weakref.ref(target))
+        return target
+
+
+SUBCLASSES = SubclassInterpreter()
+
+
+def is_subclass(kind: type) -> bool:
+    """Whether a class of tensors is a user's."""
+    return getattr(kind, "interpreter", None) is SUBCLASSES
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    found: list[Tensor] = []
+    for value in values:
+        if isinstance(value, Tensor):
+            found.append(value)
+        elif type(value) is list:
+            found += _tensors(value)
+    return found
+
+
+def _class_among(values: Any) -> Any:
+    """The most derived of the users' classes among the arguments, the first of equals."""
+    kinds = [type(t) for t in _tensors(values) if is_subclass(type(t))]
+    return next(k for k in kinds if not any(issubclass(o, k) and o is not k for o in kinds))
+
+
+def _as_called(op: Operator, values: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as a user would give them: trailing defaults left out."""
+    arguments = op.schema.arguments
+    count = op.positional
+    keywords = {
+        a.name: v
+        for a, v in zip(arguments[count:], values[count:], strict=True)
+        if not (a.has_default and v == a.default) and v is not None
+    }
+    positional = list(values[:count])
+    while positional and arguments[len(positional) - 1].has_default:
+        if isinstance(positional[-1], Tensor) or positional[-1] != (
+            arguments[len(positional) - 1].default
+        ):
+            break
+        positional.pop()
+    return tuple(positional), keywords
+
+
+class _Plain:
+    """Plain tensors that stand for those of subclasses in one call."""
+
+    def __init__(self) -> None:
+        self.stands_for: dict[int, Tensor] = {}  # by the plain tensor
+        self.keep: list[Tensor] = []  # so that no other tensor gets their addresses
+
+    def of(self, values: Any) -> Any:
+        """The same arguments without subclasses."""
+        if isinstance(values, (list, tuple)):
+            return type(values)(self.of(v) for v in values)
+        if not isinstance(values, Tensor) or not is_subclass(type(values)):
+            return values
+        own_counter(values)
+        plain = alias(values, values.edge)
+        plain.extra = values.more()  # views of either are views of both
+        self.stands_for[id(plain)] = values
+        self.keep.append(plain)
+        return plain
+
+    def results(self, kind: Any, results: Any) -> Any:
+        """Results as tensors of a class."""
+        if isinstance(results, (list, tuple)):
+            return type(results)([self.results(kind, r) for r in results])
+        if not isinstance(results, Tensor):
+            return results
+        known = self.stands_for.get(id(results))
+        if known is not None:
+            return known
+        return become(kind, results, self.stands_for)
+
+
+def become(kind: Any, plain: Tensor, stands_for: dict[int, Tensor] | None = None) -> Any:
+    """A new tensor of a class that takes the place of a plain one."""
+    if type(plain) is not Tensor:
+        return plain
+    made = object.__new__(kind)
+    made.value, made.edge = plain.value, plain.edge
+    made.counter, made.extra = plain.counter, plain.extra
+    view = None if plain.extra is None else plain.extra.view
+    if view is not None:
+        view.base = (stands_for or {}).get(id(view.base), view.base)
+        view.base.more().views.append(weakref.ref(made))
+    return made
+
+
+def in_class(kind: Any, function: Callable[[Any], Any], values: Any) -> Any:
+    """Run a function on plain tensors; its results are of the class."""
+    plain = _Plain()
+    return plain.results(kind, function(plain.of(values)))
+
+
+def default_torch_function(
+    cls: Any,
+    func: Callable[..., Any],
+    types: Any,
+    args: tuple[Any, ...] = (),
+    kwargs: dict[str, Any] | None = None,
+) -> Any:
+    """Run `func` on plain tensors; the results are of this class. Override to do otherwise."""
+    plain = _Plain()
+    named = {k: plain.of(v) for k, v in (kwargs or {}).items()}
+    return plain.results(cls, func(*plain.of(tuple(args)), **named))
+
+
+def make_subclass(cls: Any, data: Any, require_grad: bool = False) -> Any:
+    """A leaf of a user's class, on the memory of a tensor or from numbers."""
+    made = become(cls, alias(data) if isinstance(data, Tensor) else tensor(data))
+    if require_grad:
+        made.edge = Leaf(made)
+    return made
+
+
+def as_subclass(self: Tensor, cls: Any) -> Any:
+    """The same tensor, with its history, as one of a user's class."""
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass needs a subclass of Tensor, got {cls!r}")
+    return become(cls, alias(self, self.edge)) if cls is not Tensor else alias(self, self.edge)
+
+
+def install() -> None:
+    """Let users derive classes from the tensor. Classes of ours are made before, or say how."""
+    Tensor.subclass_interpreter = SUBCLASSES
+    Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
+    Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
+    Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]

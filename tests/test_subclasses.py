@@ -1,0 +1,234 @@
+"""Attributes of tensors, classes derived from the tensor, and copies of both."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import weakref
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+
+
+class Tagged(ad.Tensor):
+    """A class with nothing of its own."""
+
+
+class Logged(ad.Tensor):
+    """A class that sees every call."""
+
+    calls: list[str] = []  # noqa: RUF012
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        cls.calls.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
+
+
+def tagged(*values: float, requires_grad: bool = False) -> Any:
+    data = ad.tensor(list(values), dtype=ad.float64)
+    return ad.Tensor._make_subclass(Tagged, data, requires_grad)  # type: ignore[attr-defined]
+
+
+# Attributes
+
+
+def test_tensors_have_attributes() -> None:
+    x = ad.ones(2)
+    assert vars(x) == {}
+    x.tag = "mine"  # type: ignore[attr-defined]
+    assert x.tag == "mine"  # type: ignore[attr-defined]
+    assert x.__dict__ == {"tag": "mine"}
+    del x.tag  # type: ignore[attr-defined]
+    assert not hasattr(x, "tag")
+
+
+def test_dir_lists_what_a_tensor_has() -> None:
+    x = ad.ones(2, 2, dtype=ad.complex64)
+    x.tag = 1  # type: ignore[attr-defined]
+    names = dir(x)
+    assert {"tag", "shape", "sin", "grad_fn", "imag"} <= set(names)
+    assert [n for n in names if not hasattr(x, n)] == []
+
+
+@pytest.mark.parametrize("name", ["__name__", "__dict__missing", "__wrapped__", "nothing"])
+def test_a_missing_attribute_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=name):
+        getattr(ad.ones(1), name)
+
+
+@pytest.mark.parametrize(
+    "method", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))]
+)
+@pytest.mark.parametrize("kind", ["plain", "subclass"])
+def test_copies_keep_class_attributes_and_gradient(method: Any, kind: str) -> None:
+    x = tagged(1.0, 2.0) if kind == "subclass" else ad.tensor([1.0, 2.0], dtype=ad.float64)
+    x.requires_grad_()
+    x.tag = ["mine"]
+    made = method(x)
+    assert type(made) is type(x)
+    assert made.tolist() == [1.0, 2.0]
+    assert made.requires_grad
+    assert made.is_leaf
+    assert made.tag == ["mine"]
+    (made * 3).sum().backward()
+    assert made.grad.tolist() == [3.0, 3.0]
+    assert x.grad is None
+
+
+def test_a_shallow_copy_shares_memory_and_its_counter() -> None:
+    x = ad.tensor([1.0], dtype=ad.float64)
+    w = ad.ones(1, dtype=ad.float64, requires_grad=True)
+    y = w * x
+    copy.copy(x).mul_(2)
+    assert x.tolist() == [2.0]
+    with pytest.raises(RuntimeError, match="changed in place"):
+        y.sum().backward()
+
+
+# Subclasses
+
+
+def test_results_of_operators_are_of_the_class() -> None:
+    x, y = tagged(1.0, 2.0), ad.tensor([3.0, 4.0], dtype=ad.float64)
+    for result in (x + y, y + x, x.sin(), 2 * x, x[0], x.view(2, 1), ad.stack([y, x]), x.sum()):
+        assert type(result) is Tagged
+    values, places = x.max(0)
+    assert type(values) is type(places) is Tagged
+    assert x.shape == (2,)
+    assert x.tolist() == [1.0, 2.0]
+    assert type(ad.nn.functional.softplus(x)) is Tagged
+
+
+def test_the_most_derived_class_wins() -> None:
+    class More(Tagged):
+        pass
+
+    x = tagged(1.0)
+    more = x.as_subclass(More)
+    assert type(x + more) is More
+    assert type(more.as_subclass(Tagged)) is Tagged
+
+
+def test_gradients_of_subclasses() -> None:
+    x = tagged(1.0, 2.0, requires_grad=True)
+    (x.exp() * x).sum().backward()
+    expected = np.exp([1.0, 2.0]) * np.array([2.0, 3.0])
+    assert np.allclose(x.grad.numpy(), expected)
+    (g,) = ad.autograd.grad((x**3).sum(), x, create_graph=True)
+    (h,) = ad.autograd.grad(g.sum(), x)
+    assert np.allclose(h.numpy(), [6.0, 12.0])
+    plain = ad.tensor([2.0], dtype=ad.float64, requires_grad=True)
+    (plain.as_subclass(Tagged) * 5).sum().backward()  # type: ignore[attr-defined]
+    assert plain.grad is not None
+    assert plain.grad.tolist() == [5.0]
+
+
+def test_writes_and_views_of_subclasses() -> None:
+    x = tagged(1.0, 2.0, 3.0, requires_grad=True)
+    base = x * 1
+    view = base[1:]
+    assert view._base is base
+    assert view.mul_(10) is view
+    assert type(base) is Tagged
+    (base * base).sum().backward()
+    assert np.allclose(x.grad.numpy(), [2.0, 400.0, 600.0])
+    base = x * 1
+    base.unsqueeze_(0)
+    view = base[0]
+    base.mul_(2)
+    assert base.shape == (1, 3)
+    x.grad = None
+    view.sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_write_to_a_saved_subclass_is_noticed() -> None:
+    x = tagged(1.0, 2.0, requires_grad=True)
+    y = x * 1
+    z = y * y
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="changed in place"):
+        z.sum().backward()
+
+
+def test_a_class_with_torch_function_sees_every_call() -> None:
+    x = ad.ones(2).as_subclass(Logged)  # type: ignore[attr-defined]
+    Logged.calls.clear()
+    y = (x * 2).softmax(0)
+    assert [name.partition("_")[0] for name in Logged.calls] == ["mul", "softmax"]
+    assert type(y) is Logged
+
+
+def test_a_class_may_hold_its_data_elsewhere() -> None:
+    class Wrapper(ad.Tensor):
+        def __init__(self, data: Any) -> None:
+            super().__init__()
+            self.held = data
+
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            out = func(*[a.held if isinstance(a, cls) else a for a in args], **(kwargs or {}))
+            return cls(out) if isinstance(out, ad.Tensor) else out
+
+    x = Wrapper(ad.tensor([1.0, 2.0], requires_grad=True))
+    y = x * 3
+    assert type(y) is Wrapper
+    assert y.held.grad_fn is not None
+
+    class Same(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, value: Any) -> Any:
+            return value
+
+    assert type(Same.apply(x)) is Wrapper
+
+
+def test_subclasses_under_transforms() -> None:
+    x = tagged(1.0, 2.0)
+    assert ad.grad(lambda v: (v * v).sum())(x).tolist() == [2.0, 4.0]
+    assert ad.vmap(lambda v: v * 2)(x).tolist() == [2.0, 4.0]
+    value, tangent = ad.jvp(lambda v: v.sin(), (x,), (ad.ones(2, dtype=ad.float64),))
+    assert np.allclose(tangent.numpy(), np.cos([1.0, 2.0]))
+    assert np.allclose(value.numpy(), np.sin([1.0, 2.0]))
+
+
+def test_nothing_keeps_a_subclass_alive() -> None:
+    x = tagged(1.0)
+    reference = weakref.ref(x)
+    y = x.view(1, 1) * 2
+    del x
+    assert reference() is None
+    assert y.tolist() == [[2.0]]
+
+
+def test_the_tensor_class_itself_is_not_called() -> None:
+    with pytest.raises(TypeError, match=r"ad\.tensor"):
+        ad.Tensor([1.0])
+
+
+# Parameters
+
+
+def test_a_parameter_is_a_marked_leaf() -> None:
+    data = ad.tensor([1.0, 2.0])
+    p = ad.nn.Parameter(data)
+    assert isinstance(p, ad.nn.Parameter)
+    assert isinstance(p, ad.Tensor)
+    assert not isinstance(data, ad.nn.Parameter)
+    assert not isinstance(p.detach(), ad.nn.Parameter)
+    assert p.is_leaf
+    assert p.requires_grad
+    assert not ad.nn.Parameter(data, requires_grad=False).requires_grad
+    with ad.no_grad():
+        p.mul_(2)
+    assert data.tolist() == [2.0, 4.0]
+    assert isinstance(copy.deepcopy(p), ad.nn.Parameter)
+    assert isinstance(pickle.loads(pickle.dumps(p)), ad.nn.Parameter)
+    with pytest.raises(TypeError, match="Parameter"):
+        ad.nn.Parameter([1.0])  # type: ignore[arg-type]
