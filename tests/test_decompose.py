@@ -17,7 +17,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
-from adjoint.testing import jacobians, laws
+from adjoint.testing import jacobians, laws, samples
 from adjoint.testing.jacobians import Call
 from adjoint.transforms import batch
 from tests import primitives
@@ -53,6 +53,46 @@ def test_the_table_has_every_row_with_a_decomposition() -> None:
     assert table["relu"] is table["relu.default"]
     with pytest.raises(KeyError):
         table["mul.Tensor"]
+
+
+@pytest.mark.parametrize("family", sorted({TABLE.family(n) for n in TABLE.names()}))
+def test_entries_take_what_the_operator_takes(family: str) -> None:
+    """A decomposition is called as the operator is: by position and keyword, defaults left out."""
+    rows = [r for r in TABLE.rows() if r.family == family and r.decompose]
+    for row in rows:
+        decomposed = ad.decompositions.table[row.full_name]
+        operator = getattr(getattr(ad.ops, row.name), row.schema.overload or "default")
+        required = [a for a in row.schema.arguments if not (a.has_default or a.type.is_optional)]
+        if required:
+            with pytest.raises(ArgumentError, match=required[0].name):
+                decomposed()
+        if row.schema.mutates or (row.kernel and family == "random"):
+            continue
+        for sample, _ in samples.for_row(row, dtypes.float64)[:2]:
+            with ad.no_grad():
+                ad.manual_seed(0)
+                expected = operator(*sample.args, **sample.kwargs)
+                ad.manual_seed(0)
+                found = decomposed(*sample.args, **sample.kwargs)
+            for a, b in zip(_flat(found), _flat(expected), strict=True):
+                assert a.dtype == b.dtype
+                assert np.allclose(a, b, equal_nan=True, rtol=1e-6), row.full_name
+
+
+def _flat(results: Any) -> list[Any]:
+    if isinstance(results, (tuple, list)):
+        return [t for r in results for t in _flat(r)]
+    return [] if results is None else [results.detach().numpy()]
+
+
+def test_entries_refuse_what_the_operator_refuses() -> None:
+    x = ad.ones(2, 2)
+    addmm = ad.decompositions.table["addmm.default"]
+    assert (addmm(x, x, x) == 3).all()
+    assert (addmm(x, x, mat2=x, beta=2) == 4).all()
+    for args, keywords in (((x, x), {}), ((x, x, x), {"gamma": 1}), ((x, x, x), {"self": x})):
+        with pytest.raises(ArgumentError):
+            addmm(*args, **keywords)
 
 
 def test_entries_take_all_arguments_in_order() -> None:

@@ -283,7 +283,7 @@ FILES = {
     "_frame": "- name: h20(Tensor _frame) -> Tensor\n  decompose: ones(3)\n",
     "dunder": "- name: h21(Tensor __class__) -> Tensor\n  decompose: ones(3)\n",
     "an argument of code": "- name: h22(Tensor a=open('x')) -> Tensor\n  decompose: ones(3)\n",
-    "a default of code": "- name: h23(Tensor self, int n=__import__('os')) -> Tensor\n  kernel: xp.sin\n",
+    "a default of code": "- name: h23(Tensor self, int n=open('x')) -> Tensor\n  kernel: xp.sin\n",
     "a long list": "- name: h24(Tensor self, int[999999999] n=1) -> Tensor\n  kernel: xp.sin\n",
     "many digits": f"- name: h25(Tensor self, int n={'9' * 1500}) -> Tensor\n  kernel: xp.sin\n",
     "a unicode name": "- name: hｉ(Tensor self) -> Tensor\n  decompose: self.sin()\n",
@@ -414,5 +414,5 @@ def test_numpy_functions_for_kernels_only_compute() -> None:
              "vectorize", "apply_along_axis", "apply_over_axes", "piecewise", "fromfunction",
              "testing", "ctypeslib", "f2py", "lib", "linalg", "random", "core", "put", "place",
              "putmask", "copyto", "fill_diagonal", "seterr", "setbufsize", "show_config", "info",
-             "getbufsize", "set_printoptions", "require", "fromstring", "frombuffer", "byte_bounds")  # fmt: skip
+             "getbufsize", "set_printoptions", "require", "fromstring", "frombuffer")  # fmt: skip
     assert not NUMPY & set(risky)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -13,10 +14,11 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import MissingOperator, TableError
+from adjoint.core.errors import MissingOperator, NotDifferentiable, TableError
 from adjoint.table import TABLE
 from adjoint.table import schema as schemas
-from adjoint.tensor import checking, saving
+from adjoint.table.rows import WORDS
+from adjoint.tensor import checking, eager, saving
 
 with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:
     CATALOGUE = list(csv.DictReader(_file))
@@ -260,6 +262,194 @@ WRONG = {
     "not a row": ("- nome: w12(Tensor a) -> Tensor\n", 1, "starts with"),
     "duplicate row": ("- name: sin(Tensor self) -> Tensor\n  self: grad\n", 1, "already"),
 }
+
+
+_UNARY = "- name: {}(Tensor self) -> Tensor\n"
+_KERNEL = _UNARY + "  kernel: xp.sin\n"
+# Mistakes that were found late, or never: (row, place, what the message says).
+MISTAKES = {
+    "kernel misspelt": (_UNARY + "  kernel: xp.sinn\n  self: grad\n", "2:11", "did you mean sin"),
+    "kernel in an expression": (
+        _UNARY + "  kernel: self + xp.cosin(self)\n  self: grad\n",
+        "2:18",
+        "did you mean .*cos",
+    ),
+    "kernel of a family": (
+        _UNARY + "  kernel: pointwise.frexpp\n  self: grad\n",
+        "2:11",
+        "did you mean frexp",
+    ),
+    "no such family": (_UNARY + "  kernel: pointwize.frexp\n  self: grad\n", "2:11", "pointwise"),
+    "kernel with too many arguments": (
+        "- name: {}(Tensor self, Tensor other) -> Tensor\n  kernel: xp.sin\n  self, other: zero\n",
+        "2:11",
+        "does not take 2 arguments",
+    ),
+    "neither kernel nor decompose": (
+        _UNARY + "  self: grad\n",
+        "1",
+        "needs a kernel, or decompose",
+    ),
+    "schema type": ("- name: {}(Tensr self) -> Tensor\n  decompose: self\n", "1:11", "Tensor"),
+    "type of a result": ("- name: {}(Tensor self) -> Tnsor\n  decompose: self\n", "1:27", "Tensor"),
+    "result that is a number": (
+        "- name: {}(Tensor self) -> int\n  decompose: 3\n",
+        "1:27",
+        "result",
+    ),
+    "default of another type": (
+        "- name: {}(Tensor self, int n=x) -> Tensor\n  decompose: self\n",
+        "1:24",
+        "no default for a int",
+    ),
+    "like": (_KERNEL + "  like: pointwize\n  self: grad\n", "3:9", "did you mean pointwise"),
+    "order": (_KERNEL + "  like: pointwise\n  order: neded\n  self: grad\n", "4:10", "needed"),
+    "domain": (_KERNEL + "  domain: positiv\n  self: grad\n", "3:11", "did you mean positive"),
+    "numbers": (_KERNEL + "  numbers: cheked\n  self: grad\n", "3:12", "did you mean checked"),
+    "order without promotion": (_KERNEL + "  order: needed\n  self: grad\n", "3:10", "promote"),
+    "batch": (_KERNEL + "  batch: pointwise.sam\n  self: grad\n", "3:10", "did you mean same"),
+    "batch with other arguments": (
+        _KERNEL + "  batch: matmul.mm\n  self: grad\n",
+        "3:10",
+        "does not take 2",
+    ),
+    "shape": (_KERNEL + "  shape: shape.sme\n  self: grad\n", "3:10", "did you mean same"),
+    "fan": (_KERNEL + "  fan: _linalg_eigh_fam\n  self: grad\n", "3:8", "_linalg_eigh_fan"),
+    "kink": (_KERNEL + "  kink: ordd == 2\n  self: grad\n", "3:9", "ordd"),
+    "promote": (_KERNEL + "  promote: [slf]\n  self: grad\n", "3:13", "did you mean self"),
+    "promote word": (_KERNEL + "  promote: summ\n  self: grad\n", "3:12", "did you mean sum"),
+    "inplace": (_KERNEL + "  inplace: maybe\n  self: grad\n", "3:12", "True or False"),
+    "inplace without self": (
+        "- name: {}(Tensor x) -> Tensor\n  kernel: xp.sin\n  inplace: True\n  x: grad\n",
+        "3:12",
+        "in-place variant",
+    ),
+    "method in a formula": (_KERNEL + "  self: grad * self.coss()\n", "3:21", "did you mean .*cos"),
+    "method on a later line": (
+        _KERNEL + "  self: >-\n    grad *\n    self.coss()\n",
+        "5:10",
+        "did you mean .*cos",
+    ),
+    "attribute in a formula": (_KERNEL + "  self: grad.reshape(self.shap)\n", "3:27", "shape"),
+    "function of a family": (
+        _KERNEL + "  self: linalg.eigh_vjpp(grad)\n",
+        "3:9",
+        "did you mean eigh_vjp",
+    ),
+    "operator in a formula": (
+        _KERNEL + "  self: grad * coss(self)\n",
+        "3:16",
+        "did you mean .*cos",
+    ),
+    "method in a decomposition": (
+        _UNARY + "  decompose: self.sinn()\n",
+        "2:19",
+        "did you mean sin",
+    ),
+    "method of a number": (
+        "- name: {}(Tensor self, int n) -> Tensor\n  kernel: xp.add\n  self: n.sum()\n",
+        "3:11",
+        "n is a int",
+    ),
+    "write in a formula": (_KERNEL + "  self: grad.mul_(self)\n", "3:14", "writes to its argument"),
+    "forward formula": (_KERNEL + "  self: grad\n  result: self_tt * 2\n", "4:11", "self_t"),
+    "forward formula without a tangent": (
+        "- name: {}(Tensor self, Tensor other) -> Tensor\n  kernel: xp.add\n  self: grad\n"
+        "  other: grad\n  result: self_t\n",
+        "5:11",
+        "other_t",
+    ),
+    "forward formula of one output": (
+        "- name: {}(Tensor self) -> (Tensor a, Tensor b)\n  kernel: pointwise.frexp\n"
+        "  self: grad_a + grad_b\n  a: self_t\n",
+        "1",
+        "none for b",
+    ),
+    "auto without a reverse formula": (
+        _KERNEL + "  result: auto_element_wise\n",
+        "3:11",
+        "needs a reverse formula",
+    ),
+    "auto misspelt": (_KERNEL + "  self: grad\n  result: auto_lineer\n", "4:11", "auto_linear"),
+    "word misspelt": (_KERNEL + "  self: non_diferentiable\n", "3:9", "non_differentiable"),
+    "no derivative word at all": (_KERNEL, "1:18", "nothing says how .* is differentiated in self"),
+    "no derivative word for one input": (
+        "- name: {}(Tensor self, Tensor other) -> Tensor\n  kernel: xp.add\n  self: grad\n",
+        "1:31",
+        "differentiated in other",
+    ),
+    "argument misspelt": (_KERNEL + "  slf: grad\n", "3:3", "did you mean self"),
+    "column misspelt": (_UNARY + "  kernl: xp.sin\n  self: grad\n", "2:3", "did you mean kernel"),
+    "pointwise without a tensor": (
+        "- name: {}(int n) -> Tensor\n  like: pointwise\n  kernel: xp.sin\n",
+        "2:9",
+        "needs a tensor",
+    ),
+    "view without an alias": (_KERNEL + "  like: view\n  self: grad\n", "3:9", "shares memory"),
+    "alias of nothing": (
+        "- name: {}(Tensor self) -> Tensor(a)\n  kernel: xp.sin\n  self: grad\n",
+        "1:34",
+        "no argument is marked",
+    ),
+    "kernel that writes": (
+        "- name: {}(Tensor self, Tensor(b!) other) -> Tensor\n  kernel: xp.add\n"
+        "  self, other: zero\n",
+        "1:9",
+        "writes",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_mistake_is_found_at_load_with_its_place(mistake: str, tmp_path: Path) -> None:
+    text, place, message = MISTAKES[mistake]
+    path = write(tmp_path, text.format("w"))
+    with pytest.raises(TableError, match=message) as caught:
+        ad.library(path)
+    assert f"{path}:{place}: " in str(caught.value)
+    assert "w" not in TABLE
+
+
+def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
+    rows = [text.format(f"w{i}") for i, (text, _, _) in enumerate(MISTAKES.values())]
+    path = write(tmp_path, "".join(rows))
+    with pytest.raises(TableError) as caught:
+        ad.library(path)
+    told = str(caught.value).splitlines()
+    line = 1
+    for row, (_, place, message) in zip(rows, MISTAKES.values(), strict=True):
+        number, _, column = place.partition(":")
+        start = f"{path}:{line + int(number) - 1}" + (f":{column}: " if column else ": ")
+        if number == "1":
+            start = f"{path}:{line}:" if column else start  # the name is longer here
+        assert any(t.startswith(start) and re.search(message, t) for t in told), (start, message)
+        line += row.count("\n")
+
+
+def test_words_of_the_table_are_those_that_the_code_knows() -> None:
+    assert set(eager._PROMOTIONS) == set(WORDS["numbers"])
+
+
+def test_row_without_derivative_is_refused_and_the_words_are_taken(tmp_path: Path) -> None:
+    row = "- name: w_word{}(Tensor self) -> Tensor\n  kernel: xp.sin\n  {}\n"
+    words = (
+        "self: zero",
+        "self: non_differentiable",
+        "self: not_implemented('later')",
+        "output_differentiability: [False]",
+        "result: self_t",
+        "self: grad",
+    )
+    with pytest.raises(TableError, match="nothing says how"):
+        ad.library(write(tmp_path, row.format("", "doc: nothing")))
+    ad.library(write(tmp_path, "".join(row.format(i, w) for i, w in enumerate(words))))
+    x = ad.ones(2, requires_grad=True)
+    assert ad.autograd.grad(ad.w_word0(x).sum(), x)[0].tolist() == [0.0, 0.0]
+    for refused in (ad.w_word1, ad.w_word2):
+        with pytest.raises(NotDifferentiable):
+            refused(x).sum().backward()
+    assert not ad.w_word3(x).requires_grad
+    assert ad.autograd.grad(ad.w_word4(x).sum(), x)[0].tolist() == [1.0, 1.0]
 
 
 @pytest.mark.parametrize("mistake", WRONG)

@@ -124,20 +124,22 @@ class Table:
 def read(path: Path) -> str:
     """The text of a table file; a plain file of reasonable length."""
     try:
-        if not path.is_file():
-            raise TableError(f"{path}: there is no such file")
-        with path.open("rb") as file:
-            content = file.read(_LONGEST + 1)
-        if len(content) > _LONGEST:
-            raise TableError(f"{path}: a table file has at most {_LONGEST} bytes; split it")
+        plain = path.is_file()
+        content = b""
+        if plain:
+            with path.open("rb") as file:
+                content = file.read(_LONGEST + 1)
+    except (OSError, ValueError) as error:
+        raise TableError(f"{path}: cannot be read: {error}") from None
+    if not plain:
+        raise TableError(f"{path}: there is no such file")
+    if len(content) > _LONGEST:
+        raise TableError(f"{path}: a table file has at most {_LONGEST} bytes; split it")
+    try:
         return content.decode("utf-8").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise TableError(f"{path}:{line}: not UTF-8 text: {error.reason}") from None
-    except (OSError, ValueError) as error:
-        if isinstance(error, TableError):
-            raise
-        raise TableError(f"{path}: cannot be read: {error}") from None
 
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:

@@ -495,9 +495,8 @@ class _Reader:
                 if present:
                     styles[style] = entry.inputs[0]
         if len(styles) > 1:
-            raise TableError(
-                f"{self.where(next(iter(styles.values())))}: mixes {' and '.join(styles)}; choose one"
-            )
+            where = self.where(next(iter(styles.values())))
+            raise TableError(f"{where}: mixes {' and '.join(styles)}; choose one")
 
     def _differentiable_outputs(self, reverse: tuple[Reverse, ...]) -> tuple[bool, ...]:
         count = len(self.schema.returns)

@@ -151,7 +151,7 @@ class Schema:
 
     @cached_property
     def can_be_written(self) -> bool:
-        """Whether the result can take the place of the first argument: name(Tensor self) -> Tensor."""
+        """Whether the result can be written over the first argument: f(Tensor self) -> Tensor."""
         if not self.arguments or len(self.returns) != 1 or self.returns[0].alias:
             return False
         first = self.arguments[0]

@@ -219,7 +219,7 @@ def _archetype(row: Row) -> Iterator[str]:
     if kind.shape == "reduce" and len(row.schema.returns) != 1:
         yield f"{where}: {kind.name} has one result"
     if kind.shape == "view" and not (row.schema.is_view or row.schema.replaces):
-        yield f"{where}: {kind.name} needs a result that shares memory: Tensor(a) self … -> Tensor(a)"
+        yield f"{where}: {kind.name} needs a result that shares memory: -> Tensor(a)"
     for column in ("order", "numbers"):
         if row.texts.get(column) and not promoted:
             yield f"{row.place(column)}: {column} is for operators that promote dtypes"

@@ -1,7 +1,8 @@
 """Decomposition: operators in terms of smaller ones, until only primitives or what is kept remain.
 
-`table` maps 'name.overload' to the decomposition of every row that has one: a function of all
-arguments of the schema, in order. It reads the table of rows, so users' rows are in it too.
+`table` maps 'name.overload' to the decomposition of every row that has one: a function that takes
+what the operator takes, by position and by keyword, defaults included. It reads the table of rows,
+so users' rows are in it too.
 """
 
 from __future__ import annotations
@@ -13,9 +14,11 @@ from adjoint.core.errors import ArgumentError
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.trace import TraceLevel
+from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
+from adjoint.table.schema import Argument
 from adjoint.tensor import binding
 from adjoint.tensor.modes import enable_grad
 
@@ -34,7 +37,7 @@ class Decompositions(Mapping[str, Callable[..., Any]]):
             raise KeyError(name)
         known = self._functions.get(row.full_name)
         if known is None or known[0] is not row:
-            known = self._functions[row.full_name] = (row, binding.decomposition(row))
+            known = self._functions[row.full_name] = (row, _as_called(row))
         return known[1]
 
     def __contains__(self, name: object) -> bool:
@@ -49,6 +52,36 @@ class Decompositions(Mapping[str, Callable[..., Any]]):
 
     def __repr__(self) -> str:
         return f"<{len(self)} decompositions>"
+
+
+def _as_called(row: Row) -> Callable[..., Any]:
+    """The decomposition of a row, with the arguments of the operator."""
+    what, schema, function = row.name, row.schema, binding.decomposition(row)
+
+    def decomposed(*args: Any, **keywords: Any) -> Any:
+        if len(args) > len(schema.arguments):
+            raise ArgumentError(
+                f"{what}() takes {len(schema.arguments)} arguments, got {len(args)}: {schema}"
+            )
+        given = dict(zip(schema.names, args, strict=False))
+        for name, value in arguments.rename(schema, keywords).items():
+            if name not in schema.names or name in given:
+                raise ArgumentError(
+                    f"{what}() has no argument {name!r}, or has it twice; its signature is {schema}"
+                )
+            given[name] = value
+        return function(*[_value(what, a, given) for a in schema.arguments])
+
+    decomposed.__name__ = decomposed.__qualname__ = f"{schema.symbol}_decomposed"
+    decomposed.__doc__ = str(schema)
+    return decomposed
+
+
+def _value(what: str, argument: Argument, given: dict[str, Any]) -> Any:
+    absent = argument.default if argument.has_default else arguments.MISSING
+    if absent is arguments.MISSING and argument.type.is_optional:
+        absent = None
+    return arguments.convert(what, argument, given.get(argument.name, absent))
 
 
 def _row(name: str) -> Row | None:
@@ -111,7 +144,7 @@ def _expand(level: TraceLevel, graph: Graph, node: Node) -> list[Node]:
     """Put the decomposition of a node in its place; return the nodes that it consists of."""
     start = node.preceding
     with graph.inserting_before(node):
-        result = table[node.name](*[_lifted(level, a) for a in node.args])
+        result = binding.decomposition(node.op.row)(*[_lifted(level, a) for a in node.args])
         results = result if isinstance(result, (tuple, list)) else (result,)
         values = [
             level.value(r if r.dtype is old.dtype else r.to(old.dtype))
