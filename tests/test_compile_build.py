@@ -553,21 +553,170 @@ def test_a_disk_that_forbids_programs_warns_and_works(directory: Path) -> None:
     assert result.stderr.count("cannot be used") == 1, result.stderr
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770])
+ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
+only_root = pytest.mark.skipif(not ROOT, reason="only root can give a file away")
+SOMEBODY = 12345
+
+
+def rejects(directory: Path, match: str) -> None:
+    """The cache is not used, with a warning, and another place is."""
+    forget()
+    with pytest.warns(UserWarning, match=match) as caught:
+        assert build.cache_directory() != directory
+    assert "chmod" not in str(caught[0].message)
+    assert build.build(source(1)).parent == build.cache_directory()
+    assert put(build.load(source(1), "put")) == 1
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o720, 0o702])
 def test_a_cache_that_others_can_write_is_not_used(mode: int, directory: Path) -> None:
     """Loading an object is running it: one that another user may have put there is not loaded."""
     build.build(source(1))
     directory.chmod(mode)
-    forget()
-    with pytest.warns(UserWarning, match="other users can write it; run chmod 700"):
-        assert build.cache_directory() != directory
-    assert build.build(source(1)).parent == build.cache_directory()
+    rejects(directory, "other users can write it.*Remove it .rm -r ")
 
 
-@pytest.mark.skipif(
-    not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can give a directory away"
-)
+@only_root
 def test_a_cache_of_another_user_is_not_used(directory: Path) -> None:
-    os.chown(directory, 12345, -1)
-    with pytest.warns(UserWarning, match="belongs to another user, number 12345"):
-        assert build.cache_directory() != directory
+    os.chown(directory, SOMEBODY, -1)
+    rejects(directory, f"belongs to another user, number {SOMEBODY}.*Remove it")
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o757])
+def test_a_cache_below_what_others_can_write_is_not_used(mode: int, tmp_path: Path) -> None:
+    """Who can write a directory can put another one in the place of the cache."""
+    tmp_path.chmod(mode)
+    try:
+        rejects(tmp_path / "cache", "above it: other users can write it.*Set ADJOINT_CACHE")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+@only_root
+def test_a_cache_below_another_users_directory_is_not_used(tmp_path: Path) -> None:
+    os.chown(tmp_path, SOMEBODY, -1)
+    rejects(tmp_path / "cache", f"above it: it belongs to another user, number {SOMEBODY}")
+
+
+def test_a_cache_below_a_directory_for_everybodys_files_is_used(tmp_path: Path) -> None:
+    """In /tmp nobody can rename what is not his."""
+    tmp_path.chmod(0o1777)
+    forget()
+    assert build.cache_directory() == tmp_path / "cache"
+    tmp_path.chmod(0o700)
+
+
+def test_a_cache_that_is_a_link_is_where_it_points_to(
+    tmp_path: Path, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The link is followed once, and what it points to is checked."""
+    (tmp_path / "link").symlink_to(directory)
+    monkeypatch.setenv("ADJOINT_CACHE", str(tmp_path / "link"))
+    forget()
+    assert build.cache_directory() == directory
+    (tmp_path / "link").unlink()
+    assert build.build(source(1)).parent == directory
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "link").symlink_to(tmp_path / "open")
+    rejects(tmp_path / "open", "other users can write it")
+
+
+def linked(path: Path, evil: Path) -> None:
+    path.symlink_to(evil)
+
+
+def linked_to_nothing(path: Path, evil: Path) -> None:
+    path.symlink_to(evil.parent / "nothing")
+
+
+def second_name(path: Path, evil: Path) -> None:
+    os.link(evil, path)
+
+
+def of_somebody(path: Path, evil: Path) -> None:
+    shutil.copy(evil, path)
+    os.chown(path, SOMEBODY, -1)
+
+
+def written_by_all(path: Path, evil: Path) -> None:
+    shutil.copy(evil, path)
+    path.chmod(0o666)
+
+
+def written_by_a_group(path: Path, evil: Path) -> None:
+    shutil.copy(evil, path)
+    path.chmod(0o664)
+
+
+def a_pipe(path: Path, evil: Path) -> None:
+    os.mkfifo(path)
+
+
+def a_directory(path: Path, evil: Path) -> None:
+    path.mkdir()
+    (path / "file").touch()
+
+
+PLANTS = [linked, linked_to_nothing, second_name, written_by_all, written_by_a_group, a_pipe,
+          a_directory, pytest.param(of_somebody, marks=only_root)]  # fmt: skip
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_object_is_not_loaded(plant: Any, directory: Path, tmp_path: Path) -> None:
+    """Also not after the directory's permissions were mended: what others put there stays out."""
+    path = build.build(source(3))
+    evil = build.build(source(666)).rename(tmp_path / "evil.so")  # sealed, as a plant would be
+    path.unlink()
+    directory.chmod(0o777)
+    plant(path, evil)
+    directory.chmod(0o700)
+    forget()
+    assert put(build.load(source(3), "put")) == 3
+    assert path.is_file()
+    assert not path.is_symlink()
+    assert path.stat().st_nlink == 1
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_a_planted_toolchain_is_not_run(plant: Any, directory: Path, tmp_path: Path) -> None:
+    expected = discovery.toolchain()
+    (answer,) = directory.glob("toolchain-*.json")
+    evil = tmp_path / "evil.json"
+    evil.write_text(answer.read_text().replace("-O", "-DEVIL -O"))
+    answer.unlink()
+    plant(answer, evil)
+    forget()
+    assert discovery.toolchain() == expected
+
+
+def test_a_toolchain_for_another_command_is_not_run(directory: Path) -> None:
+    """Its file is named by the command; one that says another command was not written by us."""
+    expected = discovery.toolchain()
+    assert expected is not None
+    (answer,) = directory.glob("toolchain-*.json")
+    answer.write_text(answer.read_text().replace(expected.command[0], "/bin/false"))
+    forget()
+    assert discovery.toolchain() == expected
+
+
+def test_permissions_that_change_in_a_running_process_are_noticed(directory: Path) -> None:
+    build.build(source(1))
+    directory.chmod(0o777)
+    with pytest.warns(UserWarning, match="other users can write it"):
+        path = build.build(source(1))
+    assert path.parent != directory
+
+
+def test_directories_above_a_new_cache_are_private(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ADJOINT_CACHE", str(tmp_path / "a" / "b" / "cache"))
+    forget()
+    mask = os.umask(0)
+    try:
+        assert build.cache_directory() == tmp_path / "a" / "b" / "cache"
+    finally:
+        os.umask(mask)
+    for folder in ("a", "a/b", "a/b/cache"):
+        assert stat.S_IMODE((tmp_path / folder).stat().st_mode) == 0o700

@@ -1,17 +1,24 @@
 """Where compiled objects are kept: a private directory that survives crashes and other processes.
 
 An object is written under a temporary name, sealed with a checksum of itself, and renamed: others
-see it whole or not at all, and one that was damaged later is built again. A directory that another
-user could write is not used, since loading an object is running its code. Where the directory
+see it whole or not at all, and one that was damaged later is built again. Where the directory
 cannot be used, a temporary one of this process takes its place, and a warning says so.
+
+Note [Whose objects are loaded]. Loading an object is running its code. So the directory, with links
+resolved once, and every directory above it must be such that nobody but this user and root can put
+anything there; then what was checked is what is loaded. That others could write it once is enough
+to distrust what it holds, so a file in it is read only if it belongs to this user or root, nobody
+else can write it, and it is neither a link nor a second name of some file.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import errno
 import hashlib
 import os
+import shlex
 import shutil
 import stat
 import tempfile
@@ -26,6 +33,9 @@ from adjoint.core.errors import AdjointError
 
 _SEAL = b"adjoint1"  # an object ends in its SHA-256 and this; loaders ignore what follows an object
 _SCRATCH = "build-"  # folders of builds under way
+_ADVICE = "Make room, or set ADJOINT_CACHE to a directory of your own"
+# no link is followed, no pipe waited for
+_PLAINLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 _STALE = 3600.0  # seconds after which such a folder belongs to a process that was killed
 
 
@@ -46,27 +56,71 @@ def cache_directory() -> Path:
         os.environ.get("XDG_CACHE_HOME") or "~/.cache", "adjoint"
     )
     try:
-        path = Path(base).expanduser().absolute()
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        reason = _distrust(path)
+        path = Path(os.path.realpath(Path(base).expanduser()))
+        _make(path)
+        trusted = _is_trusted(path)
     except (OSError, RuntimeError) as error:  # RuntimeError: there is no home directory
-        path, reason = Path(base), str(error)
-    if reason:
-        give_up(path, reason)
+        give_up(Path(base), error)
         return spare_directory()
-    return path
+    return path if trusted else spare_directory()
 
 
-def _distrust(path: Path) -> str:
-    """Why objects in a directory may not be ours; empty if they must be."""
+def _make(path: Path) -> None:
+    """Make a directory for this user alone, and what is missing above it."""
+    for folder in (*reversed(path.parents), path):
+        with contextlib.suppress(FileExistsError):
+            if not folder.exists():
+                folder.mkdir(mode=0o700)
+    path.mkdir(mode=0o700, exist_ok=True)  # says why it cannot be made
+
+
+def _is_trusted(path: Path) -> bool:
+    """Whether nobody else can put files into a directory; if not, it is given up with advice."""
     if not hasattr(os, "geteuid"):
-        return ""
-    status = path.stat()
+        return True
+    if reason := _distrust(path.lstat(), may_be_shared=False):
+        give_up(
+            path,
+            reason,
+            f"Remove it (rm -r {shlex.quote(str(path))}), and it is made again for you alone; to "
+            "change its permissions is not enough, since others may have put code into it",
+        )
+        return False
+    for folder in path.parents:
+        if reason := _distrust(folder.lstat(), may_be_shared=True):
+            advice = "Set ADJOINT_CACHE to a directory in one that only you can write"
+            give_up(path, f"{folder} above it: {reason}", advice)
+            return False
+    return True
+
+
+def _distrust(status: os.stat_result, *, may_be_shared: bool) -> str:
+    """Why a file or directory may have been changed by others; empty if it cannot have been.
+
+    A directory above the cache may be shared if others cannot rename what is not theirs.
+    """
     if status.st_uid not in (os.geteuid(), 0):
         return f"it belongs to another user, number {status.st_uid}"
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return f"other users can write it; run chmod 700 {path}"
+    if may_be_shared and status.st_mode & stat.S_ISVTX:
+        return ""
+    if status.st_mode & stat.S_IWOTH:
+        return "other users can write it"
+    if status.st_mode & stat.S_IWGRP and not (may_be_shared and _is_private(status.st_gid)):
+        return "other users can write it"
     return ""
+
+
+@lru_cache
+def _is_private(group: int) -> bool:
+    """Whether a group is that of one user alone, as many systems have it: both of one name."""
+    import grp  # not everywhere, like pwd
+    import pwd
+
+    try:
+        found = grp.getgrgid(group)
+        return found.gr_name == pwd.getpwuid(os.geteuid()).pw_name and not found.gr_mem
+    except KeyError:
+        return False
 
 
 @lru_cache(maxsize=1)
@@ -97,8 +151,8 @@ def directories() -> Iterator[Path]:
         yield spare
 
 
-def give_up(directory: Path, reason: object) -> None:
-    """Write to a directory no more, and say so once."""
+def give_up(directory: Path, reason: object, advice: str = _ADVICE) -> None:
+    """Use a directory no more, and say so once."""
     spare = spare_directory()
     with _lock:
         if directory in _given_up or directory == spare:
@@ -106,8 +160,7 @@ def give_up(directory: Path, reason: object) -> None:
         _given_up.add(directory)
     warnings.warn(
         f"the cache of compiled code {directory} cannot be used ({reason}); using "
-        f"{spare} for this process. Make room, or set ADJOINT_CACHE to a directory of "
-        "your own",
+        f"{spare} for this process. {advice}",
         stacklevel=2,
     )
 
@@ -120,7 +173,7 @@ def debugging() -> bool:
 @contextlib.contextmanager
 def scratch(directory: Path) -> Generator[Path]:
     """A folder for one build, on the disk where its object will be kept."""
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)  # somebody may have emptied the cache
+    _make(directory)  # somebody may have removed the cache
     _sweep(directory)
     with tempfile.TemporaryDirectory(
         prefix=_SCRATCH, dir=directory, ignore_cleanup_errors=True
@@ -133,7 +186,7 @@ def _sweep(directory: Path) -> None:
     """Remove the folders of builds that were killed, once for a process."""
     for folder in directory.glob(f"{_SCRATCH}*"):
         with contextlib.suppress(OSError):
-            if folder.stat().st_mtime < time.time() - _STALE:
+            if folder.lstat().st_mtime < time.time() - _STALE:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -149,12 +202,11 @@ def keep(made: Path, target: Path) -> Path:
 
 
 def find(name: str) -> Path | None:
-    """The object of a name, if there is one that is whole; a damaged one is removed."""
+    """The object of a name, if there is one that is ours and whole; another one is removed."""
     for directory in (cache_directory(), *([spare_directory()] if _given_up else [])):
         path = directory / f"{name}.so"
-        try:
-            content = path.read_bytes()
-        except OSError:
+        content = read(path)
+        if content is None:
             continue
         if content[-40:] == hashlib.sha256(content[:-40]).digest() + _SEAL:
             return path
@@ -162,14 +214,47 @@ def find(name: str) -> Path | None:
     return None
 
 
+def read(path: Path) -> bytes | None:
+    """What is in a file of a cache, if nobody else can have put it there; else it is removed.
+
+    Note [Whose objects are loaded].
+    """
+    try:
+        if path.parent == cache_directory() and not _is_trusted(path.parent):
+            return None
+        descriptor = os.open(path, os.O_RDONLY | _PLAINLY)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):  # a link
+            discard(path)
+        return None
+    try:
+        if _is_ours(os.fstat(descriptor)):
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+    finally:
+        os.close(descriptor)
+    discard(path)
+    return None
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether a file is a plain one, under this name alone, that nobody else can have written."""
+    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return plain and not (hasattr(os, "geteuid") and _distrust(status, may_be_shared=False))
+
+
 def discard(path: Path) -> None:
-    """Remove an object that cannot be used."""
+    """Remove what cannot be used."""
     with contextlib.suppress(OSError):
-        path.unlink()
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def write(path: Path, text: str) -> None:
     """Write a small file so that others see all of it or nothing; without success it is absent."""
     with contextlib.suppress(OSError), scratch(path.parent) as folder:
         (folder / path.name).write_text(text, encoding="utf-8")
+        os.chmod(folder / path.name, 0o644)
         os.replace(folder / path.name, path)

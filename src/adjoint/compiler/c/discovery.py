@@ -219,7 +219,7 @@ def _ask(command: tuple[str, ...]) -> Toolchain | None:
     choices = (FLAGS, *PROCESSOR, *THREADS, *VECTORS.values(), *UNROLLING.values())
     key = "\n".join((*command, version, *itertools.chain(*choices), *_machine()))
     path = cache.cache_directory() / f"toolchain-{_digest(key)}.json"
-    if (known := _read(path)) is not None:
+    if (known := _read(path)) is not None and known.command == command:
         return known
     found = _probe(command, version)
     if found is not None:
@@ -229,7 +229,7 @@ def _ask(command: tuple[str, ...]) -> Toolchain | None:
 
 def _read(path: Path) -> Toolchain | None:
     try:
-        stored: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        stored: dict[str, Any] = json.loads(cache.read(path) or b"")
         words = [tuple(map(str, stored[k])) for k in ("command", "flags", "libraries")]
         return Toolchain(words[0], str(stored["version"]), words[1], words[2])
     except (OSError, ValueError, KeyError, TypeError):
