@@ -16,6 +16,8 @@ import adjoint as ad
 from adjoint.autograd import forward_ad
 from adjoint.core.state import State, current
 
+pytestmark = pytest.mark.filterwarnings("ignore:Anomaly Detection")
+
 Enter = Callable[[], AbstractContextManager[Any]]
 
 MODES: dict[str, Enter] = {
