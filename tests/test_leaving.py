@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError
 
 Scalar = Callable[[Any], Any]
@@ -38,7 +39,6 @@ LEAVING: dict[str, Scalar] = {
     "an element of an array": _into_array,
     "np.full": _filled_array,
     "math.sin": lambda v: math.sin(v) * v,
-    "copy": lambda v: copy.copy(v) * v,
     "deepcopy": lambda v: copy.deepcopy(v) * v,
     "pickle": lambda v: pickle.loads(pickle.dumps(v)) * v,
     "a result": lambda v: float(v.sin() + 1) * v,
@@ -90,6 +90,13 @@ def test_a_value_that_leaves_raises(name: str, way: str) -> None:
 @pytest.mark.parametrize("name", STAYING)
 def test_a_value_without_derivative_may_leave(name: str, way: str) -> None:
     WAYS[way](STAYING[name])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_copy_is_differentiated(way: str) -> None:
+    got, expected = (WAYS[way](f) for f in (lambda v: copy.copy(v) * v, lambda v: v * v))
+    for a, b in zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True):
+        assert a.item() == b.item()
 
 
 def test_the_tape_lets_numbers_out_as_pytorch_does() -> None:

@@ -18,7 +18,8 @@ VECTOR, MATRIX, COLUMN = np.array([0.3, -1.2, 0.7]), np.arange(6.0).reshape(2, 3
 
 def _page() -> Any:
     spec = importlib.util.spec_from_file_location("adjoint_in_200_lines", PATH)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -236,6 +236,9 @@ class LevelTensor(Tensor):
             f"backward() inside {self.home.name}: use ad.grad or ad.vjp there in place of the tape"
         )
 
+    def __copy__(self) -> Any:
+        return self[...]
+
     def check_leaves(self, what: str) -> None:
         if self.home.differentiates and not self.home.is_idle(self):
             raise GradError(leaving(what, self.home.name))

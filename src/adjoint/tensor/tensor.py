@@ -477,10 +477,8 @@ class Tensor(metaclass=TensorType):
         return _rebuild, (array, self.requires_grad, grad, type(self), vars(self))
 
     def __copy__(self) -> Tensor:
-        if self.is_leaf:
-            self.check_leaves("copy")
-        made = _of_class(type(self), alias(self, None if self.is_leaf else self.edge))
-        if self.is_leaf and self.edge is not None:
+        made = _of_class(type(self), alias(self, self.edge))
+        if type(self.edge) is Leaf and not current().variables:  # inside grad it stays a variable
             made.edge = Leaf(made)
         vars(made).update(vars(self))
         return made
