@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.autograd import forward_ad
 
 
 def leaf(*values: float) -> ad.Tensor:
@@ -415,3 +419,66 @@ def test_unsafe_split_allows_in_place() -> None:
     first.mul_(2)
     first.sum().backward()
     assert close(x.grad, [2.0, 0.0])
+
+
+# -- arrays
+
+
+ARRAYS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "an operand": lambda x, a, i: (x * a).sum(),
+    "a list entry": lambda x, a, i: (ad.stack([x, a])[1] * x).sum(),
+    "an index": lambda x, a, i: (x[i] * 3).sum(),
+    "a mask": lambda x, a, i: (x[a > 1] * 3).sum(),
+    "an argument of checkpoint": lambda x, a, i: ad.checkpoint(lambda v, w: (v * w).sum())(x, a),
+    "an argument of a compiled function": lambda x, a, i: COMPILED_PRODUCT(x, a),
+    "through where": lambda x, a, i: ad.where(a > 1, x * a, x).sum(),
+}
+COMPILED_PRODUCT = ad.compile(lambda v, w: (v * w).sum())
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_writes_to_an_array_do_not_reach_the_tape(name: str) -> None:
+    x = ad.tensor([1.0, 2.0, 3.0], dtype=ad.float64, requires_grad=True)
+    array, index = np.array([1.0, 2.0, 3.0]), np.array([0, 2])
+    expected = ad.autograd.grad(ARRAYS[name](x, array, index), x)[0]
+    result = ARRAYS[name](x, array, index)
+    array[:], index[:] = 0.0, 1
+    np.testing.assert_array_equal(ad.autograd.grad(result, x)[0].numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("way", [ad.vjp, ad.linearize])
+def test_writes_to_an_array_do_not_reach_a_linear_map(way: Any) -> None:
+    array = np.array([1.0, 2.0])
+    _, linear = way(lambda v: v**3, array)
+    array[:] = 5.0
+    found = linear(np.ones(2))
+    np.testing.assert_allclose((found[0] if way is ad.vjp else found).numpy(), [3.0, 12.0])
+
+
+# -- out= inside transforms
+
+
+def _filled_by_out(x: Any) -> Any:
+    out = ad.zeros_like(x)
+    ad.mul(x, x, out=out)
+    return out.sum()
+
+
+def test_out_carries_tangents_and_batches() -> None:
+    x = ad.tensor([1.0, 2.0])
+    assert ad.jvp(_filled_by_out, (x,), (ad.ones(2),))[1].item() == 6.0
+    assert ad.vmap(_filled_by_out)(ad.ones(3, 2)).tolist() == [2.0, 2.0, 2.0]
+    assert ad.trace(_filled_by_out, x)(x).item() == 5.0
+    assert ad.compile(_filled_by_out)(x).item() == 5.0
+    with forward_ad.dual_level():
+        dual, out = forward_ad.make_dual(x, ad.ones(2)), ad.zeros(2)
+        ad.exp(dual, out=out)
+        tangent = forward_ad.unpack_dual(out).tangent
+        assert tangent is not None
+        np.testing.assert_allclose(tangent.numpy(), np.exp([1.0, 2.0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("transform", [ad.grad, lambda f: ad.vmap(ad.grad(f))])
+def test_out_is_not_differentiated_in_reverse(transform: Any) -> None:
+    with pytest.raises(ad.errors.GradError, match="out="):
+        transform(_filled_by_out)(ad.ones(2, 2))

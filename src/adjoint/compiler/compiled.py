@@ -27,7 +27,7 @@ from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
 from adjoint.tensor.levels import pullback
-from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.arguments import keeps_signature
@@ -73,6 +73,8 @@ class Compiled:
         try:
             results = program.run([in_order(t.value) for t in given])
         except DegenerateError:  # repeated eigenvalues: eager mode knows the derivative there
+            results = None
+        if results is None:  # or an index out of range: the eager operators say so
             return self.function(*args, **keywords)
         return pytrees.unflatten(
             outputs, [make(o) if isinstance(o, np.ndarray) else o for o in results]
@@ -209,7 +211,7 @@ def _argument(value: Any) -> Any:
     number = number_of(value)
     if number is not None:
         return number_tensor(value, number)
-    return as_tensor(value) if isinstance(value, np.ndarray) else value
+    return tensor_of(value) if isinstance(value, np.ndarray) else value
 
 
 def _part(value: Any) -> tuple[Any, ...]:
@@ -248,6 +250,8 @@ class _Pair:
             opened = (key, (marks, absent), tensors, structure)
             program = self.programs[absent] = self.owner._pair_program(graph, opened, part)
         arrays = program.run([in_order(t.value) for t in inputs])
+        if arrays is None:  # an index out of range: the eager operators say so
+            return interpret.run_flat(graph, inputs)
         return [None if a is None else make(a) for a in arrays]
 
     def pull_eagerly(self, inputs: list[Any], grads: list[Any]) -> list[Any]:

@@ -75,6 +75,7 @@ class NumberTensor(Tensor):
 
     __slots__ = ("number",)
 
+    interpreter = None  # an ordinary tensor, not a user's class
     number: Number
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from adjoint.core.dtypes import DType, of, to_dtype
 from adjoint.core.errors import ArgumentError
+from adjoint.core.state import current
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
@@ -183,12 +184,15 @@ def numel(self: Tensor) -> int:
 
 
 def tensor_of(value: Any) -> Tensor:
-    """Make a tensor of a number or array given where an operator wants a tensor."""
-    return (
-        make(native(value))
-        if isinstance(value, np.ndarray)
-        else make(np.asarray(tensor_from_data(value)))
-    )
+    """Make a tensor of a number or array given where an operator wants a tensor.
+
+    Nobody hears of later writes to an array, so where the tape or a transform may keep it, it is
+    copied. `as_tensor` and `from_numpy` share memory, and say so.
+    """
+    if not isinstance(value, np.ndarray):
+        return make(np.asarray(tensor_from_data(value)))
+    array, now = native(value), current()
+    return make(array.copy() if array is value and (now.recording or now.levels) else array)
 
 
 def directory(self: Tensor) -> list[str]:

@@ -97,7 +97,7 @@ class Tensor(metaclass=TensorType):
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if cls.interpreter is None:
+        if cls.interpreter is None and "interpreter" not in vars(cls):
             cls.interpreter = Tensor.subclass_interpreter
 
     def __new__(cls, data: Any = (), *args: Any, **keywords: Any) -> Any:

@@ -14,7 +14,7 @@ from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
-from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.methods import as_tensor, tensor_of
 from adjoint.tensor.tensor import Tensor
 
 Argnums = int | Sequence[int]
@@ -44,7 +44,10 @@ def to_tensor(what: str, value: Any, path: str) -> Tensor:
         raise ArgumentError(
             f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}"
         )
-    tensor = as_tensor(float(value) if isinstance(value, int) else value)
+    if isinstance(value, np.ndarray):
+        tensor = tensor_of(value)
+    else:
+        tensor = as_tensor(float(value) if isinstance(value, int) else value)
     if not tensor.is_differentiable_dtype():
         raise DtypeError(
             f"{what}: {path} is {tensor.dtype.name}, which has no derivative; convert it to a "

@@ -36,7 +36,7 @@ class Call:
     def __init__(self, what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
         leaves, self.structure = pytrees.flatten((args, keywords))
         self.what = what  # "custom_vjp(f)"
-        self.leaves = [arguments.as_tensor(v) if isinstance(v, np.ndarray) else v for v in leaves]
+        self.leaves = [arguments.tensor_of(v) if isinstance(v, np.ndarray) else v for v in leaves]
         self.places = [i for i, v in enumerate(self.leaves) if isinstance(v, Tensor)]
         self.out_structure: Any = None
         self.count = 0  # of outputs
