@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import DimensionError, ShapeError
+from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
 
 Shape = tuple[int, ...]
 
@@ -106,3 +106,18 @@ def infer_size(what: str, size: Sequence[int], count: int) -> Shape:
             f"{what}: the shape {show(size)} holds {known} elements, the tensor has {count}."
         )
     return tuple(size)
+
+
+def combinations_of(count: int, r: int, with_replacement: bool) -> int:
+    """How many combinations of `r` elements there are; refuses numbers that no tensor can hold.
+
+    >>> combinations_of(4, 2, False), combinations_of(4, 2, True)
+    (6, 10)
+    """
+    n = count + r - 1 if with_replacement and count else count
+    found = 1 if r <= n else 0
+    for k in range(1, min(r, n - r) + 1):
+        found = found * (n - k + 1) // k
+        if found > 2**62:
+            raise ValueRangeError(f"combinations: {count} elements have too many of {r}.")
+    return found

@@ -2,7 +2,8 @@
 
 The text is taken apart with Python's `ast`; only what `printing` writes is understood, and nothing
 is executed. Types are inferred anew by the shape rules; `grad`, places and blocks come from the
-comments where there are any.
+comments where there are any. Text that is not a graph's raises `ParseError` with its line and
+column, whatever it is; what is read passes `verify`.
 """
 
 from __future__ import annotations
@@ -10,26 +11,29 @@ from __future__ import annotations
 import ast
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from adjoint.core import pytrees
-from adjoint.core.dtypes import named
+from adjoint.core.dtypes import NAMES, DType, named
 from adjoint.core.errors import AdjointError
 from adjoint.graph import typing
 from adjoint.graph.ir import LONG, Block, Constant, Graph, GraphError, Node, Signature, Type, Value
 from adjoint.graph.passes.inline import CALL
 from adjoint.graph.printing import python_name
 from adjoint.graph.regions import REGIONS, TYPES
+from adjoint.graph.verify import fits, verify
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
-_TYPE = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d,-]*)\](?P<grad> grad)?")
-_COMMENT = re.compile(
-    r"#\s*(?P<types>.*?)(?:  of (?P<block>[\w.]+)/(?P<number>\d+))?(?:  at (?P<place>.+))?\s*$"
-)
+_SIZE = r"(?:-1|\d{1,18})"
+_TYPE = re.compile(rf"(?P<dtype>\w+)\[(?P<shape>{_SIZE}(?:,{_SIZE})*)?\](?P<grad> grad)?")
+_BLOCK = re.compile(r"(?P<operator>[\w.]+)/(?P<number>\d{1,9})")
+_DEEPEST = 100  # levels of a text's tree: beyond, passes that recurse would not end well
+_MOST_RESULTS = 100_000  # of one node
+_MOST_ZEROS = 2**30  # elements of a constant
 
 
 class ParseError(GraphError):
@@ -44,17 +48,38 @@ def parse(text: str, constants: dict[str, Any] | None = None) -> Graph:
     >>> graph(ad.zeros(3))
     tensor([0., 0., 0.])
     """
-    try:
-        module = ast.parse(text)
-    except SyntaxError as error:
-        raise ParseError(f"parse: line {error.lineno}: {error.msg}") from None
+    module: Any = _syntax(text, "exec")
     functions = [s for s in module.body if isinstance(s, ast.FunctionDef)]
     for statement in module.body:
-        if not isinstance(statement, (ast.FunctionDef, ast.Import)):
-            _refuse(statement, "only `import adjoint as ad` and one function belong here")
+        if not isinstance(statement, ast.FunctionDef) and ast.unparse(statement) != _IMPORT:
+            _refuse(statement, f"only `{_IMPORT}` and one function belong here")
     if len(functions) != 1:
         raise ParseError(f"parse: the text must define one function, it defines {len(functions)}")
-    return _Parser(_comments(text), constants or {}).graph(functions[0])
+    graph = _Parser(_comments(text), constants or {}).graph(functions[0])
+    return _guarded(functions[0], lambda: verify(graph))
+
+
+_IMPORT = "import adjoint as ad"
+
+
+def _syntax(text: str, mode: str) -> ast.AST:
+    """The tree of a text, none of whose branches is too long to follow."""
+    try:
+        tree = ast.parse(text, mode=mode)
+    except SyntaxError as error:
+        place = f"line {error.lineno}, column {error.offset}: " if error.lineno else ""
+        raise ParseError(f"parse: {place}{error.msg}") from None
+    except (RecursionError, MemoryError):
+        raise ParseError("parse: the text is nested too deeply") from None
+    except ValueError as error:
+        raise ParseError(f"parse: {error}") from None
+    waiting: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > _DEEPEST:
+            raise ParseError(f"parse: {_place(node)}: nested more than {_DEEPEST} levels deep")
+        waiting += [(child, depth + 1) for child in ast.iter_child_nodes(node)]
+    return tree
 
 
 def _comments(text: str) -> dict[int, str]:
@@ -63,22 +88,40 @@ def _comments(text: str) -> dict[int, str]:
     for number, line in enumerate(text.splitlines(), 1):
         _, mark, comment = line.rpartition("  # ")
         if mark and '"' not in comment and "'" not in comment:
-            found[number] = f"# {comment}"
+            found[number] = comment.strip()
     return found
 
 
+def _place(node: ast.AST) -> str:
+    column = getattr(node, "col_offset", None)
+    place = f"line {getattr(node, 'lineno', '?')}"
+    return place if column is None else f"{place}, column {column + 1}"
+
+
 def _refuse(node: ast.AST, why: str) -> NoReturn:
-    raise ParseError(
-        f"parse: line {getattr(node, 'lineno', '?')}: {ast.unparse(node)[:60]!r}: {why}"
-    )
+    raise ParseError(f"parse: {_place(node)}: {ast.unparse(node)[:60]!r}: {why}")
+
+
+def _guarded(node: ast.AST, infer: Callable[[], Any]) -> Any:
+    """Ask for types. Shape rules are written for graphs that are legal so far; whatever one says of
+    a text from outside, it is the text that is wrong.
+    """
+    try:
+        return infer()
+    except ParseError:
+        raise
+    except Exception as error:
+        ours = isinstance(error, AdjointError)
+        said = str(error) if ours else f"{type(error).__name__}: {error}"
+        raise ParseError(f"parse: {_place(node)}: {said}") from error
 
 
 def parse_type(text: str) -> Type:
     """`f32[3,4] grad` as a type."""
     match = _TYPE.fullmatch(text.strip())
     if match is None or match["dtype"] not in LONG:
-        raise ParseError(f"parse: {text!r} is not a type; write f32[3,4], i64[], …")
-    shape = tuple(int(s) for s in match["shape"].split(",") if s)
+        raise ParseError(f"parse: {text[:60]!r} is not a type; write f32[3,4], i64[], …")
+    shape = tuple(int(s) for s in (match["shape"] or "").split(",") if s)
     return Type(shape, named(LONG[match["dtype"]]), bool(match["grad"]))
 
 
@@ -94,15 +137,18 @@ class _Parser:
         graph = Graph(Signature(name=function.name))
         known: dict[str, Value] = {}
         functions: dict[str, Graph] = {}
+        _refuse_unusual(function)
         for parameter in function.args.args:
             if not (
                 isinstance(parameter.annotation, ast.Constant)
                 and isinstance(parameter.annotation.value, str)
             ):
                 _refuse(parameter, 'an input needs its type: x: "f32[3]"')
-            known[parameter.arg] = graph.add_input(
-                parse_type(parameter.annotation.value), parameter.arg
-            )
+            if parameter.arg in known:
+                _refuse(parameter, "is the name of another input")
+            text = parameter.annotation.value
+            type = _guarded(parameter, lambda text=text: parse_type(text))
+            known[parameter.arg] = graph.add_input(type, parameter.arg)
         call = ""
         returned = None
         for statement in function.body:
@@ -111,16 +157,18 @@ class _Parser:
             if isinstance(statement, ast.Return):
                 returned = statement
             elif isinstance(statement, ast.FunctionDef):
+                if statement.name in functions:
+                    _refuse(statement, "is the name of another function")
                 functions[statement.name] = self.graph(statement)
             elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
                 call = str(statement.value.value)
             else:
                 self.statement(graph, known, functions, statement)
         if returned is None:
-            raise ParseError(f"parse: {function.name} has no return")
-        self._inputs(graph, call, known)
-        tree = _tree(returned.value, known)
-        graph.outputs, graph.signature.outputs = pytrees.flatten(tree)
+            raise ParseError(f"parse: {_place(function)}: {function.name} has no return")
+        _guarded(function, lambda: self._inputs(graph, call, known))
+        tree = self._tree(returned.value, known)
+        graph.outputs, graph.signature.outputs = _guarded(returned, lambda: pytrees.flatten(tree))
         return graph
 
     def _inputs(self, graph: Graph, call: str, known: dict[str, Value]) -> None:
@@ -129,15 +177,19 @@ class _Parser:
         args: tuple[Any, ...] = tuple(graph.inputs)
         named_args: dict[str, Any] = {}
         if call:
-            tree: Any = ast.parse(call, mode="eval").body
+            module: Any = _syntax(call, "eval")
+            tree = module.body
             if not isinstance(tree, ast.Call):
-                raise ParseError(f"parse: {call!r} should say how the function is called")
-            args = tuple(_tree(a, known) for a in tree.args)
-            named_args = {k.arg: _tree(k.value, known) for k in tree.keywords if k.arg}
+                raise ParseError(f"parse: {call[:60]!r} should say how the function is called")
+            args = tuple(self._tree(a, known) for a in tree.args)
+            for word in tree.keywords:
+                if word.arg is None or word.arg in named_args:
+                    raise ParseError(f"parse: {call[:60]!r}: a keyword without a name, or twice")
+                named_args[word.arg] = self._tree(word.value, known)
         leaves, signature.inputs = pytrees.flatten((args, named_args))
         signature.static = {i: v for i, v in enumerate(leaves) if not isinstance(v, Value)}
         if [v for v in leaves if isinstance(v, Value)] != graph.inputs:
-            raise ParseError(f"parse: {call!r} must use every input once, in order")
+            raise ParseError(f"parse: {call[:60]!r} must use every input once, in order")
 
     def statement(
         self,
@@ -153,30 +205,32 @@ class _Parser:
         names = [e.id for e in elements if isinstance(e, ast.Name)]
         if len(names) != len(elements):
             _refuse(statement, "only names can be assigned to")
+        for number, name in enumerate(names):
+            if name in known or name in names[:number] or name in ("ad", "constants", "complex"):
+                _refuse(statement, f"{name} has a value already")
         node = self.node(graph, known, functions, statement.value)
         if len(node.outputs) != len(names):
             _refuse(statement, f"{node.name} has {len(node.outputs)} results, not {len(names)}")
         for name, value in zip(names, node.outputs, strict=True):
-            if name in known:
-                _refuse(statement, f"{name} has a value already")
             value.name = graph.fresh_name(name)
             known[name] = value
-        self._annotate(node, self.comments.get(statement.end_lineno or statement.lineno, ""))
+        self._annotate(
+            node, statement, self.comments.get(statement.end_lineno or statement.lineno, "")
+        )
 
-    def _annotate(self, node: Node, comment: str) -> None:
-        match = _COMMENT.fullmatch(comment)
-        if match is None:
-            return
-        node.place = match["place"] or ""
-        if match["block"]:
-            node.block = Block(int(match["number"]), match["block"])
-        texts = [t for t in match["types"].split(";") if _TYPE.fullmatch(t.strip())]
+    def _annotate(self, node: Node, statement: ast.stmt, comment: str) -> None:
+        """Types, block and place: `f32[3]; i64[3]  of sort.default/0  at model.py:5`."""
+        before, _, node.place = comment.partition("  at ")
+        types, _, block = before.partition("  of ")
+        if match := _BLOCK.fullmatch(block):
+            node.block = Block(int(match["number"]), match["operator"])
+        texts = [t for t in types.split(";") if _TYPE.fullmatch(t.strip())]
         if len(texts) == len(node.outputs):
             for value, text in zip(node.outputs, texts, strict=True):
                 claimed = parse_type(text)
                 if (claimed.shape, claimed.dtype) != (value.shape, value.dtype):
                     raise ParseError(
-                        f"parse: %{value.name} is said to be {text.strip()}, "
+                        f"parse: {_place(statement)}: %{value.name} is said to be {text.strip()}, "
                         f"and {node.name} gives {value.type}"
                     )
                 value.type = claimed
@@ -185,66 +239,75 @@ class _Parser:
         self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.expr
     ) -> Node:
         if isinstance(call, ast.Subscript):
-            return self._add_constant(graph, self.object(call))
+            return self._add_constant(graph, self.object(call), call)
         if not isinstance(call, ast.Call):
             _refuse(call, "expected a call of an operator")
         path = _dotted(call.func)
         if path in (["ad", "tensor"], ["ad", "zeros"]):
-            return self._add_constant(graph, self.tensor(path[1], call))
+            return self._add_constant(graph, self.tensor(path[1], call), call)
         if len(path) == 1 and path[0] in functions:
-            body = functions[path[0]]
-            return _added(
-                graph,
-                CALL,
-                tuple(self.value(a, known) for a in call.args),
-                [o.type for o in body.outputs],
-                {"body": body},
-            )
+            return self._call(graph, known, functions[path[0]], call)
         if path == ["ad", "graph", "region"]:
             return self.region(graph, known, functions, call)
         if len(path) != 4 or path[:2] != ["ad", "ops"]:
             _refuse(call, "expected ad.ops.name.overload(…)")
-        op = operator(path[2], "" if path[3] == "default" else path[3])
+        op = _guarded(call, lambda: operator(path[2], "" if path[3] == "default" else path[3]))
         args = self.arguments(op, call, known)
-        try:
-            _, types = self.types.of(op, args)
-        except AdjointError as error:
-            raise ParseError(f"parse: line {call.lineno}: {error}") from error
+        _refuse_many(op, args, call)
+        _, types = _guarded(call, lambda: self.types.of(op, args))
         return _added(graph, op, args, types)
+
+    def _call(self, graph: Graph, known: dict[str, Value], body: Graph, call: ast.Call) -> Node:
+        """A call of a function that was defined before."""
+        args = tuple(self.value(a, known) for a in call.args)
+        given = [a.type.spec if isinstance(a, Value) else None for a in args]
+        if call.keywords or given != [v.type.spec for v in body.inputs]:
+            _refuse(call, "a function takes its inputs, of their types, by position")
+        if not all(isinstance(o, Value) for o in body.outputs):
+            _refuse(call, "a function that is called returns tensors")
+        return _added(graph, CALL, args, [o.type for o in body.outputs], {"body": body})
 
     def region(
         self, graph: Graph, known: dict[str, Value], functions: dict[str, Graph], call: ast.Call
     ) -> Node:
-        name = self.value(call.args[0], known)
-        if name not in REGIONS:
-            _refuse(call, f"there is no region {name!r}")
+        name = self.value(call.args[0], known) if call.args else None
+        if not isinstance(name, str) or name not in REGIONS:
+            _refuse(call, f"there is no such region; there are {', '.join(REGIONS)}")
         args = tuple(_tuples(self.value(a, known)) for a in call.args[1:])
-        graphs = {
-            k.arg: functions[k.value.id]
-            for k in call.keywords
-            if k.arg and isinstance(k.value, ast.Name)
-        }
-        return _added(
-            graph, REGIONS[name], args, TYPES[name](Node(REGIONS[name], args, graphs)), graphs
-        )
+        graphs: dict[str, Graph] = {}
+        for word in call.keywords:
+            body = word.value.id if isinstance(word.value, ast.Name) else ""
+            if word.arg is None or word.arg in graphs or body not in functions:
+                _refuse(call, f"{word.arg}= must be one of the functions defined before")
+            graphs[word.arg] = functions[body]
+        types = _guarded(call, lambda: TYPES[name](Node(REGIONS[name], args, graphs)))
+        return _added(graph, REGIONS[name], args, types, graphs)
 
     def arguments(self, op: Operator, call: ast.Call, known: dict[str, Value]) -> tuple[Any, ...]:
+        if len(call.args) > len(op.schema.names):
+            _refuse(call, f"too many arguments for {op.schema}")
         given = dict(zip(op.schema.names, (self.value(a, known) for a in call.args), strict=False))
         names = {python_name(n): n for n in op.schema.names}
         for key in call.keywords:
             if key.arg not in names or names[key.arg] in given:
                 _refuse(call, f"{op.full_name} has no argument {key.arg!r}, or has it twice")
             given[names[key.arg]] = self.value(key.value, known)
-        if len(call.args) > len(op.schema.names):
-            _refuse(call, f"too many arguments for {op.schema}")
-        return tuple(_argument(op, a, given) for a in op.schema.arguments)
+        return tuple(_argument(op, a, given, call) for a in op.schema.arguments)
 
     def tensor(self, function: str, call: ast.Call) -> Tensor:
-        options = {k.arg: self.value(k.value, {}) for k in call.keywords}
+        options = {str(k.arg): self.value(k.value, {}) for k in call.keywords}
+        dtype = options.pop("dtype", None)
+        if len(call.args) != 1 or options or not isinstance(dtype, DType | None):
+            _refuse(call, f"expected ad.{function}(data, dtype=ad.float32)")
         data = self.value(call.args[0], {})
-        if function == "zeros":
-            return operator("zeros").call([data, options.get("dtype"), None, None, None])
-        return as_tensor(data, options.get("dtype"))
+        if function == "tensor":
+            return _guarded(call, lambda: as_tensor(data, dtype))
+        sizes = data if isinstance(data, (list, tuple)) else (data,)
+        if not all(type(n) is int and n >= 0 for n in sizes) or math.prod(sizes) > _MOST_ZEROS:
+            _refuse(call, f"a shape has up to {_MOST_ZEROS} elements")
+        return _guarded(
+            call, lambda: operator("zeros").call([tuple(sizes), dtype, None, None, None])
+        )
 
     def object(self, call: ast.Subscript) -> Any:
         if not (
@@ -254,12 +317,12 @@ class _Parser:
         ):
             _refuse(call, 'only constants["name"] can be subscripted')
         if call.slice.value not in self.constants:
-            raise ParseError(
-                f"parse: {ast.unparse(call)} is not there; pass constants=graph.constants"
-            )
+            _refuse(call, "is not there; pass constants=graph.constants")
         return self.constants[call.slice.value]
 
-    def _add_constant(self, graph: Graph, tensor: Any) -> Node:
+    def _add_constant(self, graph: Graph, tensor: Any, call: ast.expr) -> Node:
+        if not isinstance(tensor, Tensor):
+            _refuse(call, "is not a tensor")
         return _added(graph, Constant(tensor), (), (Type.of(tensor, tensor.requires_grad),))
 
     def value(self, node: ast.expr, known: dict[str, Value]) -> Any:
@@ -269,31 +332,83 @@ class _Parser:
                 _refuse(node, "is used before it is defined")
             return known[node.id]
         if isinstance(node, ast.Constant):
+            if isinstance(node.value, (bytes, type(...))) or _is_huge(node.value):
+                _refuse(node, "is not a constant of graphs")
             return node.value
         if isinstance(node, ast.List):
             return [self.value(e, known) for e in node.elts]
         if isinstance(node, ast.Tuple):
             return tuple(self.value(e, known) for e in node.elts)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return -self.value(node.operand, known)
+            return -self._number(node.operand, known)
         if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-            left, right = self.value(node.left, known), self.value(node.right, known)
+            left, right = self._number(node.left, known), self._number(node.right, known)
             return left + right if isinstance(node.op, ast.Add) else left - right
         if (
             isinstance(node, ast.Attribute)
             and (path := _dotted(node))[:1] == ["ad"]
             and len(path) == 2
+            and path[1] in NAMES.keys() | _FLOATS.keys()
         ):
-            return {"inf": math.inf, "nan": math.nan}.get(path[1]) or named(path[1])
+            return _FLOATS[path[1]] if path[1] in _FLOATS else named(path[1])
         if (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id == "complex"
+            and len(node.args) == 2
+            and not node.keywords
         ):
-            return complex(*[self.value(a, known) for a in node.args])
+            return complex(*[float(self._number(a, known)) for a in node.args])
         if isinstance(node, ast.Subscript):
             return self.object(node)
         _refuse(node, "is neither a value nor a constant")
+
+    def _number(self, node: ast.expr, known: dict[str, Value]) -> Any:
+        value = self.value(node, known)
+        if type(value) not in (int, float, complex):
+            _refuse(node, "is not a number")
+        return value
+
+    def _tree(self, node: ast.expr | None, known: dict[str, Value]) -> Any:
+        """A pytree of values and constants, from a return statement or a call."""
+        if isinstance(node, ast.Dict):
+            keys = [k.value if isinstance(k, ast.Constant) else None for k in node.keys]
+            if not all(isinstance(k, (str, int)) for k in keys) or len(set(keys)) != len(keys):
+                _refuse(node, "its keys must be words or whole numbers, each once")
+            return {k: self._tree(v, known) for k, v in zip(keys, node.values, strict=True)}
+        if isinstance(node, ast.Tuple):
+            return tuple(self._tree(e, known) for e in node.elts)
+        if isinstance(node, ast.List):
+            return [self._tree(e, known) for e in node.elts]
+        return None if node is None else self.value(node, known)
+
+
+_FLOATS = {"inf": math.inf, "nan": math.nan}
+
+
+def _is_huge(value: Any) -> bool:
+    return isinstance(value, int) and abs(value) > 2**64
+
+
+def _refuse_unusual(function: ast.FunctionDef) -> None:
+    """What a function of a graph does not have."""
+    a = function.args
+    if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
+        _refuse(function, "inputs are given by position and have no defaults")
+    if function.decorator_list or function.returns or function.type_comment:
+        _refuse(function, "a function of a graph has no decorators and no annotation of results")
+
+
+def _refuse_many(op: Operator, args: tuple[Any, ...], call: ast.expr) -> None:
+    """An operator with a list of results cuts a dimension: into how many pieces, at the most?"""
+    returns = op.schema.returns
+    if len(returns) != 1 or not returns[0].type.is_list:
+        return
+    given = dict(zip(op.schema.names, args, strict=True))
+    longest = max((n for v in args if isinstance(v, Value) for n in v.shape), default=0)
+    each = given.get("split_size", 1)
+    if longest > _MOST_RESULTS * (each if type(each) is int and each > 0 else 1):
+        _refuse(call, f"a node has up to {_MOST_RESULTS} results")
 
 
 def _added(graph: Graph, op: Any, args: tuple[Any, ...], types: Any, graphs: Any = None) -> Node:
@@ -304,14 +419,26 @@ def _added(graph: Graph, op: Any, args: tuple[Any, ...], types: Any, graphs: Any
     return node
 
 
-def _argument(op: Operator, argument: Any, given: dict[str, Any]) -> Any:
-    if argument.name not in given:
-        if argument.has_default:
-            return _as_tuple(argument, arguments.convert("", argument, argument.default))
-        if argument.type.is_optional:
-            return None
-        raise ParseError(f"parse: {op.full_name} needs {argument.name}")
-    return _as_tuple(argument, given[argument.name])
+def _argument(op: Operator, argument: Any, given: dict[str, Any], call: ast.expr) -> Any:
+    if argument.name in given:
+        value = _as_tuple(argument, given[argument.name])
+        if not argument.type.is_tensor and value is not None:
+            value = _guarded(call, lambda: _converted(op, argument, value))
+    elif argument.has_default:
+        value = _as_tuple(argument, arguments.convert("", argument, argument.default))
+    elif argument.type.is_optional:
+        value = None
+    else:
+        _refuse(call, f"{op.full_name} needs {argument.name}")
+    if not fits(argument, value):
+        _refuse(call, f"{argument.name} must be a {argument.type}")
+    return value
+
+
+def _converted(op: Operator, argument: Any, value: Any) -> Any:
+    """A constant as the schema wants it; one of the right type stays as it is."""
+    converted = arguments.convert(op.name, argument, value)
+    return value if type(converted) is list and isinstance(value, (list, tuple)) else converted
 
 
 def _as_tuple(argument: Any, value: Any) -> Any:
@@ -334,15 +461,3 @@ def _dotted(node: ast.AST) -> list[str]:
         parts.append(node.attr)
         node = node.value
     return [node.id, *reversed(parts)] if isinstance(node, ast.Name) else []
-
-
-def _tree(node: Any, known: dict[str, Value]) -> Any:
-    """A pytree of values and constants, from a return statement or a call."""
-    if isinstance(node, ast.Dict):
-        keys: Iterator[Any] = (ast.literal_eval(k) for k in node.keys if k is not None)
-        return {k: _tree(v, known) for k, v in zip(keys, node.values, strict=True)}
-    if isinstance(node, ast.Tuple):
-        return tuple(_tree(e, known) for e in node.elts)
-    if isinstance(node, ast.List):
-        return [_tree(e, known) for e in node.elts]
-    return None if node is None else _Parser({}, {}).value(node, known)

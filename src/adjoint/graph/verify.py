@@ -138,7 +138,7 @@ class _Checker:
                 f"has {len(node.args)} arguments, and the schema {len(schema.arguments)}: {schema}",
             )
         for argument, value in zip(schema.arguments, node.args, strict=True):
-            if not _fits(argument, value):
+            if not fits(argument, value):
                 self.fail(
                     _title(node),
                     f"its argument {argument.name} is {value!r}, not a {argument.type}",
@@ -197,7 +197,8 @@ def _users(uses: dict[Node, int]) -> str:
     return ", ".join(f"{_title(n)} ({c}×)" for n, c in uses.items()) or "nobody"
 
 
-def _fits(argument: Argument, value: Any) -> bool:
+def fits(argument: Argument, value: Any) -> bool:
+    """Whether a value can stand for an argument in a graph."""
     kind = argument.type
     if value is None:
         return kind.is_optional

@@ -6,7 +6,6 @@ like do, because what their kernels allow depends on strides, which a Spec does 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +13,15 @@ from adjoint.core import dtypes, layout
 from adjoint.core.dtypes import FLOAT, INTEGER, DType
 from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
-from adjoint.core.shapes import Shape, Spec, broadcast, infer_size, show, wrap_dim
+from adjoint.core.shapes import (
+    Shape,
+    Spec,
+    broadcast,
+    combinations_of,
+    infer_size,
+    show,
+    wrap_dim,
+)
 
 
 def same(self: Spec, *others: Any) -> Spec:
@@ -209,7 +216,7 @@ def combinations(self: Spec, r: int, with_replacement: bool) -> Spec:
     if r == 0:
         return Spec((0,), self.dtype)
     n = self.size
-    rows = math.comb(n + r - 1 if n else 0, r) if with_replacement else math.comb(n, r)
+    rows = combinations_of(n, r, with_replacement)
     return Spec((rows, r), self.dtype)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from adjoint.core import dtypes, layout
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
-from adjoint.core.shapes import Shape, infer_size, show, wrap_dim
+from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
 from adjoint.kernels.shape.views import split, split_with_sizes
 
 Array = np.ndarray[Any, Any]
@@ -223,7 +222,7 @@ def combinations(self: Array, r: int, with_replacement: bool) -> Array:
         return np.zeros(0, self.dtype)
     n = self.size
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    rows = math.comb(n + r - 1 if n else 0, r) if with_replacement else math.comb(n, r)
+    rows = combinations_of(n, r, with_replacement)
     index = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64, rows * r)
     return self[index].reshape(rows, r)
 
