@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-import adjoint as ad
 from adjoint.compiler import memory, program
-from adjoint.ops import operator as operators
 from adjoint.table import TABLE
+from tests import tables
 
 
 @pytest.fixture(autouse=True)
@@ -21,13 +20,7 @@ def _leave_the_table_as_it_was() -> Iterator[None]:
     known = set(TABLE.names()) if count else set()
     yield
     if len(TABLE) != count:
-        for name in set(TABLE.names()) - known:
-            TABLE.forget(name)
-            operators.forget(name)
-            for owner in (ad.Tensor, ad, ad.ops):
-                for attribute in (name, f"{name}_"):
-                    if attribute in vars(owner):
-                        delattr(owner, attribute)
+        tables.forget(set(TABLE.names()) - known)
 
 
 @pytest.fixture(autouse=True)

@@ -6,9 +6,7 @@ whitelist of values (docs/library_files.md).
 
 from __future__ import annotations
 
-import sys
 import types
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +17,7 @@ import pytest
 import adjoint as ad
 from adjoint.core.errors import TableError
 from adjoint.table import TABLE
+from tests.watching import limited, watched
 
 ROW = "- name: {name}(Tensor self, Tensor other, int dim=0, str mode='a') -> Tensor\n"
 COLUMNS = {
@@ -168,52 +167,18 @@ HOSTILE = (
     "self +",
 )
 
-_watched: list[str] = []
-_watching = False
-# What reading a row, and importing a family of ours or of NumPy's for the first time, may do.
-_ALLOWED_EVENTS = (
-    "import", "compile", "exec", "marshal.loads", "object.__", "sys._getframe", "code.__new__",
-    "builtins.id", "pathlib.Path.glob",
-)  # fmt: skip
-_ON_PATHS = ("open", "os.scandir", "os.listdir")
-
-
-def _audit(event: str, arguments: tuple[Any, ...]) -> None:
-    if not _watching:
-        return
-    if event in _ON_PATHS:
-        path = str(arguments[0])
-        if not path.startswith((str(Path(ad.__file__).parent), sys.prefix, sys.base_prefix)):
-            _watched.append(f"{event} {path}")
-    elif not event.startswith(_ALLOWED_EVENTS):
-        _watched.append(event)
-
-
-sys.addaudithook(_audit)
-
-
-@pytest.fixture
-def nothing_runs() -> Iterator[None]:
-    """No event of the system beyond what reading and compiling a row needs."""
-    global _watching
-    _watched.clear()
-    yield
-    _watching = False
-    assert [w for w in _watched if "/hostile" not in w] == []
-
 
 def tried(folder: Path, text: str) -> tuple[list[Any], str]:
-    """The operators of a table, or its mistakes."""
-    global _watching
+    """The operators of a table, or its mistakes; reading it does nothing else."""
     path = folder / "hostile.yaml"
     path.write_text(text, encoding="utf-8")
-    _watching = True
-    try:
-        return ad.library(path), ""
-    except TableError as error:
-        return [], str(error)
-    finally:
-        _watching = False
+    with limited(20), watched() as events:
+        try:
+            found, mistakes = ad.library(path), ""
+        except TableError as error:
+            found, mistakes = [], str(error)
+    assert [e for e in events if e != f"open {path}"] == []
+    return found, mistakes
 
 
 def quoted(text: str) -> str:
@@ -222,9 +187,7 @@ def quoted(text: str) -> str:
 
 
 @pytest.mark.parametrize("column", COLUMNS)
-def test_hostile_texts_are_refused_in_every_column(
-    column: str, tmp_path: Path, nothing_runs: None
-) -> None:
+def test_hostile_texts_are_refused_in_every_column(column: str, tmp_path: Path) -> None:
     accepted = []
     for number, text in enumerate(HOSTILE):
         row = ROW.format(name=f"hostile_{number}") + COLUMNS[column].format(quoted(text))
@@ -239,7 +202,7 @@ def test_hostile_texts_are_refused_in_every_column(
     assert accepted == [""] * optional  # an empty column is an absent one
 
 
-def test_hostile_texts_are_refused_as_conditions(tmp_path: Path, nothing_runs: None) -> None:
+def test_hostile_texts_are_refused_as_conditions(tmp_path: Path) -> None:
     accepted = []
     for number, text in enumerate(HOSTILE):
         formula = quoted(f"grad * wrap_opt_if(other, {text})")
@@ -300,9 +263,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_malformed_files_raise_a_table_error_with_their_place(
-    kind: str, tmp_path: Path, nothing_runs: None
-) -> None:
+def test_malformed_files_raise_a_table_error_with_their_place(kind: str, tmp_path: Path) -> None:
     before = TABLE.names()
     found, mistakes = tried(tmp_path, FILES[kind])
     assert found == []

@@ -14,7 +14,7 @@ import adjoint
 from adjoint.core.errors import TableError
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
-from adjoint.table import TABLE
+from adjoint.table import FAMILIES, TABLE
 from adjoint.table import formula as language
 from adjoint.table.rows import Mistakes, Row, Source, is_reference, load
 from adjoint.tensor import checking
@@ -31,7 +31,7 @@ def library(path: str | Path, kernels: Any = None) -> list[Any]:
     """
     file = Path(path)
     family = file.stem
-    if family == "xp" or family in {TABLE.family(n) for n in TABLE.names() if n not in _USERS}:
+    if family == "xp" or family in FAMILIES:
         raise TableError(f"{file}: {family!r} is a family of adjoint's own; rename the file")
     taken = _taken()
     added = TABLE.add_file(file, family, kernels)
@@ -42,12 +42,7 @@ def library(path: str | Path, kernels: Any = None) -> list[Any]:
         for source in added:
             operators.forget(source.name)
         raise
-    names = list(dict.fromkeys(s.name for s in added))
-    _USERS.update(names)
-    return [packet(name) for name in names]
-
-
-_USERS: set[str] = set()  # the operators that libraries have added
+    return [packet(name) for name in dict.fromkeys(s.name for s in added)]
 
 
 def _taken() -> frozenset[str]:

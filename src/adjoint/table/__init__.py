@@ -167,8 +167,9 @@ def _source(family: str, where: Location, block: str, module: Any) -> Source | N
 
 TABLE = Table()
 _FOLDER = Path(__file__).parent
-for _path in sorted(_FOLDER.glob("*.yaml")):
-    TABLE.add_file(_path, _path.stem)
+FAMILIES = tuple(path.stem for path in sorted(_FOLDER.glob("*.yaml")))  # of our own rows
+for _family in FAMILIES:
+    TABLE.add_file(_FOLDER / f"{_family}.yaml", _family)
 language.MODULES |= {
     p.stem for p in (_FOLDER.parent / "formulas").glob("*.py") if p.stem != "__init__"
 }

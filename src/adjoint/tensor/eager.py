@@ -33,6 +33,7 @@ from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
+from adjoint.table import FAMILIES
 from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row, is_reference
@@ -417,7 +418,14 @@ class _Writer:
                 )
             elif returned.type.is_tensor:
                 lines += [f"if type({name}) is not _ndarray:", f"    {name} = _asarray({name})"]
-        return lines
+        return lines + self._check_dtypes()
+
+    def _check_dtypes(self) -> list[str]:
+        """A kernel from outside may return anything."""
+        if self.row.family in FAMILIES:
+            return []
+        self.namespace["_check_results"] = _check_results
+        return [f"_check_results(_op, ({self._results()},))"]
 
     def _near_kink(self) -> list[str]:
         """δ in place of 0 if asked for: Note [Kinks] in tensor/limits.py."""
@@ -742,6 +750,16 @@ def mixed_rule_of(op: Operator) -> RowRule:
 
 def _must_be_real(op: Operator, name: str, value: complex) -> None:
     raise DtypeError(f"{op.name}: {name} is {value}, and the tensors are real; pass a real number.")
+
+
+def _check_results(op: Operator, results: tuple[Any, ...]) -> None:
+    for result in results:
+        for array in result if type(result) is list else [result]:
+            if array.dtype not in OF:
+                raise DtypeError(
+                    f"{op.name}: its kernel returned an array of {array.dtype}, which no tensor "
+                    f"can hold; see {op.row.where}"
+                )
 
 
 def _unordered(op: Operator) -> None:

@@ -1,0 +1,21 @@
+"""Taking rows out of the table again, so that a test leaves no operator behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import adjoint as ad
+from adjoint.ops import operator as operators
+from adjoint.table import TABLE
+
+
+def forget(names: Iterable[str]) -> None:
+    """Take operators out of the table, with everything that was built for them."""
+    for name in names:
+        if name in TABLE:
+            TABLE.forget(name)
+        operators.forget(name)
+        for owner in (ad.Tensor, ad, ad.ops):
+            for attribute in (name, f"{name}_"):
+                if attribute in vars(owner):
+                    delattr(owner, attribute)
