@@ -37,7 +37,9 @@ class Packed:
             raise ArgumentError(
                 f"saved_tensors_hooks: unpack must return a tensor, got {type(tensor).__name__}"
             )
-        return make(tensor.value, edge=self.edge)
+        if self.edge is None and tensor.edge is None:
+            return tensor
+        return alias(tensor, self.edge)
 
 
 class _PackedHome:
@@ -144,10 +146,10 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
 
 def _input(node: Node, value: Any, graph: bool) -> Any:
     if type(value) is Packed:
-        return value.unpack()
+        value = value.unpack()
     if graph:
         return value
-    if node.home is not None:
+    if node.home is not None and node.home is not PACKED:
         return node.home.below(value)
     # a pass that is linear in its gradients records, and must not record the saved values' history
     return alias(value) if current().recording and value.edge is not None else value
@@ -181,24 +183,41 @@ def observe(node: Node) -> None:
     if state.saved_hooks and node.saved:
         pack, unpack_hook = state.saved_hooks[-1]
         packed = [
-            pack_value(v, pack, unpack_hook) if s.kind in (TENSOR, TENSORS, RESULT) else v
+            pack_value(v, pack, unpack_hook, _counter(node, s))
+            if s.kind in (TENSOR, TENSORS, RESULT)
+            else v
             for s, v in zip(getattr(node.rule, "saves", ()), node.saved, strict=False)
         ]
         node.saved = (*packed, *node.saved[len(packed) :])
         node.home = PACKED
 
 
-def pack_value(value: Any, pack: Callable[..., Any], unpack_hook: Callable[..., Any]) -> Any:
+def _counter(node: Node, save: Any) -> Counter | None:
+    """The counter of a result that a node saves."""
+    if save.kind != RESULT:
+        return None
+    return node.counters[node.rule.first_counter.get(save.number, save.number)]
+
+
+def pack_value(
+    value: Any,
+    pack: Callable[..., Any],
+    unpack_hook: Callable[..., Any],
+    counter: Counter | None = None,
+) -> Any:
     """A saved tensor, a list of them, or the array of a result, as a pack hook leaves it."""
     if value is None:
         return None
     if isinstance(value, list):
         return [pack_value(v, pack, unpack_hook) for v in value]
     is_tensor = isinstance(value, Tensor)
-    given = make(value.value if is_tensor else value)
+    given = alias(value) if is_tensor else make(value)
+    if counter is not None:
+        given.counter = counter
+    before = version(given)
     with changed(recording=OFF):
         packed = pack(given)
-    if given.counter.count:
+    if version(given) != before:
         raise InplaceError(
             "saved_tensors_hooks: the pack hook changes its argument in place, which is memory "
             "that others use; change a clone() of it"

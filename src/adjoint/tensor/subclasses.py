@@ -54,8 +54,8 @@ SUBCLASSES = SubclassInterpreter()
 
 
 def is_subclass(kind: type) -> bool:
-    """Whether a class of tensors is a user's."""
-    return getattr(kind, "interpreter", None) is SUBCLASSES
+    """Whether a class of tensors is a user's, or a selective checkpoint's."""
+    return isinstance(getattr(kind, "interpreter", None), SubclassInterpreter)
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -125,16 +125,35 @@ class _Plain:
         return become(kind, results, self.stands_for)
 
 
-def become(kind: Any, plain: Tensor, stands_for: dict[int, Tensor] | None = None) -> Any:
+def become(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor] | None = None) -> Any:
     """A new tensor of a class that takes the place of a plain one."""
-    if type(plain) is not Tensor:
-        return plain
+    return _retyped(kind, tensor, stands_for or {}) if type(tensor) is Tensor else tensor
+
+
+def as_class(kind: Any, value: Any, known: dict[int, Tensor]) -> Any:
+    """A plain tensor as one of a class, which `known` remembers; anything else as it is."""
+    if type(value) is not Tensor:
+        return value
+    made = _retyped(kind, alias(value, value.edge), {})
+    made.extra = value.more()  # views of either are views of both
+    known[id(made)] = value
+    return made
+
+
+def plainly(tensor: Tensor, known: dict[int, Tensor]) -> Tensor:
+    """A tensor of a class as a plain one; one that stands for another is that one."""
+    found = known.get(id(tensor))
+    return _retyped(Tensor, tensor, known) if found is None else found
+
+
+def _retyped(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor]) -> Any:
+    """A new tensor of a class that takes the place of another one, in its views too."""
     made = object.__new__(kind)
-    made.value, made.edge = plain.value, plain.edge
-    made.counter, made.extra = plain.counter, plain.extra
-    view = None if plain.extra is None else plain.extra.view
+    made.value, made.edge = tensor.value, tensor.edge
+    made.counter, made.extra = tensor.counter, tensor.extra
+    view = None if tensor.extra is None else tensor.extra.view
     if view is not None:
-        view.base = (stands_for or {}).get(id(view.base), view.base)
+        view.base = stands_for.get(id(view.base), view.base)
         view.base.more().views.append(weakref.ref(made))
     return made
 

@@ -49,6 +49,11 @@ class Call:
     def tensors(self) -> list[Any]:
         return [self.leaves[i] for i in self.places]
 
+    def forget_tensors(self) -> None:
+        """Keep the places of the tensors only."""
+        for place in self.places:
+            self.leaves[place] = None
+
     def rebuild(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The user's arguments, with other tensors in them."""
         leaves = list(self.leaves)
@@ -152,7 +157,8 @@ class _WithVjp(Function):
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         call = ctx.call
-        inputs, made = ctx.saved_tensors[: len(call.places)], ctx.saved_tensors[len(call.places) :]
+        saved = ctx.saved_tensors
+        inputs, made = saved[: len(call.places)], saved[len(call.places) :]
         found: list[Any] = [None] * len(inputs)
         if any(g is not None for g in grads[: call.count]):
             cotangents = [
@@ -255,7 +261,8 @@ class _WithJvp(Function):
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
         call = ctx.call
-        inputs, made = ctx.saved_tensors[: len(call.places)], ctx.saved_tensors[len(call.places) :]
+        saved = ctx.saved_tensors
+        inputs, made = saved[: len(call.places)], saved[len(call.places) :]
         filled = [
             arguments.zero_tangent(p) if t is None else t
             for p, t in zip(inputs, tangents[3:], strict=True)

@@ -6,20 +6,44 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
-from adjoint.transforms.checkpoints import checkpoint as _checkpoint
+from adjoint.core.places import warn
+from adjoint.transforms.checkpoints import (
+    CheckpointPolicy,
+    Options,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+    reentrant,
+    run,
+    set_checkpoint_debug_enabled,
+    set_checkpoint_early_stop,
+)
+
+__all__ = [
+    "CheckpointPolicy",
+    "SelectiveCheckpointContext",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+]
 
 
 def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
     preserve_rng_state: bool = True,
     **keywords: Any,
 ) -> Any:
     """Return `function(*args, **keywords)`, computed again when backward needs it.
 
-    `use_reentrant` is accepted and makes no difference: gradients of what `function` closes over
-    are always right.
+    With `use_reentrant=False`, which is to be preferred, everything works as without checkpoint;
+    a function that does not do the same each time is found out. With `use_reentrant=True` the
+    function is one node, which `backward()` alone can pass.
 
     >>> import adjoint as ad
     >>> x = ad.tensor(0.0, requires_grad=True)
@@ -27,7 +51,28 @@ def checkpoint(
     >>> x.grad
     tensor(1.)
     """
-    return _checkpoint(function)(*args, **keywords)
+    if _is_reentrant("checkpoint", use_reentrant):
+        if context_fn is not None or debug:
+            raise ArgumentError(
+                "checkpoint: context_fn and debug are only supported when use_reentrant=False"
+            )
+        if keywords:
+            raise ArgumentError(
+                f"checkpoint: unexpected keywords {', '.join(keywords)}; with use_reentrant=True a "
+                "function takes positional arguments only"
+            )
+        return reentrant.run(function, args, preserve_rng_state)
+    options = Options(preserve_rng_state, context_fn, determinism_check, debug)
+    return run(function, args, keywords, options)
+
+
+def _is_reentrant(what: str, use_reentrant: bool | None) -> bool:
+    if use_reentrant is None:
+        warn(
+            f"{what}: the use_reentrant parameter should be passed explicitly; use_reentrant=False "
+            "is taken, which is recommended"
+        )
+    return bool(use_reentrant)
 
 
 def checkpoint_sequential(
@@ -35,23 +80,29 @@ def checkpoint_sequential(
     segments: int,
     input: Any,
     use_reentrant: bool | None = None,
-    **_: Any,
+    **options: Any,
 ) -> Any:
-    """Run functions in a row, checkpointed in `segments` pieces; the last one is not."""
-    if not 0 < segments <= len(functions):
+    """Run functions in a row, checkpointed in `segments` pieces; the last one is not.
+
+    `functions` is a sequence of them, or something with `children()`.
+    """
+    reentrantly = _is_reentrant("checkpoint_sequential", use_reentrant)
+    listed = list(functions.children() if hasattr(functions, "children") else functions)
+    if not 0 < segments <= len(listed):
         raise ArgumentError(
-            f"checkpoint_sequential: {segments} segments of {len(functions)} functions"
+            f"checkpoint_sequential: {segments} segments of {len(listed)} functions"
         )
-    size = len(functions) // segments
+    size = len(listed) // segments
 
     def piece(start: int, stop: int) -> Callable[[Any], Any]:
-        def run(value: Any) -> Any:
-            for function in functions[start:stop]:
+        def run_piece(value: Any) -> Any:
+            for function in listed[start:stop]:
                 value = function(value)
             return value
 
-        return run
+        return run_piece
 
     for number in range(segments - 1):
-        input = _checkpoint(piece(number * size, (number + 1) * size))(input)
-    return piece((segments - 1) * size, len(functions))(input)
+        part = piece(number * size, (number + 1) * size)
+        input = checkpoint(part, input, use_reentrant=reentrantly, **options)
+    return piece((segments - 1) * size, len(listed))(input)

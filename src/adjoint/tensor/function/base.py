@@ -12,7 +12,7 @@ from adjoint.core.errors import GradError, MissingRule
 from adjoint.tensor import dispatch, forward, levels
 from adjoint.tensor.function import eager, on_levels
 from adjoint.tensor.function.context import FunctionContext, FunctionNode
-from adjoint.tensor.subclasses import SUBCLASSES
+from adjoint.tensor.subclasses import SubclassInterpreter
 from adjoint.tensor.tape import Rule
 from adjoint.tensor.tensor import Tensor
 
@@ -106,7 +106,7 @@ class Function:
         if keywords or cls.has("setup_context"):
             args, keywords = _positional(cls, args, keywords)
         top = dispatch.topmost(args)
-        if top is None or top is forward.FORWARD or top is SUBCLASSES:
+        if top is None or top is forward.FORWARD or isinstance(top, SubclassInterpreter):
             return eager.run(cls, args, keywords)
         if isinstance(top, levels.GradLevel):
             return on_levels.run(top, cls, args, keywords)

@@ -19,8 +19,8 @@ from adjoint.core.state import current
 from adjoint.tensor import forward
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.observe import Packed, raise_changed
-from adjoint.tensor.tape import Node, Output, Rule, Watch
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tape import Node, Output, Rule, Watch, version
+from adjoint.tensor.tensor import Tensor, alias, make
 
 
 class FunctionContext:
@@ -203,10 +203,15 @@ class SavedTensor:
         self._pack(pack_hook, unpack_hook)
 
     def _pack(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:
-        given = make(self.value if self.tensor is None else self.tensor.value)
+        if self.tensor is None:
+            given = make(self.value)
+            given.counter = self.watch.counters[0]
+        else:
+            given = self.tensor if self.tensor.edge is None else alias(self.tensor)
+        before = version(given)
         with no_grad():
             packed = pack_hook(given)
-        if given._version:
+        if version(given) != before:
             raise GradError("a pack hook changed the saved tensor in place; clone() it there")
         edge = None if self.tensor is None else self.tensor.edge
         self.packed, self.hooked = Packed(packed, unpack_hook, edge), True

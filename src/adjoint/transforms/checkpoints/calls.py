@@ -1,0 +1,119 @@
+"""The function that users call, and which way a call takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from adjoint.core.errors import ArgumentError
+from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
+from adjoint.core.state import current
+from adjoint.tensor import dispatch
+from adjoint.transforms import arguments
+from adjoint.transforms.checkpoints import functional, selective
+from adjoint.transforms.checkpoints.recompute import Frame, on_the_tape
+from adjoint.transforms.custom import Call, UsesOutsideTensor
+
+
+class Options(NamedTuple):
+    """How a function is checkpointed."""
+
+    preserve_rng_state: bool = True  # random operators repeat the numbers of the first run
+    context_fn: Callable[[], tuple[Any, Any]] | None = None  # contexts of the first and later runs
+    determinism_check: str = "default"  # or "none"
+    debug: bool = False  # say in errors where tensors were saved
+
+
+_CHECKS = ("default", "none")
+
+
+def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `f` without its intermediate values, which derivatives compute again.
+
+    Memory for time, in both modes; nests. Random operators repeat the numbers of the first run.
+
+    >>> import adjoint as ad
+    >>> ad.grad(ad.checkpoint(lambda x: x.sin().exp()))(0.0)
+    tensor(1.)
+    """
+
+    def checkpointed(*args: Any, **keywords: Any) -> Any:
+        return run(f, args, keywords, Options())
+
+    return arguments.keeps_signature(f, checkpointed, "checkpoint")
+
+
+def run(
+    f: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any], options: Options
+) -> Any:
+    """Call a function whose intermediate values are computed again when they are needed."""
+    if options.determinism_check not in _CHECKS:
+        raise ArgumentError(
+            f"checkpoint: determinism_check must be one of {', '.join(_CHECKS)}, got "
+            f"{options.determinism_check!r}"
+        )
+    first, later = _contexts(options)
+    if isinstance(first, selective.First):
+        first_run, later_run = first.watching(f), later.watching(f)
+    else:
+        first_run = later_run = f
+    if any(level.creates for level in current().levels):
+        with first:
+            return f(*args, **keywords)  # what a graph keeps or computes again is decided there
+    call = Call("checkpoint", args, keywords)
+    again = _replayed(later_run, get_rng_state() if options.preserve_rng_state else None, later)
+    if not current().levels and dispatch.topmost(call.tensors) is None:
+        if not current().recording:
+            with first:
+                return f(*args, **keywords)
+        return _on_the_tape(call, first_run, again, first, options)
+    try:
+        with first:
+            return call.result(functional.Checkpoint.apply(call, f, again, *call.tensors))
+    except UsesOutsideTensor:
+        return again(*args, **keywords)
+
+
+def _contexts(options: Options) -> tuple[Any, Any]:
+    if options.context_fn is None:
+        return nullcontext(), nullcontext()
+    contexts = options.context_fn()
+    if not (isinstance(contexts, tuple) and len(contexts) == 2):
+        raise ArgumentError(
+            "checkpoint: context_fn must return two contexts, one for the first run of the "
+            "function and one for the runs that compute it again"
+        )
+    return contexts
+
+
+def _replayed(f: Callable[..., Any], state: Any, context: Any) -> Callable[..., Any]:
+    """The function as it ran the first time: with the same random numbers, in its own context."""
+
+    def again(*args: Any, **keywords: Any) -> Any:
+        with fork_rng(enabled=state is not None), context:
+            if state is not None:
+                set_rng_state(state)
+            return f(*args, **keywords)
+
+    return again
+
+
+def _on_the_tape(
+    call: Call,
+    f: Callable[..., Any],
+    again: Callable[..., Any],
+    first: Any,
+    options: Options,
+) -> Any:
+    def recompute(tensors: Sequence[Any]) -> Any:
+        positional, named = call.rebuild(tensors)
+        return again(*positional, **named)
+
+    checks = options.determinism_check == "default"
+    tensors = call.tensors
+    frame = Frame(recompute, tensors, check=checks, debug=options.debug)
+    call.forget_tensors()  # the frame keeps them, or a checkpoint around it computes them again
+    positional, named = call.rebuild(tensors)
+    with first:
+        return on_the_tape(frame, lambda: f(*positional, **named))

@@ -1,0 +1,70 @@
+"""Checkpoints inside transforms: a `Function` of the arguments; both derivatives run it again.
+
+A function that closes over differentiated tensors there runs as it is, which is right but saves no
+memory (see Note [Closures] in transforms/custom.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.core.errors import GradError
+from adjoint.core.shapes import show
+from adjoint.tensor.function import Function
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms import forward, reverse
+from adjoint.transforms.custom import pull_some
+
+
+class Checkpoint(Function):
+    """The function of its arguments."""
+
+    @staticmethod
+    def forward(call: Any, f: Any, again: Any, *tensors: Any) -> Any:
+        return call.outputs(call.run(f, tensors)[0])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.call, _, ctx.again = inputs[:3]
+        ctx.types = [(tuple(o.shape), o.dtype) for o in output]
+        ctx.save_for_backward(*inputs[3:])
+        ctx.save_for_forward(*inputs[3:])
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        found = pull_some(lambda tensors: _run(ctx, tensors), ctx.saved_tensors, grads)
+        return (None, None, None, *found)
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Any) -> Any:
+        saved = ctx.saved_tensors
+        places = [i for i, t in enumerate(saved) if t.is_differentiable_dtype()]
+
+        def flat(*variables: Any) -> tuple[list[Any], None]:
+            tensors = list(saved)
+            for place, variable in zip(places, variables, strict=True):
+                tensors[place] = variable
+            return _run(ctx, tensors), None
+
+        directions = [tangents[3:][i] for i in places]
+        outputs, found, _ = forward.pushforward(flat, [saved[i] for i in places], directions)
+        filled = reverse.filled(found, outputs)
+        return tuple(
+            t if o.is_differentiable_dtype() else None for t, o in zip(filled, outputs, strict=True)
+        )
+
+
+def _run(ctx: Any, tensors: list[Tensor]) -> list[Any]:
+    """The outputs, computed again; they must be of the same types."""
+    positional, named = ctx.call.rebuild(tensors)
+    outputs = list(ctx.call.outputs(ctx.again(*positional, **named)))
+    types = [(tuple(o.shape), o.dtype) for o in outputs]
+    if types != ctx.types:
+        first, now = (
+            ", ".join(f"{d.name}[{show(s)}]" for s, d in each) for each in (ctx.types, types)
+        )
+        raise GradError(
+            f"checkpoint: the function returns something else when it runs again: {first} became "
+            f"{now}. It must do the same each time."
+        )
+    return outputs

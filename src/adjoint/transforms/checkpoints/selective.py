@@ -1,0 +1,217 @@
+"""Selective checkpoints: a policy says of each operator whether its result is kept.
+
+Inside such a checkpoint the tensors are of a class whose operators come by here (`Watched`). In the
+first run the results that the policy wants are kept; when the function runs again they are taken
+in place of computing them, and only the node of the operator is recorded. Operators on tensors that
+the function closes over, and on nothing else, are not seen and are computed again.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from typing import Any
+
+from adjoint.core import pytrees
+from adjoint.core.errors import ArgumentError, GradError, InplaceError, ValueRangeError
+from adjoint.core.state import current
+from adjoint.ops.operator import Operator, Packet
+from adjoint.tensor import binding
+from adjoint.tensor.subclasses import SubclassInterpreter, as_class, in_class, plainly
+from adjoint.tensor.tape import Watch
+from adjoint.tensor.tensor import Tensor, alias, make
+
+
+class CheckpointPolicy(enum.Enum):
+    """What becomes of the result of an operator; MUST and PREFER mean the same here."""
+
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+_SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+
+
+class SelectiveCheckpointContext:
+    """The first argument of a policy."""
+
+    def __init__(self, *, is_recompute: bool) -> None:
+        self.is_recompute = is_recompute  # whether the function runs again
+
+
+_active: ContextVar[Any] = ContextVar("selective checkpoint", default=None)
+
+
+class _Watching(SubclassInterpreter):
+    """Hands operators to the run that is under way."""
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        row, run = op.row, _active.get()
+        if row.decompose and not row.reverse and not row.forward:
+            composed = binding.decomposition(row)
+            return composed(*values) if run is None else run.composite(op, composed, values)
+        if run is None or op.schema.is_view or not _is_result(op):
+            return in_class(Watched, op.call, values)
+        return run.process(op, values)
+
+
+class Watched(Tensor):
+    """A tensor inside a selective checkpoint."""
+
+    interpreter = _Watching()
+
+
+def _is_result(op: Operator) -> bool:
+    """Whether an operator returns new tensors, and not lists of them or other things."""
+    return all(r.type.is_tensor and not r.type.is_list for r in op.schema.returns)
+
+
+class _Kept:
+    """The tensors that one call of an operator returned."""
+
+    def __init__(self, results: Any, may_change: bool) -> None:
+        self.several = isinstance(results, tuple)
+        tensors = list(results) if self.several else [results]
+        # without history, which would hold this
+        self.tensors = [make(t.value.copy()) if may_change else alias(t) for t in tensors]
+        self.watches = [Watch(t) for t in self.tensors]
+
+    def results(self, op: Operator) -> Any:
+        if any(w.changed() is not None for w in self.watches):
+            raise InplaceError(
+                f"checkpoint: a result of {op.full_name} that the policy keeps has been mutated; "
+                "use the out-of-place operator, or allow_cache_entry_mutation=True"
+            )
+        return tuple(self.tensors) if self.several else self.tensors[0]
+
+
+class _Run(AbstractContextManager[None]):
+    """The context of a run: the first one, or one that computes the function again."""
+
+    def __init__(self, policy: Callable[..., Any], kept: Any, may_change: bool) -> None:
+        self.policy, self.kept, self.may_change = policy, kept, may_change
+        self.tokens: list[Any] = []
+
+    is_recompute = False
+    whole = False  # whether an operator that is made of others is kept, and so are these
+
+    def __enter__(self) -> None:
+        self.tokens.append(_active.set(self))
+
+    def __exit__(self, *_: Any) -> None:
+        _active.reset(self.tokens.pop())
+
+    def saves(self, op: Operator, values: list[Any]) -> bool:
+        """What the policy says."""
+        if self.whole:
+            return True
+        context = SelectiveCheckpointContext(is_recompute=self.is_recompute)
+        answer = self.policy(context, op, *values)
+        return answer in _SAVED if isinstance(answer, CheckpointPolicy) else bool(answer)
+
+    def composite(self, op: Operator, composed: Callable[..., Any], values: list[Any]) -> Any:
+        """Run an operator that is made of others, which are kept if it is."""
+        before, self.whole = self.whole, self.saves(op, values)
+        try:
+            return composed(*values)
+        finally:
+            self.whole = before
+
+    def watching(self, f: Callable[..., Any]) -> Callable[..., Any]:
+        """The same function, whose operators come by here."""
+
+        def watched(*args: Any, **keywords: Any) -> Any:
+            known: dict[int, Tensor] = {}
+            positional, named = pytrees.map(lambda v: as_class(Watched, v, known), (args, keywords))
+            return pytrees.map(
+                lambda v: plainly(v, known) if type(v) is Watched else v, f(*positional, **named)
+            )
+
+        return watched
+
+
+class First(_Run):
+    """The first run keeps results."""
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        saves = self.saves(op, values)
+        results = in_class(Watched, op.call, values)
+        if saves:
+            self.kept[op].append(_Kept(results, self.may_change))
+        return results
+
+
+class Again(_Run):
+    """A later run takes them."""
+
+    is_recompute = True
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        if not self.saves(op, values):
+            return in_class(Watched, op.call, values)
+        if not self.kept[op]:
+            raise GradError(
+                f"checkpoint: the kept result of {op.full_name} has been used. Trying to backward "
+                "an extra time through a selective checkpoint is not possible; or the policy or "
+                "the function do not do the same each time"
+            )
+        results = self.kept[op].popleft().results(op)
+        return in_class(Watched, lambda plain: _recorded(op, plain, results), values)
+
+
+def _recorded(op: Operator, values: list[Any], results: Any) -> Any:
+    """The node of an operator whose results are known."""
+    recording = current().recording
+    lists = [v if type(v) is list else [v] for v in values]
+    wants = any(isinstance(t, Tensor) and t.edge is not None for each in lists for t in each)
+    if recording and wants and op.parts.record is not None:
+        op.parts.record(*values, results, None, recording)
+    return results
+
+
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Callable[..., Any] | Sequence[Operator],
+    allow_cache_entry_mutation: bool = False,
+) -> tuple[Any, Any]:
+    """Return the two contexts that `context_fn` of checkpoint gives, for a policy.
+
+    The policy is a list of operators whose results are kept, or a function
+    `policy(ctx, op, *args)` that returns a `CheckpointPolicy` or a bool.
+
+    >>> import adjoint as ad, functools
+    >>> from adjoint.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+    >>> products = [ad.ops.matmul.default]
+    >>> keep_products = functools.partial(create_selective_checkpoint_contexts, products)
+    >>> x = ad.eye(2, requires_grad=True)
+    >>> f = lambda x: (x @ x).sin().sum()
+    >>> checkpoint(f, x, use_reentrant=False, context_fn=keep_products).backward()
+    """
+    policy = _policy(policy_fn_or_list)
+    kept: Any = defaultdict(deque)
+    return (
+        First(policy, kept, allow_cache_entry_mutation),
+        Again(policy, kept, allow_cache_entry_mutation),
+    )
+
+
+def _policy(given: Any) -> Callable[..., Any]:
+    if callable(given) and not isinstance(given, (Operator, Packet)):
+        return given
+    if not isinstance(given, (list, tuple)):
+        raise ArgumentError(
+            "create_selective_checkpoint_contexts: give either a function or a list of ops, got "
+            f"{type(given).__name__}"
+        )
+    for op in given:
+        if not isinstance(op, Operator):
+            raise ValueRangeError(
+                "create_selective_checkpoint_contexts: the list holds operators such as "
+                f"ad.ops.mm.default, got {op!r}"
+            )
+    listed = tuple(given)
+    return lambda context, op, *args: any(op is known for known in listed)
