@@ -219,24 +219,29 @@ class SavedTensor:
 
     def unpack(self, node: FunctionNode) -> Any:
         """The tensor, with its history if the context wants that."""
+        tensor = self._value(node)
+        if self.number is not None:
+            return self._linked(node, tensor)
+        # a pass that is linear in its gradients records, and must not record the saved history
+        if node.home is None and current().recording and not node._context._graph:
+            return tensor if tensor.edge is None else forward.without_history(tensor)
+        return tensor
+
+    def _value(self, node: FunctionNode) -> Tensor:
         if self.packed is not None:
-            return self._linked(node, self.packed.unpack())
+            return self.packed.unpack()
         counter = self.watch.changed()
         if counter is not None:
             raise_changed(node, counter)
-        if self.tensor is None:
-            made = make(self.value)
-            made.counter = self.watch.counters[0]
-            return self._linked(node, made)
-        # a pass that is linear in its gradients records, and must not record the saved history
-        if node.home is None and current().recording and not node._context._graph:
-            return forward.without_history(self.tensor)
-        return self.tensor
+        if self.tensor is not None:
+            return self.tensor
+        made = make(self.value)
+        made.counter = self.watch.counters[0]
+        return made
 
     def _linked(self, node: FunctionNode, tensor: Tensor) -> Tensor:
         """An output continues in the node that it comes from."""
-        if self.number is None:
-            return tensor
+        assert self.number is not None
         number = self.number
         tracked = node._context._graph and tensor.is_differentiable_dtype()
         tensor.edge = Output(node, number) if tracked else None
