@@ -61,6 +61,10 @@ class MissingRule(GradError, NotImplementedError):
     """A method that a user's function must have and has not."""
 
 
+class OutsideContext(GradError, AssertionError):
+    """A derivative that must be taken inside the block in which its graph was made."""
+
+
 class InplaceError(AdjointError, RuntimeError):
     """A write in place that would corrupt a value or a derivative."""
 

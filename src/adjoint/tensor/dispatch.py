@@ -30,7 +30,7 @@ from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, meta
-from adjoint.tensor.tape import check_inference, wrote
+from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import Tensor, alias
 
 # Where a new tensor may live; checked here, and ignored by kernels.
@@ -165,7 +165,7 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         raise InplaceError(
             f"{what}: several elements of out= share one place in memory (it was expanded)"
         )
-    check_inference(out, f"{what} with out=")
+    before_write(out, f"{what} with out=")
     if out.shape != result.shape:
         if not plain or (out.numel() and not (out.extra is None or out.extra.view is None)):
             kind = "a view" if plain else f"a tensor inside {out.interpreter.name}"

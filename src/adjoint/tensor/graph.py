@@ -15,6 +15,7 @@ from adjoint.core.state import changed, current
 from adjoint.tensor import passes, tape
 from adjoint.tensor.edges import GradientEdge, get_gradient_edge
 from adjoint.tensor.modes import saved_tensors_hooks
+from adjoint.tensor.mutation import allow_mutation_on_saved_tensors
 from adjoint.tensor.passes import queue_callback
 from adjoint.tensor.saved import SavedTensor
 from adjoint.tensor.tape import Handle, wrote
@@ -25,6 +26,7 @@ __all__ = [
     "GradientEdge",
     "Node",
     "SavedTensor",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",

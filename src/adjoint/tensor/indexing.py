@@ -20,7 +20,7 @@ from adjoint.core.indexing import is_mask
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
-from adjoint.tensor.tape import Leaf, check_inference, wrote
+from adjoint.tensor.tape import Leaf, before_write, wrote
 from adjoint.tensor.tensor import Tensor
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
@@ -72,7 +72,7 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
 
     Whatever is unusual, or wrong, is left to the operators, which say what is wrong.
     """
-    check_inference(tensor, "__setitem__")
+    before_write(tensor, "__setitem__")
     view = None if tensor.extra is None else tensor.extra.view
     if view is not None and (type(view.base) is not Tensor or view.base.edge is not None):
         return False

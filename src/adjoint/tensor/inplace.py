@@ -21,7 +21,7 @@ from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, views
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
-from adjoint.tensor.tape import Node, check_inference, wrote
+from adjoint.tensor.tape import Node, before_write, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 
@@ -71,7 +71,7 @@ def _write_plainly(
 ) -> Tensor | None:
     """The common case, an update of parameters with the tape off; None: take the long way."""
     tensor = args[0]
-    check_inference(tensor, what)
+    before_write(tensor, what)
     result = functional(*args)
     array = tensor.value
     if (
@@ -138,7 +138,7 @@ def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
 
 def check_writable(tensor: Tensor, what: str) -> None:
     """Raise if `tensor` cannot be written to."""
-    check_inference(tensor, what)
+    before_write(tensor, what)
     views.check_writable(tensor, what)
     array = tensor.value
     if is_expanded(array):
@@ -172,7 +172,7 @@ def _share_result(result: Tensor, tensor: Tensor) -> None:
 def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Tensor:
     """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base."""
     tensor, what = values[0], op.name
-    check_inference(tensor, what)
+    before_write(tensor, what)
     views.check_writable(tensor, what)
     outer = make(tensor.value, edge=tensor.edge)
     if isinstance(tensor, forward.DualTensor):

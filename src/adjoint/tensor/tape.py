@@ -79,8 +79,14 @@ def mark_inference(result: Any) -> Any:
     return result
 
 
-def check_inference(tensor: Any, by: str) -> None:
-    """Raise if an inference tensor is about to be written to in another mode."""
+# Contexts that want to know before memory is written to: tensor/mutation.py.
+savers: list[Any] = []
+
+
+def before_write(tensor: Any, by: str) -> None:
+    """Tell those who must know, and refuse to write to an inference tensor in another mode."""
+    for saver in savers:
+        saver.before_write(tensor.counter)
     if type(tensor.counter) is InferenceCounter and not current().inference:
         raise InplaceError(
             f"{by}: a tensor made in inference_mode is changed in place outside of it; clone() it "
