@@ -110,13 +110,16 @@ class Run:
         self.linear = False
         self.near = False  # whether it passed a node that computes near a kink
         self.stops: set[Any] = set()
+        self.ends: set[Any] = set()  # nodes that run though nothing beyond them is needed
         self.node: Node | None = None  # the one that runs, in anomaly mode
         self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
 
     def start(self, outputs: Sequence[Any], grads: Sequence[Any]) -> None:
         self.roots = [o.edge for o in outputs]
         if self.wanted is not None:
-            self.needed = _leading_to(self.roots, {key(e)[0] for e in self.wanted if e is not None})
+            targets = {key(e)[0] for e in self.wanted if e is not None}
+            self.needed = _leading_to(self.roots, targets)
+            self.ends = targets if self.accumulates else set()
         if Leaf.watched:
             uses = leaves.uses(self.roots, self.needed)
             self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
@@ -245,7 +248,7 @@ class Run:
         runs = True
         if self.needed is not None:
             needs = tuple(e is not None and key(e)[0] in self.needed for e in node.next)
-            runs = (self.accumulates or any(needs)) and node not in self.stops
+            runs = (any(needs) or node in self.ends) and node not in self.stops
         if extra is not None:
             self.near = self.near or extra.near
             if not runs:
@@ -262,7 +265,11 @@ class Run:
         if not self.retain and node.rule.holds:
             node.saved = None
         for edge, value, wanted in zip(node.next, sent, needs, strict=True):
-            if value is not None and wanted:
+            if not wanted:
+                continue
+            if value is None:
+                self._send_nothing(edge)
+            else:
                 self.send(edge, value)
         if self.pending:
             self._count_down([e for e, wanted in zip(node.next, needs, strict=True) if wanted])
@@ -270,6 +277,8 @@ class Run:
     def _apply(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
         """The gradients of a node's inputs, by its rule."""
         rule = node.rule
+        if _is_absent(grad) and not rule.runs_on_nothing:
+            return (None,) * len(node.next)
         try:
             if current().anomaly:
                 self.node = node
@@ -302,11 +311,12 @@ class Run:
         if kind is Node:
             grad = fit_value(grad, edge.shape, edge.dtype, edge)
             known = self.buffers.get(edge)
-            if known is None:
-                self.buffers[edge] = grad
-                heapq.heappush(self.heap, (-edge.sequence, edge))
-            else:
+            if known is not None:
                 self.buffers[edge] = self._add(edge, known, grad)
+                return
+            if edge not in self.buffers:
+                heapq.heappush(self.heap, (-edge.sequence, edge))
+            self.buffers[edge] = grad
         elif kind is Leaf:
             if edge.closed == CLOSED and (edge, 0) not in self.captures:
                 raise GradError(_CLOSED)
@@ -317,6 +327,16 @@ class Run:
             self._send_output(edge, grad)
         elif kind is Refusal:
             raise NotDifferentiable(edge.message)
+
+    def _send_nothing(self, edge: Any) -> None:
+        """Let a node have its turn though no gradient may reach it: its hooks run, and a user's
+        function is asked with zeros or None.
+        """
+        node = key(edge)[0]
+        if isinstance(node, Node) and node not in self.buffers:
+            several = node.outputs is not None
+            self.buffers[node] = [None] * len(node.outputs) if several else None  # type: ignore[arg-type]
+            heapq.heappush(self.heap, (-node.sequence, node))
 
     def _send_output(self, edge: Output, grad: Any) -> None:
         node, number = edge.node, edge.number
@@ -433,6 +453,10 @@ def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
         if isinstance(node, (Node, Refusal)):
             stack.extend(node.next)
     return False
+
+
+def _is_absent(grad: Any) -> bool:
+    return all(g is None for g in grad) if type(grad) is list else grad is None
 
 
 def _is_raw(grad: Any) -> bool:

@@ -50,6 +50,8 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         result = _call(op, functional, values)
         if current().recording and result.edge is None and before.edge is not None:
             result = _without_derivative(result, before)
+        if result.edge is not None and before.edge is None:
+            views.check_writable(tensor, what, with_history=True)
         _write(what, tensor, result)
         if isinstance(result, forward.DualTensor):
             forward.write_tangent(tensor, result.tangent)
@@ -120,8 +122,9 @@ def _call(op: Operator, functional: Callable[..., Any], values: list[Any]) -> Te
 
 def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     """The tensor as it was: a copy of its memory if the tape will need it."""
-    copied = keeps_self and current().recording != 0
-    before = make(tensor.value.copy() if copied else tensor.value, edge=tensor.edge)
+    recording = current().recording != 0
+    edge = views.edge_without_hooks(tensor) if recording else tensor.edge
+    before = make(tensor.value.copy() if keeps_self and recording else tensor.value, edge=edge)
     return (
         forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
     )

@@ -105,7 +105,7 @@ class Rule:
     Both take the node, its output gradient (a list for several outputs) and which inputs need one.
     """
 
-    __slots__ = ("general", "holds", "name", "raw", "saved_names", "unary")
+    __slots__ = ("general", "holds", "name", "raw", "runs_on_nothing", "saved_names", "unary")
 
     def __init__(
         self,
@@ -119,6 +119,7 @@ class Rule:
         self.general = general
         self.raw = raw
         self.saved_names = saved_names
+        self.runs_on_nothing = False  # whether it is asked too when no gradient reaches the node
         self.unary = False  # whether it is elementwise in its only tensor
         self.holds = holds  # whether nodes hold tensors that a backward pass should free
 

@@ -384,6 +384,8 @@ class Tensor(metaclass=TensorType):
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
+            if value is self:
+                raise GradError(".grad of a tensor cannot be the tensor itself")
             if value.shape != self.shape:
                 raise ShapeError(
                     f".grad must have the tensor's shape {show(self.shape)}, got "
@@ -410,6 +412,13 @@ class Tensor(metaclass=TensorType):
 
     @data.setter
     def data(self, other: Tensor) -> None:
+        if not isinstance(other, Tensor):
+            raise TypeError(f".data must be a tensor, got {type(other).__name__}")
+        if self.edge is not None and not other.is_differentiable_dtype():
+            raise DtypeError(
+                f".data of a tensor that requires a gradient must be floating point or complex, "
+                f"got {other.dtype.name}"
+            )
         self.value = other.value
         if type(self.edge) is Leaf:
             self.edge.shape, self.edge.dtype = other.value.shape, other.value.dtype

@@ -76,7 +76,7 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
         else (view.base, view.path, view.several, view.function)
     )
     now = current()
-    recorded = now.recording != 0
+    recorded = now.recording != 0 and (view is None or view.recorded)
     registry = base.more().views
     if type(outs) is list:
         for i, out in enumerate(outs):
@@ -194,8 +194,11 @@ def replay(path: tuple[Step, ...], base: Any) -> Any:
     return base
 
 
-def check_writable(tensor: Tensor, by: str) -> None:
-    """Raise if a recorded write to `tensor` would corrupt derivatives."""
+def check_writable(tensor: Tensor, by: str, *, with_history: bool = False) -> None:
+    """Raise if a recorded write to `tensor` would corrupt derivatives.
+
+    `with_history`: what is written requires a gradient, so that the tensor and its base will.
+    """
     view = None if tensor.extra is None else tensor.extra.view
     if current().recording == 0:
         return
@@ -206,7 +209,7 @@ def check_writable(tensor: Tensor, by: str) -> None:
         )
     if view is None:
         return
-    base_needs = view.base.edge is not None
+    base_needs = view.base.edge is not None or with_history
     if type(view.base.edge) is Leaf:
         raise InplaceError(
             f"{by}: a view of a leaf tensor that requires a gradient cannot be changed in place; "
@@ -224,7 +227,7 @@ def check_writable(tensor: Tensor, by: str) -> None:
             "views cannot be "
             "changed in place while gradients are recorded; clone() it first"
         )
-    if not view.recorded and base_needs:
+    if not view.recorded and (base_needs or type(tensor.edge) is Node):
         raise InplaceError(
             f"{by}: this view was made under no_grad() and is changed in place with gradients "
             "on, so its "
@@ -326,6 +329,21 @@ def _stale(view: View) -> str:
         "a view made in no_grad or inference_mode was changed through its base with gradients on, "
         "so its history is not known; make the view with gradients on, or clone() it before"
     )
+
+
+def edge_without_hooks(tensor: Tensor) -> Any:
+    """The edge of a tensor that is about to be written to.
+
+    The write replaces a view: what hooks its earlier version had, is passed by.
+    """
+    edge = tensor.edge
+    view = None if tensor.extra is None else tensor.extra.view
+    node = edge.node if type(edge) is Output else edge
+    hooked = isinstance(node, Node) and node.extra is not None and node.extra.tensor_hooks
+    if view is None or not hooked or not view.recorded:
+        return edge
+    with enable_grad():
+        return replay(view.path, _stand_in(view.base)).edge
 
 
 def has_living_views(tensor: Tensor) -> bool:

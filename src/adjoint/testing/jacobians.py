@@ -15,9 +15,14 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
+from adjoint.core.errors import AdjointError
 
 Array = np.ndarray[Any, Any]
 Jacobians = list[list[Array]]  # [output][input] -> matrix
+
+
+class GradcheckMisuse(AdjointError, ValueError, AssertionError):
+    """A check that cannot be made: of nothing, or of outputs that change their shape."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,10 @@ class Call:
 
     @staticmethod
     def of(function: Callable[..., Any], arguments: Any) -> Call:
-        """Find the tensors that require grad in `arguments`, also inside lists and tuples."""
-        given = arguments if isinstance(arguments, tuple) else (arguments,)
+        """Find the tensors that require grad in `arguments` (one, or a tuple or list of them), also
+        inside lists and tuples there.
+        """
+        given = tuple(arguments) if isinstance(arguments, tuple | list) else (arguments,)
         return Call(function, given, tuple(t for t in tensors_in(given) if t.requires_grad))
 
     def __call__(self, inputs: Sequence[ad.Tensor]) -> list[ad.Tensor]:
@@ -124,7 +131,14 @@ def difference(
     """Return the derivative of the outputs `wanted` along `directions`, by a central difference."""
     above = _shifted(call, directions, wanted, eps)
     below = _shifted(call, directions, wanted, -eps)
-    return [(a - b) / (2 * eps) for a, b in zip(above, below, strict=True)]
+    for k, a, b in zip(wanted, above, below, strict=True):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            raise GradcheckMisuse(
+                f"gradcheck: output {k} changes its shape or dtype when the inputs are varied by "
+                f"eps: {b.shape} {b.dtype}, {a.shape} {a.dtype}; func must return the same for all "
+                "values"
+            )
+    return [(parts(a) - parts(b)) / (2 * eps) for a, b in zip(above, below, strict=True)]
 
 
 def _shifted(
@@ -137,7 +151,7 @@ def _shifted(
             array = np.asarray(array + step * directions[number]).astype(array.dtype)
         leaves.append(tensor_of(array, requires_grad=True))
     outputs = call(leaves)
-    return [parts(array_of(outputs[k])) for k in wanted]
+    return [array_of(outputs[k]) for k in wanted]
 
 
 def reverse(call: Call, wanted: Sequence[int]) -> Jacobians:
@@ -174,9 +188,11 @@ def tangents(call: Call, directions: dict[int, Array], wanted: Sequence[int]) ->
     """Return the tangents of the outputs `wanted`, in parts, for tangents of some inputs."""
     forward_ad = ad.autograd.forward_ad
     with forward_ad.dual_level():
-        leaves = call.leaves()
-        for number, direction in directions.items():
-            leaves[number] = forward_ad.make_dual(leaves[number], tensor_of(direction))
+        leaves = [t.detach() for t in call.inputs]
+        for number, leaf in enumerate(leaves):
+            direction = directions.get(number)
+            tangent = np.zeros_like(array_of(leaf)) if direction is None else direction
+            leaves[number] = forward_ad.make_dual(leaf, tensor_of(tangent))
         outputs = call(leaves)
         result: list[Array] = []
         for k in wanted:

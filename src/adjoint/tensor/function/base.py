@@ -44,6 +44,7 @@ class Function:
         name = f"{cls.__name__}Backward"
         cls._backward_cls = type(name, (FunctionNode,), {"__slots__": (), "function": cls})
         cls._rule = Rule(name, eager.pull)
+        cls._rule.runs_on_nothing = True
 
     def __init__(self, *_: Any, **__: Any) -> None:
         warnings.warn(
