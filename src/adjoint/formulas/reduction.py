@@ -92,6 +92,22 @@ def var_jvp(
     return _inner(centred, self_t, dim, keepdim) * (2 * spread(self_p.shape, dim, correction))
 
 
+def var_mean_vjp(
+    grad_var: Tensor | None, grad_mean: Tensor | None, self: Tensor, dim: Dims,
+    correction: float | None, keepdim: bool,
+) -> Tensor | None:  # fmt: skip
+    """x̄ = 2 v̄ (x - mean) / (n - correction) + m̄ / n."""
+    found: Tensor | None = None
+    if grad_var is not None:
+        scaled = grad_var * (2 * spread(self.shape, dim, correction))
+        found = (self - self.mean(dim, True)) * ops._unreduce(scaled, dim, self.shape, keepdim)
+    if grad_mean is not None:
+        count = math.prod(self.shape[d] for d in wrap_dims("var_mean", dim, len(self.shape)))
+        part = ops._unreduce(grad_mean / (count or 1), dim, self.shape, keepdim)
+        found = part if found is None else found + part
+    return found
+
+
 def std_jvp(
     self_p: Tensor, self_t: Tensor, result: Tensor, dim: Dims, correction: float | None,
     keepdim: bool,

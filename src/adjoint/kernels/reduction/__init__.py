@@ -31,6 +31,7 @@ from adjoint.kernels.reduction.norms import (
     quotient,
     std,
     var,
+    var_mean,
     vector_norm,
 )
 from adjoint.kernels.reduction.segments import (
@@ -83,5 +84,6 @@ __all__ = [
     "tie_weights",
     "unreduce",
     "var",
+    "var_mean",
     "vector_norm",
 ]

@@ -15,6 +15,7 @@ from adjoint.core.shapes import reduced, wrap_dims
 from adjoint.core.state import current
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import reduce, total
+from adjoint.kernels.reduction.sums import mean_dims
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -121,6 +122,13 @@ def _power_norm(x: Array, p: float, axes: tuple[int, ...], keepdim: bool) -> Arr
 def var(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
     """Σ |x - mean|² / (n - correction) over `dim`, in two passes; correction is 1 unless given."""
     return narrowed(_variance("var", self, dim, correction, keepdim), self)
+
+
+def var_mean(
+    self: Array, dim: Dims, correction: float | None, keepdim: bool
+) -> tuple[Array, Array]:
+    """The variance and the mean over `dim`."""
+    return var(self, dim, correction, keepdim), mean_dims(self, dim, keepdim, None)
 
 
 def std(self: Array, dim: Dims, correction: float | None, keepdim: bool) -> Array:
