@@ -11,7 +11,7 @@ import warnings
 
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
-from adjoint.tensor import autograd, eager, limits, methods, operators, subclasses
+from adjoint.tensor import autograd, eager, limits, memory, methods, operators, subclasses
 from adjoint.tensor.saved import saved_attribute
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor
@@ -25,6 +25,7 @@ runtime.fan = Fan()
 operators.install()
 methods.install()
 subclasses.install()
+memory.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 autograd.vmap = vmap

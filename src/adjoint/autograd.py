@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from adjoint.tensor import forward_ad, function, graph
+from adjoint.tensor import forward_ad, function, grad_mode, graph
 from adjoint.tensor.autograd import backward, grad
-from adjoint.tensor.function import Function, FunctionContext, SavedTensor, once_differentiable
+from adjoint.tensor.function import Function, FunctionContext, once_differentiable
 from adjoint.tensor.modes import (
     detect_anomaly,
     enable_grad,
@@ -17,6 +17,7 @@ from adjoint.tensor.modes import (
     set_detect_anomaly,
     set_grad_enabled,
 )
+from adjoint.tensor.saved import SavedTensor
 
 __all__ = [
     "Function",
@@ -28,6 +29,7 @@ __all__ = [
     "forward_ad",
     "function",
     "grad",
+    "grad_mode",
     "graph",
     "inference_mode",
     "is_anomaly_enabled",
@@ -36,6 +38,8 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+graph.Node.register(FunctionContext)  # it stands for the node in forward and backward
 
 
 def __getattr__(name: str) -> Any:

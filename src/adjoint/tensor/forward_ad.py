@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adjoint.core.errors import DtypeError, GradError, ShapeError
+from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.tensor.forward import DualTensor, dual, duals, primal
@@ -74,8 +74,12 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise TypeError(
             f"make_dual needs two tensors, got {type(tensor).__name__} and {type(tangent).__name__}"
         )
-    if not tensor.is_differentiable_dtype():
-        raise DtypeError(f"make_dual: a {tensor.dtype.name} tensor cannot have a tangent")
+    for name, given in (("tensor", tensor), ("tangent", tangent)):
+        if not given.is_differentiable_dtype():
+            raise ValueRangeError(
+                f"make_dual: the {name} is {given.dtype.name}; only floating point and complex "
+                "tensors have tangents and are ones"
+            )
     if tensor.shape != tangent.shape:
         raise ShapeError(
             f"make_dual: the tangent has shape {show(tangent.shape)}, the tensor "
@@ -87,6 +91,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         )
     if isinstance(tensor, DualTensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
+    if isinstance(tangent, DualTensor):
+        raise GradError(
+            "make_dual: the tangent has a tangent itself; unpack_dual it first, or nest ad.jvp for "
+            "forward over forward"
+        )
     made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)

@@ -18,10 +18,16 @@ from adjoint.tensor.tape import Node
 class SavedTensor:
     """A tensor in a node, as it was saved; `register_hooks` changes how it is kept."""
 
-    __slots__ = ("node", "number", "place")
+    __slots__ = ()
 
     def __init__(self, *_: Any) -> None:
         raise GradError("SavedTensor: nodes make these; look at grad_fn._raw_saved_…")
+
+
+class _SavedByRow(SavedTensor):
+    """A saved tensor of an operator's node."""
+
+    __slots__ = ("node", "number", "place")
 
     def register_hooks(
         self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]
@@ -45,7 +51,7 @@ class SavedTensor:
 
 def raw(node: Node, number: int, place: int | None) -> SavedTensor:
     """The tensor at a place of a node's saved values; `place`: in a list of tensors there."""
-    made = object.__new__(SavedTensor)
+    made = object.__new__(_SavedByRow)
     made.node, made.number, made.place = node, number, place
     return made
 

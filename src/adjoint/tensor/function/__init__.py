@@ -17,7 +17,7 @@ is in one.
 """
 
 from adjoint.tensor.function.base import Function, InplaceFunction
-from adjoint.tensor.function.context import FunctionContext, FunctionNode, SavedTensor
+from adjoint.tensor.function.context import FunctionContext, FunctionNode
 from adjoint.tensor.function.once import once_differentiable
 
 __all__ = [
@@ -25,6 +25,5 @@ __all__ = [
     "FunctionContext",
     "FunctionNode",
     "InplaceFunction",
-    "SavedTensor",
     "once_differentiable",
 ]

@@ -19,6 +19,7 @@ from adjoint.core.state import current
 from adjoint.tensor import forward
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.observe import Packed, raise_changed
+from adjoint.tensor.saved import SavedTensor as AnySavedTensor
 from adjoint.tensor.tape import Node, Output, Rule, Watch, version
 from adjoint.tensor.tensor import Tensor, alias, make
 
@@ -177,13 +178,10 @@ class FunctionNode(Node):
         return self.saved
 
 
-class SavedTensor:
+class SavedTensor(AnySavedTensor):
     """A tensor that a function keeps for backward: an input itself, an output by its value."""
 
     __slots__ = ("hooked", "number", "packed", "tensor", "value", "watch")
-
-    def __init__(self) -> None:
-        raise GradError("SavedTensor objects are made by the tape only")
 
     @property
     def is_none(self) -> bool:

@@ -1,0 +1,133 @@
+"""What memory a tensor stands on: looking at it (`storage`), and taking other memory (`set_`,
+`resize_`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import ArgumentError, GradError, InplaceError
+from adjoint.core.storage import storage_of, strided_view, strides_in_elements
+from adjoint.tensor import views
+from adjoint.tensor.construct import tensor_from_data
+from adjoint.tensor.tape import Leaf, check_inference, own_counter, wrote
+from adjoint.tensor.tensor import Tensor, alias, make
+
+
+class Storage:
+    """The whole memory behind a tensor, element by element."""
+
+    __slots__ = ("flat",)
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.flat = storage_of(tensor.array)[0]
+
+    def __len__(self) -> int:
+        return self.flat.size
+
+    def __getitem__(self, index: int) -> Any:
+        return self.flat[index].item()
+
+    def size(self) -> int:
+        """Return the number of elements."""
+        return self.flat.size
+
+    def nbytes(self) -> int:
+        """Return the number of bytes."""
+        return self.flat.nbytes
+
+    def data_ptr(self) -> int:
+        """Return the address of the first element."""
+        return self.flat.ctypes.data
+
+    def tolist(self) -> list[Any]:
+        """Return the elements as Python numbers."""
+        return self.flat.tolist()
+
+
+def storage(self: Tensor) -> Storage:
+    """Return the memory behind the tensor, which its views share."""
+    return Storage(self)
+
+
+def _check_free(what: str, tensor: Tensor) -> None:
+    if tensor.interpreter is not None:
+        raise GradError(
+            f"{what}: a tensor inside {tensor.interpreter.name} has no memory to change"
+        )
+    check_inference(tensor, what)
+
+
+def set_(self: Tensor, source: Tensor) -> Tensor:
+    """Let this tensor stand on the memory of `source`, with its shape.
+
+    A leaf is another variable from then on: graphs that were made before belong to the old one.
+    """
+    if not isinstance(source, Tensor) or source.dtype is not self.dtype:
+        kind = source.dtype.name if isinstance(source, Tensor) else type(source).__name__
+        raise ArgumentError(f"set_: needs a tensor of dtype {self.dtype.name}, got {kind}")
+    _check_free("set_", self)
+    views.check_writable(self, "set_")
+    hooks = self.edge.hooks if type(self.edge) is Leaf else None
+    counter = own_counter(source)
+    views.become_view(self, alias(self, self.edge), lambda _: make(source.value))
+    self.counter = counter
+    if type(self.edge) is Leaf:
+        self.edge = Leaf(self)
+        if hooks is not None:
+            self.edge.hooks = hooks
+            Leaf.watched.add(self.edge)
+    wrote(self, "set_")
+    return self
+
+
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Change the shape to `sizes`, row by row in the same memory; more of it where that is needed.
+
+    New elements are not initialised.
+    """
+    given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
+    shape = tuple(int(s) for s in given)
+    if self.edge is not None:
+        raise GradError("resize_: a tensor that requires a gradient cannot be resized")
+    _check_free("resize_", self)
+    if shape == tuple(self.shape):
+        return self
+    flat, offset = storage_of(self.value)
+    strides = strides_in_elements(np.empty(shape, self.value.dtype))
+    if offset + math.prod(shape) <= flat.size:
+        resized = strided_view(self.value, shape, strides, offset)
+    elif views.is_shared(self):
+        raise InplaceError(
+            "resize_: the tensor shares its memory with views, which cannot follow it into new "
+            "memory; clone() it first"
+        )
+    else:
+        resized = np.empty(shape, self.value.dtype)
+        kept = flat[offset:]
+        resized.reshape(-1)[: kept.size] = kept
+    self.value = resized
+    wrote(self, "resize_")
+    return self
+
+
+def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Change the shape to that of `other`: see `resize_`."""
+    return resize_(self, tuple(other.shape))
+
+
+def new(self: Tensor, *args: Any) -> Tensor:
+    """Return a tensor of this dtype: of given sizes, not initialised, or with the given data."""
+    if len(args) == 1 and not isinstance(args[0], int):
+        return make(tensor_from_data(args[0], self.dtype))
+    return make(np.empty(args or (0,), self.dtype.np))
+
+
+def install() -> None:
+    """Put the methods on the tensor class."""
+    for method in (storage, set_, resize_, resize_as_, new):
+        setattr(Tensor, method.__name__, method)
+    Tensor.untyped_storage = storage  # type: ignore[attr-defined]
