@@ -159,9 +159,10 @@ class _Planner:
                 return
         earliest = 0
         if isinstance(definition, Gather):
-            self._keep(definition.source)
-            earliest = self.ready[self._plain(definition.source)]
-            inputs = [v for v in inputs if v is not definition.source]
+            source = definition.source
+            self._keep(source)  # or what it is a mere reshape of
+            earliest = max(self.ready[source], self.ready[self._plain(source)])
+            inputs = [v for v in inputs if v is not source]
         self._home(value, value.shape, inputs, earliest)
         costs = [self.cost[v] if self._is_inline(v) else 1 for v in inputs]
         weight = definition.weight if isinstance(definition, Pointwise) else 2 * len(inputs)

@@ -123,16 +123,21 @@ def write(level: Any, op: Operator, function: Callable[..., Any], values: list[A
 
 
 def _rebind(level: Any, what: str, target: Any, value: Any) -> None:
-    view = _view(target)
-    base = target if view is None else view.base
-    if view is None:
-        target.value = value
-    else:
-        base.value = _rebuilt(level, what, view, value).value
-        target.value = value
-    for reference in [] if base.extra is None else base.extra.views:
-        living = reference()
-        if living is not None and living is not target:
+    """Give a tensor a new value; its base and the base's views follow."""
+    target.value = value
+    base = views.history_base(target)
+    if base is not target:
+        base.value = _rebuilt(level, what, _view(target), value).value
+    _refresh(level, base, target)
+    if (view := _view(base)) is not None:  # of the tensor that it was detached from
+        view.base.value = _rebuilt(level, what, view, base.value).value
+        _refresh(level, view.base, base)
+
+
+def _refresh(level: Any, base: Any, written: Any) -> None:
+    """Take the views of a base again, but for the one that was written to."""
+    for living in views.living_views(base):
+        if living is not written:
             living.value = views.replay(living.extra.view.path, level.lift(base.value)).value
 
 

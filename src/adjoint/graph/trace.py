@@ -35,6 +35,7 @@ from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.limits import NearLevelTensor, approach_traced
 from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.tape import Counter, own_counter
 from adjoint.tensor.tensor import Tensor
 
 
@@ -172,6 +173,7 @@ class TraceLevel(Level):
         self.constants: dict[
             int, tuple[Any, Value]
         ] = {}  # by id; the tensor is kept so that its id stays
+        self.made: set[Counter] = set()  # of tensors with known numbers that were made inside
         self.detached: dict[Value, Value] = {}
         self.types = typing.Types()
 
@@ -278,12 +280,24 @@ class TraceLevel(Level):
     def process_detach(self, tensor: Any) -> Any:
         return self.process(_DETACH(), [tensor])
 
+    def created(self, tensor: Tensor) -> Tensor:
+        """A tensor with known numbers: it keeps them, unless it is written to."""
+        if type(tensor) is Tensor:
+            self.made.add(own_counter(tensor))
+        return tensor
+
+    def was_made_inside(self, tensor: Any) -> bool:
+        return tensor.counter in self.made or super().was_made_inside(tensor)
+
+    def enclosed(self, tensor: Tensor) -> Tensor:
+        return self.lift(self.value(tensor))
+
     def random(self, op: Operator, values: list[Any]) -> Any:
         return self.process(op, values)
 
     def process_inplace(self, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
         target = values[0]
-        if not self.owns(target):
+        if not self.owns(target) and not self.takes_in(target):
             raise TraceError(
                 f"{place()}: {op.name} changes a tensor from outside the traced function in place; "
                 "pass it as an argument "

@@ -15,6 +15,7 @@ itself is safe to nest; `pullback` chooses.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,8 +27,20 @@ from adjoint.core.state import OFF, ON, State, changed, current, state
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, engine, views
-from adjoint.tensor.tape import CLOSED, ENDED, ZERO, Leaf, Node, Rule, reaches, wrote
-from adjoint.tensor.tensor import Tensor, alias, leaving
+from adjoint.tensor.tape import (
+    CLOSED,
+    ENDED,
+    ZERO,
+    Leaf,
+    Node,
+    Output,
+    Rule,
+    next_sequence,
+    own_counter,
+    reaches,
+    wrote,
+)
+from adjoint.tensor.tensor import Tensor, alias, leaving, make
 
 
 class _Outside:
@@ -57,6 +70,7 @@ class Level:
     def __init__(self) -> None:
         self.before = current()  # what is put back at its end
         self.level = len(self.before.levels) + 1  # its height; a higher one is inside a lower one
+        self.number, self.sequence = next(_NUMBERS), next_sequence()
         self.open = True
 
     def __enter__(self) -> Any:
@@ -119,14 +133,13 @@ class Level:
         changes its argument.
         """
         target = values[0]
-        outer = wrap(type(target), self, target.value, target.edge)
-        outer.tangent = target.tangent
+        outer = _twin(target)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
 
         def take(tensor: Any) -> Any:
             viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
-            target.tangent = viewed.tangent
+            target.tangent, target.axis = viewed.tangent, viewed.axis
             return viewed
 
         views.become_view(target, outer, take)
@@ -134,12 +147,41 @@ class Level:
         return target
 
     def written(self, op: Operator, target: Any) -> None:
-        """Raise unless a tensor that is written to belongs to this level."""
-        if not self.owns(target):
+        """Raise unless a tensor that is written to belongs to this level, or was made inside."""
+        if not self.owns(target) and not self.takes_in(target):
             raise GradError(
                 f"{op.name}: a tensor from outside {self.name} is changed in place with a value "
                 "from inside; clone() it inside and write to the copy, or return the value"
             )
+
+    def takes_in(self, tensor: Any) -> bool:
+        """Let a tensor of a level below that was made while this one was open belong to this one.
+
+        An operator on tensors of a lower level runs there; if its result is written to with a value
+        of this level, it becomes a tensor of this level, as do its base and the base's views.
+        """
+        view = None if tensor.extra is None else tensor.extra.view
+        if not self.was_made_inside(tensor if view is None else view.base):
+            return False
+        base = views.history_base(tensor)
+        below = _twin(base)
+        below.counter = own_counter(base)
+        views.hand_over(base, below)
+        _become(base, self.enclosed(below))
+        for living in views.living_views(base):
+            start = wrap(type(base), self, base.value, base.edge)
+            start.axis = base.axis
+            _become(living, views.replay(living.extra.view.path, start))
+        return True
+
+    def was_made_inside(self, tensor: Any) -> bool:
+        """Whether a tensor was made while this level was open, as far as that is known: of a tensor
+        of a level by its number, of one on the tape by its node's.
+        """
+        if isinstance(tensor, LevelTensor):
+            return tensor.number > self.number
+        node = tensor.edge.node if type(tensor.edge) is Output else tensor.edge
+        return type(node) is Node and node.sequence > self.sequence
 
     def is_idle(self, value: Any) -> bool:
         """Whether a tensor of this level carries nothing of it: a copy made inside, say."""
@@ -168,6 +210,10 @@ class Level:
         """
         return tensor
 
+    def enclosed(self, tensor: Tensor) -> Tensor:
+        """A tensor of a level below as one of this level."""
+        return self.created(tensor)
+
     def random(self, op: Operator, values: list[Any]) -> Any:
         """Run an operator that draws random numbers."""
         if _any_owned(self, values):
@@ -191,9 +237,11 @@ def _any_owned(level: Level, values: Sequence[Any]) -> bool:
 class LevelTensor(Tensor):
     """A tensor inside a transform."""
 
-    __slots__ = ("home",)
+    __slots__ = ()  # a tensor that is written to inside a level may become one of it
 
     home: Any  # the level
+    axis: int | None  # where the batch is, on a level of vmap
+    number: int  # counts tensors and levels: a tensor made inside a level has a larger one
 
     @property
     def interpreter(self) -> Any:  # type: ignore[override]
@@ -265,7 +313,28 @@ def wrap(kind: type, home: Level, value: Any, edge: Any = None) -> Any:
     tensor.counter = ZERO
     tensor.extra = None
     tensor.home = home
+    tensor.axis = None
+    tensor.number = next(_NUMBERS)
     return tensor
+
+
+_NUMBERS = itertools.count()
+
+
+def _twin(tensor: Any) -> Any:
+    """The same tensor as another object, without what is known of its views."""
+    if not isinstance(tensor, LevelTensor):
+        return make(tensor.value, edge=tensor.edge)
+    twin = wrap(type(tensor), tensor.home, tensor.value, tensor.edge)
+    twin.tangent, twin.axis, twin.number = tensor.tangent, tensor.axis, tensor.number
+    return twin
+
+
+def _become(tensor: Any, other: Any) -> None:
+    """Let a tensor be what another one is; what is known of its views stays."""
+    tensor.__class__ = type(other)
+    for name in ("value", "edge", "tangent", "home", "axis", "number"):
+        setattr(tensor, name, getattr(other, name))
 
 
 class GradTensor(LevelTensor):
@@ -344,7 +413,9 @@ class GradLevel(Level):
         return target
 
     def process_detach(self, tensor: Any) -> Any:
-        return self.lift(tensor.value.detach())
+        detached = self.lift(tensor.value.detach())
+        detached.number = tensor.number  # it has the memory of the tensor
+        return detached
 
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor)

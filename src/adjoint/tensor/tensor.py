@@ -82,7 +82,10 @@ class Tensor(metaclass=TensorType):
     tensor([2., 4.])
     """
 
-    __slots__ = ("__dict__", "__weakref__", "counter", "edge", "extra", "tangent", "value")
+    __slots__ = (
+        "__dict__", "__weakref__", "axis", "counter", "edge", "extra", "home", "number", "tangent",
+        "value",
+    )  # fmt: skip
 
     value: Any
     edge: Any

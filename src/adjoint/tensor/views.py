@@ -178,6 +178,48 @@ def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
             view.base.more().views.append(weakref.ref(tensor))
 
 
+def history_base(tensor: Any) -> Any:
+    """The tensor whose history a write to `tensor` changes: its base, or what it views of a detached
+    tensor, which then is the base of that tensor's views.
+    """
+    view = None if tensor.extra is None else tensor.extra.view
+    if view is None:
+        return tensor
+    count = max((i + 1 for i, step in enumerate(view.path) if step[0].name == "detach"), default=0)
+    if not count:
+        return view.base
+    group = [
+        t
+        for t in living_views(view.base)
+        if len(t.extra.view.path) >= count and t.extra.view.path[count - 1] is view.path[count - 1]
+    ]
+    found = next((t for t in group if len(t.extra.view.path) == count), None)
+    if found is None:
+        found = replay(view.path[:count], view.base)
+    for t in group:
+        if t is not found:
+            known = t.extra.view
+            t.extra.view = View(found, known.path[count:], known.several, known.recorded)
+            found.more().views.append(weakref.ref(t))
+    _forget_others(view.base)
+    return found
+
+
+def hand_over(tensor: Any, other: Any) -> None:
+    """Let `other` view what `tensor` views, which then is no view."""
+    if tensor.extra is not None and tensor.extra.view is not None:
+        other.more().view, tensor.extra.view = tensor.extra.view, None
+        base = other.extra.view.base
+        base.more().views.append(weakref.ref(other))
+        _forget_others(base)
+
+
+def _forget_others(base: Any) -> None:
+    """Keep the views of this base alone in its registry."""
+    known = [(r, t) for r in base.extra.views if (t := r()) is not None and t.extra is not None]
+    base.extra.views[:] = [r for r, t in known if t.extra.view and t.extra.view.base is base]
+
+
 def replay(path: tuple[Step, ...], base: Any) -> Any:
     """Walk a path of views from another base of the same shape."""
     for op, rest, number in path:
@@ -344,6 +386,12 @@ def edge_without_hooks(tensor: Tensor) -> Any:
         return edge
     with enable_grad():
         return replay(view.path, _stand_in(view.base)).edge
+
+
+def living_views(base: Any) -> list[Any]:
+    """The views of a tensor that are still there, views of views after what they view."""
+    found = [] if base.extra is None else [r() for r in base.extra.views]
+    return sorted((t for t in found if t is not None), key=lambda t: len(t.extra.view.path))
 
 
 def has_living_views(tensor: Tensor) -> bool:

@@ -78,9 +78,7 @@ def _shifts(row: Row) -> bool:
 class BatchTensor(LevelTensor):
     """A tensor of a `BatchLevel`: `value` has the batch at `axis`, or nowhere if that is None."""
 
-    __slots__ = ("axis",)
-
-    axis: int | None
+    __slots__ = ()
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -193,7 +191,10 @@ class BatchLevel(Level):
         ndims = tuple(self._ndim(v) for v in values)
         with self.outside():
             fronts = [self.front(v) for v in values]
-            return self._wrap(rule(Batch(op, self.size, has, ndims, self.randomness), *fronts), 0)
+            found = self._wrap(rule(Batch(op, self.size, has, ndims, self.randomness), *fronts), 0)
+        if op.schema.is_view:
+            self.attach_views(op, values, found)
+        return found
 
     def _process_shared(self, op: Operator, values: list[Any]) -> Any:
         """Nothing is batched: one result for all samples.
@@ -203,12 +204,7 @@ class BatchLevel(Level):
         with self.outside():
             results = self._wrap(op.call([self.below(v) for v in values]), None)
         if op.schema.is_view:
-            for source in values:
-                if self.owns(source):
-                    views.attach_level(
-                        op, source, results, tuple(v for v in values if v is not source)
-                    )
-                    break
+            self.attach_views(op, values, results)
         return results
 
     def _has(self, value: Any) -> Any:
@@ -261,13 +257,13 @@ class BatchLevel(Level):
         target = values[0]
         if self.writes_below(values):
             return self.write_below(op, values)
-        if not self.owns(target):
+        if not self.owns(target) and not self.takes_in(target):
             raise GradError(
                 f"{op.name}: a tensor from outside vmap is changed in place with one value per "
                 "sample; make it inside, or pass it in with in_dims"
             )
         if op.row.archetype.name == "inplace_view":
-            return self._write_view(op, target, values)
+            return self.swap_view(op, values)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         # of a copy: a tape below must not have saved the memory that is written to
@@ -287,16 +283,6 @@ class BatchLevel(Level):
         wrote(target, op.name)
         return target
 
-    def _write_view(self, op: Operator, target: Any, values: list[Any]) -> Any:
-        """Change the shape of a tensor itself: squeeze_, t_, …"""
-        if target.axis is None and _living_views(target):
-            self._give_batch(target)  # the way from a base to its views must stay as it is
-        view = operators.packet(op.name[:-1])(*values)
-        if target.axis is None and target.extra is not None and target.extra.view is not None:
-            target.extra.view = view.extra.view
-        wrote(target, op.name)
-        return self._become(target, view)
-
     def _become(self, target: BatchTensor, view: BatchTensor) -> BatchTensor:
         target.value, target.axis = view.value, view.axis
         return target
@@ -314,7 +300,7 @@ class BatchLevel(Level):
         known: dict[
             int, Any
         ] = {}  # views by their last step, since a view of a view shares its steps
-        for living in _living_views(base):
+        for living in views.living_views(base):
             path = living.extra.view.path
             done = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in known), 0)
             start = known[id(path[done - 1])] if done else base
@@ -323,8 +309,7 @@ class BatchLevel(Level):
 
     def process_detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach(), tensor.axis)
-        if tensor.axis is None:
-            views.attach_level(operators.operator("detach"), tensor, detached, ())
+        views.attach_level(operators.operator("detach"), tensor, detached, ())
         return detached
 
     def created(self, tensor: Tensor) -> Tensor:
@@ -346,12 +331,6 @@ class BatchLevel(Level):
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return batching.run(self, function, args, keywords)
-
-
-def _living_views(base: Any) -> list[Any]:
-    """The views of a tensor that are still there, views of views after what they view."""
-    found = [] if base.extra is None else [r() for r in base.extra.views]
-    return sorted((t for t in found if t is not None), key=lambda t: len(t.extra.view.path))
 
 
 def _any(has: Any) -> bool:

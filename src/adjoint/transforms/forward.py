@@ -141,7 +141,9 @@ class JvpLevel(Level):
                 )
 
     def process_detach(self, tensor: Any) -> Any:
-        return self.lift(tensor.value.detach())
+        detached = self.lift(tensor.value.detach())
+        detached.number = tensor.number  # it has the memory of the tensor
+        return detached
 
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor)

@@ -140,7 +140,7 @@ def undo_transpose(rewriter: Any, node: Node) -> Any:
     inner, first, second = node.args
     if not is_call(inner, "transpose"):
         return None
-    ndim = len(inner.shape)
+    ndim = max(len(inner.shape), 1)
     source, a, b = inner.node.args
     return source if {first % ndim, second % ndim} == {a % ndim, b % ndim} else None
 

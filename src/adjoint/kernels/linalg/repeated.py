@@ -130,17 +130,17 @@ def require_no_pole(self: Array) -> Array:
     """`self`, derivatives at ε, 2ε, …, if they do not grow as a power of 1/ε."""
     values = self.reshape(FAN, -1)
     size = np.abs(values)
-    relevant = size[0] > 1e-8 * np.max(size, initial=0.0)
+    eps, step = float(np.finfo(size.dtype).eps), STEPS[size.dtype.itemsize]
+    # rounding errors of the vectors are the same for all of a fan, so they look like a pole, too
+    least = max(1e-5, 20 * eps / step**2) * np.max(size, initial=0.0)
+    relevant = size[0] > max(least, min(500 * eps / step**4, 0.01))
     if any(_has_pole(values[:, relevant], order).any() for order in range(1, 5)):
         raise GradError(_DEPENDS)
     return self.copy()
 
 
 def _has_pole(values: Array, order: int) -> Array:
-    """Whether εᵏ f(ε) tends to a number other than 0, k being the order, as a polynomial would.
-
-    Rounding errors grow likewise where high derivatives are taken, but they are no polynomial.
-    """
+    """Whether εᵏ f(ε) tends to a number other than 0, k being the order, as a polynomial would."""
     steps = np.arange(1, FAN + 1, dtype=np.float64)
     basis = np.vander(steps, 3, increasing=True)
     inverse = np.linalg.pinv(basis)
