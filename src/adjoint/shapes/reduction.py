@@ -94,9 +94,7 @@ def moment(self: Spec, dim: Dims, correction: float | None, keepdim: bool) -> Sp
     return _over("var", self, dim, keepdim, _inexact("var", self.dtype).to_real())
 
 
-def moments(
-    self: Spec, dim: Dims, correction: float | None, keepdim: bool
-) -> tuple[Spec, Spec]:
+def moments(self: Spec, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Spec, Spec]:
     """The variance, which is real, and the mean."""
     variance = moment(self, dim, correction, keepdim)
     return variance, Spec(variance.shape, self.dtype)

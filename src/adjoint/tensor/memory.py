@@ -13,7 +13,7 @@ from adjoint.core.errors import ArgumentError, GradError, InplaceError
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.construct import tensor_from_data
-from adjoint.tensor.tape import Leaf, check_inference, own_counter, wrote
+from adjoint.tensor.tape import Leaf, before_write, own_counter, wrote
 from adjoint.tensor.tensor import Tensor, alias, make
 
 
@@ -58,7 +58,7 @@ def _check_free(what: str, tensor: Tensor) -> None:
         raise GradError(
             f"{what}: a tensor inside {tensor.interpreter.name} has no memory to change"
         )
-    check_inference(tensor, what)
+    before_write(tensor, what)
 
 
 def set_(self: Tensor, source: Tensor) -> Tensor:

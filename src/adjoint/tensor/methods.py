@@ -197,7 +197,7 @@ def tensor_of(value: Any) -> Tensor:
 
 def directory(self: Tensor) -> list[str]:
     """The attributes of a tensor, operators of the table among them."""
-    own = set(object.__dir__(self)) - {"tangent"}  # which few have
+    own = set(object.__dir__(self)) - {"axis", "home", "number", "tangent"}  # of few tensors
     return sorted(own | {n for n in operators.TABLE.methods() if not n.startswith("_")})
 
 

@@ -179,8 +179,8 @@ def become_view(tensor: Any, outer: Any, take: Callable[[Any], Any]) -> None:
 
 
 def history_base(tensor: Any) -> Any:
-    """The tensor whose history a write to `tensor` changes: its base, or what it views of a detached
-    tensor, which then is the base of that tensor's views.
+    """The tensor whose history a write to `tensor` changes: its base, or the detached one that it
+    views, which then is the base of that tensor's views.
     """
     view = None if tensor.extra is None else tensor.extra.view
     if view is None:
