@@ -222,7 +222,16 @@ class Interrupt:
 
 
 SOURCES = ad.__file__.rsplit("/", 1)[0]
-BOUNDARIES = ("__enter__", "__exit__", "_enter", "_leave", "_without", "_take_back", "but")
+BOUNDARIES = (
+    "__enter__",
+    "__exit__",
+    "_enter",
+    "_leave",
+    "_without",
+    "_take_back",
+    "but",
+    "<genexpr>",
+)
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -243,7 +252,7 @@ def test_an_interrupt_leaves_the_state_as_it_was(name: str) -> None:
             sys.settrace(trace)
         assert fields(current()) == before, number
         number += 1 + number // 100  # every call at first, then fewer of the many that follow
-    assert number > 40
+    assert number > 20
 
 
 def _raise_inside(modes: list[Enter]) -> None:
