@@ -65,10 +65,11 @@ SCHEMAS = (
     "{n}(Tensor self, Tensor import) -> Tensor",
     "{n}(Tensor self, Tensor type) -> ()",
 )
-COLUMNS = ("kernel", "decompose", "self", "other", "result", "shape", "batch", "kink", "fan",
-           "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
-           "doc", "self, other", "tensors", "values", "dispatch", "nonsense",
-           "result0")  # fmt: skip
+COLUMNS = (
+    "kernel", "decompose", "self", "other", "result", "shape", "batch", "kink", "fan",
+    "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
+    "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0",
+)  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
     "kernel": ("xp.sin", "xp.add", "hostile.twice", "hostile.os", "xp.testing", "self * 2"),
     "decompose": ("self.sin()", "hostile.twice", "self * other", "foreach.add", "shape.flatten"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from adjoint import ops
@@ -17,6 +16,7 @@ from adjoint.batching.common import (
     whole,
 )
 from adjoint.batching.common import shifted as shifted
+from adjoint.core.errors import ArgumentError
 from adjoint.core.shapes import wrap_dim
 
 Tensor = Any
@@ -44,16 +44,21 @@ def reduced(batch: Batch, self: Tensor, *rest: Any) -> Any:
     return result if ndim else scalars(batch, result)
 
 
-@cache
-def _with_dim(name: str) -> Any:
-    """The overload of an operator that has a dimension and one result."""
-    found = getattr(ops, name).operators
-    return next(o for o in found if "dim" in o.schema.names and len(o.schema.returns) == 1)
+def with_dimension(name: str) -> Any:
+    """The overload of an operator that has a dimension and one result; None if there is none."""
+    for found in ops.packet(name).operators:
+        if "dim" in found.schema.names and len(found.schema.returns) == 1:
+            return found
+    return None
 
 
 def _all_of_it(batch: Batch, self: Tensor, arguments: dict[str, Any]) -> Tensor:
     """Without `dim`: the overload that has one."""
-    with_dim = _with_dim(batch.op.schema.name)
+    with_dim = with_dimension(batch.op.schema.name)
+    if with_dim is None:
+        raise ArgumentError(
+            f"vmap: {batch.op.full_name} reduces all dimensions, and no overload of it takes `dim`"
+        )
     several = with_dim.schema.argument("dim").type.is_list
     keywords = {
         name: value for name, value in arguments.items() if name != batch.op.schema.names[0]

@@ -54,7 +54,7 @@ def _find_rule(row: Row) -> tuple[str, Rule | None]:
         return "archetype", pointwise.aligned
     if row.archetype.name == "creation":
         return "archetype", creation.created
-    if row.archetype.name == "reduction":
+    if row.archetype.name == "reduction" and reduction.with_dimension(row.name) is not None:
         return "archetype", reduction.reduced
     if row.decompose:
         return "decomposition", None
