@@ -73,6 +73,7 @@ from adjoint.tensor.methods import (
     asarray,
     equal,
     from_numpy,
+    is_inference,
     is_tensor,
     numel,
     result_type,

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.core.state import current
+from adjoint.tensor import views
 from adjoint.tensor.forward import DualTensor, dual, duals, primal
 from adjoint.tensor.limits import ordinary
 from adjoint.tensor.tape import Node, Rule
@@ -93,9 +94,11 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
     if isinstance(tangent, DualTensor):
         raise GradError(
-            "make_dual: the tangent has a tangent itself; unpack_dual it first, or nest ad.jvp for "
+            "make_dual: the tangent has a tangent of its own at the same level; nest ad.jvp for "
             "forward over forward"
         )
+    if tensor.numel() and tuple(tangent.stride()) != tuple(tensor.stride()):
+        tangent = views.laid_out(tangent, tensor)  # views of the dual tensor are views of both
     made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)

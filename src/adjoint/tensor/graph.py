@@ -14,6 +14,7 @@ from adjoint.core.errors import GradError, ValueRangeError
 from adjoint.core.state import changed, current
 from adjoint.tensor import passes, tape
 from adjoint.tensor.edges import GradientEdge, get_gradient_edge
+from adjoint.tensor.function.context import FunctionContext
 from adjoint.tensor.modes import saved_tensors_hooks
 from adjoint.tensor.mutation import allow_mutation_on_saved_tensors
 from adjoint.tensor.passes import queue_callback
@@ -44,6 +45,7 @@ class Node(abc.ABC):  # noqa: B024 - asked with isinstance only
 AccumulateGrad = tape.Leaf
 Node.register(tape.Node)
 Node.register(AccumulateGrad)
+Node.register(FunctionContext)  # `ctx`, which shares its attributes with the node
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name

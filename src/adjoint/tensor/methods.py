@@ -178,6 +178,11 @@ def is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
+def is_inference(tensor: Tensor) -> bool:
+    """Whether a tensor was made in `inference_mode`."""
+    return tensor.is_inference()
+
+
 def numel(self: Tensor) -> int:
     """Return the number of elements."""
     return self.numel()

@@ -20,7 +20,10 @@ from adjoint.tensor.function.base import Function, InplaceFunction
 from adjoint.tensor.function.context import FunctionContext, FunctionNode
 from adjoint.tensor.function.once import once_differentiable
 
+BackwardCFunction = FunctionNode  # PyTorch's name
+
 __all__ = [
+    "BackwardCFunction",
     "Function",
     "FunctionContext",
     "FunctionNode",

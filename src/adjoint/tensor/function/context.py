@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import GradError
+from adjoint.core.places import warn
 from adjoint.core.state import current
 from adjoint.tensor import forward
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.observe import Packed, raise_changed
-from adjoint.tensor.saved import SavedTensor as AnySavedTensor
+from adjoint.tensor.saved import SavedTensor
 from adjoint.tensor.tape import Node, Output, Rule, Watch, version
 from adjoint.tensor.tensor import Tensor, alias, make
 
@@ -69,6 +70,12 @@ class FunctionContext:
         if self._pushes:
             return self.saved_for_forward
         return self.to_save if self._node is None else self._recorded().saved_tensors
+
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warn("saved_variables is deprecated; use saved_tensors", DeprecationWarning)
+        return self.saved_tensors
 
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
@@ -169,7 +176,7 @@ class FunctionNode(Node):
         return tuple(None if s.is_none else s.unpack(self) for s in self._raw_saved_tensors)
 
     @property
-    def _raw_saved_tensors(self) -> tuple[SavedTensor, ...]:
+    def _raw_saved_tensors(self) -> tuple[KeptTensor, ...]:
         if self.saved is None:
             raise GradError(
                 f"saved_tensors of {self.name()} are used after they have already been freed by "
@@ -178,10 +185,10 @@ class FunctionNode(Node):
         return self.saved
 
 
-class SavedTensor(AnySavedTensor):
+class KeptTensor(SavedTensor):
     """A tensor that a function keeps for backward: an input itself, an output by its value."""
 
-    __slots__ = ("hooked", "number", "packed", "tensor", "value", "watch")
+    __slots__ = ("hooked", "packed", "tensor", "value", "watch")
 
     @property
     def is_none(self) -> bool:
@@ -247,9 +254,9 @@ class SavedTensor(AnySavedTensor):
         return tensor if tangent is None else forward.dual(tensor, tangent)
 
 
-def keep(tensor: Tensor | None, number: int | None) -> SavedTensor:
+def keep(tensor: Tensor | None, number: int | None) -> KeptTensor:
     """Save a tensor; `number`: which output of the function it is, None for other tensors."""
-    saved = object.__new__(SavedTensor)
+    saved = object.__new__(KeptTensor)
     saved.number, saved.packed, saved.hooked = number, None, False
     saved.tensor = saved.value = None
     if tensor is None:

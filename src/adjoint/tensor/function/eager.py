@@ -12,7 +12,7 @@ from adjoint.core.places import caller
 from adjoint.core.state import OBSERVED, current
 from adjoint.tensor import forward, observe, views
 from adjoint.tensor.function import results, tangents
-from adjoint.tensor.function.context import FunctionContext, FunctionNode, SavedTensor, keep
+from adjoint.tensor.function.context import FunctionContext, FunctionNode, KeptTensor, keep
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import Output, wrote
 from adjoint.tensor.tensor import Tensor, make
@@ -71,7 +71,7 @@ def _connect(function: Any, context: FunctionContext, output: Tensor, edge: Outp
 
 def _saved(
     tensor: Tensor | None, inputs: results.Inputs, returned: list[Any], outputs: list[Any]
-) -> SavedTensor:
+) -> KeptTensor:
     """Keep an output by its number, anything else as it is."""
     given = inputs.given(tensor)
     number = next((i for i, o in enumerate(outputs) if o is given and o is not None), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -10,16 +10,18 @@ from adjoint.core.errors import GradError, MissingRule
 from adjoint.tensor import derive, forward
 from adjoint.tensor.function.context import FunctionContext
 from adjoint.tensor.function.results import Inputs, is_among, is_differentiable
-from adjoint.tensor.tape import Output
+from adjoint.tensor.tape import Output, version
 from adjoint.tensor.tensor import Tensor
 
 
 def push(function: Any, context: FunctionContext, inputs: Inputs, outputs: list[Any]) -> None:
     """Give the outputs on dual tensors their tangents."""
     given = [forward.tangent_of(a) for a in inputs.args]
+    versions = [None if t is None else version(t) for t in given]
     found = output_tangents(function, context, inputs.primals, given, outputs)
     if function.has("jvp"):
-        _check_memory(function, context, inputs, given, outputs, found)
+        written = [t is not None and version(t) != v for t, v in zip(given, versions, strict=True)]
+        _check_memory(function, context, inputs, zip(given, written, strict=True), outputs, found)
         if function.reverse() is not None:
             context.saved_for_forward = ()
     for number, (output, tangent) in enumerate(zip(outputs, found, strict=True)):
@@ -67,19 +69,20 @@ def _check_memory(
     function: Any,
     context: FunctionContext,
     inputs: Inputs,
-    given: list[Any],
+    given: Iterable[tuple[Any, bool]],
     outputs: list[Any],
     found: list[Any],
 ) -> None:
     """Tangents must share memory as their tensors do, so that later writes reach both."""
+    tangents = list(given)  # and whether jvp wrote to them
     for output, tangent in zip(outputs, found, strict=True):
         if tangent is None:
             continue
-        for argument, before in zip(inputs.args, given, strict=True):
+        for argument, (before, written) in zip(inputs.args, tangents, strict=True):
             if before is None:
                 continue
             if argument is output and is_among(output, context.dirty_tensors):
-                if tangent is not before:
+                if tangent is not before or not written:
                     raise GradError(
                         f"{function.__name__} changes an input in place, so its jvp function must "
                         "modify the corresponding tangent in place too, and return it"
