@@ -500,3 +500,31 @@ def test_batched_gradcheck() -> None:
 
     with pytest.raises(ad.autograd.GradcheckError, match="under vmap"):
         ad.autograd.gradcheck(Broken.apply, x, check_batched_grad=True)
+
+
+def _of_itself() -> Any:
+    """A rule in JAX's idiom: fwd calls the function that it belongs to."""
+
+    @ad.custom_vjp
+    def f(x: Any) -> Any:
+        return ad.sin(x) * x
+
+    def fwd(x: Any) -> Any:
+        y = f(x)
+        return y, (x, y)
+
+    f.defvjp(fwd, lambda kept, g: (g * (ad.cos(kept[0]) * kept[0] + kept[1] / kept[0]),))
+    return f
+
+
+def test_fwd_may_call_the_function_itself() -> None:
+    f, x = _of_itself(), ad.tensor([0.3, 0.4], dtype=ad.float64)
+    plain = lambda x: ad.sin(x) * x
+    for order in (
+        lambda f: f, lambda f: ad.grad(lambda x: f(x).sum()),
+        lambda f: ad.hessian(lambda x: f(x).sum()),
+        lambda f: ad.jacfwd(f), lambda f: lambda x: ad.vmap(ad.grad(f))(x),
+        lambda f: ad.compile(ad.grad(lambda x: f(x).sum())),
+        lambda f: ad.jacfwd(ad.jacrev(lambda x: f(x).sum())),
+    ):  # fmt: skip
+        np.testing.assert_allclose(order(f)(x), order(plain)(x), 1e-12)

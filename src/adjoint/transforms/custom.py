@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -141,8 +142,8 @@ class _WithVjp(Function):
     """A function with fwd and bwd; its outputs are the user's, then residuals of their own."""
 
     @staticmethod
-    def forward(call: Any, fwd: Any, bwd: Any, *tensors: Any) -> Any:
-        returned, given = call.run(fwd, tensors)
+    def forward(call: Any, rule: Any, bwd: Any, *tensors: Any) -> Any:
+        returned, given = call.run(rule.run_forward, tensors)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError(f"{call.what}: fwd must return (output, residuals)")
         outputs = call.outputs(returned[0])
@@ -150,7 +151,7 @@ class _WithVjp(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.call, ctx.fwd, ctx.bwd = inputs[:3]
+        ctx.call, ctx.rule, ctx.bwd = inputs[:3]
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*inputs[3:], *output)
 
@@ -168,7 +169,7 @@ class _WithVjp(Function):
             cotangent = pytrees.unflatten(call.out_structure, cotangents)
             found = call.spread(ctx.bwd(_residuals(call, inputs, made), cotangent))
         if any(g is not None for g in grads[call.count :]):
-            more = _pull_residuals(call, ctx.fwd, inputs, grads[call.count :])
+            more = _pull_residuals(call, ctx.rule.fwd, inputs, grads[call.count :])
             found = [
                 m if f is None else f if m is None else f + m
                 for f, m in zip(found, more, strict=True)
@@ -277,12 +278,16 @@ class _WithJvp(Function):
         return tuple(leaves)
 
 
+_IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=frozenset())
+
+
 class custom_vjp:  # noqa: N801 - reads as a decorator
     """Give a function its own reverse derivative; forward mode is derived from it.
 
     `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a
     tuple with the gradient of each argument (None where there is none). Second derivatives
-    differentiate `bwd`, and `fwd` as written.
+    differentiate `bwd`, and `fwd` as written. Where `fwd` calls the function itself, that is the
+    function without its rule.
 
     >>> import adjoint as ad
     >>> @ad.custom_vjp
@@ -303,12 +308,23 @@ class custom_vjp:  # noqa: N801 - reads as a decorator
         """Set the two halves of the derivative."""
         self.fwd, self.bwd = fwd, bwd
 
+    def run_forward(self, *args: Any) -> Any:
+        """`fwd`, in which the function has no rule: it is what the rule is for."""
+        assert self.fwd is not None
+        token = _IN_FORWARD.set(_IN_FORWARD.get() | {self})
+        try:
+            return self.fwd(*args)
+        finally:
+            _IN_FORWARD.reset(token)
+
     def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if self in _IN_FORWARD.get():
+            return self.function(*args, **keywords)
         what = f"custom_vjp({_name(self.function)})"
         if self.fwd is None or self.bwd is None:
             raise GradError(f"{what}: no derivative was given; call defvjp(fwd, bwd) first")
         call = Call(what, _positional(self.function, args, keywords), {})
-        return call.result(_WithVjp.apply(call, self.fwd, self.bwd, *call.tensors))
+        return call.result(_WithVjp.apply(call, self, self.bwd, *call.tensors))
 
 
 class custom_jvp:  # noqa: N801 - reads as a decorator
