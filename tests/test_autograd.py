@@ -5,11 +5,13 @@ from __future__ import annotations
 import gc
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core.places import source_of
 
 
 def leaf(*values: float, dtype: ad.DType = ad.float64) -> ad.Tensor:
@@ -449,3 +451,151 @@ def test_functional_jacobian_and_hessian() -> None:
     value, product = functional.vjp(lambda x: x * x, x, ad.ones(2, dtype=ad.float64))
     assert close(value, [1.0, 4.0])
     assert close(product, [2.0, 4.0])
+
+
+def test_inputs_and_outputs_may_be_any_iterable() -> None:
+    x, y = leaf(2.0), leaf(3.0)
+    z = x * y
+    for inputs in ([x, y], (x, y), iter([x, y]), {"a": x, "b": y}.values()):
+        gx, gy = ad.autograd.grad(iter([z]), inputs, iter([ad.ones(1)]), retain_graph=True)
+        assert close(gx, [3.0])
+        assert close(gy, [2.0])
+    z.sum().backward(inputs=iter([x]))
+    assert close(x.grad, [3.0])
+    assert y.grad is None
+
+
+def test_nothing_to_differentiate_in_is_an_error() -> None:
+    x = leaf(2.0)
+    with pytest.raises(ValueError):
+        ad.autograd.grad(x.sum(), [])
+    with pytest.raises(TypeError):
+        ad.autograd.grad(x.sum(), 3)
+    with pytest.raises(ValueError):
+        ad.autograd.grad(x.sum(), x, materialize_grads=True, allow_unused=False)
+
+
+def test_materialized_zeros_can_be_differentiated_further() -> None:
+    x, a = leaf(0.5), leaf(1.0)
+    (g,) = ad.autograd.grad((x * a).sum(), x, create_graph=True)
+    (h,) = ad.autograd.grad(g.sum(), x, create_graph=True, materialize_grads=True)
+    assert close(h, [0.0])
+    assert close(ad.autograd.grad(h.sum(), x, materialize_grads=True)[0], [0.0])
+
+
+def test_backward_with_create_graph_warns_at_the_line_of_the_user() -> None:
+    x = leaf(2.0)
+    with pytest.warns(UserWarning, match="create_graph=True") as caught:
+        (x * x).sum().backward(create_graph=True)
+    assert caught[0].filename == __file__
+
+
+def test_backward_nests_thousands_deep() -> None:
+    class Deep(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            with ad.enable_grad():
+                ctx.inner = x.detach().requires_grad_() - 1
+            return ctx.inner.detach()
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+            if ctx.inner > 0:
+                with ad.enable_grad():
+                    Deep.apply(ctx.inner).backward()
+            return grad
+
+    x = ad.tensor(2000.0, requires_grad=True)
+    Deep.apply(x).backward()
+    assert close(x.grad, 1.0)
+
+
+def test_an_error_deep_inside_comes_out() -> None:
+    class Deep(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            ctx.left = x.item() - 1
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+            if ctx.left < 0:
+                raise KeyError("mine")
+            with ad.enable_grad():
+                Deep.apply(ad.tensor(ctx.left, requires_grad=True)).backward()
+            return grad
+
+    with pytest.raises(KeyError, match="mine"):
+        Deep.apply(ad.tensor(100.0, requires_grad=True)).backward()
+    x = leaf(1.0)
+    x.exp().sum().backward()
+    assert close(x.grad, np.e)
+
+
+def test_passes_in_several_threads_add_to_one_leaf() -> None:
+    x = ad.ones(20_000, dtype=ad.float64, requires_grad=True)
+
+    def work() -> None:
+        for _ in range(20):
+            (x * 2).sum().backward()
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert close(x.grad, np.full(20_000, 160.0))
+
+
+def test_functions_beyond_an_absent_gradient_are_asked() -> None:
+    asked: list[bool] = []
+
+    class Identity(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+            asked.append(bool((grad == 0).all()))
+            return grad
+
+    class Nothing(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> None:
+            return None
+
+    x = leaf(1.0)
+    Nothing.apply(Identity.apply(x).exp()).sum().backward()
+    assert asked == [True]
+
+
+# The user's line
+
+
+def test_errors_name_the_line_of_the_user() -> None:
+    x = leaf(1.0, 2.0)
+    y = x.exp()
+    z = ad.nn.functional.gelu(y)
+    y.add_(1)  # the write
+    with pytest.raises(RuntimeError) as caught:
+        z.sum().backward()
+    text = str(caught.value)
+    assert text.count("test_autograd.py") == 2
+    assert "the write" in text or "gelu" in text
+    assert "operator.py" not in text
+
+
+def test_nodes_of_a_backward_have_the_line_of_their_operator() -> None:
+    x = leaf(1.0)
+    y = x.sin()  # here
+    (g,) = ad.autograd.grad(y.sum(), x, create_graph=True)
+    node = g.grad_fn
+    while node is not None and node.name() != "CosBackward0":
+        node = next((n for n, _ in node.next_functions if isinstance(n, type(node))), None)
+    assert node is not None
+    assert source_of(node.place).endswith("# here")

@@ -362,3 +362,330 @@ def test_checkpoint_gives_the_same_gradient() -> None:
     expected = leaf(0.5, 1.5)
     (expected.sin() * expected).exp().sum().backward()
     assert close(x.grad, expected.grad.numpy())  # type: ignore[union-attr]
+
+
+# Hooks of leaves
+
+
+def test_hooks_run_without_recording_unless_the_graph_is_created() -> None:
+    x = leaf(2.0)
+    seen: list[bool] = []
+    x.register_hook(lambda g: seen.append(ad.is_grad_enabled()))
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(ad.is_grad_enabled()))
+    (x * x).sum().backward()
+    assert seen == [False, False]
+    ad.autograd.grad((x * x).sum(), x, create_graph=True)
+    assert seen == [False, False, True]
+
+
+def test_post_accumulate_hook_can_update_its_leaf() -> None:
+    x = leaf(2.0)
+
+    def descend(tensor: ad.Tensor) -> None:
+        tensor.add_(tensor.grad, alpha=-0.1)
+        tensor.grad = None
+
+    x.register_post_accumulate_grad_hook(descend)
+    (x * x).sum().backward()
+    assert close(x, [1.6])
+    assert x.grad is None
+
+
+def test_a_leaf_with_hooks_is_complete_before_the_pass_ends() -> None:
+    order: list[str] = []
+    x, w = leaf(2.0), leaf(3.0)
+    x.register_post_accumulate_grad_hook(lambda t: order.append("x"))
+    w.register_post_accumulate_grad_hook(lambda t: order.append("w"))
+    y = x.exp()
+    z = y.sin() * w + w
+    y.register_hook(lambda g: order.append("y"))
+    z.sum().backward()
+    assert order == ["w", "y", "x"]
+    assert close(w.grad, np.sin(np.exp(2.0)) + 1)
+
+
+def test_hooks_of_a_leaf_run_in_a_fixed_order() -> None:
+    x = leaf(2.0)
+    y = x * 1
+    assert y.grad_fn is not None
+    accumulate = y.grad_fn.next_functions[0][0]
+    order: list[Any] = []
+    accumulate.register_hook(lambda i, o: order.append(("after", i, o[0].item())))
+    x.register_post_accumulate_grad_hook(lambda t: order.append("accumulated"))
+    accumulate.register_prehook(lambda g: (g[0] * 5,))
+    x.register_hook(lambda g: g * 2)
+    y.sum().backward()
+    assert order == ["accumulated", ("after", (), 10.0)]
+    assert close(x.grad, [10.0])
+    assert close(ad.autograd.grad((x * 1).sum(), x)[0], [2.0])  # nothing is accumulated
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        ("text", TypeError),
+        (3.0, TypeError),
+        (ad.ones(3, dtype=ad.float64), RuntimeError),
+        (ad.ones(1, dtype=ad.float32), RuntimeError),
+    ],
+)
+@pytest.mark.parametrize("on_leaf", [False, True])
+def test_what_a_hook_returns_must_fit(returned: Any, error: type[Exception], on_leaf: bool) -> None:
+    x = leaf(2.0)
+    y = x * 3
+    (x if on_leaf else y).register_hook(lambda g: returned)
+    with pytest.raises(error):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("returned", "error"),
+    [
+        ([1.0], TypeError),
+        (ad.ones(1, dtype=ad.float64), TypeError),
+        ((ad.ones(1, dtype=ad.float64),) * 2, RuntimeError),
+        ((ad.ones(2, dtype=ad.float64),), RuntimeError),
+    ],
+)
+def test_what_a_hook_of_a_node_returns_must_fit(returned: Any, error: type[Exception]) -> None:
+    x = leaf(2.0)
+    for before in (True, False):
+        y = x.exp()
+        assert y.grad_fn is not None
+        if before:
+            y.grad_fn.register_prehook(lambda g: returned)
+        else:
+            y.grad_fn.register_hook(lambda i, o: returned)
+        with pytest.raises(error):
+            y.sum().backward()
+
+
+def test_post_accumulate_hook_returns_none() -> None:
+    x = leaf(2.0)
+    x.register_post_accumulate_grad_hook(lambda t: t.grad)
+    with pytest.raises(RuntimeError):
+        x.sum().backward()
+
+
+def test_hook_of_an_absent_output_gets_none() -> None:
+    x = leaf(2.0, 3.0)
+    a, b = x.unbind()
+    seen: list[Any] = []
+    a.register_hook(seen.append)
+    b.backward()
+    assert seen == [None]
+    assert close(x.grad, [0.0, 1.0])
+
+
+def test_captured_gradient_is_seen_before_hooks_where_the_pass_goes_on() -> None:
+    x = leaf(1.0)
+    y = x * 2
+    z = y * 3
+    y.register_hook(lambda g: g * 10)
+    gx, gy = ad.autograd.grad(z.sum(), (x, y), retain_graph=True)
+    assert close(gx, [60.0])
+    assert close(gy, [3.0])
+    assert close(ad.autograd.grad(z.sum(), y)[0], [30.0])
+
+
+# Several tensors
+
+
+@pytest.mark.parametrize("mode", ["all", "any"])
+def test_multi_grad_hook_fires_once_in_a_pass(mode: str) -> None:
+    x, y, unused = leaf(2.0), leaf(3.0), leaf(5.0)
+    seen: list[Any] = []
+    register = ad.autograd.graph.register_multi_grad_hook
+    handle = register((x, y, unused), seen.append, mode=mode)
+    for _ in range(2):
+        (x * y).sum().backward()
+    assert len(seen) == 2
+    if mode == "all":
+        assert close(seen[0][0], [3.0])
+        assert close(seen[0][1], [2.0])
+        assert seen[0][2] is None
+    handle.remove()
+    (x * y).sum().backward()
+    assert len(seen) == 2
+
+
+def test_multi_grad_hook_in_grad_waits_for_what_the_pass_reaches() -> None:
+    x, y = leaf(2.0), leaf(3.0)
+    seen: list[Any] = []
+    ad.autograd.graph.register_multi_grad_hook((x, y), seen.append)
+    ad.autograd.grad((x * y).sum(), x)
+    assert [g is None for g in seen[0]] == [False, True]
+
+
+def test_multi_grad_hook_knows_two_modes() -> None:
+    with pytest.raises(ValueError):
+        ad.autograd.graph.register_multi_grad_hook((leaf(1.0),), print, mode="first")
+
+
+# After writes in place
+
+
+def test_retained_gradient_follows_the_tensor() -> None:
+    y = leaf(1.0, 2.0) * 1
+    y.retain_grad()
+    part = y[:1]
+    part.retain_grad()
+    y.mul_(3)
+    (y.sum() + part.sum()).backward()
+    assert close(y.grad, [2.0, 1.0])
+    assert close(part.grad, [1.0])
+
+
+def test_hooks_of_a_view_that_is_written_to_are_passed_by() -> None:
+    base = leaf(1.0) * 1
+    view, other = base[:], base[:]
+    seen: list[str] = []
+    view.register_hook(lambda g: seen.append("old"))
+    other.register_hook(lambda g: seen.append("old"))
+    view.mul_(2)
+    other.register_hook(lambda g: seen.append("new"))
+    (view + other).sum().backward()
+    assert seen == ["new"]
+
+
+# Edges, nodes and what they saved
+
+
+def test_edges_stand_for_tensors() -> None:
+    graph = ad.autograd.graph
+    x = leaf(1.0, 2.0)
+    y = x.sin()
+    z = y.exp().sum()
+    edge = graph.get_gradient_edge(y)
+    assert isinstance(edge, graph.GradientEdge)
+    (gy,) = ad.autograd.grad(z, edge, retain_graph=True)
+    (gx,) = ad.autograd.grad([edge], [x], [gy])
+    assert close(gx, ad.autograd.grad(x.sin().exp().sum(), x)[0])
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad(edge, x)  # not a scalar
+    with pytest.raises(RuntimeError):
+        graph.get_gradient_edge(ad.ones(2))
+
+
+def test_an_edge_stays_with_the_version_it_was_made_of() -> None:
+    y = leaf(1.0) * 1
+    edge = ad.autograd.graph.get_gradient_edge(y)
+    y *= 2
+    old, new = ad.autograd.grad(y.sum(), (edge, y))
+    assert close(old, [2.0])
+    assert close(new, [1.0])
+
+
+def test_backward_takes_edges_as_inputs() -> None:
+    x, other = leaf(1.0), leaf(1.0)
+    ((x * 3) * other).sum().backward(inputs=[ad.autograd.graph.get_gradient_edge(x)])
+    assert close(x.grad, [3.0])
+    assert other.grad is None
+
+
+def test_every_place_that_gradients_pass_is_a_node() -> None:
+    graph = ad.autograd.graph
+    x = leaf(1.0)
+    y = x.exp()
+    assert isinstance(y.grad_fn, graph.Node)
+    assert isinstance(y.grad_fn.next_functions[0][0], graph.AccumulateGrad)
+    assert issubclass(graph.AccumulateGrad, graph.Node)
+    assert not isinstance(1, graph.Node)
+
+
+def test_a_node_can_be_called() -> None:
+    x = leaf(2.0)
+    node = (x * x).grad_fn
+    assert node is not None
+    assert close(node(ad.ones(1, dtype=ad.float64))[0], [2.0])
+    with pytest.raises(TypeError):
+        node()
+
+
+def test_a_node_knows_the_gradients_it_takes() -> None:
+    x = ad.randn(2, 3, requires_grad=True)
+    variance, mean = ad.var_mean(x, 0)
+    assert variance.grad_fn is mean.grad_fn
+    assert [m.shape for m in variance.grad_fn._input_metadata] == [(3,), (3,)]
+    assert variance.grad_fn._input_metadata[0].dtype is ad.float32
+
+
+def test_saved_values_are_tensors() -> None:
+    x = leaf(2.0)
+    y = x * x
+    assert y.grad_fn is not None
+    assert y.grad_fn._saved_self is x
+    z = x.exp()
+    assert z.grad_fn is not None
+    saved = z.grad_fn._saved_result
+    assert saved.grad_fn is z.grad_fn
+    with ad.no_grad():
+        z.add_(1)
+    assert saved._version == z._version
+    y.sum().backward()
+    with pytest.raises(RuntimeError):
+        y.grad_fn._saved_self
+    assert "_saved_self" in dir(y.grad_fn)
+
+
+def test_hooks_of_one_saved_tensor() -> None:
+    x = leaf(3.0)
+    y = x * x
+    assert y.grad_fn is not None
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t * 2, lambda t: t)
+    with pytest.raises(RuntimeError):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    y.sum().backward()
+    assert close(x.grad, [9.0])
+    with pytest.raises(RuntimeError):
+        ad.autograd.SavedTensor()
+
+
+def test_a_write_to_the_other_saved_tensor_is_noticed_beside_a_hook() -> None:
+    x = leaf(3.0)
+    a, b = x * 1, x * 1
+    y = a * b
+    assert y.grad_fn is not None
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    b.add_(1)
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+def test_pack_hook_may_not_write_to_its_argument() -> None:
+    x = leaf(3.0)
+    with (
+        ad.autograd.graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t),
+        pytest.raises(RuntimeError),
+    ):
+        x.exp()
+
+
+def test_unpack_hook_returns_a_tensor() -> None:
+    x = leaf(3.0)
+    with ad.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: 1):
+        y = x.exp()
+    with pytest.raises(TypeError):
+        y.sum().backward()
+
+
+def test_increment_version_tells_backward_of_a_foreign_write() -> None:
+    x = leaf(3.0)
+    y = x.exp()
+    y.numpy(force=True)[:] = 0
+    ad.autograd.graph.increment_version(y)
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+def test_callbacks_run_at_the_end_of_their_pass() -> None:
+    order: list[str] = []
+    x, y = leaf(1.0), leaf(1.0)
+    queue = ad.autograd.graph.queue_callback
+    z = x * y
+    x.register_hook(lambda g: queue(lambda: order.append("end")))
+    y.register_post_accumulate_grad_hook(lambda t: order.append("y"))
+    z.sum().backward()
+    assert order == ["y", "end"]
+    with pytest.raises(RuntimeError):
+        queue(print)

@@ -78,6 +78,11 @@ class DualTensor(Tensor):
     __slots__ = ()
     interpreter = FORWARD
 
+    def detach_(self) -> Tensor:
+        super().detach_()
+        write_tangent(self, None)
+        return self
+
     def __repr__(self) -> str:
         return f"{super().__repr__()[:-1]}, tangent={self.tangent!r})"
 

@@ -97,13 +97,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "make_dual: the tangent has a tangent of its own at the same level; nest ad.jvp for "
             "forward over forward"
         )
-    if tensor.numel() and tuple(tangent.stride()) != tuple(tensor.stride()):
-        tangent = views.laid_out(tangent, tensor)  # views of the dual tensor are views of both
+    if not _is_laid_out_like(tangent, tensor):
+        tangent = views.laid_out(tangent, tensor)
     made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
         made.edge.home = DualTensor.interpreter
     return dual(made, tangent)
+
+
+def _is_laid_out_like(tangent: Tensor, tensor: Tensor) -> bool:
+    """Whether the tangent can be viewed wherever the tensor can."""
+    pairs = zip(tensor.shape, tangent.stride(), tensor.stride(), strict=True)
+    return tensor.numel() == 0 or all(size == 1 or a == b for size, a, b in pairs)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

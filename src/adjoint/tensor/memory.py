@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import ArgumentError, GradError, InplaceError
+from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.construct import tensor_from_data
@@ -56,7 +57,7 @@ def storage(self: Tensor) -> Storage:
 def _check_free(what: str, tensor: Tensor) -> None:
     if tensor.interpreter is not None:
         raise GradError(
-            f"{what}: a tensor inside {tensor.interpreter.name} has no memory to change"
+            f"{what}: a tensor inside {tensor.interpreter.name} has no memory of its own"
         )
     before_write(tensor, what)
 
@@ -91,7 +92,7 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     """
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     shape = tuple(int(s) for s in given)
-    if self.edge is not None:
+    if self.edge is not None and not current().inference:
         raise GradError("resize_: a tensor that requires a gradient cannot be resized")
     _check_free("resize_", self)
     if shape == tuple(self.shape):
@@ -120,10 +121,14 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
 
 
 def new(self: Tensor, *args: Any) -> Tensor:
-    """Return a tensor of this dtype: of given sizes, not initialised, or with the given data."""
-    if len(args) == 1 and not isinstance(args[0], int):
+    """Return a tensor of this dtype: of given sizes, not initialised, or with the given data.
+
+    A tuple is taken for sizes, as `x.shape` is one.
+    """
+    if len(args) == 1 and not isinstance(args[0], (int, tuple)):
         return make(tensor_from_data(args[0], self.dtype))
-    return make(np.empty(args or (0,), self.dtype.np))
+    sizes = args[0] if args and isinstance(args[0], tuple) else args or (0,)
+    return make(np.empty(sizes, self.dtype.np))
 
 
 def install() -> None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
-from types import TracebackType
 from typing import Any, TypeVar
 
 from adjoint.core.errors import GradError
@@ -83,12 +82,7 @@ class Mode:
     def __enter__(self) -> Any:
         _enter(self)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: Any) -> None:
         _leave(self)
 
     def _clone(self) -> Any:
