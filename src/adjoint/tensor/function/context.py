@@ -188,7 +188,7 @@ class FunctionNode(Node):
 class KeptTensor(SavedTensor):
     """A tensor that a function keeps for backward: an input itself, an output by its value."""
 
-    __slots__ = ("hooked", "packed", "tensor", "value", "watch")
+    __slots__ = ("hooked", "number", "packed", "tensor", "value", "watch")
 
     @property
     def is_none(self) -> bool:
