@@ -599,3 +599,13 @@ def test_nodes_of_a_backward_have_the_line_of_their_operator() -> None:
         node = next((n for n, _ in node.next_functions if isinstance(n, type(node))), None)
     assert node is not None
     assert source_of(node.place).endswith("# here")
+
+
+def test_a_value_cut_off_in_place_is_missed_in_the_second_derivative() -> None:
+    x = leaf(1.0)
+    a = x * 1
+    b = a.sin()
+    a.detach_()
+    assert close(ad.autograd.grad(b.sum(), x, retain_graph=True)[0], np.cos(1.0))
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad(b.sum(), x, create_graph=True)

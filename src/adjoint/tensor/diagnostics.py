@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def _warn(text: str) -> None:
         sys.stderr.write(f"{text}\n")
 
 
-def check_nan(node: Node, sent: tuple[Any, ...]) -> None:
+def check_nan(node: Node, sent: Sequence[Any]) -> None:
     """Raise if a node made a NaN, in anomaly mode."""
     if not current().check_nan:
         return

@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.core.state import current
+from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.forward import DualTensor, dual, duals, primal
 from adjoint.tensor.limits import ordinary
 from adjoint.tensor.tape import Node, Rule
-from adjoint.tensor.tensor import Tensor, alias
+from adjoint.tensor.tensor import Tensor, alias, make
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -98,7 +101,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "forward over forward"
         )
     if not _is_laid_out_like(tangent, tensor):
-        tangent = views.laid_out(tangent, tensor)
+        tangent = _laid_out_like(tangent, tensor)
     made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
@@ -109,7 +112,22 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 def _is_laid_out_like(tangent: Tensor, tensor: Tensor) -> bool:
     """Whether the tangent can be viewed wherever the tensor can."""
     pairs = zip(tensor.shape, tangent.stride(), tensor.stride(), strict=True)
-    return tensor.numel() == 0 or all(size == 1 or a == b for size, a, b in pairs)
+    same = tensor.numel() == 0 or all(size == 1 or a == b for size, a, b in pairs)
+    if not same or type(tangent) is not Tensor:
+        return same
+    return storage_of(tangent.value)[0].size == storage_of(tensor.value)[0].size
+
+
+def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
+    """A copy of the tangent in memory of the size and order of the tensor's."""
+    if type(tangent) is not Tensor or tangent.edge is not None:
+        return views.laid_out(tangent, tensor)
+    flat, offset = storage_of(tensor.value)
+    whole = np.zeros(flat.size, tangent.value.dtype)
+    strides = strides_in_elements(tensor.value)
+    made = strided_view(whole, tensor.shape, strides, offset)
+    made[...] = tangent.value
+    return make(made)
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:

@@ -83,11 +83,12 @@ def watch(node: Node, outs: tuple[Any, ...]) -> None:
 
 def check_versions(node: Node) -> None:
     """Raise if a saved value was changed in place since it was saved."""
-    tensors = _saved_tensors(node.rule, node.saved or ())
+    rule: Any = node.rule
+    tensors = _saved_tensors(rule, node.saved or ())
     for tensor, expected in zip(tensors, node.versions or (0,) * len(tensors), strict=True):
         if isinstance(tensor, Tensor) and version(tensor) != expected:
             raise_changed(node, next(c for c in counters_of(tensor) if c.count))
-    pairs = zip(node.rule.saves, node.saved or (), strict=False)
+    pairs = zip(rule.saves, node.saved or (), strict=False)
     if any(s.kind == RESULT and type(v) is not Packed for s, v in pairs):
         counts = (node.extra and node.extra.expected) or (0,) * len(node.counters)
         for counter, expected in zip(node.counters, counts, strict=True):
@@ -135,6 +136,8 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
             tracked = graph and rule.row.differentiable_outputs[save.number]
             values.append(_result(node, value, save.number, graph, tracked))
         elif save.kind == TENSOR:
+            if graph:
+                _check_attached(node, rule.row, save.source, value)
             values.append(_input(node, value, graph))
         elif save.kind == TENSORS:
             values.append([None if v is None else _input(node, v, graph) for v in value])
@@ -142,6 +145,21 @@ def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
             values.append(value)
     values.extend(node.saved[len(rule.saves) :])
     return values
+
+
+def _check_attached(node: Node, row: Any, source: str, value: Any) -> None:
+    """Raise if an argument had a history when it was saved, and was cut off from it since."""
+    if type(value) is Packed or value.edge is not None:
+        return
+    for argument, edge in zip(row.differentiable, node.next, strict=False):
+        if argument.type.is_list:
+            return  # edges and arguments do not match any more
+        if argument.name == source and isinstance(edge, (Node, Output)):
+            raise InplaceError(
+                f"a value needed for a second derivative of {_operator_name(node)} (saved at "
+                f"{show_place(node.place)}) was cut off from its history by detach_(); use "
+                "detach() there"
+            )
 
 
 def _input(node: Node, value: Any, graph: bool) -> Any:
@@ -168,7 +186,8 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
             else node.home.below(value)
         )
     made = make(value, edge=edge)
-    made.counter = node.counters[node.rule.first_counter.get(number, number)]
+    rule: Any = node.rule
+    made.counter = node.counters[rule.first_counter.get(number, number)]
     return made
 
 
@@ -196,7 +215,8 @@ def _counter(node: Node, save: Any) -> Counter | None:
     """The counter of a result that a node saves."""
     if save.kind != RESULT:
         return None
-    return node.counters[node.rule.first_counter.get(save.number, save.number)]
+    rule: Any = node.rule
+    return node.counters[rule.first_counter.get(save.number, save.number)]
 
 
 def pack_value(

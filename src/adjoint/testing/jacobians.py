@@ -196,9 +196,9 @@ def tangents(call: Call, directions: dict[int, Array], wanted: Sequence[int]) ->
         outputs = call(leaves)
         result: list[Array] = []
         for k in wanted:
-            tangent = forward_ad.unpack_dual(outputs[k]).tangent
-            missing = tangent is None
+            found = forward_ad.unpack_dual(outputs[k]).tangent
+            missing = found is None
             result.append(
-                np.zeros(size(array_of(outputs[k]))) if missing else parts(array_of(tangent))
+                np.zeros(size(array_of(outputs[k]))) if missing else parts(array_of(found))
             )
         return result
