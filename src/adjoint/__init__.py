@@ -140,6 +140,18 @@ _NAMES = {
     "trace": "adjoint.graph",
     "while_loop": "adjoint.graph.control",
 }
+# What users of PyTorch may look for in vain, and what to do instead.
+_ABSENT = {
+    "cuda": ": tensors live on the CPU",
+    "device_count": ": tensors live on the CPU",
+    "jit": ": ad.compile makes native code of a function",
+    "mps": ": tensors live on the CPU",
+    "optim": (
+        ": optimisers are another library's; update parameters yourself, "
+        "with ad.no_grad(): p -= 0.1 * p.grad"
+    ),
+    "sparse": ": tensors are dense",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -148,10 +160,9 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         found = getattr(_importlib.import_module(_NAMES[name]), name)
     elif name.startswith("__") or not _exists(name):
-        raise AttributeError(
-            f"adjoint has no {name!r}; `adjoint ops {name}` on the command line searches the "
-            "operators"
-        )
+        known = () if name.startswith("_") else __dir__()
+        reason = _ABSENT.get(name) or errors.did_you_mean(name, known)
+        raise AttributeError(f"adjoint has no {name!r}{reason}")
     else:
         found = ops.packet(name).function
     globals()[name] = found
