@@ -202,7 +202,7 @@ def tensor_of(value: Any) -> Tensor:
 
 def directory(self: Tensor) -> list[str]:
     """The attributes of a tensor, operators of the table among them."""
-    own = set(object.__dir__(self)) - {"axis", "home", "number", "tangent"}  # of few tensors
+    own = set(object.__dir__(self)) - {s for s in Tensor.__slots__ if not hasattr(self, s)}
     return sorted(own | {n for n in operators.TABLE.methods() if not n.startswith("_")})
 
 

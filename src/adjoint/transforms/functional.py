@@ -7,14 +7,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError, GradError, ShapeError
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
-from adjoint.tensor.modes import no_grad
+from adjoint.tensor.modes import enable_grad, no_grad
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import jacobians, reverse
 from adjoint.transforms.forward import pushforward
@@ -30,7 +29,7 @@ class _Problem:
     def __init__(
         self, what: str, func: Callable[..., Any], inputs: Any, create_graph: bool
     ) -> None:
-        self.what, self.func = what, func
+        self.what, self.func, self.create_graph = what, func, create_graph
         self.one_input = isinstance(inputs, Tensor)
         given = (inputs,) if self.one_input else tuple(inputs)
         for number, tensor in enumerate(given):
@@ -38,8 +37,8 @@ class _Problem:
                 raise ArgumentError(
                     f"{what}: input {number} must be a tensor, got {type(tensor).__name__}"
                 )
-        self.inputs = list(given) if create_graph else [t.detach() for t in given]
-        self.mode = nullcontext() if create_graph else no_grad()
+        self.inputs = [_variable(t) if create_graph else t.detach() for t in given]
+        self.mode: Any = enable_grad() if create_graph else no_grad()
         self.one_output = True
 
     def flat(self, *values: Any) -> tuple[list[Any], None]:
@@ -67,15 +66,30 @@ class _Problem:
     def as_output(self, values: Any) -> Any:
         return values[0] if self.one_output else tuple(values)
 
-    def scalar(self, *values: Any) -> Any:
-        """The one scalar output, for Hessians."""
+    def value(self, *values: Any) -> Any:
+        """The one output of one element, for Hessians."""
         outputs, _ = self.flat(*values)
         if len(outputs) != 1 or not self.one_output or outputs[0].numel() != 1:
             raise GradError(f"{self.what}: the function must return one tensor with one element")
-        return outputs[0].reshape(())
+        return outputs[0]
+
+    def scalar(self, *values: Any) -> Any:
+        """The output without dimensions."""
+        return self.value(*values).reshape(())
 
     def gradient(self, *values: Any) -> tuple[Any, ...]:
         return reverse.grad(self.scalar, argnums=tuple(range(len(values))))(*values)
+
+    def check_result(self, strict: bool, values: Sequence[Any]) -> None:
+        """Raise if a result that is to be differentiated does not depend on the inputs."""
+        if not (strict and self.create_graph):
+            return
+        for number, value in enumerate(values):
+            if isinstance(value, Tensor) and not value.requires_grad:
+                raise GradError(
+                    f"{self.what}: result {number} is independent of the inputs, so that it cannot "
+                    "be differentiated as create_graph=True wants, and strict=True"
+                )
 
     def check_strict(self, outputs: list[Any], pull: Any) -> None:
         """Raise unless every output depends on every input."""
@@ -88,12 +102,30 @@ class _Problem:
                         "strict=True"
                     )
 
-    def check_strict_twice(self) -> None:
-        """Raise unless the gradient depends on every input."""
-        inner = _Problem(
-            self.what, lambda *v: self.gradient(*v), tuple(self.inputs), create_graph=True
-        )
+    def _gradients(self) -> _Problem:
+        return _Problem(self.what, self.gradient, tuple(self.inputs), create_graph=True)
+
+    def check_hessian(self) -> None:
+        """Raise unless each gradient depends on every input."""
+        inner = self._gradients()
         inner.check_strict(*inner.run())
+
+    def check_strict_twice(self) -> None:
+        """Raise unless some gradient depends on each input."""
+        inner = self._gradients()
+        outputs, pull = inner.run()
+        for place, found in enumerate(pull([o.detach().ones_like() for o in outputs])):
+            if found is None:
+                raise GradError(
+                    f"{self.what}: no gradient depends on input {place}, and strict=True"
+                )
+
+
+def _variable(tensor: Tensor) -> Tensor:
+    """A tensor that requires a gradient: results that depend on it then have a history."""
+    if tensor.requires_grad or not tensor.is_differentiable_dtype():
+        return tensor
+    return tensor.detach().requires_grad_()
 
 
 def _weights(what: str, name: str, v: Any, like: list[Any]) -> list[Any]:
@@ -128,6 +160,7 @@ def vjp(
         if strict:
             problem.check_strict(outputs, pull)
         found = reverse.filled(pull(weights), problem.inputs)
+        problem.check_result(strict, found)
     return problem.as_output(outputs), problem.as_input(found)
 
 
@@ -146,6 +179,7 @@ def jvp(
             problem.check_strict(*problem.run())
         outputs, found, _ = pushforward(problem.flat, problem.inputs, weights)
         tangents = reverse.filled(found, outputs)
+        problem.check_result(strict, tangents)
     return problem.as_output(outputs), problem.as_output(tangents)
 
 
@@ -173,6 +207,7 @@ def jacobian(
         if strict:
             problem.check_strict(outputs, pull)
         blocks = _blocks(problem, outputs, pull, vectorize)
+        problem.check_result(strict, [block for row in blocks for block in row])
     return problem.as_output([problem.as_input(row) for row in blocks])
 
 
@@ -241,7 +276,7 @@ def hessian(
     problem = _Problem("hessian", func, inputs, create_graph)
     with problem.mode:
         if strict:
-            problem.check_strict_twice()
+            problem.check_hessian()
         blocks = jacobian(
             problem.gradient,
             tuple(problem.inputs),
@@ -249,6 +284,7 @@ def hessian(
             vectorize=vectorize,
             strategy=outer_jacobian_strategy,
         )
+        problem.check_result(strict, [block for row in blocks for block in row])
     return problem.as_input([problem.as_input(row) for row in blocks])
 
 
@@ -265,11 +301,13 @@ def hvp(
         weights = _weights("hvp", "input", v, problem.inputs)
         if strict:
             problem.check_strict_twice()
-        value = problem.scalar(*problem.inputs)
+        value = problem.value(*problem.inputs)
         primals, found, _ = pushforward(
             lambda *x: (list(problem.gradient(*x)), None), problem.inputs, weights
         )
-    return value, problem.as_input(reverse.filled(found, primals))
+        filled = reverse.filled(found, primals)
+        problem.check_result(strict, filled)
+    return value, problem.as_input(filled)
 
 
 def vhp(
@@ -285,10 +323,11 @@ def vhp(
         weights = _weights("vhp", "input", v, problem.inputs)
         if strict:
             problem.check_strict_twice()
-        value = problem.scalar(*problem.inputs)
+        value = problem.value(*problem.inputs)
         gradients = _Problem(
             "vhp", lambda *x: problem.gradient(*x), tuple(problem.inputs), create_graph
         )
         _, pull = gradients.run()
         found = reverse.filled(pull(weights), problem.inputs)
+        problem.check_result(strict, found)
     return value, problem.as_input(found)
