@@ -5,7 +5,12 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test oracle bench bench-eager lint format clean
+# make fuzz: how long each campaign runs, and from which seed
+SECONDS_EACH ?= 600
+SEED ?= 0
+CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $(wildcard tests/fuzz/*.py))))
+
+.PHONY: help demo test oracle fuzz bench bench-eager lint format clean
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -17,6 +22,11 @@ test: lint  ## linter, formatter, type checker, unit tests and doctests
 
 oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
 	$(PYTEST) -m oracle tests/oracle
+
+fuzz: $(VENV)/.test $(VENV)/.oracle  ## random checks at length: ten minutes of each campaign (SECONDS_EACH, SEED)
+	for campaign in $(CAMPAIGNS); do \
+	  echo $$campaign; $(BIN)/python -m tests.fuzz.$$campaign --seconds $(SECONDS_EACH) --seed $(SEED) || exit 1; \
+	done
 
 bench: $(VENV)/.bench  ## compare speed with PyTorch, JAX, HIPS autograd, PyTensor, CasADi
 	$(BIN)/python -m benchmarks

@@ -616,4 +616,4 @@ def test_what_is_not_there_is_said_to_be_absent(name: str) -> None:
     with pytest.raises(AttributeError, match=f"adjoint has no '{name}': "):
         getattr(ad, name)
     with pytest.raises(AttributeError, match="did you mean matmul"):
-        ad.matmull  # noqa: B018
+        ad.matmull

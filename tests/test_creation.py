@@ -2,6 +2,7 @@
 
 import math
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -457,3 +458,22 @@ def test_meta_device_has_shape_and_no_data():
     assert x.shape == (10**6, 10**6)
     assert x.dtype is ad.int64
     assert repr(ad.arange(3.0, device="meta")) == "tensor(..., device='meta', size=(3,))"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [float, int, bool, complex, np.asarray, ad.Tensor.item, ad.Tensor.tolist, ad.Tensor.numpy],
+)
+def test_meta_tensors_have_no_numbers(use: Any) -> None:
+    with pytest.raises(ad.errors.DependsOnValues):
+        use(ad.ones((), device="meta"))
+
+
+@pytest.mark.parametrize("write", ["copy_", "add_", "mul_", "fill_"])
+def test_meta_tensors_are_not_written_to_real_ones(write: str) -> None:
+    real = ad.ones(())
+    with pytest.raises(ad.errors.DependsOnValues):
+        getattr(real, write)(ad.ones((), device="meta"))
+    with pytest.raises(ad.errors.DependsOnValues):
+        ad.exp(ad.ones((), device="meta"), out=real)
+    assert real.item() == 1.0

@@ -159,6 +159,11 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
     if current().recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
+    for tensor in (out, result):
+        if tensor.interpreter is not None and not tensor.interpreter.takes_out:
+            raise GradError(
+                f"{what}: out= cannot be differentiated inside {tensor.interpreter.name}; drop out="
+            )
     check_inplace_cast(what, result.dtype, out.dtype)
     plain = out.interpreter is None
     if plain and not out.is_meta and is_expanded(out.value):

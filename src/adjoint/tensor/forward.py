@@ -30,6 +30,7 @@ class ForwardInterpreter:
 
     level = 0.5
     name = "dual_level"
+    takes_out = False  # PyTorch's users expect an error
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row = op.row

@@ -105,6 +105,7 @@ class Level:
 
     name = "a transform"
     differentiates = False
+    takes_out = True  # whether out= may be given: a copy_ to it
     creates = False  # whether `process` also makes tensors out of nothing (a trace)
 
     def outside(self) -> _Outside:

@@ -147,6 +147,7 @@ class LimitInterpreter(_Pairs):
 
     level = 0.75
     name = "a derivative at a kink"
+    takes_out = True
 
     def exact(self, value: Any) -> Any:
         return make(value.value) if type(value) is LimitTensor else value

@@ -27,6 +27,8 @@ class MetaInterpreter:
     """Runs shape rules."""
 
     level = 0.25
+    name = "meta tensors"
+    takes_out = True
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         return _wrap(infer(op, values))
@@ -35,6 +37,10 @@ class MetaInterpreter:
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Nothing is written; only squeeze_ and its like change the shape."""
+        if not values[0].is_meta:
+            raise DependsOnValues(
+                f"{op.name}: a meta tensor has a shape and no data to write to a tensor that has"
+            )
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(*values[:count], **keywords)
@@ -60,11 +66,14 @@ class MetaTensor(Tensor):
     def device(self) -> Device:
         return META
 
-    def item(self) -> Any:
-        raise DependsOnValues("item() of a meta tensor: it has a shape and no data")
+    def _number(self, what: str) -> Any:
+        raise DependsOnValues(f"{what} of a meta tensor: it has a shape and no data")
 
     def tolist(self) -> Any:
-        raise DependsOnValues("tolist() of a meta tensor: it has a shape and no data")
+        return self._number("tolist()")
+
+    def numpy(self, *, force: bool = False) -> Any:
+        return self._number("numpy()")
 
     def __repr__(self) -> str:
         return printing.format_tensor(

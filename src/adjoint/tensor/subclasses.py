@@ -22,6 +22,7 @@ class SubclassInterpreter:
 
     level = 0
     name = "a subclass of Tensor"
+    takes_out = True
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         """Ask the class, or run the operator on plain tensors."""
