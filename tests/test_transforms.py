@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -711,6 +712,53 @@ def test_operator_without_derivative_raises_in_every_mode(rough: Any, name: str)
             run()
     if name == "rough":
         assert close(ad.grad(lambda x: ad.rough(x, n).sum())(x), (x / ad.rough(x, n)).numpy())
+
+
+LISTS = """
+- name: rough_total(Tensor[] tensors) -> Tensor
+  kernel: lists.total
+  shape: lists.first
+  tensors: non_differentiable
+
+- name: rough_first(Tensor self, Tensor?[] others) -> Tensor
+  kernel: lists.first
+  shape: lists.first
+  self: grad
+  others: not_implemented("nobody has yet")
+
+- name: flat_first(Tensor self, Tensor[] others) -> Tensor
+  kernel: lists.first
+  shape: lists.first
+  self: grad
+  others: zero
+"""
+
+
+def test_list_without_derivative_raises_in_every_mode(tmp_path: Path) -> None:
+    (tmp_path / "lists.yaml").write_text(LISTS)
+    kernels = SimpleNamespace(
+        total=lambda tensors: sum(tensors),
+        first=lambda first, *_: first[0] if isinstance(first, list) else first,
+    )
+    ad.library(tmp_path / "lists.yaml", kernels)
+    x, one = ad.tensor([2.0, 3.0]), ad.ones(2)
+    dual = ad.autograd.forward_ad
+    for f in (
+        lambda x: ad.rough_total([one, x]).sum(),
+        lambda x: ad.rough_first(one, [x, None]).sum(),
+    ):
+        with pytest.raises(NotDifferentiable):
+            f(x.clone().requires_grad_()).backward()
+        with dual.dual_level(), pytest.raises(NotDifferentiable):
+            f(dual.make_dual(x, x))
+        for transform in (ad.grad, ad.jacrev, ad.jacfwd, ad.hessian):
+            with pytest.raises(NotDifferentiable):
+                transform(f)(x)
+        with pytest.raises(NotDifferentiable):
+            ad.compile(ad.grad(f))(x)
+    assert ad.grad(lambda x: ad.rough_first(x, [None, one]).sum())(x).tolist() == [1.0, 1.0]
+    assert ad.grad(lambda x: ad.flat_first(x, [x, x]).sum())(x).tolist() == [1.0, 1.0]
+    assert ad.jvp(lambda x: ad.flat_first(x, [x, x]), (x,), (one,))[1].tolist() == [1.0, 1.0]
 
 
 def test_writing_an_inner_value_to_an_outer_tensor_is_refused() -> None:

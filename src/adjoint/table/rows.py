@@ -41,6 +41,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "promote": ("sum", "float", "real", "bool", "index"),
 }
 _NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?")
+_ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
 AUTOMATIC = ("auto_linear", "auto_element_wise")
 _LONGEST = 20_000  # characters of a row, its comments included
@@ -447,7 +448,7 @@ class _Reader:
         if waiting := _NOT_IMPLEMENTED.fullmatch(text):
             return Reverse(names, None, "not_implemented", waiting["reason"] or "")
         if text == "zero":
-            zeros = ", ".join(f"zeros({n}.shape, dtype={n}.dtype)" for n in names)
+            zeros = ", ".join(_ZEROS[self.schema.argument(n).type.is_list].format(n) for n in names)
             zeros = f"({zeros})" if len(names) > 1 else zeros
             return Reverse(names, self._parse(key, zeros, forward=False), text)
         if _is_word_like(text) and (hint := did_you_mean(text, _WITHOUT)):

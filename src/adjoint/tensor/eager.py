@@ -148,9 +148,7 @@ class _Writer:
         self.tuple = f"({self.call},)" if self.names else "()"
         row = self.row
         self.differentiable = row.differentiable
-        self.refused = [
-            a for a in self.schema.tensors if a.name in row.refused and not a.type.is_list
-        ]
+        self.refused = [a for a in self.schema.tensors if a.name in row.refused]
         self.through_decomposition = bool(
             row.decompose and row.kernel and not row.reverse and not row.forward
         )
@@ -527,14 +525,15 @@ class _Writer:
                 f"_refusal_{name}": _refusal(self.op, argument.name),
                 "_Refusal": Refusal,
             }
-            absent = (
-                f"{name} is None or {name}.edge is None"
-                if argument.type.is_optional
-                else f"{name}.edge is None"
-            )
-            lines.append(
-                f"_e_{name} = None if {absent} else _Refusal(_refusal_{name}, {name}.edge)"
-            )
+            single = "_t" if argument.type.is_list else name
+            may_be_none = argument.type.holds_none or argument.type.is_optional
+            absent = f"{single} is None or {single}.edge is None"
+            if not may_be_none:
+                absent = f"{single}.edge is None"
+            edge = f"None if {absent} else _Refusal(_refusal_{name}, {single}.edge)"
+            if argument.type.is_list:
+                edge = f"[{edge} for _t in {name} or ()]"
+            lines.append(f"_e_{name} = {edge}")
         return lines
 
     def _any_edge(self) -> str:
@@ -593,7 +592,8 @@ class _Writer:
         lines = ["_node = _new(_Node)", f"_node.rule = {'_chosen' if chosen else '_rule'}"]
         lines.append(f"_node.next = ({', '.join(edges)},)")
         values = [self._saved(s) for s in rule.saves]
-        values += [f"len({python_name(a.name)})" for a in self.differentiable if a.type.is_list]
+        lists = [a for a in (*self.differentiable, *self.refused) if a.type.is_list]
+        values += [f"len(_e_{python_name(a.name)})" for a in lists]
         lines.append(f"_node.saved = ({', '.join(values)}{',' if values else ''})")
         lines.append(f"_node.versions = {self._versions(rule.saves, home)}")
         lines += self._watch(rule.saves, home)

@@ -183,7 +183,7 @@ def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
     for name, value in zip(row.schema.names, values, strict=True):
         if (
             name in row.refused
-            and isinstance(value, DualTensor)
+            and any(isinstance(v, DualTensor) for v in (value if type(value) is list else [value]))
             and any(isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs)
         ):
             raise NotDifferentiable(

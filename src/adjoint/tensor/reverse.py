@@ -33,14 +33,13 @@ from adjoint.tensor.tensor import Tensor
 class RowRule(Rule):
     """The rule of a row's node."""
 
-    __slots__ = ("first_counter", "lists", "row", "saves")
+    __slots__ = ("first_counter", "row", "saves")
 
     def __init__(self, row: Row) -> None:
         self.row = row
         derived = not row.reverse
         self.saves = all_saves(row) if derived else saves_of(row)
         self.first_counter = _first_counters(self.saves)
-        self.lists = [a.name for a in row.differentiable if a.type.is_list]
         name = "".join(w.capitalize() for w in row.schema.name.strip("_").split("_")) + "Backward0"
         saved_names = tuple(s.name for s in self.saves)
         if derived:
@@ -111,7 +110,8 @@ def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     offset: list[str] = ["0"]
     returned: list[str] = []
     positions: dict[str, str] = {}
-    for i, argument in enumerate(a for a in row.differentiable if a.type.is_list):
+    refused = [a for a in row.schema.tensors if a.name in row.refused]
+    for i, argument in enumerate(a for a in (*row.differentiable, *refused) if a.type.is_list):
         lines.append(f"    _n_{argument.name} = _s[{len(rule.saves) + i}]")
     for argument in row.differentiable:
         start = " + ".join(offset)
@@ -126,11 +126,7 @@ def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     for number, entry in enumerate(row.reverse):
         if entry.formula is not None:
             lines += _entry(rule, entry, number, positions, namespace, raw)
-    returned += [
-        "_refused" for a in row.schema.tensors if a.name in row.refused and not a.type.is_list
-    ]
-    if row.refused:
-        lines.append("    _refused = _grad")
+    returned += [f"*([_grad] * _n_{a.name})" if a.type.is_list else "_grad" for a in refused]
     lines.append(f"    return ({', '.join(returned)},)")
     name = "raw" if raw else "general"
     filename = f"<adjoint {row.full_name} backward {name}>"

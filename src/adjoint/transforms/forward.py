@@ -81,9 +81,9 @@ class JvpLevel(Level):
                 [self.tangent(v) for v in value] if argument.type.is_list else self.tangent(value)
             )
         for name in row.refused:
-            if self.tangent(named[name]) is not None and any(
-                o.is_differentiable_dtype() for o in outputs
-            ):
+            value = named[name]
+            given = [self.tangent(v) for v in (value if type(value) is list else [value])]
+            if _present(given) and any(o.is_differentiable_dtype() for o in outputs):
                 raise NotDifferentiable(
                     f"{row.full_name} is not differentiable in {name}, and {name} has a tangent"
                 )
