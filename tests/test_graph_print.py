@@ -11,7 +11,9 @@ import pytest
 import adjoint as ad
 from adjoint.cli import main
 from adjoint.graph.ir import Block, GraphError
+from adjoint.graph.parsing import ParseError
 from adjoint.graph.passes.inline import call
+from tests.watching import limited, watched
 
 
 def f(params: Any, x: Any, *, scale: int = 2) -> Any:
@@ -189,6 +191,75 @@ def test_control_flow_reads_back() -> None:
 def test_other_text_is_refused(text: str, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         ad.graph.parse(text)
+
+
+F = 'def f(x: "f32[3]"):\n    '
+MALFORMED = {
+    "nothing": "",
+    "null byte": "def f(x\0):",
+    "an import": "import os\n" + F + "return x",
+    "imports under another name": "import adjoint as a\n" + F + "return x",
+    "a star": 'def f(*x: "f32[3]"):\n    return x',
+    "a keyword": 'def f(*, x: "f32[3]"):\n    return x',
+    "a default": 'def f(x: "f32[3]" = 1):\n    return x',
+    "a decorator": "@print\n" + F + "return x",
+    "an input twice": 'def f(x: "f32[3]", x: "f32[3]"):\n    return x',
+    "a type without sizes": 'def f(x: "f32[--]"):\n    return x',
+    "a type with many digits": f'def f(x: "f32[{"9" * 5000}]"):\n    return x',
+    "asynchronous": "async " + F + "return x",
+    "depth": F + "return " + "[" * 150 + "]" * 150,
+    "signs": F + "y = ad.ops.mul.Scalar(x, " + "-" * 5000 + "1)\n    return y",
+    "no argument of a region": F + "y, = ad.graph.region()\n    return y",
+    "a list for a region": F + "y, = ad.graph.region([x])\n    return y",
+    "a region without graphs": F + "y, = ad.graph.region('scan', x)\n    return y",
+    "a region with a number": F + "y, = ad.graph.region('cond', x, true=3)\n    return y",
+    "no overload": F + "y = ad.ops.sin.nothing(x)\n    return y",
+    "an argument of another kind": F + "y = ad.ops.sum.dim_IntList(x, 'a')\n    return y",
+    "a value for a number": F + "y = ad.ops.mul.Scalar(x, x)\n    return y",
+    "a number for a value": F + "y = ad.ops.sin.default(3)\n    return y",
+    "a sum of names": F + "y = ad.ops.mul.Scalar(x, x + x)\n    return y",
+    "a negative text": F + "y = ad.ops.mul.Scalar(x, -'a')\n    return y",
+    "a huge number": F + f"y = ad.ops.mul.Scalar(x, {'9' * 400})\n    return y",
+    "a long number": F + f"y = ad.ops.mul.Scalar(x, {'9' * 5000})\n    return y",
+    "no dtype": F + "y = ad.ops.zeros_like.default(x, dtype=ad.nothing)\n    return y",
+    "a complex of text": F + "y = ad.ops.mul.Scalar(x, complex('1'))\n    return y",
+    "no data": F + "y = ad.tensor()\n    return y",
+    "ragged data": F + "y = ad.tensor([[1.0], 2.0])\n    return y",
+    "huge zeros": F + "y = ad.zeros((10000000, 10000000))\n    return y",
+    "a constant that is none": F + 'y = constants["z"]\n    return y',
+    "a key that is a list": F + "return {x: x}",
+    "two equal keys": F + 'return {"a": x, "a": x}',
+    "unpacked": F + "return {**x}",
+    "a call that is none": F + '"""x +"""\n    return x',
+    "a call with stars": F + '"""f(**x)"""\n    return x',
+    "a call of code": F + '"""f(__import__(\'os\'))"""\n    return x',
+    "a write": F + "y = ad.ops.sin_.default(x)\n    return y",
+    "many results": 'def f(x: "f32[999999999999]"):\n    y, = ad.ops.unbind.int(x)\n    return y',
+    "too large": 'def f(x: "f32[999999999999]"):\n    y = ad.ops.t.default(x)\n    return y, z',
+    "combinations": 'def f(x: "f32[9999999]"):\n    y = ad.ops.combinations.default(x, 999999)\n'
+    "    return y",
+    "a function of its own": F
+    + 'def g(z: "f32[3]"):\n        return z\n    y = g(3)\n    return y',
+}
+
+
+@pytest.mark.parametrize("kind", MALFORMED)
+def test_malformed_text_raises_parse_error_and_ends(kind: str) -> None:
+    with limited(20), watched() as events, pytest.raises(ParseError, match="^parse: "):
+        ad.graph.parse(MALFORMED[kind], {"z": 3})
+    assert events == []
+
+
+def test_what_is_wrong_is_told_with_line_and_column() -> None:
+    text = F + "y = ad.ops.sin.default(x)\n    z = ad.ops.mul.Tensor(y, w)\n    return z"
+    with pytest.raises(ParseError, match="line 3, column 30: 'w': is used before it is defined"):
+        ad.graph.parse(text)
+
+
+def test_long_comments_are_read_in_linear_time() -> None:
+    text = F + "y = ad.ops.sin.default(x)  # f32[3]" + " " * 200_000 + "x\n    return y"
+    with limited(20):
+        assert len(ad.graph.parse(text)) == 1
 
 
 def test_names_that_python_does_not_allow() -> None:

@@ -2,7 +2,7 @@
 
 A case starts from a cache that is empty or holds good objects, does bad things to it (plants,
 links, damage, permissions, other owners, a full disk, a process that is killed, processes that
-race), and then asks for functions. Each must give its own number, from an object that is ours alone.
+race), and then asks for functions. Each must give its own number, from an object of ours alone.
 
     python -m tests.fuzz.cache_faults --seconds 60 --seed 0
 """
