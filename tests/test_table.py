@@ -215,6 +215,37 @@ def test_library_with_kernels_and_only_a_forward_formula(tmp_path: Path) -> None
     assert ad.autograd.gradcheck(ad.user_double, (x,), check_forward_ad=True)
 
 
+def test_results_of_a_library_row_have_memory_of_their_own(tmp_path: Path) -> None:
+    """A write to a result does not reach the argument, whatever the kernel returned."""
+    path = write(tmp_path, "")
+    row = "- name: user_{0}(Tensor self) -> Tensor\n  kernel: {1}\n  self: grad\n"
+    kernels = ("self", "xp.asarray(self)", "self.real", "self.T", f"{path.stem}.same")
+    path.write_text("".join(row.format(f"same{i}", k) for i, k in enumerate(kernels)))
+    for operator in ad.library(path, SimpleNamespace(same=lambda x: x)):
+        x = ad.ones(2, 2)
+        operator(x).mul_(3)
+        assert (x == 1).all()
+
+
+def test_kernel_that_returns_no_numbers_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path, "- name: user_texts(Tensor self) -> Tensor\n  kernel: self.dtype.char\n"
+                           "  self: zero\n")  # fmt: skip
+    ad.library(path)
+    with pytest.raises(ad.AdjointError, match="which no tensor can hold"):
+        ad.user_texts(ad.ones(2))
+
+
+def test_reduction_of_a_library_without_dim_is_mapped_as_a_loop(tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "- name: user_all_of_it(Tensor self) -> Tensor\n  like: reduction\n  kernel: xp.sum(self)\n"
+        "  self: grad.expand(self.shape)\n",
+    )
+    ad.library(path)
+    with pytest.warns(UserWarning, match="runs as a loop"):
+        assert ad.vmap(ad.user_all_of_it)(ad.ones(3, 2)).tolist() == [2.0, 2.0, 2.0]
+
+
 WRONG = {
     "unknown name": (
         "- name: w1(Tensor self) -> Tensor\n  kernel: xp.sin\n  self: grad * nonsense\n",

@@ -44,6 +44,8 @@ _NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
 AUTOMATIC = ("auto_linear", "auto_element_wise")
+# Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
+_UNUSUAL = re.compile(r"(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? ", re.S)
 _LONGEST = 20_000  # characters of a row, its comments included
 _DEEPEST = 5  # levels of YAML in a row: the list in dispatch: {Default: {promote: [self]}}
 
@@ -239,7 +241,8 @@ class _Reader:
         if len(source.text) > _LONGEST:
             raise TableError(f"{source.where}: a row has at most {_LONGEST} characters")
         try:
-            self._refuse_references()
+            if _UNUSUAL.search(source.text) or source.text.count("[") > 50:
+                self._refuse_references()
             node = yaml.compose(source.text, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark

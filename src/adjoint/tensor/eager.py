@@ -416,14 +416,18 @@ class _Writer:
                 )
             elif returned.type.is_tensor:
                 lines += [f"if type({name}) is not _ndarray:", f"    {name} = _asarray({name})"]
-        return lines + self._check_dtypes()
+        return lines + self._own_results()
 
-    def _check_dtypes(self) -> list[str]:
-        """A kernel from outside may return anything."""
+    def _own_results(self) -> list[str]:
+        """A kernel from outside may return anything: odd dtypes, its own arguments."""
         if self.row.family in FAMILIES:
             return []
-        self.namespace["_check_results"] = _check_results
-        return [f"_check_results(_op, ({self._results()},))"]
+        self.namespace["_own"] = _own
+        arrays = "".join(
+            f"_v_{python_name(a.name)}, " for a in self.schema.arguments if a.type.is_tensor
+        )
+        names = [self._result(i) for i in range(len(self.schema.returns))]
+        return [f"{name} = _own(_op, {name}, ({arrays}))" for name in names]
 
     def _near_kink(self) -> list[str]:
         """δ in place of 0 if asked for: Note [Kinks] in tensor/limits.py."""
@@ -752,14 +756,21 @@ def _must_be_real(op: Operator, name: str, value: complex) -> None:
     raise DtypeError(f"{op.name}: {name} is {value}, and the tensors are real; pass a real number.")
 
 
-def _check_results(op: Operator, results: tuple[Any, ...]) -> None:
-    for result in results:
-        for array in result if type(result) is list else [result]:
-            if array.dtype not in OF:
-                raise DtypeError(
-                    f"{op.name}: its kernel returned an array of {array.dtype}, which no tensor "
-                    f"can hold; see {op.row.where}"
-                )
+def _own(op: Operator, result: Any, arguments: tuple[Any, ...]) -> Any:
+    """What a kernel from outside returned, as an array that tensors can hold; in memory of its own,
+    unless the schema says that it shares it.
+    """
+    if type(result) is list:
+        return [_own(op, r, arguments) for r in result]
+    if result.dtype not in OF:
+        raise DtypeError(
+            f"{op.name}: its kernel returned an array of {result.dtype}, which no tensor can hold; "
+            f"see {op.row.where}"
+        )
+    if op.schema.is_view:
+        return result
+    given = (b for a in arguments for b in (a if type(a) is list else (a,)) if b is not None)
+    return result.copy() if any(np.may_share_memory(result, a) for a in given) else result
 
 
 def _unordered(op: Operator) -> None:
