@@ -457,6 +457,19 @@ def test_all_mistakes_of_a_file_are_told_at_once(tmp_path: Path) -> None:
         line += row.count("\n")
 
 
+def test_all_mistakes_of_a_formula_are_told(tmp_path: Path) -> None:
+    text = (
+        "- name: w(Tensor self) -> Tensor\n  kernel: xp.sinn(self) + xp.coss(self) + slf.flat\n"
+        "  self: grad * self.sinn() * coss(self) * self.shap * linalg.nothing(grad) + oops\n"
+    )
+    with pytest.raises(TableError) as caught:
+        ad.library(write(tmp_path, text))
+    places = [line.split(".yaml:")[1].split(": ")[0] for line in str(caught.value).splitlines()]
+    assert sorted(places) == sorted(
+        ["2:11", "2:27", "2:43", "3:21", "3:30", "3:48", "3:55", "3:78"]
+    )
+
+
 def test_words_of_the_table_are_those_that_the_code_knows() -> None:
     assert set(eager._PROMOTIONS) == set(WORDS["numbers"])
 

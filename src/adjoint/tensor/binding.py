@@ -47,7 +47,7 @@ from adjoint.table.formula import (
     names_used,
     properties_used,
 )
-from adjoint.table.rows import Row, is_reference
+from adjoint.table.rows import Mistakes, Row, is_reference
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
@@ -253,27 +253,28 @@ def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dic
 
 
 def check(formula: Formula, parameters: Iterable[str]) -> None:
-    """Raise `TableError` for a name, a method or a function in a formula that means nothing."""
+    """Raise `TableError` for the names, methods and functions in a formula that mean nothing."""
     parameters = frozenset(parameters)
-    where, tree = formula.where, formula.tree
-    if clash := language.loop_names(tree) & parameters:
-        name = min(clash)
-        raise TableError(f"{where.of(name)}: {name!r} has a meaning already: {formula.text!r}")
-    for name in sorted(names_used(tree, parameters)):
-        if name not in BUILTINS:
+    where, tree, text = formula.where, formula.tree, formula.text
+    mistakes = Mistakes()
+    for name in sorted(language.loop_names(tree) & parameters):
+        mistakes.found.append(f"{where.of(name)}: {name!r} has a meaning already: {text!r}")
+    for name in sorted(names_used(tree, parameters) - BUILTINS.keys()):
+        with mistakes.gathered():
             _check_operator(name, "name", {*parameters, *BUILTINS, *MODULES}, formula)
-    for name in sorted(methods_used(tree, parameters)):
-        if name not in FACT_METHODS | METHODS:
+    for name in sorted(methods_used(tree, parameters) - FACT_METHODS - METHODS):
+        with mistakes.gathered():
             _check_operator(name, "method", FACT_METHODS | METHODS, formula)
-    for name in sorted(properties_used(tree, parameters)):
-        known = FACTS | PROPERTIES.keys()
-        if name not in known:
-            raise TableError(
-                f"{where.of(name)}: a tensor in a formula has no attribute {name!r}"
-                f"{did_you_mean(name, known)}: {formula.text!r}"
-            )
+    known = FACTS | PROPERTIES.keys()
+    for name in sorted(properties_used(tree, parameters) - known):
+        hint = did_you_mean(name, known)
+        mistakes.found.append(
+            f"{where.of(name)}: a tensor in a formula has no attribute {name!r}{hint}: {text!r}"
+        )
     for family, name in sorted(functions_used(tree, parameters)):
-        resolve(f"{family}.{name}", "formulas", where)
+        with mistakes.gathered():
+            resolve(f"{family}.{name}", "formulas", where)
+    mistakes.told()
 
 
 def _check_operator(name: str, what: str, others: Iterable[str], formula: Formula) -> None:
@@ -282,7 +283,7 @@ def _check_operator(name: str, what: str, others: Iterable[str], formula: Formul
     if not operators.exists(name):
         hint = did_you_mean(name, {*others, *TABLE.names()})
         raise TableError(f"{where}: unknown {what} {name!r}{hint}: {formula.text!r}")
-    if all(o.schema.mutates for o in operators.packet(name).operators):
+    if name.endswith("_") and operators.packet(name).operators[0].schema.mutates:
         raise TableError(f"{where}: {name} writes to its argument, a formula may not")
 
 
@@ -315,7 +316,8 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
     known = _families(layer)
     if family not in known:
         own = f"; {family} has no module: pass ad.library(…, kernels=module)"
-        mine = own if row is not None and family == row.family else did_you_mean(family, known)
+        near = {*known, *(row.schema.names if row is not None else ())}
+        mine = own if row is not None and family == row.family else did_you_mean(family, near)
         raise TableError(f"{where}: {text!r}: there is no {layer}/{family}.py{mine}")
     module = importlib.import_module(f"adjoint.{layer}.{family}")
     found = getattr(module, name, None)
@@ -442,8 +444,8 @@ def kernel_expression(row: Row) -> tuple[ast.Expression, dict[str, Any]]:
     known = {*BUILTINS, *namer.functions, *namer.arrays.values(), *row.schema.names}
     for name in sorted(language.free_names(tree) - known):
         hint = did_you_mean(name, (*row.schema.names, *BUILTINS))
-        where = row.place("kernel").of(name)
-        raise TableError(f"{where}: unknown name {name!r}{hint}: {row.kernel!r}")
+        namer.refuse(name, f"unknown name {name!r}{hint}")
+    namer.mistakes.told()
     return tree, namer.functions
 
 
@@ -456,6 +458,11 @@ class _Kernel(ast.NodeTransformer):
         self.row = row
         self.arrays = {a.name: f"_v_{a.name}" for a in row.schema.tensors}
         self.functions: dict[str, Any] = {}
+        self.mistakes = Mistakes()
+
+    def refuse(self, word: str, why: str) -> None:
+        where = self.row.place("kernel").of(word)
+        self.mistakes.found.append(f"{where}: {why}: {self.row.kernel!r}")
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Name(self.arrays.get(node.id, node.id), node.ctx)
@@ -463,8 +470,7 @@ class _Kernel(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         for word in node.keywords:
             if word.arg == "out":
-                where = self.row.place("kernel").of("out")
-                raise TableError(f"{where}: a kernel writes to no argument: {self.row.kernel!r}")
+                self.refuse("out", "a kernel writes to no argument")
         if isinstance(node.func, ast.Attribute) and not self._owner(node.func):
             self._check(node.func, ARRAY_METHODS)
             method = ast.Attribute(self.visit(node.func.value), node.func.attr, ast.Load())
@@ -475,8 +481,7 @@ class _Kernel(ast.NodeTransformer):
         function = self.functions.get(getattr(made.func, "id", ""))
         if function is not None and not node.keywords and not takes(function, len(node.args)):
             named = ast.unparse(node.func)
-            where = self.row.place("kernel").of(named)
-            raise TableError(f"{where}: {named} does not take {len(node.args)} arguments")
+            self.refuse(named, f"{named} does not take {len(node.args)} arguments")
         return made
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
@@ -486,13 +491,14 @@ class _Kernel(ast.NodeTransformer):
             return self.generic_visit(node)
         name = bound_function(owner, node.attr)
         where = self.row.place("kernel")
-        self.functions[name] = resolve(f"{owner}.{node.attr}", "kernels", where, self.row)
+        self.functions[name] = None
+        with self.mistakes.gathered():
+            self.functions[name] = resolve(f"{owner}.{node.attr}", "kernels", where, self.row)
         return ast.Name(name, ast.Load())
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.AST:
-        if clash := language.loop_names(node.target) & set(self.row.schema.names):
-            where = self.row.place("kernel").of(min(clash))
-            raise TableError(f"{where}: {min(clash)!r} has a meaning already: {self.row.kernel!r}")
+        for name in sorted(language.loop_names(node.target) & set(self.row.schema.names)):
+            self.refuse(name, f"{name!r} has a meaning already")
         return self.generic_visit(node)
 
     def _owner(self, node: ast.Attribute) -> str:
@@ -502,7 +508,5 @@ class _Kernel(ast.NodeTransformer):
 
     def _check(self, node: ast.Attribute, known: frozenset[str]) -> None:
         if node.attr not in known:
-            raise TableError(
-                f"{self.row.place('kernel').of(node.attr)}: an array in a kernel has no "
-                f"{node.attr!r}{did_you_mean(node.attr, known)}: {self.row.kernel!r}"
-            )
+            hint = did_you_mean(node.attr, known)
+            self.refuse(node.attr, f"an array in a kernel has no {node.attr!r}{hint}")
