@@ -448,14 +448,6 @@ class Tensor(metaclass=TensorType):
         self.edge = None
         return self
 
-    def __delattr__(self, name: str) -> None:
-        found = getattr(type(self), name, None)
-        if name not in vars(self) and (
-            found is None or (isinstance(found, property) and found.fdel is None)
-        ):
-            raise GradError(f"{name} of a tensor cannot be deleted")
-        object.__delattr__(self, name)
-
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
         """Call `hook(grad)` when the gradient of this tensor is known; a result replaces it."""
         if self.edge is None:
