@@ -27,7 +27,7 @@ import numpy as np
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
 from adjoint.core.errors import DtypeError, TableError
 from adjoint.core.infinitesimal import nearby
-from adjoint.core.places import place_of
+from adjoint.core.places import of_user, place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
@@ -73,6 +73,7 @@ _NAMESPACE: dict[str, Any] = {
     "_sequence": next_sequence,
     "_frame": sys._getframe,
     "_place_of": place_of,
+    "_of_user": of_user,
     "_DUNDERS": vars(dunders),
     "_NUMBERS": arguments.NUMBERS,
     "_DType": DType,
@@ -689,12 +690,14 @@ class _Writer:
     def _place(self) -> list[str]:
         return [
             "_f = _frame(1)",
-            "if _f.f_globals is _DUNDERS:",
+            "_g = _f.f_globals",
+            "if _g is _DUNDERS:",
             "    _f = _f.f_back",
-            "if 'adjoint' in _f.f_globals.get('__name__', ''):",  # ours, in all likelihood
-            "    _node.place = _place_of(_f)",
-            "else:",
+            "    _g = _f.f_globals",
+            "if _g is _of_user[0]:",
             "    _node.place = (_f.f_code, _f.f_lasti)",
+            "else:",
+            "    _node.place = _place_of(_f)",
         ]
 
     def _attach(self) -> list[str]:

@@ -79,8 +79,7 @@ def set_(self: Tensor, source: Tensor) -> Tensor:
     if type(self.edge) is Leaf:
         self.edge = Leaf(self)
         if hooks is not None:
-            self.edge.hooks = hooks
-            Leaf.watched.add(self.edge)
+            self.edge.take_hooks(hooks)
     wrote(self, "set_")
     return self
 

@@ -1,4 +1,4 @@
-"""The backward passes under way in a thread: which one a hook runs in, and how deep they nest.
+"""The backward passes under way in a context: which one a hook runs in, and how deep they nest.
 
 A hook or a user's own backward may call backward again. Python's stack would overflow after some
 hundred of these, so that every few levels the pass goes on in a new thread, which has a stack of
@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import GradError
@@ -17,19 +18,14 @@ from adjoint.core.errors import GradError
 _LEVELS_OF_A_THREAD = 24  # each takes some ten to twenty frames of Python's thousand
 
 
-class _Underway(threading.local):
-    """The passes of this thread, innermost last."""
-
-    runs: tuple[Any, ...] = ()
-    depth: int = 0  # of passes on this thread's stack
-
-
-_underway = _Underway()
+# the passes of this context, innermost last
+_underway: ContextVar[tuple[Any, ...]] = ContextVar("adjoint backward passes", default=())
 
 
 def current() -> Any:
-    """The innermost pass of this thread, or None."""
-    return _underway.runs[-1] if _underway.runs else None
+    """The innermost pass of this context, or None."""
+    runs = _underway.get()
+    return runs[-1] if runs else None
 
 
 def queue_callback(function: Callable[[], Any]) -> None:
@@ -42,25 +38,24 @@ def queue_callback(function: Callable[[], Any]) -> None:
 
 def enter(run: Any, loop: Callable[[], None]) -> None:
     """Run the loop of a pass as the innermost one, and then what was queued for its end."""
-    if _underway.depth >= _LEVELS_OF_A_THREAD:
-        _on_new_thread(lambda: enter(run, loop), _underway.runs)
-        return
-    before = _underway.runs, _underway.depth
-    _underway.runs, _underway.depth = (*before[0], run), before[1] + 1
+    before = _underway.get()
+    token = _underway.set((*before, run))
     try:
-        loop()
+        if before and len(before) % _LEVELS_OF_A_THREAD == 0:
+            _on_new_thread(loop)
+        else:
+            loop()
         for callback in run.callbacks:  # a callback may queue another one
             callback()
     finally:
-        _underway.runs, _underway.depth = before
+        _underway.reset(token)
 
 
-def _on_new_thread(function: Callable[[], None], runs: tuple[Any, ...]) -> None:
+def _on_new_thread(function: Callable[[], None]) -> None:
     failures: list[BaseException] = []
     context = contextvars.copy_context()
 
     def work() -> None:
-        _underway.runs = runs
         try:
             context.run(function)
         except BaseException as error:

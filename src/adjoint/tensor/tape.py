@@ -305,7 +305,7 @@ class Leaf:
 
     __slots__ = ("__weakref__", "closed", "dtype", "home", "hooks", "sequence", "shape", "tensor")
 
-    watched: ClassVar[weakref.WeakSet[Leaf]] = weakref.WeakSet()  # the leaves that have hooks
+    watched: ClassVar[set[weakref.ref[Leaf]]] = set()  # the living leaves that have hooks
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
@@ -321,9 +321,14 @@ class Leaf:
     def more(self) -> LeafHooks:
         """Return the hooks, made on first use."""
         if self.hooks is None:
-            self.hooks = LeafHooks()
-            Leaf.watched.add(self)
+            self.take_hooks(LeafHooks())
+        assert self.hooks is not None
         return self.hooks
+
+    def take_hooks(self, hooks: LeafHooks) -> None:
+        """Have these hooks; the engine then sees to it that they run in time."""
+        self.hooks = hooks
+        Leaf.watched.add(weakref.ref(self, Leaf.watched.discard))
 
     @property
     def variable(self) -> Any:
