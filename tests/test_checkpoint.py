@@ -98,6 +98,15 @@ def test_derivatives_inside_a_checkpoint() -> None:
     assert np.allclose(gradients(functools.partial(apart, f), x), gradients(f, x))
 
 
+def test_transforms_inside_nested_checkpoints() -> None:
+    def f(x: ad.Tensor) -> ad.Tensor:
+        return ad.jacobian(lambda u: u.sin() * u.sum())(x[:1]).sum() * x.exp()
+
+    x = leaf(0.3, 0.7)
+    nested = functools.partial(apart, functools.partial(apart, f))
+    assert np.allclose(gradients(nested, x), gradients(f, x))
+
+
 def test_a_checkpoint_keeps_only_its_arguments() -> None:
     kept: list[weakref.ref[Any]] = []
 

@@ -1087,3 +1087,35 @@ def test_forward_over_reverse_through_a_saved_output() -> None:
         x = forward_ad.make_dual(leaf(0.5), ad.ones(1, dtype=ad.float64))
         (g,) = ad.autograd.grad(Exp.apply(x).sum(), x)
         assert close(forward_ad.unpack_dual(g).tangent, np.exp([0.5]))
+
+
+# Graphs
+
+
+def test_the_rule_of_a_function_is_kept_in_graphs_beside_other_outputs() -> None:
+    class Straight(Function):
+        """Rounds; its gradient passes as if it did not."""
+
+        @staticmethod
+        def forward(x: ad.Tensor) -> Any:
+            return "word", x.round(), x * 0
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.mark_non_differentiable(output[2])
+
+        @staticmethod
+        def backward(ctx: Any, _: Any, grad: ad.Tensor, __: Any) -> ad.Tensor:
+            return grad * 5
+
+    def f(x: ad.Tensor) -> ad.Tensor:
+        word, rounded, constant = Straight.apply(x)
+        assert word == "word"
+        return (rounded * 2 + constant * x).sum()
+
+    x = ad.tensor([0.4, 1.6], dtype=ad.float64)
+    expected = [10.0, 10.0]
+    assert close(ad.grad(f)(x), expected)
+    assert close(ad.compile(ad.grad(f))(x), expected)
+    assert close(ad.grad(ad.compile(f))(x), expected)
+    assert close(ad.grad(ad.trace(f, x))(x), expected)

@@ -186,6 +186,22 @@ def test_inference_mode_switched_off_inside_makes_ordinary_tensors() -> None:
         assert ad.ones(1).is_inference()
 
 
+def test_transforms_inside_inference_mode() -> None:
+    with ad.inference_mode():
+        x = ad.tensor([1.0, 2.0], dtype=ad.float64)
+        y = x * 2
+        assert ad.grad(lambda v: (v * v * y).sum())(x).tolist() == [4.0, 16.0]
+        assert ad.vmap(ad.grad(lambda v: v**3))(x).tolist() == [3.0, 12.0]
+
+        def writes(v: ad.Tensor) -> ad.Tensor:
+            w = v * y
+            y.add_(1)
+            return w.sum()
+
+        with pytest.raises(RuntimeError, match="changed in place"):
+            ad.grad(writes)(x)
+
+
 def test_inference_tensors_under_transforms() -> None:
     w = made_in_inference(1.0, 2.0)
     assert ad.vmap(lambda x: x * 2)(w).tolist() == [2.0, 4.0]

@@ -29,34 +29,61 @@ def is_custom(node: Node) -> bool:
 def traced(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """Add the node of `function.apply(*args)`; return its results."""
     tensors = [a for a in args if isinstance(a, Tensor)]
-    graph, kind = _forward(level, function, args, keywords)
+    graph, returned = _forward(level, function, args, keywords)
     if graph is None:
-        return _run_forward(function, args, keywords)
+        return _run_forward(function, args, keywords)[0]
 
     rest = [_TENSOR if isinstance(a, Tensor) else a for a in args]
 
     def run(_: Node, values: Sequence[Any]) -> Any:
         given = iter(values)
-        return function.apply(*[next(given) if a is _TENSOR else a for a in rest], **keywords)
+        output = function.apply(*[next(given) if a is _TENSOR else a for a in rest], **keywords)
+        return [o for o in _listed(output) if isinstance(o, Tensor)]
 
     values = tuple(level.value(t) for t in tensors)
     needs = any(v.type.requires_grad for v in values)
-    types = [Type(o.shape, o.dtype, needs and o.dtype.is_differentiable) for o in graph.outputs]
+    types = [
+        Type(o.shape, o.dtype, needs and o.dtype.is_differentiable and not constant)
+        for o, constant in zip(graph.outputs, returned.constant, strict=True)
+    ]
     node = level.graph.add(Region(function.__name__, run), values, types, graphs={FORWARD: graph})
-    outs = [level.lift(v) for v in node.outputs]
-    return outs[0] if kind is None else kind(outs)
+    return returned.filled([level.lift(v) for v in node.outputs])
 
 
-def _run_forward(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
+def _listed(output: Any) -> list[Any]:
+    return list(output) if isinstance(output, (tuple, list)) else [output]
+
+
+class _Returned:
+    """What a function returned, with places for its tensors."""
+
+    def __init__(self, output: Any, context: FunctionContext) -> None:
+        self.kind = type(output) if isinstance(output, (tuple, list)) else None
+        listed = _listed(output)
+        self.rest = [_TENSOR if isinstance(o, Tensor) else o for o in listed]
+        marked = context.non_differentiable
+        self.constant = [  # of each tensor: whether it is marked as without a derivative
+            any(o is m for m in marked) for o in listed if isinstance(o, Tensor)
+        ]
+
+    def filled(self, tensors: list[Any]) -> Any:
+        given = iter(tensors)
+        outputs = [next(given) if o is _TENSOR else o for o in self.rest]
+        return outputs[0] if self.kind is None else self.kind(outputs)
+
+
+def _run_forward(
+    function: Any, args: Sequence[Any], keywords: dict[str, Any]
+) -> tuple[Any, FunctionContext]:
     context = FunctionContext()
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-    return function.run_forward(context, list(args), keywords)
+    return function.run_forward(context, list(args), keywords), context
 
 
 def _forward(
     level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 ) -> tuple[Graph | None, Any]:
-    """The graph of what it computes (None if not closed), and how results are put together."""
+    """The graph of what it computes (None if not closed), and what is returned."""
     with type(level)(Graph()) as inner, no_grad():
         inner.graph.signature.name = function.__name__
         lifted = [
@@ -65,12 +92,10 @@ def _forward(
             else a
             for a in args
         ]
-        output = _run_forward(function, lifted, keywords)
-        outputs = list(output) if isinstance(output, (tuple, list)) else [output]
-        if not all(isinstance(o, Tensor) for o in outputs):
-            return None, None
-        inner.graph.outputs = [inner.value(o) for o in outputs]
+        output, context = _run_forward(function, lifted, keywords)
+        returned = _Returned(output, context)
+        inner.graph.outputs = [inner.value(o) for o in _listed(output) if isinstance(o, Tensor)]
     if any(isinstance(t, LevelTensor) for t, _ in inner.constants.values()):
         return None, None
     assert all(isinstance(o, Value) for o in inner.graph.outputs)
-    return inner.graph, type(output) if isinstance(output, (tuple, list)) else None
+    return inner.graph, returned

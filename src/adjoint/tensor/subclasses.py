@@ -152,7 +152,7 @@ def _retyped(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor]) -> Any:
     made = object.__new__(kind)
     made.value, made.edge = tensor.value, tensor.edge
     made.counter, made.extra = tensor.counter, tensor.extra
-    view = None if tensor.extra is None else tensor.extra.view
+    view: Any = None if tensor.extra is None else tensor.extra.view
     if view is not None:
         view.base = stands_for.get(id(view.base), view.base)
         view.base.more().views.append(weakref.ref(made))

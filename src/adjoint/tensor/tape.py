@@ -43,25 +43,32 @@ class Counter:
 
 
 class InferenceCounter(Counter):
-    """The counter of a tensor made in inference mode: it does not count, so nobody can save it.
+    """The counter of a tensor made in inference mode: its count is for nobody outside the mode.
 
     Note [Inference]: such a tensor is an ordinary one whose counter, which its views share, is of
-    this class. Whoever saves a tensor for backward reads its count, and is refused here. Operators
-    ask `inference_modes` (core/state.py), a list that is empty unless some context is in the
-    mode, before they look whether it is theirs.
+    this class. Whoever saves a tensor for backward reads its count, and is refused here, unless it
+    is a transform inside the mode, which is done with it there. Operators ask `inference_modes`
+    (core/state.py), a list that is empty unless some context is in the mode, before they look
+    whether it is theirs.
     """
 
-    __slots__ = ()
+    __slots__ = ("writes",)
 
     def __init__(self) -> None:
-        """Nothing is counted."""
+        self.writes = 0
 
     @property
     def count(self) -> int:  # type: ignore[override]
+        if current().inference:
+            return self.writes
         raise GradError(
             "a tensor made in inference_mode does not track versions, and cannot be saved for "
             "backward; clone() it outside, and use the clone"
         )
+
+    @count.setter
+    def count(self, writes: int) -> None:
+        self.writes = writes
 
 
 def is_inference(tensor: Any) -> bool:
@@ -405,8 +412,6 @@ def own_counter(tensor: Any) -> Counter:
 def wrote(tensor: Any, by: str) -> None:
     """Count a write to a tensor, and remember by whom and where."""
     counter = own_counter(tensor)
-    if type(counter) is InferenceCounter:
-        return
     counter.count += 1
     counter.by, counter.place = by, caller()
 

@@ -428,6 +428,8 @@ class Tensor(metaclass=TensorType):
 
     @property
     def _version(self) -> int:
+        if self.is_inference():
+            raise GradError("_version: a tensor made in inference_mode does not track versions")
         return self.counter.count
 
     @property

@@ -87,7 +87,8 @@ def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> No
         _attach(outs, counter, made, registry)
     if now.inference and source.edge is not None and not is_inference(source):
         # it is an ordinary tensor, and wants a gradient as the tensor that it views does
-        for out in outs if type(outs) is list else [outs]:
+        listed: list[Any] = outs if type(outs) is list else [outs]
+        for out in listed:
             out.edge = Leaf(out)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
@@ -76,7 +76,7 @@ def _is_reentrant(what: str, use_reentrant: bool | None) -> bool:
 
 
 def checkpoint_sequential(
-    functions: Sequence[Callable[..., Any]],
+    functions: Any,
     segments: int,
     input: Any,
     use_reentrant: bool | None = None,

@@ -169,8 +169,8 @@ class Batched(Function):
         )
 
     @staticmethod
-    def jvp(ctx: Any, _: Any, *given: Any) -> Any:
-        call = ctx.call
+    def jvp(ctx: Any, *directions: Any) -> Any:
+        call, given = ctx.call, directions[1:]
         inputs, outputs = _kept_values(ctx)
         spread = [
             t if a == 0 or t is None else t.expand((call.level.size, *t.shape))

@@ -8,7 +8,7 @@ node weakly, so that a context which is kept does not keep the tape.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -99,7 +99,7 @@ class FunctionContext:
         return kept
 
     @contextmanager
-    def pulling(self, graph: bool) -> Iterator[None]:
+    def pulling(self, graph: bool) -> Generator[None]:
         """The time of a `backward`; `graph`: it is differentiated itself."""
         before, self._graph = self._graph, graph
         try:
@@ -108,7 +108,7 @@ class FunctionContext:
             self._graph = before
 
     @contextmanager
-    def pushing(self) -> Iterator[None]:
+    def pushing(self) -> Generator[None]:
         """The time of a `jvp`."""
         before, self._pushes = self._pushes, True
         try:
@@ -189,6 +189,13 @@ class KeptTensor(SavedTensor):
     """A tensor that a function keeps for backward: an input itself, an output by its value."""
 
     __slots__ = ("hooked", "number", "packed", "tensor", "value", "watch")
+
+    number: int | None  # which output it is
+    tensor: Any  # an input, or a tensor made in forward; None for an output
+    value: Any  # of an output
+    packed: Any  # in place of both, where a hook packed the tensor
+    hooked: bool
+    watch: Watch
 
     @property
     def is_none(self) -> bool:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import GradError, InplaceError
 from adjoint.core.places import Place, caller, show_place
-from adjoint.core.state import current
+from adjoint.core.state import changed, current
 from adjoint.tensor import passes
 from adjoint.tensor.modes import enable_grad, saved_tensors_hooks
 from adjoint.tensor.observe import pack_value
@@ -33,7 +33,7 @@ _debug: ContextVar[bool | None] = ContextVar("checkpoint debug", default=None)
 
 
 @contextmanager
-def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+def _set(variable: ContextVar[Any], value: Any) -> Generator[None]:
     token = variable.set(value)
     try:
         yield
@@ -104,6 +104,11 @@ class Frame:
     ) -> None:
         self.run = run  # runs the function on these tensors, in the state of the first run
         self.arguments = [Argument(t) for t in tensors]
+        now = current()
+        # backward may run inside transforms that the first run knew nothing of
+        self.state = {
+            name: getattr(now, name) for name in ("levels", "differentiating", "at_kinks")
+        }
         self.check = check
         override = _debug.get()
         self.debug = debug if override is None else override
@@ -151,7 +156,12 @@ class Frame:
         wanted = [i for i, h in enumerate(self.handles) if h() is not None]
         again = _Again(self, wanted)
         tensors = [a.value() for a in self.arguments]
-        with enable_grad(), saved_tensors_hooks(again.pack, _same), suppress(_Stop):
+        with (
+            changed(**self.state),
+            enable_grad(),
+            saved_tensors_hooks(again.pack, _same),
+            suppress(_Stop),
+        ):
             self.run(tensors)
         again.check_count()
         return again.found

@@ -55,7 +55,7 @@ class _Watching(SubclassInterpreter):
         if row.decompose and not row.reverse and not row.forward:
             composed = binding.decomposition(row)
             return composed(*values) if run is None else run.composite(op, composed, values)
-        if run is None or op.schema.is_view or not _is_result(op):
+        if run is None or not _can_be_kept(op):
             return in_class(Watched, op.call, values)
         return run.process(op, values)
 
@@ -66,9 +66,11 @@ class Watched(Tensor):
     interpreter = _Watching()
 
 
-def _is_result(op: Operator) -> bool:
-    """Whether an operator returns new tensors, and not lists of them or other things."""
-    return all(r.type.is_tensor and not r.type.is_list for r in op.schema.returns)
+def _can_be_kept(op: Operator) -> bool:
+    """Whether an operator returns new tensors, and nothing that a kink or repeated values add."""
+    near = "fan" in op.row.texts or "kink" in op.row.texts
+    plain = all(r.type.is_tensor and not r.type.is_list for r in op.schema.returns)
+    return plain and not near and not op.schema.is_view
 
 
 class _Kept:
@@ -141,8 +143,10 @@ class First(_Run):
     def process(self, op: Operator, values: list[Any]) -> Any:
         saves = self.saves(op, values)
         results = in_class(Watched, op.call, values)
-        if saves:
-            self.kept[op].append(_Kept(results, self.may_change))
+        if saves:  # what came from a kink is more than its value, and is computed again
+            listed = results if isinstance(results, tuple) else (results,)
+            plain = all(type(r) is Watched for r in listed)
+            self.kept[op].append(_Kept(results, self.may_change) if plain else None)
         return results
 
 
@@ -160,7 +164,10 @@ class Again(_Run):
                 "an extra time through a selective checkpoint is not possible; or the policy or "
                 "the function do not do the same each time"
             )
-        results = self.kept[op].popleft().results(op)
+        kept = self.kept[op].popleft()
+        if kept is None:
+            return in_class(Watched, op.call, values)
+        results = kept.results(op)
         return in_class(Watched, lambda plain: _recorded(op, plain, results), values)
 
 
