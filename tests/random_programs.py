@@ -3,7 +3,8 @@
 `Program(seed)` grows a function of float64 tensors (and of index tensors where it needs some), line
 by line. Each line is a template of one of the tables below, filled with values that exist, and run
 at once: what raises is left out, and what grows large is squashed, so that results stay comparable.
-The same seed gives the same program.
+The same seed gives the same program. With `writes`, lines also change values that exist, and views
+of them, and their shapes, in place; arguments are never changed.
 """
 
 from __future__ import annotations
@@ -114,23 +115,75 @@ TRANSFORMS = """ad.vmap(lambda u: u.sin() * u.sum())({a})
     ad.hessian(lambda u: u.prod().sin())({a}.reshape(-1)[:6])
     ad.vmap(lambda u: ad.scan(lambda c, s: (c * 0.5 + s, c), u.sum(), u)[1])({a})"""
 
+# -- with `writes`: {w} is a value that may be changed -----------------------------------------
+REWRITES = """{w}.mul_({c}) | {w}.add_({b} * 0.3) | {w}.sin_() | {w}.tanh_() | {w}.copy_({b} * 0.5)
+    {w}.zero_() | {w}.fill_({c}) | {w}.clamp_(-0.7, 0.9) | {w}.mul_({b}.sigmoid()) | {w}.neg_()
+    {w}[{part}] = {c} | {w}[{part}].mul_({c}) | {w}[{part}] += {c} | {w}[{part}] = {b}[{part}]
+    {w}[{part}] *= {w}[{part}].clone().sin() | {w}.select({d}, {n} // 2).tanh_()
+    {w}.diagonal(0, 0, {d}).mul_({c}) | {w}.transpose(0, {d})[{part}].add_({c})
+    {w}.unfold({d}, 1, 2).mul_({c}) | {w}.flatten().mul_({c}) | {w}.view(-1)[1:].mul_({c})
+    {w}.movedim(0, -1).mul_({w}.sum() * 0.1) | {w}.split(({n} + 1) // 2, {d})[0].mul_({c})
+    {w}.masked_fill_({b} > {c}, {c}) | {w}.index_fill_({d}, {i}, {c}) | {w}.detach().mul_({c})
+    {w}.index_add_({d}, {i}, {b}.index_select({d}, {i}) * 0.5) | {w}.expand(2, *{w}.shape)[0].neg_()
+    {w}.view(-1)[1::2] = {c} | {w}.unsqueeze(-1).squeeze(-1).mul_({c}) | {w}.squeeze().neg_()
+    {w}.sub_({w}.mean()) | {w}.div_({b}.abs() + 1) | {w}.mul_({w}.clone().cos()) | {w}.relu_()"""
+RESHAPES = """{w}.unsqueeze_({d}) | {w}.unsqueeze_(-1) | {w}.unsqueeze_(0) | {w}.squeeze_()
+    {w}.squeeze_({d}) | {w}.t_() | {w}.transpose_(0, {d}) | {w}.transpose_(-1, 0)
+    {w}.swapaxes_(0, {d}) | {w}.swapdims_(0, -1) | {w}.unsqueeze_({d}).mul_({c})
+    {w}.transpose_(0, -1).add_({c}) | {w}.squeeze_().unsqueeze_(0) | {w}.t_().t_()"""
+MIXED = """{v} = {a}.float(); {v}.mul_({c}); {v} = {v}.double()
+    {v} = ({a} * 3).long(); {v}.unsqueeze_(0); {v} = {v} * {a}
+    {v} = ad.complex({a}, {a} * {c}); {v}.real.mul_(2); {v} = {v}.imag * {v}.real
+    {v} = ad.view_as_complex(ad.stack([{a}, {a}.sin()], -1)); {v} = ({v} * {v}).abs()
+    {v} = ad.complex({a}, {b}); {v} = ad.view_as_real({v} * {v}); {v}[..., 0].neg_()
+    {v}, q = {a}.max({d}); q.unsqueeze_({d}); {v} = {v} + {a}.gather({d}, q).squeeze({d})
+    {v}, q = {a}.sort({d}); {v} = {v} * (q + 1) | {v}, q = {a}.topk(1, {d}); {v}.unsqueeze_(0)
+    {v}, q = {a}.cummax({d}); q.transpose_(0, {d}); {v} = {v} * q.transpose(0, {d})
+    {v} = {a}.argsort({d}); {v}.t_(); {v} = {v} * 0.1 | {v} = ({a} > {c}); {v}.unsqueeze_({d}); {v} = {v} * {c}
+    {v} = ad.zeros_like({a}); {v}.unsqueeze_({d}); {v}[:] = {a}.unsqueeze({d}).sin()
+    {v} = {a}.clone(); {v}.transpose_(0, {d}); {v} = {v}.sigmoid() * {a}.amax()"""
+BODIES = """ad.scan(lambda c, s: ((y := c * 0.5).add_(s).tanh_(), y.sum()), {a}[0], {a})[{k}]
+    ad.scan(lambda c, s: ((y := {a}[0] * 1).mul_(c).sin_(), s * y), {a}[0], {a})[{k}]
+    ad.scan(lambda c, s: ((y := ad.zeros_like({a}[0])).add_(c * 0.5).add_(s).sin_(), y), {a}[0], {a})[{k}]
+    ad.scan(lambda c, s: ((y := c.clone()).unsqueeze_(0).mul_(0.5).squeeze_(0), s.sin()), {a}[0], {a})[{k}]
+    ad.cond({a}.sum() > {c}, lambda u: (y := u.clone()).mul_(2).sin_(), lambda u: u * u + 1, {a})
+    ad.cond({a}.sum() > {c}, lambda u: (y := {a} * 1).mul_(u), lambda u: u.sin(), {a})
+    ad.fori_loop(0, 3, lambda i, c: (y := c * 1).mul_(0.5).add_({a}), {a})
+    ad.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, (y := {a}.clone()).mul_(c[1])), (ad.tensor(0), {a}))[1]
+    ad.vmap(lambda u: (y := ad.zeros_like(u)).add_(u).sin_())({a})
+    ad.vmap(lambda u: (y := u.clone()).unsqueeze_(0).mul_(u.sum()).squeeze_(0))({a})
+    ad.vmap(ad.grad(lambda u: (y := ad.zeros_like({a}[0])).add_(u.sin()).sum()))({a})
+    ad.grad(lambda u: (y := u * 1).mul_(u).sin_().sum())({a})
+    ad.jvp(lambda u: (y := {a}.clone()).mul_(u).tanh_(), ({a},), ({a} * 0.5,))[1]
+    ad.vmap(lambda u: (y := {a}[0] * 1).mul_(u))({a})"""
+
 TABLES = (
     (UNARY, 6), (BINARY, 8), (VIEWS, 7), (JOINS, 3), (WRITES, 2), (REDUCTIONS, 7), (PRODUCTS, 3),
     (INDICES, 4), (LOOPS, 1.2), (MATRICES, 0.7), (TRANSFORMS, 1),
 )  # fmt: skip
-TEMPLATES = tuple(
-    ([t.strip() for line in table.splitlines() for t in line.split(" | ")], weight)
-    for table, weight in TABLES
-)
+WRITING = ((REWRITES, 20), (RESHAPES, 9), (MIXED, 5), (BODIES, 2.5))
+
+
+def _split(tables: tuple[tuple[str, float], ...]) -> tuple[tuple[list[str], float], ...]:
+    return tuple(
+        ([t.strip() for line in table.splitlines() for t in line.split(" | ")], weight)
+        for table, weight in tables
+    )
+
+
+TEMPLATES, WRITING_TEMPLATES = _split(TABLES), _split((*TABLES, *WRITING))
 
 
 class Program:
     """A random function, its text, and arguments for it."""
 
-    def __init__(self, seed: int, largest: int = 4000, *, threads: bool = False) -> None:
+    def __init__(
+        self, seed: int, largest: int = 4000, *, threads: bool = False, writes: bool = False
+    ) -> None:
         self.random = random.Random(seed)
         self.numbers = np.random.default_rng(seed)
         self.largest, self.threads = largest, threads
+        self.templates = WRITING_TEMPLATES if writes else TEMPLATES
         self.values: dict[str, ad.Tensor] = {}
         self.lines: list[str] = []
         for k in range(self.random.randint(1, 3)):
@@ -163,8 +216,11 @@ class Program:
     # -- one line ---------------------------------------------------------------------------------
 
     def _grow(self) -> None:
-        templates, weights = zip(*TEMPLATES, strict=True)
+        templates, weights = zip(*self.templates, strict=True)
         template = self.random.choice(self.random.choices(templates, weights)[0])
+        if "{w}" in template:
+            self._change(template)
+            return
         a, value = self._pick(lambda _: True)
         name = f"v{len(self.lines)}"
         index = f"i{len(self.arguments) - self.floats}"
@@ -180,6 +236,32 @@ class Program:
         self.values[name] = found[1]
         if "{i}" in template:
             self.arguments[index] = self.values[index] = scope[index]
+
+    def _change(self, template: str) -> None:
+        """A line that changes a value in place; left out if it raises or changes an argument."""
+        made = [n for n in self.values if n.startswith("v")]
+        if not made:
+            return
+        name = self.random.choice(made[-5:])
+        value = self.values[name]
+        given, index = dict(self.arguments), f"i{len(self.arguments) - self.floats}"
+        if "{i}" in template:
+            given[index] = self._index(value)
+        line = template.format(**self._words(name, value), w=name, i=index)
+        scope: dict[str, Any] = {**SCOPE, **{n: v.clone() for n, v in given.items()}}
+        try:
+            with np.errstate(all="ignore"):
+                exec("\n".join([*self.lines, line]), scope)
+        except Exception:
+            return
+        if any(scope[name]._base is scope[n] for n in given):
+            return
+        values = {n: scope[n] for n in (*self.values, *given)}
+        if all(map(_is_moderate, values.values())) and all(
+            np.array_equal(values[n].numpy(), v.numpy()) for n, v in given.items()
+        ):
+            self.lines.append(line)
+            self.values, self.arguments = values, given
 
     def _run(self, text: str, name: str, scope: dict[str, Any]) -> tuple[str, ad.Tensor] | None:
         """The line, squashed if its result is large, and its result; None if it cannot be."""
@@ -283,13 +365,18 @@ class Program:
         function = self.function()
 
         def combined(*args: Any) -> Any:
-            return sum((r * _weights(r.shape)).sum() for r in function(*args))
+            return sum((r * ad.tensor(weights(r.shape))).sum() for r in function(*args))
 
         return combined
 
 
-def _weights(shape: Any) -> ad.Tensor:
-    return ad.tensor(np.cos(np.arange(math.prod(shape)) * 0.7 + 1).reshape(tuple(shape)))
+def _is_moderate(value: ad.Tensor) -> bool:
+    return value.ndim <= 6 and float(np.abs(value.numpy()).max(initial=0.0)) <= 20
+
+
+def weights(shape: Any) -> Any:
+    """Numbers without a symmetry, by which results are added up."""
+    return np.cos(np.arange(math.prod(shape)) * 0.7 + 1).reshape(tuple(shape))
 
 
 def modes(program: Program) -> dict[str, tuple[Callable[..., Any], list[Any]]]:

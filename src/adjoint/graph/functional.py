@@ -130,7 +130,11 @@ def _rebind(level: Any, what: str, target: Any, value: Any) -> None:
         base.value = _rebuilt(level, what, _view(target), value).value
     _refresh(level, base, target)
     if (view := _view(base)) is not None:  # of the tensor that it was detached from
-        view.base.value = _rebuilt(level, what, view, base.value).value
+        new = _rebuilt(level, what, view, base.value).detach()
+        if view.base.requires_grad:  # other numbers, the same history
+            old = level.lift(view.base.value)
+            new = new + (old - old.detach())
+        view.base.value = level.value(new)
         _refresh(level, view.base, base)
 
 
@@ -143,7 +147,10 @@ def _refresh(level: Any, base: Any, written: Any) -> None:
 
 def _rebuilt(level: Any, what: str, view: Any, value: Any) -> Any:
     """The base after `value` was written to a view of it."""
-    sources = [level.lift(view.base.value)]
+    base = level.lift(view.base.value)
+    if any(op.name == "expand" for op, _, _ in view.path) and value.dtype is base.dtype:
+        return level.lift(level.value(_by_position(what, view.path, base, level.lift(value))))
+    sources = [base]
     for step in view.path[:-1]:
         sources.append(views.replay((step,), sources[-1]))
     new = level.lift(value)
@@ -168,12 +175,9 @@ def _undo(what: str, step: views.Step, source: Any, new: Any) -> Any:
         new.numel() == source.numel() and new.dtype is source.dtype
     ):
         return _by_formula(op, rest, source, new)
-    if op.name == "expand":
-        raise InplaceError(
-            f"{what}: several elements of the tensor share one place in memory (it was expanded); "
-            "clone() it first"
-        )
-    return _by_position(what, op, rest, source, new)
+    if new.dtype is not source.dtype:
+        raise InplaceError(f"{what}: a graph cannot write through {op.name}; clone() it first")
+    return _by_position(what, (step,), source, new)
 
 
 def _undo_split(op: Operator, rest: tuple[Any, ...], number: int, source: Any, new: Any) -> Any:
@@ -195,13 +199,14 @@ def _by_formula(op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> A
     return fitting.fit(found, source)
 
 
-def _by_position(what: str, op: Operator, rest: tuple[Any, ...], source: Any, new: Any) -> Any:
-    """Any other view, unfold for instance: put the elements where they came from."""
+def _by_position(what: str, path: tuple[views.Step, ...], source: Any, new: Any) -> Any:
+    """Any other views, unfold and expand for instance: put the elements where they came from."""
     places = make(np.arange(source.numel()).reshape(source.shape))
-    taken = views.replay(((op, rest, None),), places).value
+    taken = views.replay(path, places).value
     if np.unique(taken).size != taken.size:
         raise InplaceError(
-            f"{what}: several elements of the view share one place in memory; clone() it first"
+            f"{what}: several elements of the tensor share one place in memory (it was expanded, "
+            "say); clone() it first"
         )
     flat = source.reshape((-1,)).index_put([make(taken.reshape(-1))], new.reshape((-1,)))
     return flat.reshape(source.shape)

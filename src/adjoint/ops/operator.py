@@ -215,6 +215,8 @@ def _inplace_schema(row: Row) -> Schema:
 
 def exists(name: str) -> bool:
     """Whether the table has `name`, or an in-place variant of that name follows from it."""
+    if name not in TABLE and name.removesuffix("_") not in TABLE:
+        return False  # without the search for similar names that an error would make
     try:
         packet(name)
     except MissingOperator:

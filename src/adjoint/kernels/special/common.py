@@ -57,12 +57,17 @@ def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
 
 
 def ufunc(name: str, *operands: Any) -> Array:
-    """Return SciPy's function of that name; float16 and bfloat16 go through float32."""
+    """Return SciPy's function of that name; float16 and bfloat16 go through float32.
+
+    Numbers are rounded to the dtype of the arrays, as tensors are: SciPy would compute in float64.
+    """
     from scipy import special
 
     arrays = [x for x in operands if isinstance(x, np.ndarray)]
     dtype = arrays[0].dtype
     require_real(name, dtype)
+    with np.errstate(over="ignore"):
+        operands = tuple(x if isinstance(x, np.ndarray) else dtype.type(x) for x in operands)
     if dtype in dtypes.REDUCED:
         operands = tuple(x.astype(np.float32) if hasattr(x, "astype") else x for x in operands)
     function = getattr(special, name, None)
