@@ -239,7 +239,7 @@ class Program:
 
     def _change(self, template: str) -> None:
         """A line that changes a value in place; left out if it raises or changes an argument."""
-        made = [n for n in self.values if n.startswith("v")]
+        made = [n for n, v in self.values.items() if n.startswith("v") and v.numel()]
         if not made:
             return
         name = self.random.choice(made[-5:])
@@ -254,7 +254,7 @@ class Program:
                 exec("\n".join([*self.lines, line]), scope)
         except Exception:
             return
-        if any(scope[name]._base is scope[n] for n in given):
+        if any(_owner(scope[name]) is _owner(scope[n]) for n in given):
             return
         values = {n: scope[n] for n in (*self.values, *given)}
         if all(map(_is_moderate, values.values())) and all(
@@ -368,6 +368,11 @@ class Program:
             return sum((r * ad.tensor(weights(r.shape))).sum() for r in function(*args))
 
         return combined
+
+
+def _owner(value: ad.Tensor) -> ad.Tensor:
+    """The tensor whose memory a value has."""
+    return value if value._base is None else value._base
 
 
 def _is_moderate(value: ad.Tensor) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from adjoint.compiler import dynamics, entry
 from adjoint.compiler.c import build
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import Program
+from adjoint.compiler.statics import Statics, opened
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
@@ -36,8 +37,15 @@ from adjoint.transforms.arguments import keeps_signature
 class Compiled:
     """A function that runs as native code; made by `ad.compile`."""
 
-    def __init__(self, function: Callable[..., Any], verbose: bool, dynamic: Any = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        verbose: bool,
+        dynamic: Any = None,
+        static: Statics | None = None,
+    ) -> None:
         self.function = function
+        self.static = static
         self.verbose = verbose
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
         self.entry: Any = None  # calls the program of the last signature
@@ -55,7 +63,7 @@ class Compiled:
         return self._general(args, keywords)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
-        key, tensors, structure = _signature(args, keywords)
+        key, tensors, structure = self._signature(args, keywords)
         given = [t for t in tensors if isinstance(t, Tensor)]
         if build.compiler() is None or any(t.interpreter is not None for t in given):
             if build.compiler() is None:
@@ -96,8 +104,22 @@ class Compiled:
         if program.entry is not None:
             self.entry, self.count = program.entry, len(arguments.children)
 
+    def _signature(
+        self, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> tuple[Any, list[Any], Any]:
+        if self.static is not None:
+            args, keywords = self.static.marked(args, keywords)
+        return _signature(args, keywords)
+
+    def call(self, *args: Any, **keywords: Any) -> Any:
+        """The function as it is, on the arguments of a signature."""
+        return self.function(*map(opened, args), **{k: opened(v) for k, v in keywords.items()})
+
     def _traced_for(self, args: Any, keywords: Any) -> Graph:
-        return trace(self.function, *args, **keywords)
+        function = self.function
+        if self.static is not None:
+            function = keeps_signature(self.function, lambda *a, **k: self.call(*a, **k), "compile")
+        return trace(function, *args, **keywords)
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
@@ -162,7 +184,7 @@ class Compiled:
         """Compile for these arguments and return every stage: the graph as traced and simplified,
         its fused loops with what they compute and read, the C source, the memory plan, the times.
         """
-        key, tensors, structure = _signature(args, keywords)
+        key, tensors, structure = self._signature(args, keywords)
         program, _ = self._program(key, tensors, structure)
         return program.stages
 
@@ -262,7 +284,7 @@ class _Pair:
             given = iter(variables)
             leaves = [next(given) if isinstance(e, ShapeDtype) else e for e in examples]
             args, keywords = pytrees.unflatten(structure, leaves)
-            return pytrees.flatten(self.owner.function(*args, **keywords))[0], None
+            return pytrees.flatten(self.owner.call(*args, **keywords))[0], None
 
         (outputs, _), pull = pullback(flat, inputs)
         return pull(grads[: len(outputs)])
@@ -336,7 +358,12 @@ def _warn_once() -> None:
 
 
 def compile(
-    function: Callable[..., Any], *, verbose: bool = False, dynamic: Any = None
+    function: Callable[..., Any],
+    *,
+    verbose: bool = False,
+    dynamic: Any = None,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
 ) -> Compiled:
     """Return `function` as native code, compiled when it is first called with arguments of some
     shapes and dtypes.
@@ -349,8 +376,9 @@ def compile(
     values of the first call.
 
     `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
-    by name or position: a new size then needs no new compilation. `verbose` prints one line for
-    each stage while it works.
+    by name or position: a new size then needs no new compilation. `static_argnums` and
+    `static_argnames` name arguments whose values are part of the program, for Python to look at: a
+    new value is a new compilation. `verbose` prints one line for each stage while it works.
 
     >>> import adjoint as ad
     >>> fast = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x).sum()))
@@ -359,5 +387,10 @@ def compile(
     >>> mean = ad.compile(lambda x: x.mean(0), dynamic={"x": 0})
     >>> mean(ad.ones(3, 2)), mean(ad.ones(5, 2))
     (tensor([1., 1.]), tensor([1., 1.]))
+    >>> power = ad.compile(lambda x, n: x ** math.floor(n), static_argnames="n")
+    >>> import math
+    >>> power(ad.tensor(3.0), 2.5)
+    tensor(9.)
     """
-    return Compiled(function, verbose, dynamic)
+    static = Statics(function, static_argnums, static_argnames)
+    return Compiled(function, verbose, dynamic, static if static.names or static.numbers else None)

@@ -70,7 +70,7 @@ class Level:
     def __init__(self) -> None:
         self.before = current()  # what is put back at its end
         self.level = len(self.before.levels) + 1  # its height; a higher one is inside a lower one
-        self.number, self.sequence = next(_NUMBERS), next_sequence()
+        self.birth, self.sequence = next(_BIRTHS), next_sequence()
         self.open = True
 
     def __enter__(self) -> Any:
@@ -177,10 +177,10 @@ class Level:
 
     def was_made_inside(self, tensor: Any) -> bool:
         """Whether a tensor was made while this level was open, as far as that is known: of a tensor
-        of a level by its number, of one on the tape by its node's.
+        of a level by its birth, of one on the tape by its node's.
         """
         if isinstance(tensor, LevelTensor):
-            return tensor.number > self.number
+            return tensor.birth > self.birth
         node = tensor.edge.node if type(tensor.edge) is Output else tensor.edge
         return type(node) is Node and node.sequence > self.sequence
 
@@ -242,7 +242,7 @@ class LevelTensor(Tensor):
 
     home: Any  # the level
     axis: int | None  # where the batch is, on a level of vmap
-    number: int  # counts tensors and levels: a tensor made inside a level has a larger one
+    birth: int  # counts tensors and levels: a tensor made inside a level has a larger one
 
     @property
     def interpreter(self) -> Any:  # type: ignore[override]
@@ -315,11 +315,11 @@ def wrap(kind: type, home: Level, value: Any, edge: Any = None) -> Any:
     tensor.extra = None
     tensor.home = home
     tensor.axis = None
-    tensor.number = next(_NUMBERS)
+    tensor.birth = next(_BIRTHS)
     return tensor
 
 
-_NUMBERS = itertools.count()
+_BIRTHS = itertools.count()
 
 
 def _twin(tensor: Any) -> Any:
@@ -327,14 +327,14 @@ def _twin(tensor: Any) -> Any:
     if not isinstance(tensor, LevelTensor):
         return make(tensor.value, edge=tensor.edge)
     twin = wrap(type(tensor), tensor.home, tensor.value, tensor.edge)
-    twin.tangent, twin.axis, twin.number = tensor.tangent, tensor.axis, tensor.number
+    twin.tangent, twin.axis, twin.birth = tensor.tangent, tensor.axis, tensor.birth
     return twin
 
 
 def _become(tensor: Any, other: Any) -> None:
     """Let a tensor be what another one is; what is known of its views stays."""
     tensor.__class__ = type(other)
-    for name in ("value", "edge", "tangent", "home", "axis", "number"):
+    for name in ("value", "edge", "tangent", "home", "axis", "birth"):
         setattr(tensor, name, getattr(other, name))
 
 
@@ -415,7 +415,7 @@ class GradLevel(Level):
 
     def process_detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach())
-        detached.number = tensor.number  # it has the memory of the tensor
+        detached.birth = tensor.birth  # it has the memory of the tensor
         return detached
 
     def created(self, tensor: Tensor) -> Tensor:

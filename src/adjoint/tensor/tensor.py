@@ -83,7 +83,7 @@ class Tensor(metaclass=TensorType):
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "axis", "counter", "edge", "extra", "home", "number", "tangent",
+        "__dict__", "__weakref__", "axis", "birth", "counter", "edge", "extra", "home", "tangent",
         "value",
     )  # fmt: skip
 

@@ -142,7 +142,7 @@ class JvpLevel(Level):
 
     def process_detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach())
-        detached.number = tensor.number  # it has the memory of the tensor
+        detached.birth = tensor.birth  # it has the memory of the tensor
         return detached
 
     def created(self, tensor: Tensor) -> Tensor:

@@ -99,15 +99,26 @@ def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
     """Ā = V⁻ᴴ (diag(w̄) + (X - Vᴴ V diag(Re X)) ∘ F*) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
     if grad_w is None and grad_v is None:
         return None
-    if not runtime.is_limit(w):
-        V = ops._linalg_require_diagonalizable(V, w)
+    if runtime.is_limit(w):
+        return _pull_eig(grad_w, _without_length(grad_v, V), w, V)
+    V = ops._linalg_require_diagonalizable(V, w)
+    inner = _without_length(grad_v, V)
+    if inner is not None:  # the phases of vectors are free: the diagonal must be 0
+        inner = ops._linalg_require_split_gauge(inner, inner, w)
+    return _pull_eig(grad_w, inner, w, V)
+
+
+def _without_length(grad_v: Any, V: Tensor) -> Any:
+    """X - Vᴴ V diag(Re X): vectors have length 1."""
+    if grad_v is None:
+        return None
+    inner = V.mH.matmul(grad_v)
+    return inner - V.mH.matmul(V) * _diagonal(inner).real.unsqueeze(-2)
+
+
+def _pull_eig(grad_w: Any, inner: Any, w: Tensor, V: Tensor) -> Tensor:
     core: Any = None if grad_w is None else grad_w.diag_embed()
-    if grad_v is not None:
-        inner = V.mH.matmul(grad_v)
-        own = _diagonal(inner).real.unsqueeze(-2)
-        inner = inner - V.mH.matmul(V) * own
-        if not runtime.is_limit(w):
-            inner = ops._linalg_require_split_gauge(inner, inner, w)
+    if inner is not None:
         turned = inner * ops._linalg_inverse_gaps(w).conj()
         core = turned if core is None else core + turned
     return ops._linalg_solve(V.mH, core.matmul(V.mH), False)[0]
@@ -117,7 +128,10 @@ def eig_fan_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
     """The sum of `eig_vjp` over a fan, in which none must grow on the way to its limit."""
     if grad_w is None and grad_v is None:
         return None
-    terms = eig_vjp(grad_w, grad_v, w, V)
+    inner = _without_length(grad_v, V)
+    terms = _pull_eig(grad_w, inner, w, V)
+    if inner is not None:
+        ops._linalg_require_split_gauge(terms, inner.sum(0), w.select(0, 0))
     weights = ops._spread_over_fan(ops.ones_like(terms.select(0, 0).detach()))
     ops._linalg_require_no_pole(terms / weights)
     return terms.sum(0)

@@ -1,0 +1,195 @@
+"""Derivatives at kinks and at repeated values: one truth for every composition of modes.
+
+The law: for every row with the column `kink` or `fan`, and at regular and degenerate points alike,
+each composition of two derivatives gives the derivative of a smooth function that is the same, in
+eager mode, under vmap, and compiled; a graph gives it or raises. Third derivatives are held to less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import DegenerateError
+from adjoint.table import TABLE
+
+Function = Callable[[Any], Any]
+
+WEIGHTS = ad.tensor(np.array([[1.0, 2, 0.5], [3, 5, -1], [0.3, 0.7, 2]]))
+REGULAR = np.array([[1.0, 2, 0.3], [-0.5, 3, 1], [0.2, 0.7, -2]])
+EYE, ZERO, TWICE = np.eye(3), np.zeros((3, 3)), np.diag([2.0, 2, 1])
+DEFECTIVE = np.array([[2.0, 1, 0], [0, 2, 0], [0, 0, 1]])
+
+
+def symmetric(a: Any) -> Any:
+    return 0.5 * (a + a.mT)
+
+
+def through_eigh(a: Any) -> Any:
+    w, V = ad.linalg.eigh(symmetric(a))
+    return (WEIGHTS * ((V * w.exp()) @ V.mT)).sum()
+
+
+def through_svd(a: Any) -> Any:
+    U, S, Vh = ad.linalg.svd(a, full_matrices=False)
+    return (WEIGHTS * ((U * S) @ Vh) ** 2).sum()
+
+
+def through_eig(a: Any) -> Any:
+    w, V = ad.linalg.eig(a)
+    return ad.real((WEIGHTS * (V @ ad.diag(w**2) @ ad.linalg.inv(V))).sum())
+
+
+# name: the row, a function through it, the same function without it, and where
+CASES: dict[str, tuple[str, Function, Function, list[Any]]] = {
+    "eigvalsh": (
+        "_linalg_eigh_generic.default", lambda a: (ad.linalg.eigvalsh(symmetric(a)) ** 3).sum(),
+        lambda a: (symmetric(a) @ symmetric(a) @ symmetric(a)).trace(), [EYE, ZERO, TWICE, REGULAR],
+    ),
+    "eigh": (
+        "_linalg_eigh_generic.default", through_eigh,
+        lambda a: (WEIGHTS * ad.linalg.matrix_exp(symmetric(a))).sum(), [EYE, ZERO, TWICE, REGULAR],
+    ),
+    "svdvals": (
+        "_linalg_svd_generic.default", lambda a: (ad.linalg.svdvals(a) ** 2).sum(),
+        lambda a: (a * a).sum(), [EYE, ZERO, TWICE, REGULAR],
+    ),
+    "svd": (
+        "_linalg_svd_generic.default", through_svd, lambda a: (WEIGHTS * a**2).sum(),
+        [EYE, ZERO, REGULAR],
+    ),
+    "eigvals": (
+        "linalg_eig.default", lambda a: ad.real((ad.linalg.eigvals(a) ** 2).sum()),
+        lambda a: (a @ a).trace(), [EYE, TWICE, DEFECTIVE, REGULAR],
+    ),
+    "eig": (
+        "linalg_eig.default", through_eig, lambda a: (WEIGHTS * (a @ a)).sum(),
+        [EYE, DEFECTIVE, REGULAR],
+    ),
+    "norm": (
+        "linalg_vector_norm.default", lambda a: ad.linalg.vector_norm(a) ** 4,
+        lambda a: (a * a).sum() ** 2, [ZERO, REGULAR],
+    ),
+    "norms": (
+        "linalg_vector_norm.default",
+        lambda a: (ad.linalg.vector_norm(a, dim=1) ** 2 * WEIGHTS[0]).sum(),
+        lambda a: ((a * a).sum(1) * WEIGHTS[0]).sum(), [ZERO, np.diag([1.0, 0, 0]), REGULAR],
+    ),
+    "hypot": (
+        "hypot.default", lambda a: (ad.hypot(a[0], a[1]) ** 2 * WEIGHTS[0]).sum(),
+        lambda a: ((a[0] ** 2 + a[1] ** 2) * WEIGHTS[0]).sum(), [ZERO, EYE, REGULAR],
+    ),
+    "std": (
+        "std.correction", lambda a: (a.std(1) ** 2 * WEIGHTS[0]).sum(),
+        lambda a: (a.var(1) * WEIGHTS[0]).sum(), [ZERO, np.ones((3, 3)), REGULAR],
+    ),
+}  # fmt: skip
+
+
+def _by_vjp(f: Function) -> Function:
+    def gradient(x: Any) -> Any:
+        output, pull = ad.vjp(f, x)
+        return pull(ad.ones_like(output))[0]
+
+    return gradient
+
+
+def _by_jvp(f: Function) -> Function:
+    def jacobian(x: Any) -> Any:
+        basis = ad.eye(x.numel(), dtype=x.dtype).reshape(-1, *x.shape)
+        columns = ad.vmap(lambda v: ad.jvp(f, (x,), (v,))[1], out_dims=-1)(basis)
+        return columns.reshape(*columns.shape[:-1], *x.shape)
+
+    return jacobian
+
+
+def _in_a_batch(f: Function) -> Function:
+    return lambda x: ad.vmap(f)(ad.stack([x, x + ad.tensor(REGULAR)]))[0]
+
+
+FIRST = {"grad": ad.grad, "jacrev": ad.jacrev, "jacfwd": ad.jacfwd, "vjp": _by_vjp, "jvp": _by_jvp}
+SECOND = {"jacrev": ad.jacrev, "jacfwd": ad.jacfwd, "jvp": _by_jvp}
+
+
+def second_order(f: Function) -> dict[str, Function]:
+    """All compositions of two derivatives."""
+    found = {f"{b} of {a}": SECOND[b](FIRST[a](f)) for b in SECOND for a in FIRST}
+    found["hessian"] = ad.hessian(f)
+    found["vmap of hessian"] = _in_a_batch(ad.hessian(f))
+    return found
+
+
+def first_order(f: Function) -> dict[str, Function]:
+    found = {name: make(f) for name, make in FIRST.items()}
+    found["vmap of grad"] = _in_a_batch(ad.grad(f))
+    found["grad of vmap"] = lambda x: ad.grad(lambda y: _both(f, y))(x)
+    return found
+
+
+def _both(f: Function, x: Any) -> Any:
+    return ad.vmap(f)(ad.stack([x, ad.tensor(REGULAR)])).sum()
+
+
+def close(found: Any, true: Any, tolerance: float) -> None:
+    size = tolerance * (1 + np.abs(true).max())
+    np.testing.assert_allclose(np.asarray(found), np.asarray(true), tolerance, size)
+
+
+def test_every_kink_and_fan_is_here() -> None:
+    rows = [TABLE.row(n, o) for n in TABLE.names() for o in TABLE.overloads(n)]
+    columns = {r.schema.full_name for r in rows if {"kink", "fan"} & set(r.texts)}
+    assert columns == {row for row, *_ in CASES.values()}
+
+
+@pytest.mark.parametrize(
+    ("name", "number"), [(n, i) for n, case in CASES.items() for i in range(len(case[3]))]
+)
+def test_compositions_of_two_derivatives(name: str, number: int) -> None:
+    _, f, smooth, points = CASES[name]
+    x = ad.tensor(points[number])
+    gradient, hessian = ad.grad(smooth)(x).numpy(), ad.hessian(smooth)(x).numpy()
+    for transform in first_order(f).values():
+        close(transform(x), gradient, 1e-8)
+    for transform in second_order(f).values():
+        close(transform(x), hessian, 1e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_and_traced_derivatives(name: str) -> None:
+    _, f, smooth, points = CASES[name]
+    chosen = [ad.grad(f), ad.jacrev(ad.grad(f)), ad.jacfwd(ad.jacrev(f)), ad.jacrev(ad.jacfwd(f))]
+    every = lambda x: [transform(x) for transform in chosen]
+    compiled, graph = ad.compile(every), ad.trace(every, ad.tensor(points[0]))
+    pair = ad.compile(f)
+    for point in points:
+        x = ad.tensor(point)
+        gradient, hessian = ad.grad(smooth)(x).numpy(), ad.hessian(smooth)(x).numpy()
+        for found, true in zip(compiled(x), [gradient, hessian, hessian, hessian], strict=True):
+            close(found, true, 1e-6)
+        try:
+            for found, true in zip(graph(x), [gradient, hessian, hessian, hessian], strict=True):
+                close(found, true, 1e-6)
+        except DegenerateError as error:
+            assert point is not REGULAR
+            assert "without ad.trace" in str(error)
+        y = x.clone().requires_grad_()
+        pair(y).backward()
+        close(y.grad, gradient, 1e-8)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compositions_of_three_derivatives(name: str) -> None:
+    _, f, smooth, points = CASES[name]
+    transforms = [
+        ad.jacfwd(ad.jacfwd(ad.grad(f))), ad.jacrev(ad.jacfwd(ad.grad(f))), ad.jacfwd(ad.hessian(f)),
+        ad.jacrev(ad.jacrev(ad.jacfwd(f))), ad.jacfwd(ad.jacfwd(ad.jacfwd(f))),
+    ]  # fmt: skip
+    for point in points:
+        x = ad.tensor(point)
+        true = ad.jacfwd(ad.hessian(smooth))(x).numpy()
+        for transform in transforms:
+            close(transform(x), true, 1e-3)
