@@ -886,3 +886,38 @@ def test_containers_and_arrays_take_the_short_way_in() -> None:
 def test_what_is_not_a_function_is_refused_at_once(transform: Callable[..., Any]) -> None:
     with pytest.raises(ad.AdjointError, match="needs a function, got int"):
         transform(3)
+
+
+# -- static arguments ------------------------------------------------------------------------------
+
+
+def test_a_static_number_is_one_that_python_may_look_at() -> None:
+    def f(x: Any, base: float, *, flag: bool = True) -> Any:
+        return x.sum() * math.log(base) if flag else x
+
+    x = ad.tensor([1.0, 2.0])
+    with pytest.raises(ad.graph.TraceError, match="static_argnums"):
+        ad.compile(f)(x, 2.0)
+    for compiled in (ad.compile(f, static_argnums=1), ad.compile(f, static_argnames="base")):
+        assert ad.allclose(compiled(x, 2.0), f(x, 2.0))
+        assert ad.allclose(compiled(x, 3.0), f(x, 3.0))
+        assert ad.allclose(compiled(x, base=3.0), f(x, 3.0))
+        compiled(x, 2.0)
+        assert len(compiled.programs) == 3  # by position 2.0 and 3.0, by name 3.0
+    gradient = ad.compile(ad.grad(f), static_argnums=(1,))
+    assert ad.allclose(gradient(x, 2.0), ad.grad(f)(x, 2.0))
+    leaf = x.clone().requires_grad_()
+    ad.compile(f, static_argnums=1)(leaf, 2.0).backward()
+    assert ad.allclose(leaf.grad, ad.grad(f)(x, 2.0))
+
+
+def test_static_arguments_are_checked() -> None:
+    f = lambda x, n: x * n[0]
+    with pytest.raises(ArgumentError, match="no argument 'm'"):
+        ad.compile(f, static_argnames="m")
+    compiled = ad.compile(f, static_argnames="n")
+    assert ad.allclose(compiled(ad.ones(2), (2.0, "any")), ad.full((2,), 2.0))
+    with pytest.raises(ArgumentError, match="cannot be hashed"):
+        compiled(ad.ones(2), [1.0])
+    with pytest.raises(ArgumentError, match="a tensor was given"):
+        compiled(ad.ones(2), ad.ones(2))
