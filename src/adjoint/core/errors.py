@@ -45,6 +45,10 @@ class ValueRangeError(AdjointError, ValueError, RuntimeError):
     """An argument of the right type with a value that makes no sense."""
 
 
+class OutOfMemory(AdjointError, RuntimeError, MemoryError):
+    """A result that does not fit into memory. Also a RuntimeError, as in PyTorch."""
+
+
 class GradError(AdjointError, RuntimeError):
     """A derivative that was asked for and cannot be given."""
 

@@ -166,15 +166,25 @@ def chunk_sizes(what: str, size: int, chunks: int) -> Shape:
     """Return the sizes of at most `chunks` pieces, all equal but the last."""
     if chunks <= 0:
         raise ShapeError(f"{what}: chunks must be positive, got {chunks}.")
+    _check_count(what, chunks)
     if size == 0:
         return (0,) * chunks
     return split_sizes(what, size, -(-size // chunks))
+
+
+MOST_PIECES = 1 << 20  # tensors in a list: more take seconds to make
+
+
+def _check_count(what: str, pieces: int) -> None:
+    if pieces > MOST_PIECES:
+        raise ShapeError(f"{what}: {pieces} pieces are more than {MOST_PIECES}.")
 
 
 def section_sizes(what: str, size: int, sections: int) -> Shape:
     """Return the sizes of exactly `sections` pieces that differ by at most one."""
     if sections <= 0:
         raise ShapeError(f"{what}: sections must be positive, got {sections}.")
+    _check_count(what, sections)
     each, larger = divmod(size, sections)
     return (each + 1,) * larger + (each,) * (sections - larger)
 

@@ -25,10 +25,15 @@ def expit_slope(self: Any) -> Any:
     return small / ((1 + small) * (1 + small))
 
 
+MOST_TERMS = 10_000
+
+
 def mvlgamma(self: Any, p: int) -> Any:
     """log Γₚ(x) = p(p-1)/4 log π + Σ log Γ(x - j/2), j = 0..p-1."""
     if p < 1:
         raise ValueRangeError(f"mvlgamma(x, p): p is {p}; it is a dimension, so give 1 or more.")
+    if p > MOST_TERMS:
+        raise ValueRangeError(f"mvlgamma(x, p): p is {p}; sums of up to {MOST_TERMS} are taken.")
     total = self.lgamma()
     for j in range(1, p):
         total = total + (self - j / 2).lgamma()

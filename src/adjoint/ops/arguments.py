@@ -15,6 +15,7 @@ import numpy as np
 
 from adjoint.core.dtypes import FLOAT, INTEGER, OF, DType, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
+from adjoint.core.generator import Generator
 from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
 from adjoint.ops import runtime
 from adjoint.table.schema import Argument, Schema, Type
@@ -109,6 +110,13 @@ def to_str(what: str, name: str, value: Any) -> str:
     raise ArgumentError(f"{what}: {name} must be a string, got {describe(value)}")
 
 
+def to_generator(what: str, name: str, value: Any) -> Generator:
+    """Return `value` if it is a generator of random numbers."""
+    if isinstance(value, Generator):
+        return value
+    raise ArgumentError(f"{what}: {name} must be an ad.Generator, got {describe(value)}")
+
+
 def to_tensor(what: str, name: str, value: Any) -> Any:
     """Return `value` as a tensor: tensors, NumPy arrays, numbers."""
     if isinstance(value, runtime.Tensor):
@@ -132,12 +140,16 @@ def bind(op: Any, args: Sequence[Any]) -> list[Any]:
     """Return one value for each argument of an operator, as the schema wants it, or raise."""
     what, Tensor = op.schema.name, runtime.Tensor
     takes = _takes_tensor(op)
-    if not runtime.NUMBER_TYPES.isdisjoint(map(type, args)):
-        args = _with_tensors_for_numbers(op, takes, args)
-    return [
-        v if t and isinstance(v, Tensor) else convert(what, a, v)
+    if runtime.NUMBER_TYPES.isdisjoint(map(type, args)):
+        return [
+            v if t and isinstance(v, Tensor) else convert(what, a, v)
+            for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
+        ]
+    values = [
+        v if t and type(v) in runtime.NUMBER_TYPES else convert(what, a, v)
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
     ]
+    return _with_tensors_for_numbers(op, takes, values)
 
 
 def _takes_tensor(op: Any) -> tuple[bool, ...]:
@@ -241,6 +253,7 @@ _CONVERTERS: dict[str, Callable[[str, str, Any], Any]] = {
     "float": to_float,
     "bool": to_bool,
     "str": to_str,
+    "Generator": to_generator,
     "ScalarType": lambda what, name, value: to_dtype(value),
 }
 
@@ -309,6 +322,8 @@ def accepts(kind: Type, value: Any, *, lenient: int) -> bool:
         return isinstance(value, (bool, np.bool_)) or (bool(lenient) and type(value) is int)
     if kind.base == "str":
         return isinstance(value, str)
+    if kind.base == "Generator":
+        return isinstance(value, Generator)
     if kind.base == "ScalarType":
         return isinstance(value, (DType, type, np.dtype)) or (
             bool(lenient) and isinstance(value, str)

@@ -21,7 +21,9 @@ from adjoint.core.errors import (
     IndexOutOfRange,
     InplaceError,
     LinAlgError,
+    OutOfMemory,
     ShapeError,
+    ValueRangeError,
 )
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
@@ -193,7 +195,12 @@ def same_dtype(arrays: tuple[Any, ...]) -> bool:
 
 
 def all_plain(values: Any) -> bool:
-    """Whether this is a list of plain tensors (or None)."""
+    """Whether this is a list of plain tensors."""
+    return type(values) is list and all(type(v) is Tensor for v in values)
+
+
+def all_plain_or_none(values: Any) -> bool:
+    """Whether this is a list of plain tensors and None."""
     return type(values) is list and all(v is None or type(v) is Tensor for v in values)
 
 
@@ -213,6 +220,9 @@ _EXPLAINED: dict[type, type[AdjointError]] = {
     ValueError: ShapeError,
     IndexError: IndexOutOfRange,
     TypeError: DtypeError,
+    MemoryError: OutOfMemory,
+    OverflowError: ValueRangeError,
+    ZeroDivisionError: ValueRangeError,
 }
 
 
@@ -220,7 +230,7 @@ def raise_explained(op: Operator, error: Exception, args: tuple[Any, ...]) -> No
     """Raise what a kernel's error means: in the words of the shape rule, or of the kernel."""
     explanation = None
     try:
-        if isinstance(error, (AdjointError, MemoryError, RecursionError, NotImplementedError)):
+        if isinstance(error, (AdjointError, RecursionError, NotImplementedError)):
             raise error
         explanation = meta.explain(op, args)
         if explanation is not None:

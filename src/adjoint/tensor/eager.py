@@ -26,6 +26,7 @@ import numpy as np
 
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
 from adjoint.core.errors import DtypeError, TableError
+from adjoint.core.generator import Generator
 from adjoint.core.infinitesimal import nearby
 from adjoint.core.places import of_user, place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
@@ -77,12 +78,14 @@ _NAMESPACE: dict[str, Any] = {
     "_DUNDERS": vars(dunders),
     "_NUMBERS": arguments.NUMBERS,
     "_DType": DType,
+    "_Generator": Generator,
     "_OF": OF,
     "_observe": observe.observe,
     "_view": views.attach,
     "_MISSING": arguments.MISSING,
     "_same": dispatch.same_dtype,
     "_plain": dispatch.all_plain,
+    "_plain_or_none": dispatch.all_plain_or_none,
     "_nearby": nearby,
     "_approach": limits.approach,
     "_fan_out": limits.fan_out,
@@ -244,7 +247,7 @@ class _Writer:
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             kind = argument.type
             if kind.is_tensor and kind.is_list:
-                checks.append(f"_plain({name})")
+                checks.append(f"_plain{'_or_none' * kind.holds_none}({name})")
             elif kind.is_tensor:
                 optional = f"({name} is None or type({name}) is _Tensor)"
                 checks.append(optional if kind.is_optional else f"type({name}) is _Tensor")
@@ -280,6 +283,7 @@ class _Writer:
             "bool": f"type({name}) is bool",
             "ScalarType": f"type({name}) is _DType",
             "str": f"type({name}) is str",
+            "Generator": f"type({name}) is _Generator",
         }
         if kind.base not in tests:
             return ""

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.errors import ArgumentError
+from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.kernels.special.common import Array, in_double
 
 HERMITE = {"hermite_h": 2.0, "hermite_he": 1.0}
+LARGEST = 1 << 16  # the degree up to which the recurrence ends in a second or so
 LARGE, OFTEN = 1e100, 8  # in 8 steps nothing grows by 1e200
 Coefficients = Callable[[int], tuple[float, float, float]]
 
@@ -59,6 +60,11 @@ def hermite_derivative(x: Any, n: Any, kind: str, k: int) -> Array:
 def evaluate(x: Any, n: Any, kind: str, k: int) -> Array:
     n = np.trunc(np.asarray(n, float))
     last = int(n[np.isfinite(n)].max(initial=0))
+    if last > LARGEST:
+        raise ValueRangeError(
+            f"special_{kind}: the degree must not be above {LARGEST}, got {last}; the recurrence "
+            "takes one step for each."
+        )
     alike = bool((n == last).all())
     x, n = np.broadcast_arrays(np.asarray(x, float), n)
     result = np.zeros(x.shape)
