@@ -18,7 +18,7 @@ demo: $(VENV)/.base  ## value, gradient and Hessian of a function, checked
 	$(BIN)/adjoint demo
 
 test: lint  ## linter, formatter, type checker, unit tests and doctests
-	$(PYTEST) --ignore=tests/oracle --doctest-modules src tests
+	$(PYTEST) --ignore=tests/oracle --ignore=src/adjoint/kernels --doctest-modules src tests
 
 oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
 	$(PYTEST) -m oracle tests/oracle

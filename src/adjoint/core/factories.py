@@ -138,7 +138,9 @@ def triangle_count(what: str, row: int, col: int, offset: int, dtype: Any) -> tu
     if row < 0 or col < 0:
         raise ShapeError(f"{what}: row and col must not be negative, got {row} and {col}.")
     # Row i has the columns up to i + offset, at least none and at most all.
-    return result, sum(min(max(i + offset + 1, 0), col) for i in range(row))
+    first, full = (min(max(n, 0), row) for n in (-offset, col - offset - 1))
+    growing = (full - first) * (first + full + 1 + 2 * offset) // 2  # rows from first to full
+    return result, growing + (row - full) * col
 
 
 def window_spec(what: str, length: int, dtype: Any) -> Spec:

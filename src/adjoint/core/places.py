@@ -13,6 +13,8 @@ import warnings
 from types import CodeType
 from typing import Any
 
+from adjoint.core.quiet import NO_MODULE
+
 Place = tuple[CodeType, int]  # code and instruction of a caller
 
 
@@ -33,6 +35,8 @@ def is_ours(frame: Any) -> bool:
     """Whether a frame runs code of this package, its command line included."""
     names = frame.f_globals
     name = names.get("__name__", "")
+    if name is NO_MODULE:
+        return True
     if name == "__main__":
         return names.get("__package__") == "adjoint"
     return name.startswith("adjoint.") or name == "adjoint"

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.errors import ArgumentError
+
 Array = np.ndarray[Any, Any]
 
 
@@ -148,3 +150,13 @@ def in_order(array: Array) -> Array:
     """
     flags = array.flags
     return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
+
+
+def without_subclass(array: Array) -> Array:
+    """The memory of an array of a class of its own, such as np.matrix, as an array like others."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise ArgumentError(
+            "tensors have no masks, and this array is masked: pass array.filled(value), or "
+            "array.data and the mask as two tensors"
+        )
+    return np.asarray(array)

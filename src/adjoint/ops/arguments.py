@@ -117,6 +117,13 @@ def to_generator(what: str, name: str, value: Any) -> Generator:
     raise ArgumentError(f"{what}: {name} must be an ad.Generator, got {describe(value)}")
 
 
+def to_format(what: str, name: str, value: Any) -> Any:
+    """Return `value` if it can name a memory format."""
+    if isinstance(getattr(value, "name", value), (str, int)):
+        return value
+    raise ArgumentError(f"{what}: {name} must be a memory format, got {describe(value)}")
+
+
 def to_tensor(what: str, name: str, value: Any) -> Any:
     """Return `value` as a tensor: tensors, NumPy arrays, numbers."""
     if isinstance(value, runtime.Tensor):
@@ -149,7 +156,7 @@ def bind(op: Any, args: Sequence[Any]) -> list[Any]:
         v if t and type(v) in runtime.NUMBER_TYPES else convert(what, a, v)
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
     ]
-    return _with_tensors_for_numbers(op, takes, values)
+    return _with_tensors_for_numbers(op, takes, args, values)
 
 
 def _takes_tensor(op: Any) -> tuple[bool, ...]:
@@ -162,30 +169,32 @@ def _takes_tensor(op: Any) -> tuple[bool, ...]:
     return known
 
 
-def _with_tensors_for_numbers(op: Any, takes: Sequence[bool], args: Sequence[Any]) -> list[Any]:
+def _with_tensors_for_numbers(
+    op: Any, takes: Sequence[bool], args: Sequence[Any], values: list[Any]
+) -> list[Any]:
     """Put a tensor in the place of each number, in the dtype that the operator computes in.
 
     A number counts in promotion by its category alone, in whatever position: 1/3 beside a float64
-    tensor is not rounded to the default dtype, and 1 beside a uint8 tensor is a uint8.
+    tensor is not rounded to the default dtype, and 1 beside a uint8 tensor is a uint8. `args` are
+    as given, `values` converted where that is not done here.
     """
-    found = list(args)
+    weak = runtime.NUMBER_TYPES
+    given = [a if type(a) in weak else v for a, v in zip(args, values, strict=True)]
     promoted = {a.name for a in op.row.promoted}
-    alone = not any(map(_is_array, args))
+    alone = not any(map(_is_array, given))
     for i, argument in enumerate(op.schema.arguments):
-        if not takes[i] or type(args[i]) not in runtime.NUMBER_TYPES:
+        if not takes[i] or type(args[i]) not in weak:
             continue
         if argument.name in promoted:
-            beside = [
-                v for a, v in zip(op.schema.arguments, args, strict=True) if a.name in promoted
-            ]
+            beside = [v for n, v in zip(op.schema.names, given, strict=True) if n in promoted]
             dtype = _common_dtype(beside, alone)
             if op.row.texts.get("numbers", "wrap") != "wrap" and dtype.category == INTEGER:
                 check_integer(args[i], dtype)
         else:
-            tensors = [v for v, t in zip(args, takes, strict=True) if t and _is_array(v)]
+            tensors = [v for v, t in zip(given, takes, strict=True) if t and _is_array(v)]
             dtype = _beside(args[i], tensors, alone)
-        found[i] = _tensor_of_number(args[i], dtype)
-    return found
+        values[i] = _tensor_of_number(args[i], dtype)
+    return values
 
 
 def _beside(number: Any, tensors: list[Any], alone: bool) -> DType:
@@ -254,6 +263,7 @@ _CONVERTERS: dict[str, Callable[[str, str, Any], Any]] = {
     "bool": to_bool,
     "str": to_str,
     "Generator": to_generator,
+    "MemoryFormat": to_format,
     "ScalarType": lambda what, name, value: to_dtype(value),
 }
 

@@ -54,7 +54,7 @@ class Operator:
         names = self.schema.names[count:]
         return self.function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         return self.function(*args, **keywords)
 
     def __repr__(self) -> str:
@@ -93,7 +93,7 @@ class Packet:
             return only.function
         return _chooser(self)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         return self.function(*args, **keywords)
 
     def __repr__(self) -> str:

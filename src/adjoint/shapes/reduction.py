@@ -6,7 +6,7 @@ import math
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import DtypeError
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.shapes import Shape, Spec, reduced, wrap_dim, wrap_dims
 
 Dims = Shape | int | None
@@ -106,11 +106,12 @@ def segment_reduce(
 ) -> Spec:  # fmt: skip
     """As many elements along `axis` as there are segments."""
     axis = wrap_dim("segment_reduce", axis, data.ndim)
-    if lengths is not None:
-        segments = lengths.shape[-1]
-    else:
-        assert offsets is not None
-        segments = offsets.shape[-1] - 1
+    bounds = offsets if lengths is None else lengths
+    if bounds is None:
+        raise ArgumentError("segment_reduce: give lengths= or offsets=")
+    if not bounds.shape:
+        raise ShapeError("segment_reduce: lengths and offsets need a dimension, got a scalar")
+    segments = bounds.shape[-1] - (lengths is None)
     return Spec((*data.shape[:axis], segments, *data.shape[axis + 1 :]), data.dtype)
 
 

@@ -25,6 +25,7 @@ import numpy as np
 from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.errors import TableError, did_you_mean
+from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
@@ -234,7 +235,7 @@ def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dic
     """Resolve the names of a formula that are not its parameters."""
     check(formula, parameters)
     scope: dict[str, Any] = {
-        "__name__": "adjoint.formula",
+        "__name__": NO_MODULE,
         "__builtins__": BUILTINS,
         language.TENSOR: Tensor,
     }
@@ -320,6 +321,8 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
         mine = own if row is not None and family == row.family else did_you_mean(family, near)
         raise TableError(f"{where}: {text!r}: there is no {layer}/{family}.py{mine}")
     module = importlib.import_module(f"adjoint.{layer}.{family}")
+    if layer == "kernels":
+        hush_modules("adjoint.kernels")
     found = getattr(module, name, None)
     if not _is_rule(found, name, layer):
         hint = did_you_mean(name, (n for n, v in vars(module).items() if _is_rule(v, n, layer)))

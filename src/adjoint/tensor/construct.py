@@ -16,6 +16,7 @@ import numpy as np
 from adjoint.core import dtypes, promotion
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, INTEGER, DType
 from adjoint.core.errors import ArgumentError, DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.core.storage import without_subclass
 from adjoint.ops import runtime
 
 Array = np.ndarray[Any, Any]
@@ -175,7 +176,9 @@ def _from_array(data: Array, dtype: DType | None) -> Array:
 def _from_other(data: Any, dtype: DType | None) -> Array:
     if isinstance(data, runtime.Tensor):
         return _from_array(_value(data), dtype)
-    if isinstance(data, (np.generic, np.ndarray)):
+    if isinstance(data, np.ndarray):
+        return _from_array(without_subclass(data), dtype)
+    if isinstance(data, np.generic):
         return _from_array(np.asarray(data), dtype)
     if isinstance(data, tuple(_PLAIN)):  # IntEnum and other subclasses of Python's numbers
         kind: Any = next(k for k in (bool, int, float, complex) if isinstance(data, k))

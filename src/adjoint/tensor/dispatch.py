@@ -81,7 +81,10 @@ def run(op: Operator, values: list[Any]) -> Any:
     if interpreter is not None and interpreter.level == 0:  # a class of the user's sees all calls
         return interpreter.process(op, values)
     if op.row.decompose and not op.row.kernel and not op.schema.replaces:
-        return binding.decomposition(op.row)(*values)
+        try:
+            return binding.decomposition(op.row)(*values)
+        except UNUSUAL as error:
+            raise_explained(op, error, tuple(values))
     levels = current().levels
     if levels and op.row.family == "random":  # the innermost transform says who gets which numbers
         return levels[-1].random(op, values)
@@ -180,7 +183,10 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
                 f"{what}: out= is {kind} of shape {show(out.shape)}, the result is "
                 f"{show(result.shape)}"
             )
-        out.value = np.empty(result.shape, out.value.dtype)
+        try:
+            out.value = np.empty(result.shape, out.value.dtype)
+        except MemoryError as error:
+            raise OutOfMemory(f"{what}: {error}") from None
     if plain and result.interpreter is None:
         np.copyto(out.value, result.value, casting="unsafe")
         wrote(out, what)
@@ -215,6 +221,8 @@ def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:
         del error  # the error holds this frame: without this, both live until a collection
 
 
+# What sizes and numbers beyond all bounds lead to, also in decompositions.
+UNUSUAL = (MemoryError, OverflowError, ZeroDivisionError)
 _EXPLAINED: dict[type, type[AdjointError]] = {
     np.linalg.LinAlgError: LinAlgError,
     ValueError: ShapeError,

@@ -30,6 +30,7 @@ from adjoint.core.generator import Generator
 from adjoint.core.infinitesimal import nearby
 from adjoint.core.places import of_user, place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
+from adjoint.core.quiet import NO_MODULE
 from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
@@ -91,7 +92,7 @@ _NAMESPACE: dict[str, Any] = {
     "_fan_out": limits.fan_out,
     "xp": np,
     "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
-    "__name__": "adjoint.generated",
+    "__name__": NO_MODULE,
 }
 
 # Column `numbers`: what becomes of a Python number that an integer dtype cannot hold.
@@ -179,7 +180,14 @@ class _Writer:
         self.namespace["_decomposition"] = binding.decomposition(self.row)
         body = self._normalise()
         lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2)]
-        lines += [f"        return {self._named(f'_decomposition({self.call})')}", self._fallback()]
+        self.namespace |= {"_UNUSUAL": dispatch.UNUSUAL, "_explain": dispatch.raise_explained}
+        lines += [
+            "        try:",
+            f"            return {self._named(f'_decomposition({self.call})')}",
+            "        except _UNUSUAL as _error:",
+            f"            _explain(_op, _error, {self.tuple})",
+            self._fallback(),
+        ]
         return self._make(lines)
 
     def parts(self) -> Parts:
@@ -284,6 +292,7 @@ class _Writer:
             "ScalarType": f"type({name}) is _DType",
             "str": f"type({name}) is str",
             "Generator": f"type({name}) is _Generator",
+            "MemoryFormat": f"type({name}) is int or type({name}) is str",
         }
         if kind.base not in tests:
             return ""

@@ -7,6 +7,7 @@ decomposed row, those of its parts.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +27,7 @@ from adjoint.tensor.tensor import Tensor
 class MetaInterpreter:
     """Runs shape rules."""
 
+    name = "meta"
     level = 0.25
     name = "meta tensors"
     takes_out = True
@@ -93,6 +95,8 @@ def meta_tensor(shape: tuple[int, ...], dtype: DType) -> MetaTensor:
 
 def dummy(shape: tuple[int, ...], dtype: DType) -> Any:
     """An array of this shape that costs no memory."""
+    if math.prod(shape) * dtype.itemsize >= 2**63:
+        raise ShapeError(f"a tensor of shape {show(shape)} has more bytes than can be counted")
     return np.lib.stride_tricks.as_strided(np.zeros((), dtype.np), shape, (0,) * len(shape))
 
 

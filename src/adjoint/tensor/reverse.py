@@ -13,6 +13,7 @@ from typing import Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import NotDifferentiable
+from adjoint.core.quiet import NO_MODULE
 from adjoint.core.state import current
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
@@ -97,7 +98,7 @@ def refuse(message: str) -> None:
 def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     """Write the backward function of a row: on arrays, or on tensors."""
     row = rule.row
-    namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": "adjoint.generated"}
+    namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": NO_MODULE}
     namespace |= {
         "_released": observe.check_kept,
         "_check": observe.check_versions,

@@ -20,7 +20,7 @@ from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.core.state import current
-from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.core.storage import storage_of, strides_in_elements, without_subclass
 from adjoint.ops import operator as operators
 from adjoint.tensor import printing
 from adjoint.tensor.tape import (
@@ -586,6 +586,7 @@ def _rebuild(
 
 def native(array: Array) -> Array:
     """Return the array with a dtype of ours: native byte order, a supported type."""
+    array = array if type(array) is np.ndarray else without_subclass(array)
     dtype = of(array.dtype)
     return array if array.dtype is dtype.np or array.dtype == dtype.np else array.astype(dtype.np)
 

@@ -231,7 +231,8 @@ def ifftshift(self: Tensor, dim: Sizes) -> Tensor:
 
 
 def _frequencies(k: Tensor, n: int, d: float, dtype: Any) -> Tensor:
-    return k.to(DEFAULT.dtype if dtype is None else dtype) * (1.0 / (n * d))
+    wanted = k.to(DEFAULT.dtype if dtype is None else dtype)
+    return wanted * (1.0 / (n * d)) if n * d else wanted / 0.0
 
 
 def fftfreq(n: int, d: float, dtype: Any, *_: Any) -> Tensor:

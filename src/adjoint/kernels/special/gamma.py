@@ -106,11 +106,18 @@ def digamma_reflected(x: Array) -> Array:
     return special.digamma(1 - x) - math.pi / np.tan(math.pi * x)
 
 
+MOST_DERIVATIVES = 10_000  # the sums take so many steps
+
+
 def polygamma(n: int, self: Array) -> Array:
     """ψ⁽ⁿ⁾(x) = (-1)ⁿ⁺¹ n! ζ(n+1, x), for negative x by reflection."""
     if n < 0:
         raise ValueRangeError(
             f"polygamma(n, x): n is {n}; it counts derivatives, so give 0 or more."
+        )
+    if n > MOST_DERIVATIVES:
+        raise ValueRangeError(
+            f"polygamma(n, x): n is {n}; derivatives up to {MOST_DERIVATIVES} are computed."
         )
     if n == 0:
         return digamma(self)

@@ -1,0 +1,26 @@
+"""Infinities and NaN are results here, not accidents: NumPy does not warn of them.
+
+Note [Floating-point warnings]. NumPy's warning goes to Python with the module of the code that
+called the function, and Python drops a warning that comes from no module at all. So the code that
+computes with arrays has no module name: generated functions, formulas, and the modules of
+`kernels/`. That costs nothing, and does not depend on the filters, which belong to the user. Where
+`np.errstate(all="raise")` turns the warning into an error, the kernel is run again with the error
+state off (`dispatch.recover`); an error state around every kernel would cost as much as a small
+kernel. A Python whose warnings do not work like this one's has the filter of `_wiring`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+NO_MODULE: Any = None  # `__name__` of code whose warnings are dropped
+
+
+def hush_modules(package: str) -> None:
+    """Take the name from all modules of a package that were imported; packages keep theirs, which
+    the import system needs.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{package}.") and not hasattr(module, "__path__"):
+            vars(module)["__name__"] = NO_MODULE
