@@ -34,20 +34,17 @@ def pow_slope(self: Tensor, exponent: Tensor) -> Tensor:
 
 
 def pow_log(self: Tensor, exponent: Tensor, result: Tensor) -> Tensor:
-    """∂(xʸ)/∂y = xʸ log x, which tends to 0 at x = 0 for y > 0; at y = 0 it is taken as 0."""
+    """∂(xʸ)/∂y = xʸ log x, which tends to 0 at x = 0 for y > 0; at y = 0 it is taken as 0.
+
+    Where xʸ has become 0 or 1 for good, at an infinite y, it is 0 too.
+    """
     order = exponent.real if exponent.is_complex() else exponent
     vanishing = (self == 0) & (order >= 0)
-    logarithm = self.masked_fill(vanishing, 1).log()
-    return (result * logarithm).masked_fill(vanishing, 0)
-
-
-def pow_jvp(
-    self_p: Tensor, self_t: Tensor, exponent_p: Tensor, exponent_t: Tensor, result: Tensor
-) -> Tensor:
-    """y xʸ⁻¹ ẋ + xʸ log x ẏ; where ẏ = 0 the logarithm of a negative base does not count."""
-    along_exponent = exponent_t * pow_log(self_p, exponent_p, result)
-    idle = (exponent_t == 0) & ~along_exponent.isfinite()
-    return self_t * pow_slope(self_p, exponent_p) + along_exponent.masked_fill(idle, 0)
+    settled = vanishing | (order.isinf() & ((result == 0) | (result == 1)))
+    base = self.masked_fill(settled, 1)
+    if exponent.is_complex() and not base.is_complex():
+        base = base.to(result.dtype)  # a negative base has a complex logarithm
+    return (result.masked_fill(settled, 0) * base.log()).masked_fill(settled, 0)
 
 
 def pow_scalar_base_factor(self: Scalar, exponent: Tensor, result: Tensor) -> Tensor:
@@ -75,29 +72,14 @@ def hypot_jvp(
     return ops._quotient(self_p, result) * self_t + ops._quotient(other_p, result) * other_t
 
 
-def atan2_gradient(self: Tensor, other: Tensor) -> tuple[Tensor, Tensor]:
-    """(∂/∂y, ∂/∂x) atan2(y, x) = (x, -y) / r², and 0 at the origin.
+def atan2_slope(self: Tensor, other: Tensor) -> Tensor:
+    """∂atan2(y, x)/∂y = x/r², and 0 at the origin and at infinity; ∂/∂x is -y/r².
 
     Divided by r twice: r² would overflow or underflow long before r does.
     """
-    origin = (self == 0) & (other == 0)
-    length = self.masked_fill(origin, 1).hypot(other).masked_fill(origin, float("inf"))
-    return other / length / length, -(self / length / length)
-
-
-def atan2_vjp(
-    grad: Tensor, self: Tensor, other: Tensor, grad_input_mask: tuple[bool, ...]
-) -> tuple[Tensor | None, Tensor | None]:
-    """Both gradients share the length."""
-    along_self, along_other = atan2_gradient(self, other)
-    wants_self, wants_other = grad_input_mask
-    return grad * along_self if wants_self else None, grad * along_other if wants_other else None
-
-
-def atan2_jvp(self_p: Tensor, self_t: Tensor, other_p: Tensor, other_t: Tensor) -> Tensor:
-    """(x ẏ - y ẋ) / r²."""
-    along_self, along_other = atan2_gradient(self_p, other_p)
-    return self_t * along_self + other_t * along_other
+    idle = ((self == 0) & (other == 0)) | self.isinf() | other.isinf()
+    across = self.masked_fill(idle, 1).hypot(other.masked_fill(idle, 1))
+    return (other.masked_fill(idle, 0) / across / across).masked_fill(idle, 0)
 
 
 def abs_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:

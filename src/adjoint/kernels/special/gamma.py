@@ -278,7 +278,9 @@ def zeta_derivative(self: Array | float, other: Array | float, n: int) -> Array:
 def zeta_in_s(s: Array | float, q: Array | float, n: int) -> Array:
     s, q = np.broadcast_arrays(np.asarray(s, float), np.asarray(q, float))
     outside = (s <= 1) | (q <= 0)
-    s, q = np.where(outside, 2.0, s), np.where(outside, 1.0, q)
+    far = np.where(q < 1, math.inf, 0.0)  # for s = ∞, n ≥ 1
+    endless = (s == math.inf) & ~outside
+    s, q = np.where(outside | endless, 2.0, s), np.where(outside, 1.0, q)
     total = np.zeros_like(s)
     for k in range(SHIFT):
         total = total + (-np.log(q + k)) ** n * (q + k) ** -s
@@ -296,7 +298,7 @@ def zeta_in_s(s: Array | float, q: Array | float, n: int) -> Array:
     ]
     total = total + power * end * np.sum(parts, axis=0) + 0.5 * minus_log**n * power
     total = total + power * corrections(s, end, minus_log, n)
-    return np.where(outside, math.nan, total)
+    return np.where(outside, math.nan, np.where(endless, far, total))
 
 
 def corrections(s: Array, end: Array, minus_log: Array, n: int) -> Array:

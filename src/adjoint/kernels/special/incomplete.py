@@ -15,6 +15,9 @@ from adjoint.kernels.special.common import HALF_LINE, Array, exp_over, in_double
 from adjoint.kernels.special.gamma import log_excess, polygamma_real, stirling_error
 
 
+TINY = 1e-300  # in place of the shape 0
+
+
 def igamma(self: Any, other: Any) -> Array:
     return ufunc("gammainc", self, other)
 
@@ -30,12 +33,19 @@ def gamma_density(self: Any, other: Any, n: int) -> Array:
 
 def density_in_shape(a: Array, x: Array, n: int) -> Array:
     a, x = np.broadcast_arrays(a, x)
+    ends = a
+    a = beside_zero(a)
     inside = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
     shape, at = np.where(inside, a, 1), np.where(inside, x, 1)
     slopes = [log_from_mean(shape, at), *centred_slopes(shape, n)[1:]]
     away = exp_over(log_power(shape, at), at) * leibniz(shape, bell(slopes, n), n)
-    far = np.where(x == math.inf, 0.0, math.nan)
-    return np.where(inside, away, np.where(x == 0, at_zero(a, n), far))
+    far = np.where((x == math.inf) | ((a == math.inf) & (x > 0)), 0.0, math.nan)
+    return np.where(inside, away, np.where(x == 0, at_zero(ends, n), far))
+
+
+def beside_zero(a: Array) -> Array:
+    """The shape 0 as one just above it: P(0, x) = 1 and its derivatives are limits."""
+    return np.where((a >= 0) & (a < TINY), TINY, a)
 
 
 def at_zero(a: Array, n: int) -> Array:
@@ -53,7 +63,9 @@ def igamma_derivative(self: Any, other: Any, n: int) -> Array:
 
 def in_shape(a: Array, x: Array, n: int) -> Array:
     a, x = np.broadcast_arrays(a, x)
-    result = np.where((x == 0) & (a > 0) | (np.isinf(x) & (x > 0)), 0.0, math.nan)
+    flat = ((x == 0) & (a > 0)) | (x == math.inf) | ((a == math.inf) & (x >= 0))
+    result = np.where(flat, 0.0, math.nan)
+    a = beside_zero(a)
     inside = (a > 0) & (x > 0) & np.isfinite(x) & np.isfinite(a)
     above = inside & (x > a + 1)
     below = inside & ~above

@@ -24,6 +24,7 @@ from adjoint.kernels.special.gamma import (
     stirling_error,
 )
 
+TINY = 1e-300  # in place of 0
 MANY = 8.5  # up to here C is split into its factors
 Table = dict[tuple[int, int], Array]  # derivatives by their orders in a and b
 
@@ -69,7 +70,9 @@ def beta_density(a: Any, b: Any, x: Any, i: int, j: int) -> Array:
 
 def density_in_shapes(a: Array, b: Array, x: Array, i: int, j: int) -> Array:
     a, b, x = np.broadcast_arrays(a, b, x)
-    result = at_ends(a, b, x, i, j)
+    constant = ((a == 0) | (b == 0)) & (i + j == 0)  # I is 0 or 1 for all x
+    result = np.where(far_out(a, b, x) | constant, 0.0, at_ends(a, b, x, i, j))
+    a, b = beside_zero(a, b)
     inside = (a > 0) & (b > 0) & np.isfinite(a + b) & (x > 0) & (x < 1)
     a, b, x = a[inside], b[inside], x[inside]
     y = 1 - x
@@ -77,6 +80,20 @@ def density_in_shapes(a: Array, b: Array, x: Array, i: int, j: int) -> Array:
     outer = {(k, l): harmonic(a, b, k, l) for k in range(i + 1) for l in range(j + 1)}
     result[inside] = exp_over(log_power(a, b, x, y), x) / y * leibniz(outer, inner, i, j)
     return result
+
+
+def beside_zero(a: Array, b: Array) -> tuple[Array, Array]:
+    """a and b, one of which may be 0, just above it: derivatives there are limits."""
+    low = np.minimum(a, b) >= 0
+    one, other = low & (a < TINY) & (b > TINY), low & (b < TINY) & (a > TINY)
+    return np.where(one, TINY, a), np.where(other, TINY, b)
+
+
+def far_out(a: Array, b: Array, x: Array) -> Array:
+    """Where one of a and b is infinite, and I has become 0 or 1 for good."""
+    one = np.isinf(a) & np.isfinite(b) & (a > 0) & (b > 0)
+    other = np.isinf(b) & np.isfinite(a) & (b > 0) & (a > 0)
+    return (one | other) & (x >= 0) & (x <= 1)
 
 
 def at_ends(a: Array, b: Array, x: Array, i: int, j: int) -> Array:
@@ -104,8 +121,9 @@ def betainc_derivative(a: Any, b: Any, x: Any, i: int, j: int) -> Array:
 
 def in_shapes(a: Array, b: Array, x: Array, i: int, j: int) -> Array:
     a, b, x = np.broadcast_arrays(a, b, x)
+    a, b = beside_zero(a, b)
     valid = (a > 0) & (b > 0) & np.isfinite(a + b)
-    result = np.where(valid & ((x == 0) | (x == 1)), 0.0, math.nan)
+    result = np.where(valid & ((x == 0) | (x == 1)) | far_out(a, b, x), 0.0, math.nan)
     inside = valid & (x > 0) & (x < 1)
     left = inside & (x * (a + b + 2) < a + 1)
     right = inside & ~left
