@@ -18,6 +18,7 @@ from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.generator import Generator
 from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
 from adjoint.ops import runtime
+from adjoint.table import TABLE
 from adjoint.table.schema import Argument, Schema, Type
 
 NUMBERS = frozenset((bool, int, float, complex))
@@ -188,13 +189,26 @@ def _with_tensors_for_numbers(
         if argument.name in promoted:
             beside = [v for n, v in zip(op.schema.names, given, strict=True) if n in promoted]
             dtype = _common_dtype(beside, alone)
-            if op.row.texts.get("numbers", "wrap") != "wrap" and dtype.category == INTEGER:
+            if dtype.category == INTEGER and _checks_numbers(op):
                 check_integer(args[i], dtype)
         else:
             tensors = [v for v, t in zip(given, takes, strict=True) if t and _is_array(v)]
             dtype = _beside(args[i], tensors, alone)
         values[i] = _tensor_of_number(args[i], dtype)
     return values
+
+
+def _checks_numbers(op: Any) -> bool:
+    """Whether a number that an integer dtype cannot hold is an error, as the overload that takes a
+    number says.
+    """
+    known = op.__dict__.get("checks_numbers")
+    if known is None:
+        name = op.row.schema.name
+        rows = [TABLE.row(name, o) for o in TABLE.overloads(name)] if name in TABLE else [op.row]
+        known = any(row.texts.get("numbers", "wrap") != "wrap" for row in rows)
+        op.__dict__["checks_numbers"] = known
+    return known
 
 
 def _beside(number: Any, tensors: list[Any], alone: bool) -> DType:
