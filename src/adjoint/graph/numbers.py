@@ -73,10 +73,10 @@ def number_of(value: Any) -> Number | None:
 class NumberTensor(Tensor):
     """The value of a number, as an argument of a compiled function."""
 
-    __slots__ = ("number",)
+    __slots__ = ("wrapped",)
 
     interpreter = None  # an ordinary tensor, not a user's class
-    number: Number
+    wrapped: Number
 
 
 def number_tensor(value: Any, number: Number) -> NumberTensor:
@@ -86,7 +86,7 @@ def number_tensor(value: Any, number: Number) -> NumberTensor:
     tensor.value = np.asarray(plain, number.dtype.np)
     tensor.edge = tensor.extra = None
     tensor.counter = ZERO
-    tensor.number = number
+    tensor.wrapped = number
     return tensor
 
 
@@ -96,14 +96,14 @@ def traced_number(base: type[LevelTensor]) -> type[Any]:
     class TraceNumber(base):
         """A number of a traced call, 0-d; it becomes a tensor as soon as an operator takes it."""
 
-        __slots__ = ("number",)
+        __slots__ = ("wrapped",)
 
-        number: Number
+        wrapped: Number
 
         def as_operand(self, alone: bool) -> Any:
             """What promotion sees: a number, or a 0-d array where there are scalars alone."""
-            own = self.number.own
-            return Spec((), own) if alone and own is not None else self.number.kind(0)
+            own = self.wrapped.own
+            return Spec((), own) if alone and own is not None else self.wrapped.kind(0)
 
         def strong(self) -> Any:
             """The exact value as a tensor like any other."""
@@ -111,7 +111,7 @@ def traced_number(base: type[LevelTensor]) -> type[Any]:
 
         def settled(self, dtype: DType | None = None) -> Any:
             """The number as a tensor of this dtype, or of the one that it has alone."""
-            wanted = dtype or self.number.alone
+            wanted = dtype or self.wrapped.alone
             return self.strong() if wanted is self.dtype else self.strong().to(wanted)
 
     for method in _METHODS:
@@ -131,10 +131,10 @@ def _arithmetic(cls: type, method: str) -> Callable[..., Any]:
     """Python's operator on numbers, which gives a number; with anything else, the tensor's."""
 
     def operator(self: Any, *other: Any) -> Any:
-        kinds = [getattr(o, "number", None) or _python_kind(o) for o in other]
+        kinds = [getattr(o, "wrapped", None) or _python_kind(o) for o in other]
         if None in kinds:
             return getattr(Tensor, method)(self, *other)
-        number = self.number
+        number = self.wrapped
         for kind in kinds:
             number = number.joined(kind)
         plain = [o.strong() if type(o) is cls else o for o in other]
@@ -142,7 +142,7 @@ def _arithmetic(cls: type, method: str) -> Callable[..., Any]:
         if result.dtype.category < dtypes.FLOAT:
             return result
         made = wrap(cls, self.home, result.value)
-        made.number = Number(float) if method == "__abs__" else number
+        made.wrapped = Number(float) if method == "__abs__" else number
         return made
 
     operator.__name__ = operator.__qualname__ = method

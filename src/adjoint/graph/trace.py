@@ -431,11 +431,11 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
 
 def _input(level: TraceLevel, value: Value, leaf: Any) -> Any:
     """The tensor of an input; one that counts as a number where the argument is one."""
-    number = leaf.number if type(leaf) is NumberTensor else number_of(leaf)
+    number = leaf.wrapped if type(leaf) is NumberTensor else number_of(leaf)
     if number is None:
         return level.lift(value)
     made = wrap(TraceNumber, level, value)
-    made.number = number
+    made.wrapped = number
     return made
 
 

@@ -240,7 +240,8 @@ def raise_explained(op: Operator, error: Exception, args: tuple[Any, ...]) -> No
     try:
         if isinstance(error, (AdjointError, RecursionError, NotImplementedError)):
             raise error
-        explanation = meta.explain(op, args)
+        if not isinstance(error, UNUSUAL):
+            explanation = meta.explain(op, args)
         if explanation is not None:
             raise explanation from None
         kind = next((o for theirs, o in _EXPLAINED.items() if isinstance(error, theirs)), None)

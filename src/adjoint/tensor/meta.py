@@ -16,7 +16,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.devices import META, Device
 from adjoint.core.dtypes import DType, bool_
-from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError
+from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError, ValueRangeError
 from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, printing
@@ -177,7 +177,10 @@ def _reduced_dtype(dtype: DType, wanted: DType | None, promote: Any) -> DType:
 
 
 def _view(op: Operator, values: list[Any]) -> Any:
-    results = op.parts.compute(*[_dummy_like(v) for v in values])
+    try:
+        results = op.parts.compute(*[_dummy_like(v) for v in values])
+    except OverflowError as error:
+        raise ValueRangeError(f"{op.name}: {error}") from None
     if isinstance(results, (list, tuple)):
         return [Spec(r.shape, dtypes.of(r.dtype)) for r in results]
     return Spec(results.shape, dtypes.of(results.dtype))

@@ -36,6 +36,8 @@ class RowRule(Rule):
 
     __slots__ = ("first_counter", "row", "saves")
 
+    raw: Callable[..., Any] | None
+
     def __init__(self, row: Row) -> None:
         self.row = row
         derived = not row.reverse
