@@ -277,3 +277,15 @@ def test_derivatives_of_incomplete_gamma_functions_at_shape_zero() -> None:
 
 def zero_shape() -> Any:
     return T(0.0)
+
+
+def test_a_property_that_fails_stays_a_property(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An AttributeError inside of one made the class look for an operator of that name, for good."""
+
+    def fails(_: Any) -> Any:
+        raise AttributeError("inside")
+
+    monkeypatch.setattr(ad.Tensor, "mT", property(fails))
+    with pytest.raises(AttributeError, match="inside"):
+        _ = ad.ones(2, 2).mT
+    assert isinstance(vars(ad.Tensor)["mT"], property)

@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from adjoint.core.dtypes import of
 from adjoint.core.errors import (
     AdjointError,
     ArgumentError,
@@ -255,7 +254,7 @@ def raise_explained(op: Operator, error: Exception, args: tuple[Any, ...]) -> No
 
 def _describe(value: Any) -> str:
     if isinstance(value, Tensor):
-        return f"{of(value.value.dtype).name}[{show(value.shape)}]"
+        return f"{value.dtype.name}[{show(value.shape)}]"
     return (
         arguments.describe(value)
         if not isinstance(value, (int, float, bool, tuple))

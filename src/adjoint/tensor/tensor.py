@@ -529,8 +529,9 @@ class Tensor(metaclass=TensorType):
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
     def __getattr__(self, name: str) -> Any:
-        _install(name)
-        return getattr(self, name)
+        if name not in vars(Tensor):  # else a property raised AttributeError, and does so again
+            _install(name)
+        return object.__getattribute__(self, name)
 
 
 def leaving(what: str, transform: str) -> str:
