@@ -13,8 +13,8 @@ from adjoint.compiler import dynamics, entry
 from adjoint.compiler.c import build
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import Program
-from adjoint.compiler.statics import Statics, opened
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
+from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError

@@ -14,7 +14,6 @@ import numpy as np
 from adjoint.kernels.special.common import HALF_LINE, Array, exp_over, in_double, ufunc
 from adjoint.kernels.special.gamma import log_excess, polygamma_real, stirling_error
 
-
 TINY = 1e-300  # in place of the shape 0
 
 
