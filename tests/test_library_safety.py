@@ -258,6 +258,16 @@ FILES = {
     "a huge row": "- name: h31(Tensor self) -> Tensor\n  doc: " + "x" * 50_000 + "\n",
     "a huge file": "- name: h32(Tensor self) -> Tensor\n  decompose: self\n" + "# x\n" * 400_000,
     "no end": "- name: " + "h(" * 900 + "\n",
+    "escape sequences": '- name: h34(Tensor self) -> Tensor\n  decompose: self\n  doc: "\\e[31m"\n',
+    "text turned around": "- name: h35(Tensor self) -> Tensor\n  decompose: self\n  doc: \u202eb\n",
+    "many rows": "".join(
+        f"- name: h_r{i}(Tensor self) -> Tensor\n  decompose: self\n" for i in range(10_000)
+    ),
+    "a tower": "".join(
+        f"- name: h_t{i}(Tensor self) -> Tensor\n  decompose: h_t{i + 1}(self)\n"
+        for i in range(100)
+    )
+    + "- name: h_t100(Tensor self) -> Tensor\n  decompose: self.sin()\n",
     "control characters": "- name: h33(Tensor self) -> Tensor\n  doc: \x07\n",
 }
 

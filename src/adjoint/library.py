@@ -7,6 +7,8 @@ changes none. docs/library_files.md says what a file can and cannot do.
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -97,19 +99,33 @@ def _check_derived_name(row: Row, taken: frozenset[str]) -> None:
 
 
 def _circles(rows: list[Row]) -> list[str]:
-    """Operators that are decomposed into themselves, where overloads do not tell them apart."""
-    single = [r for r in rows if [s.name for s in rows].count(r.name) == 1]
-    uses = {r.name: _operators_in(r) for r in single if r.decompose and not r.kernel}
-    found: list[str] = []
-    for row in single:
-        reached: set[str] = set()
-        waiting = set(uses.get(row.name, ()))
-        while waiting - reached:
-            reached |= waiting
-            waiting = {n for name in waiting for n in uses.get(name, ())}
-        if row.name in reached:
-            found.append(f"{row.place('decompose')}: {row.name} is decomposed into itself")
-    return found
+    """Operators that are decomposed into themselves, or through too many others.
+
+    Several overloads of a name may be made of one another, and are told apart when they are called.
+    """
+    counts = Counter(r.name for r in rows)
+    uses = {r.name: _operators_in(r) for r in rows if r.decompose and counts[r.name] == 1}
+    heights: dict[str, float] = {}
+    for name in uses:
+        waiting = [name]
+        while waiting:
+            top = waiting[-1]
+            inner = [n for n in uses.get(top, ()) if n in uses]
+            if top not in heights:
+                heights[top] = math.inf  # until its parts are known: they are below it
+                waiting += [n for n in inner if n not in heights]
+            else:
+                waiting.pop()
+                heights[top] = 1 + max((heights[n] for n in inner), default=0.0)
+    return [
+        f"{row.place('decompose')}: {row.name} is decomposed into itself, or through more than "
+        f"{_HIGHEST} operators"
+        for row in rows
+        if heights.get(row.name, 0) > _HIGHEST
+    ]
+
+
+_HIGHEST = 50
 
 
 def _operators_in(row: Row) -> frozenset[str]:

@@ -20,6 +20,7 @@ from adjoint.table.rows import Mistakes, Row, Source, load
 
 _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
 _START = re.compile(r"^- ", re.M)
+_MOST_ROWS = 2000  # of a file
 _LONGEST = 2**20  # bytes of a file; our longest has 60,000
 _SELF = re.compile(r"[(,]\s*\S+ self\b")
 
@@ -46,6 +47,8 @@ class Table:
                 if known is not None:
                     named = ".".join(filter(None, key))
                     raise TableError(f"{where}:9: {named} is already at {known.where}")
+                if len(added) == _MOST_ROWS:
+                    raise TableError(f"{where}: a file has at most {_MOST_ROWS} rows; split it")
                 added[key] = source
             if mistakes.enough:
                 break

@@ -46,6 +46,10 @@ _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a fo
 AUTOMATIC = ("auto_linear", "auto_element_wise")
 # Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
 _UNUSUAL = re.compile(r"(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? ", re.S)
+# Control characters and marks that turn text around: what is read is what is seen.
+_INVISIBLE = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
 _LONGEST = 20_000  # characters of a row, its comments included
 _DEEPEST = 5  # levels of YAML in a row: the list in dispatch: {Default: {promote: [self]}}
 
@@ -214,8 +218,9 @@ class Mistakes:
     def told(self) -> None:
         """Raise what was found."""
         if self.found:
+            told = list(dict.fromkeys(self.found))
             more = ["… and more"] if self.enough else []
-            raise TableError("\n".join([*dict.fromkeys(self.found), *more]))
+            raise TableError("\n".join([*told[: self.most], *more]))
 
 
 class _Reader:
@@ -291,6 +296,8 @@ class _Reader:
             return ""
         if not isinstance(node, yaml.ScalarNode):
             raise TableError(f"{self._at(node)}: {column} must be a text")
+        if odd := _INVISIBLE.search(node.value):
+            raise TableError(f"{self._at(node)}: {odd[0]!r} in a text")
         return node.value
 
     def word(self, column: str, default: str = "") -> str:
