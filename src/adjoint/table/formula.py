@@ -208,7 +208,7 @@ def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[st
 
 
 def condition(text: str, where: Location) -> ast.Expression:
-    """Parse a condition on arguments: `ord == 2`; it may be pasted into generated code."""
+    """Parse a condition on arguments, `ord == 2`; its text anew may stand in generated code."""
     tree = expression(text, where)
     _refuse_nodes(tree, text, where)
     return tree
@@ -221,6 +221,8 @@ def expression(text: str, where: Location) -> ast.Expression:
     if not text.isascii():
         odd = next(c for c in text if not c.isascii())
         raise TableError(f"{where}: {odd!r} is not allowed in a formula, which is ASCII: {text!r}")
+    if "#" in text:  # what follows on the next line would be lost with it
+        raise TableError(f"{where}: no comments in a formula: {text!r}")
     try:
         tree = ast.parse(" ".join(text.split()), mode="eval")
     except (SyntaxError, ValueError, OverflowError) as error:

@@ -36,6 +36,7 @@ from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
 from adjoint.table import FAMILIES
+from adjoint.table import formula as language
 from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row, is_reference
@@ -443,15 +444,20 @@ class _Writer:
         names = [self._result(i) for i in range(len(self.schema.returns))]
         return [f"{name} = _own(_op, {name}, ({arrays}))" for name in names]
 
+    def _kink(self) -> str:
+        """The condition under which an operator has a kink at 0; empty if it has none."""
+        text = self.row.texts.get("kink")
+        return ast.unparse(language.condition(text, self.row.place("kink"))) if text else ""
+
     def _near_kink(self) -> list[str]:
         """δ in place of 0 if asked for: Note [Kinks] in tensor/limits.py."""
-        condition = self.row.texts.get("kink")
+        condition = self._kink()
         if not condition:
             return []
         return [f"if _state().at_kinks == 1 and ({condition}):", "    _r = _nearby(_r)"]
 
     def _approach_kink(self) -> list[str]:
-        condition = self.row.texts.get("kink")
+        condition = self._kink()
         if self.row.texts.get("fan"):
             watched = "_out0.edge is not None or _state().differentiating"
             spread = self._named(f"*_fan_out(_op, {self.tuple}, ({self._outs()})),")
