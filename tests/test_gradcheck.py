@@ -181,3 +181,55 @@ def test_empty_and_scalar_inputs() -> None:
 def test_non_contiguous_inputs() -> None:
     x = ad.arange(6.0, dtype=ad.float64).view(2, 3).t().requires_grad_()
     assert gradcheck(lambda x: x.sin(), x)
+
+
+def test_inputs_may_be_a_list() -> None:
+    x, y = real(1.0, 2.0), real(3.0, 4.0)
+    assert gradcheck(lambda x, y: x * y, [x, y])
+    assert gradgradcheck(lambda x, y: x * y, [x, y], [real(1.0, 1.0)])
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_outputs_keep_their_shape_and_dtype(fast_mode: bool) -> None:
+    x = real(1.0)
+    with pytest.raises(AssertionError):
+        gradcheck(lambda x: ad.cat([x, x]) if x >= 1 else x, x, fast_mode=fast_mode)
+    with pytest.raises(AssertionError):
+        gradcheck(lambda x: x.float() if x >= 1 else x, x, fast_mode=fast_mode)
+
+
+def test_non_determinism_is_found_in_fast_mode() -> None:
+    state = iter(range(1000))
+    noisy = wrong(lambda ctx, grad, x: grad * 2 * x * (1 + 1e-9 * next(state)))
+    assert "reproducible" in message_of(noisy, real(1.0), fast_mode=True)
+
+
+def test_a_hook_that_needs_a_gradient_is_found() -> None:
+    def function(x: ad.Tensor) -> ad.Tensor:
+        y = x.clone()
+        y.register_hook(lambda g: g * 1)
+        return y
+
+    with (
+        pytest.warns(UserWarning, match="check_undefined_grad"),
+        pytest.raises(RuntimeError),
+    ):
+        gradcheck(function, real(1.0))
+    assert gradcheck(function, real(1.0), check_undefined_grad=False)
+
+
+def test_nothing_returned_is_right() -> None:
+    assert gradcheck(lambda x: (), real(1.0))
+
+
+def test_forward_mode_sees_a_tangent_of_every_input_and_no_tape() -> None:
+    seen: list[tuple[bool, bool]] = []
+
+    def function(x: ad.Tensor, y: ad.Tensor) -> ad.Tensor:
+        tangents = [ad.autograd.forward_ad.unpack_dual(t).tangent for t in (x, y)]
+        if tangents[0] is not None:
+            seen.append((tangents[1] is not None, x.requires_grad))
+        return x * y
+
+    gradcheck(function, (real(1.0), real(2.0)), check_forward_ad=True)
+    assert set(seen) == {(True, False)}

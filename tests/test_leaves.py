@@ -316,3 +316,74 @@ def test_copy_shares_memory() -> None:
     y = copy.copy(x)
     y[0] = 5.0
     assert x[0].item() == 5.0
+
+
+# Memory
+
+
+def test_set_makes_a_leaf_another_variable_on_other_memory() -> None:
+    x = leaf(1.0, 2.0)
+    edge = ad.autograd.graph.get_gradient_edge(x)
+    old = (x * 2).sum()
+    other = ad.ones(3, dtype=ad.float64)
+    with ad.no_grad():
+        x.set_(other)
+    assert x.data_ptr() == other.data_ptr()
+    with pytest.raises(RuntimeError):
+        ad.autograd.grad(old, x, retain_graph=True)
+    assert close(ad.autograd.grad(old, edge)[0], [2.0, 2.0])
+    (x * 3).sum().backward()
+    assert close(x.grad, [3.0, 3.0, 3.0])
+    with pytest.raises(RuntimeError):
+        x.set_(other)  # recorded
+
+
+def test_set_to_a_part_of_itself() -> None:
+    x = leaf(1.0, 2.0, 3.0)
+    with ad.no_grad():
+        x.set_(x[1:])
+    assert close(x, [2.0, 3.0])
+    ad.cat((x, x)).sum().backward()
+    assert close(x.grad, [2.0, 2.0])
+
+
+def test_resize_keeps_what_fits_and_counts_as_a_write() -> None:
+    x = ad.arange(6.0)
+    y = x * 1
+    y.resize_(2, 2)
+    assert close(y, [[0.0, 1.0], [2.0, 3.0]])
+    assert y._version == 1
+    y.resize_((2, 2))
+    assert y._version == 1
+    y.resize_(8)
+    assert close(y[:4], [0.0, 1.0, 2.0, 3.0])
+    assert y.resize_as_(ad.ones(2, 1)).shape == (2, 1)
+    with pytest.raises(RuntimeError):
+        leaf(1.0).resize_(2)
+
+
+def test_a_saved_value_that_is_resized_is_noticed() -> None:
+    x, c = leaf(1.0, 2.0), ad.tensor([3.0, 4.0], dtype=ad.float64)
+    y = x * c
+    c.resize_(1)
+    with pytest.raises(RuntimeError):
+        y.sum().backward()
+
+
+def test_storage_is_the_whole_memory() -> None:
+    x = ad.arange(6.0)
+    part = x[2:4]
+    assert len(part.storage()) == 6
+    assert part.storage().data_ptr() == x.data_ptr()
+    assert part.untyped_storage().nbytes() == 24
+    assert x.storage().tolist()[5] == part.storage()[5] == 5.0
+
+
+def test_data_and_grad_are_checked() -> None:
+    x = leaf(1.0)
+    with pytest.raises(RuntimeError):
+        x.grad = x
+    with pytest.raises(RuntimeError):
+        x.data = ad.tensor([1])
+    with pytest.raises(TypeError):
+        x.data = None  # type: ignore[assignment]

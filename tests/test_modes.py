@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -252,3 +253,58 @@ def test_no_anomaly_mode_lets_nan_pass() -> None:
     (bad(x) * 0.0).sum().backward()
     assert x.grad is not None
     assert x.grad.isnan().all()
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_anomaly_mode_names_the_pass_that_made_a_node() -> None:
+    class Doubled(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+            (x,) = ctx.saved_tensors
+            return Broken.apply(grad * x)
+
+    class Broken(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+            return grad * float("nan")
+
+    x = leaf(1.0)
+    with ad.autograd.detect_anomaly():
+        (g,) = ad.autograd.grad(Doubled.apply(x).sum(), x, create_graph=True)
+        with (
+            pytest.warns(UserWarning, match="apply") as caught,
+            pytest.raises(RuntimeError, match="NaN"),
+        ):
+            g.sum().backward()
+    texts = [str(w.message) for w in caught]
+    assert "Broken.apply" in texts[0]
+    assert "Doubled.apply" in texts[1]
+
+
+def test_a_class_is_decorated_with_a_warning() -> None:
+    with pytest.warns(FutureWarning):
+
+        @ad.no_grad()
+        class Inside:
+            def __init__(self) -> None:
+                self.recorded = ad.is_grad_enabled()
+
+            def later(self) -> bool:
+                return ad.is_grad_enabled()
+
+    made: Any = Inside()
+    assert not made.recorded
+    assert made.later()
+
+
+def test_modes_of_grad_mode_are_the_modes() -> None:
+    assert ad.autograd.grad_mode.no_grad is ad.no_grad
