@@ -689,3 +689,17 @@ def test_callbacks_run_at_the_end_of_their_pass() -> None:
     assert order == ["y", "end"]
     with pytest.raises(RuntimeError):
         queue(print)
+
+
+def test_a_number_counts_as_an_input_without_an_edge() -> None:
+    x = leaf(2.0)
+    for y in (x + 5, x * 5, x - 5, x / 5):
+        assert y.grad_fn is not None
+        assert [n is None for n, _ in y.grad_fn.next_functions] == [False, True]
+    seen: list[Any] = []
+    y = x * 5
+    assert y.grad_fn is not None
+    y.grad_fn.register_hook(lambda inputs, outputs: seen.append(inputs) or (inputs[0] * 2, None))
+    y.sum().backward()
+    assert seen[0][1] is None
+    assert close(x.grad, [10.0])

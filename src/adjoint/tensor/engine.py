@@ -261,7 +261,7 @@ class Run:
             grad = hooks.before(node, hooks.on_outputs(node, grad))
         sent = self._apply(node, grad, needs)
         if extra is not None and extra.post_hooks:
-            sent = hooks.after(extra.post_hooks, sent, grad)
+            sent = hooks.after(extra.post_hooks, sent, grad, node.rule.numbers)
         if not self.retain and node.rule.holds:
             node.saved = None
         for edge, value, wanted in zip(node.next, sent, needs, strict=True):

@@ -78,14 +78,20 @@ def on_all(hooks: dict[int, Callable[..., Any]], grads: list[Any]) -> list[Any]:
     return grads
 
 
-def after(hooks: dict[int, Callable[..., Any]], sent: Sequence[Any], grad: Any) -> Sequence[Any]:
-    """Run the hooks after a node: on the gradients of its inputs, and of its outputs."""
+def after(
+    hooks: dict[int, Callable[..., Any]], sent: Sequence[Any], grad: Any, numbers: int = 0
+) -> Sequence[Any]:
+    """Run the hooks after a node: on the gradients of its inputs, and of its outputs.
+
+    `numbers`: the inputs that are Python numbers; they come last and have no gradient.
+    """
     outputs = tuple(as_tensor(g) for g in (grad if type(grad) is list else [grad]))
+    sent = (*sent, *(None,) * numbers)
     for hook in list(hooks.values()):
         changed = hook(tuple(as_tensor(g) for g in sent), outputs)
         if changed is not None:
             sent = _all_checked(hook, changed, sent)
-    return sent
+    return sent[: len(sent) - numbers]
 
 
 def on_accumulated(leaf: Leaf, tensor: Tensor) -> None:

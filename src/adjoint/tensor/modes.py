@@ -107,7 +107,7 @@ class Mode:
             inside = self._around_generator(function)
         else:
             inside = self._around(function)
-        return functools.wraps(function)(inside)
+        return functools.wraps(function)(inside)  # type: ignore[return-value]
 
     def _around(self, function: Any) -> Any:
         def inside(*args: Any, **keywords: Any) -> Any:

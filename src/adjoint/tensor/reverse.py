@@ -15,6 +15,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import NotDifferentiable
 from adjoint.core.quiet import NO_MODULE
 from adjoint.core.state import current
+from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
 from adjoint.tensor import binding, derive, observe
@@ -50,6 +51,8 @@ class RowRule(Rule):
         else:
             holds = any(s.kind in (TENSOR, TENSORS, RESULT) for s in self.saves)
             super().__init__(name, self._first_general, self._first_raw, saved_names, holds)
+        if row.schema.overload == "Scalar" and "Tensor" in TABLE.overloads(row.schema.name):
+            self.numbers = sum(a.type.base == "Scalar" for a in row.schema.arguments[1:2])
         self.unary = (
             row.archetype.promotes
             and len(row.schema.tensors) == len(row.schema.returns) == len(row.differentiable) == 1

@@ -112,7 +112,16 @@ class Rule:
     Both take the node, its output gradient (a list for several outputs) and which inputs need one.
     """
 
-    __slots__ = ("general", "holds", "name", "raw", "runs_on_nothing", "saved_names", "unary")
+    __slots__ = (
+        "general",
+        "holds",
+        "name",
+        "numbers",
+        "raw",
+        "runs_on_nothing",
+        "saved_names",
+        "unary",
+    )
 
     def __init__(
         self,
@@ -126,6 +135,7 @@ class Rule:
         self.general = general
         self.raw = raw
         self.saved_names = saved_names
+        self.numbers = 0  # Python numbers in the place of tensors: inputs without an edge
         self.runs_on_nothing = False  # whether it is asked too when no gradient reaches the node
         self.unary = False  # whether it is elementwise in its only tensor
         self.holds = holds  # whether nodes hold tensors that a backward pass should free
@@ -227,7 +237,7 @@ class Node:
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         """The nodes that gradients go to, with the number of the output there."""
-        return tuple(key(e) for e in self.next)
+        return (*(key(e) for e in self.next), *((None, 0),) * self.rule.numbers)
 
     @property
     def _input_metadata(self) -> tuple[InputMetadata, ...]:
