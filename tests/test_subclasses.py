@@ -163,6 +163,18 @@ def test_a_class_with_torch_function_sees_every_call() -> None:
     assert type(y) is Logged
 
 
+def test_a_class_with_torch_function_may_be_written_to() -> None:
+    x = ad.tensor([1.0, 2.0], requires_grad=True)
+    y = (x * 1).as_subclass(Logged)  # type: ignore[attr-defined]
+    Logged.calls.clear()
+    assert y.mul_(3) is y
+    assert y.unsqueeze_(0).shape == (1, 2)
+    assert [name.partition("_")[0] for name in Logged.calls] == ["mul", "unsqueeze"]
+    (y * y).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [18.0, 36.0]
+
+
 def test_a_class_may_hold_its_data_elsewhere() -> None:
     class Wrapper(ad.Tensor):
         def __init__(self, data: Any) -> None:

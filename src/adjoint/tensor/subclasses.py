@@ -27,28 +27,17 @@ class SubclassInterpreter:
     def process(self, op: Operator, values: list[Any]) -> Any:
         """Ask the class, or run the operator on plain tensors."""
         kind = _class_among(values)
-        if kind.__torch_function__.__func__ is not Tensor.__torch_function__.__func__:
-            types = tuple({type(t) for t in _tensors(values) if is_subclass(type(t))})
-            args, keywords = _as_called(op, values)
-            return kind.__torch_function__(packet(op.name).function, types, args, keywords)
-        return in_class(kind, op.call, values)
+        if kind.__torch_function__.__func__ is Tensor.__torch_function__.__func__:
+            return in_class(kind, op.call, values)
+        types = tuple({type(t) for t in _tensors(values) if is_subclass(type(t))})
+        args, keywords = _as_called(op, values)
+        return kind.__torch_function__(packet(op.name).function, types, args, keywords)
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Write to a plain tensor on the same memory, and take over its history."""
-        target = values[0]
-        given = _Plain().of(values)
-        op.call(given)
-        written = given[0]
-        if written is target:
-            return target
-        target.value, target.counter = written.value, written.counter
-        if target._base is None or op.row.archetype.name == "inplace_view":
-            target.edge = written.edge  # that of a view was made again from its base
-        if target._base is not None:
-            target._base.more().views.append(weakref.ref(target))
-        return target
+        return self.process(op, values)
 
 
 SUBCLASSES = SubclassInterpreter()
@@ -122,8 +111,19 @@ class _Plain:
             return results
         known = self.stands_for.get(id(results))
         if known is not None:
+            take_over(known, results)
             return known
         return become(kind, results, self.stands_for)
+
+
+def take_over(target: Tensor, written: Tensor) -> None:
+    """Let a tensor go on from the one that stood for it, and may have been written to."""
+    moved = written.value is not target.value  # by squeeze_, t_, …
+    target.value, target.counter = written.value, written.counter
+    if moved or target._base is None:
+        target.edge = written.edge  # that of other views was made again from their base
+    if moved and target._base is not None:
+        target._base.more().views.append(weakref.ref(target))
 
 
 def become(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor] | None = None) -> Any:
@@ -135,6 +135,7 @@ def as_class(kind: Any, value: Any, known: dict[int, Tensor]) -> Any:
     """A plain tensor as one of a class, which `known` remembers; anything else as it is."""
     if type(value) is not Tensor:
         return value
+    own_counter(value)
     made = _retyped(kind, alias(value, value.edge), {})
     made.extra = value.more()  # views of either are views of both
     known[id(made)] = value
@@ -154,8 +155,9 @@ def _retyped(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor]) -> Any:
     made.counter, made.extra = tensor.counter, tensor.extra
     view: Any = None if tensor.extra is None else tensor.extra.view
     if view is not None:
-        view.base = stands_for.get(id(view.base), view.base)
-        view.base.more().views.append(weakref.ref(made))
+        base: Any = stands_for.get(id(view.base), view.base)
+        view.base = base
+        base.more().views.append(weakref.ref(made))
     return made
 
 

@@ -66,10 +66,6 @@ class InferenceCounter(Counter):
             "backward; clone() it outside, and use the clone"
         )
 
-    @count.setter
-    def count(self, writes: int) -> None:
-        self.writes = writes
-
 
 def is_inference(tensor: Any) -> bool:
     """Whether a tensor, or the tensor that it holds at the bottom, was made in inference mode."""
@@ -422,7 +418,10 @@ def own_counter(tensor: Any) -> Counter:
 def wrote(tensor: Any, by: str) -> None:
     """Count a write to a tensor, and remember by whom and where."""
     counter = own_counter(tensor)
-    counter.count += 1
+    if type(counter) is InferenceCounter:
+        counter.writes += 1
+    else:
+        counter.count += 1
     counter.by, counter.place = by, caller()
 
 

@@ -16,6 +16,10 @@ from adjoint.tensor.subclasses import SubclassInterpreter
 from adjoint.tensor.tape import Rule
 from adjoint.tensor.tensor import Tensor
 
+_OF_NODES = frozenset(
+    ("_register_hook_dict", "metadata", "name", "next_functions", "register_hook")
+)
+
 
 class Function:
     """Base of users' own differentiable functions; call `apply`.
@@ -59,6 +63,13 @@ class Function:
             f"a Function with a non-static forward method is deprecated; make forward and backward "
             f"static methods and call {type(self).__name__}.apply(…)"
         )
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _OF_NODES:
+            raise GradError(
+                f"Attribute {name!r} is invalid for an instance of a Function: it is of grad_fn"
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @staticmethod
     def forward(*args: Any, **keywords: Any) -> Any:

@@ -20,7 +20,7 @@ from adjoint.core.errors import ArgumentError, GradError, InplaceError, ValueRan
 from adjoint.core.state import current
 from adjoint.ops.operator import Operator, Packet
 from adjoint.tensor import binding
-from adjoint.tensor.subclasses import SubclassInterpreter, as_class, in_class, plainly
+from adjoint.tensor.subclasses import SubclassInterpreter, as_class, in_class, plainly, take_over
 from adjoint.tensor.tape import Watch
 from adjoint.tensor.tensor import Tensor, alias, make
 
@@ -129,10 +129,12 @@ class _Run(AbstractContextManager[None]):
 
         def watched(*args: Any, **keywords: Any) -> Any:
             known: dict[int, Tensor] = {}
-            positional, named = pytrees.map(lambda v: as_class(Watched, v, known), (args, keywords))
-            return pytrees.map(
-                lambda v: plainly(v, known) if type(v) is Watched else v, f(*positional, **named)
-            )
+            given = pytrees.map(lambda v: as_class(Watched, v, known), (args, keywords))
+            result = f(*given[0], **given[1])
+            for tensor in pytrees.leaves(given):
+                if type(tensor) is Watched:  # it may have been written to
+                    take_over(known[id(tensor)], tensor)
+            return pytrees.map(lambda v: plainly(v, known) if type(v) is Watched else v, result)
 
         return watched
 
