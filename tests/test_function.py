@@ -1119,3 +1119,25 @@ def test_the_rule_of_a_function_is_kept_in_graphs_beside_other_outputs() -> None
     assert close(ad.compile(ad.grad(f))(x), expected)
     assert close(ad.grad(ad.compile(f))(x), expected)
     assert close(ad.grad(ad.trace(f, x))(x), expected)
+
+
+def test_names_on_ctx_are_the_users() -> None:
+    class Named(Function):
+        @staticmethod
+        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+            ctx.name, ctx.shape, ctx.saved, ctx.next, ctx.rule = "mine", x.shape, 1, 2, 3
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+            assert (ctx.name, ctx.saved, ctx.next, ctx.rule) == ("mine", 1, 2, 3)
+            (x,) = ctx.saved_tensors
+            return grad * 2 * x
+
+    x = leaf(3.0)
+    y = Named.apply(x)
+    y.sum().backward()
+    assert close(x.grad, [6.0])
+    with pytest.raises(RuntimeError, match="NamedBackward"):
+        y.sum().backward()

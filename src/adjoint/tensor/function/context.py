@@ -36,9 +36,9 @@ class FunctionContext:
         self.dirty_tensors: tuple[Tensor, ...] = ()
         self.non_differentiable: tuple[Tensor, ...] = ()
         self._materialize_non_diff_grads = True
-        self._node: Any = None  # a weak reference to the node, once there is one
-        self._graph = True  # whether saved tensors come with their history
-        self._pushes = False  # whether `jvp` is running
+        self._node_reference: Any = None  # a weak reference to the node, once there is one
+        self._with_history = True  # whether saved tensors come with their history
+        self._in_jvp = False  # whether `jvp` is running
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Save inputs or outputs for `backward`; changes in place are then noticed."""
@@ -67,9 +67,9 @@ class FunctionContext:
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
         """What `save_for_backward` saved; inside `jvp`, what `save_for_forward` saved."""
-        if self._pushes:
+        if self._in_jvp:
             return self.saved_for_forward
-        return self.to_save if self._node is None else self._recorded().saved_tensors
+        return self.to_save if self._node_reference is None else self._recorded().saved_tensors
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -84,10 +84,10 @@ class FunctionContext:
 
     def name(self) -> str:
         """The name of the node: 'CubeBackward'."""
-        return self._recorded().name()
+        return self._recorded().rule.name
 
     def _recorded(self) -> FunctionNode:
-        node = None if self._node is None else self._node()
+        node = None if self._node_reference is None else self._node_reference()
         if node is None:
             raise GradError("this context has no place on the tape, or its graph has been freed")
         return node
@@ -101,20 +101,20 @@ class FunctionContext:
     @contextmanager
     def pulling(self, graph: bool) -> Generator[None]:
         """The time of a `backward`; `graph`: it is differentiated itself."""
-        before, self._graph = self._graph, graph
+        before, self._with_history = self._with_history, graph
         try:
             yield
         finally:
-            self._graph = before
+            self._with_history = before
 
     @contextmanager
     def pushing(self) -> Generator[None]:
         """The time of a `jvp`."""
-        before, self._pushes = self._pushes, True
+        before, self._in_jvp = self._in_jvp, True
         try:
             yield
         finally:
-            self._pushes = before
+            self._in_jvp = before
 
 
 def _check_tensors(
@@ -164,7 +164,7 @@ class FunctionNode(Node):
     ) -> None:
         super().__init__(rule, following, (), None, None)
         self.__dict__ = context.__dict__
-        context._node = weakref.ref(self)
+        context._node_reference = weakref.ref(self)
         self._context = context
         self._are_tensors = are_tensors  # of the arguments; tensors have an edge in `next`
         self._inputs: list[Any] = []  # kept if backward is derived from jvp
@@ -179,7 +179,7 @@ class FunctionNode(Node):
     def _raw_saved_tensors(self) -> tuple[KeptTensor, ...]:
         if self.saved is None:
             raise GradError(
-                f"saved_tensors of {self.name()} are used after they have already been freed by "
+                f"saved_tensors of {self.rule.name} are used after they have already been freed by "
                 "a first backward; use retain_graph=True there"
             )
         return self.saved
@@ -235,7 +235,7 @@ class KeptTensor(SavedTensor):
         if self.number is not None:
             return self._linked(node, tensor)
         # a pass that is linear in its gradients records, and must not record the saved history
-        if node.home is None and current().recording and not node._context._graph:
+        if node.home is None and current().recording and not node._context._with_history:
             return tensor if tensor.edge is None else forward.without_history(tensor)
         return tensor
 
@@ -255,7 +255,7 @@ class KeptTensor(SavedTensor):
         """An output continues in the node that it comes from."""
         assert self.number is not None
         number = self.number
-        tracked = node._context._graph and tensor.is_differentiable_dtype()
+        tracked = node._context._with_history and tensor.is_differentiable_dtype()
         tensor.edge = Output(node, number) if tracked else None
         tangent = node.extra.tangents.get(number) if node.extra is not None else None
         return tensor if tangent is None else forward.dual(tensor, tangent)

@@ -119,7 +119,7 @@ def pull(node: FunctionNode, grads: Any, needs: Any, graph: bool) -> tuple[Any, 
 
 def _checked(node: FunctionNode, returned: tuple[Any, ...]) -> tuple[Any, ...]:
     """The gradients of the tensors among the inputs."""
-    what, expected = node.name(), len(node._are_tensors)
+    what, expected = node.rule.name, len(node._are_tensors)
     if len(returned) > expected and all(r is None for r in returned[expected:]):
         returned = returned[:expected]
     if len(returned) != expected:

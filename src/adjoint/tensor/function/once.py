@@ -24,7 +24,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
         if not current().recording:
             return result
         depends = [t for t in (*grads, *ctx.saved_tensors) if isinstance(t, Tensor)]
-        node = None if ctx._node is None else ctx._node()
+        node = None if ctx._node_reference is None else ctx._node_reference()
         several = isinstance(result, tuple)
         refusing = [_refusing(r, depends, node) for r in (result if several else (result,))]
         return tuple(refusing) if several else refusing[0]

@@ -122,7 +122,7 @@ def transposed_jvp(
         for place, tangent in zip(places, tangents, strict=True):
             full[place] = tangent
         # a node has saved what `jvp` needs, since there is no `backward`
-        with context.pushing() if context._node is None else nullcontext():
+        with context.pushing() if context._node_reference is None else nullcontext():
             result = function.jvp(context, *full)
         return list(result) if isinstance(result, (tuple, list)) else [result]
 
