@@ -139,17 +139,20 @@ MIXED = """{v} = {a}.float(); {v}.mul_({c}); {v} = {v}.double()
     {v}, q = {a}.max({d}); q.unsqueeze_({d}); {v} = {v} + {a}.gather({d}, q).squeeze({d})
     {v}, q = {a}.sort({d}); {v} = {v} * (q + 1) | {v}, q = {a}.topk(1, {d}); {v}.unsqueeze_(0)
     {v}, q = {a}.cummax({d}); q.transpose_(0, {d}); {v} = {v} * q.transpose(0, {d})
-    {v} = {a}.argsort({d}); {v}.t_(); {v} = {v} * 0.1 | {v} = ({a} > {c}); {v}.unsqueeze_({d}); {v} = {v} * {c}
+    {v} = {a}.argsort({d}); {v}.t_(); {v} = {v} * 0.1
+    {v} = ({a} > {c}); {v}.unsqueeze_({d}); {v} = {v} * {c}
     {v} = ad.zeros_like({a}); {v}.unsqueeze_({d}); {v}[:] = {a}.unsqueeze({d}).sin()
     {v} = {a}.clone(); {v}.transpose_(0, {d}); {v} = {v}.sigmoid() * {a}.amax()"""
 BODIES = """ad.scan(lambda c, s: ((y := c * 0.5).add_(s).tanh_(), y.sum()), {a}[0], {a})[{k}]
     ad.scan(lambda c, s: ((y := {a}[0] * 1).mul_(c).sin_(), s * y), {a}[0], {a})[{k}]
-    ad.scan(lambda c, s: ((y := ad.zeros_like({a}[0])).add_(c * 0.5).add_(s).sin_(), y), {a}[0], {a})[{k}]
-    ad.scan(lambda c, s: ((y := c.clone()).unsqueeze_(0).mul_(0.5).squeeze_(0), s.sin()), {a}[0], {a})[{k}]
+    ad.scan(lambda c, s: ((y := ad.zeros_like({a}[0])).add_(c).add_(s).sin_(), y), {a}[0], {a})[{k}]
+    ad.scan(lambda c, s: ((y := c.clone()).unsqueeze_(0).neg_().squeeze_(0), s), {a}[0], {a})[{k}]
     ad.cond({a}.sum() > {c}, lambda u: (y := u.clone()).mul_(2).sin_(), lambda u: u * u + 1, {a})
     ad.cond({a}.sum() > {c}, lambda u: (y := {a} * 1).mul_(u), lambda u: u.sin(), {a})
     ad.fori_loop(0, 3, lambda i, c: (y := c * 1).mul_(0.5).add_({a}), {a})
-    ad.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, (y := {a}.clone()).mul_(c[1])), (ad.tensor(0), {a}))[1]
+    ad.fori_loop(0, 3, lambda i, c: {a}.clone().mul_(c), {a})
+    ad.while_loop(lambda c: c.sum() < 0, lambda c: (y := {a} * 1).mul_(c).abs_(), {a})
+    ad.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, {a} * 1), (ad.tensor(0), {a}))[1].sin_()
     ad.vmap(lambda u: (y := ad.zeros_like(u)).add_(u).sin_())({a})
     ad.vmap(lambda u: (y := u.clone()).unsqueeze_(0).mul_(u.sum()).squeeze_(0))({a})
     ad.vmap(ad.grad(lambda u: (y := ad.zeros_like({a}[0])).add_(u.sin()).sum()))({a})

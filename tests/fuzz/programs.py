@@ -2,8 +2,8 @@
 
 The reference is the eager tape. The same program is run by function transforms, traced and
 interpreted, differentiated as a graph, by PyTorch where it is installed (the same text, with
-`torch` for `ad`), and, a part of the seeds, compiled. A way that refuses a write (backward needs the
-value, say) is left out, and the others are compared with one another.
+`torch` for `ad`), and, a part of the seeds, compiled. A way that refuses a write (backward needs
+the value, say) is left out, and the others are compared with one another.
 """
 
 from __future__ import annotations

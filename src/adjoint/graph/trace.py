@@ -127,8 +127,8 @@ class TraceTensor(LevelTensor):
         raise TraceError(
             f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), "
             "item(), float(), tolist(), an if or a while on it). Choose by value with ad.where or "
-            "ad.cond, loop with ad.scan or ad.while_loop, or pass what decides as a whole number, a "
-            "flag or a string; for ad.compile a real number, too, if static_argnums names it."
+            "ad.cond, loop with ad.scan or ad.while_loop, or pass what decides as a whole number, "
+            "a flag or a string; for ad.compile a real number, too, if static_argnums names it."
         )
 
     def stride(self, dim: int | None = None) -> Any:

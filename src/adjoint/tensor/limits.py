@@ -12,7 +12,8 @@ lost beside the leading power of δ is lost: third and higher derivatives hold f
 
 Matrices with repeated eigenvalues are approached in the same way, with a fan of them in place of
 one δ: the column `fan`, and Note [Repeated values] in kernels/linalg/repeated.py. In a graph values
-are not known, so `near` is computed always, but only for second derivatives; and there is no fan.
+are not known, so `near` is computed always, but only for second derivatives; and there is no fan:
+derivatives in a graph check that values do not repeat.
 """
 
 from __future__ import annotations
