@@ -9,6 +9,8 @@ the value, say) is left out, and the others are compared with one another.
 from __future__ import annotations
 
 import atexit
+import importlib
+import importlib.util
 import os
 import shutil
 import tempfile
@@ -23,10 +25,7 @@ from adjoint.core.errors import InplaceError
 from tests.fuzz import campaign
 from tests.random_programs import Program, modes, weights
 
-try:
-    import torch
-except ImportError:  # the comparison with PyTorch is left out
-    torch = None
+torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 LARGEST = 60  # elements of an argument
 COMPILED = 12  # one program in so many is compiled
@@ -187,7 +186,7 @@ def _compare_with_torch(program: Program, values: _Results, gradients: _Results)
 
     def total() -> Any:
         results = scope["program"](*leaves, *given[program.floats :])
-        value = sum((r * torch.tensor(weights(r.shape))).sum() for r in results)
+        value: Any = sum((r * torch.tensor(weights(r.shape))).sum() for r in results)
         if value.requires_grad:
             value.backward()
         return value, [torch.zeros_like(v) if v.grad is None else v.grad for v in leaves]
