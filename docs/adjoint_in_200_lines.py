@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+
 def sum_to(array: Any, shape: tuple[int, ...]) -> Any:
     """Undo broadcasting: sum over dimensions that `shape` has not, or has with one element."""
     array = array.sum(tuple(range(array.ndim - len(shape))))

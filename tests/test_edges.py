@@ -70,6 +70,9 @@ class Subject:
     def x(self) -> Array:
         return self.points[self.argument]
 
+    def point(self, k: int) -> dict[str, float]:
+        return {name: float(points[k]) for name, points in self.points.items()}
+
     def at(self, x: Array, repeats: int = 1) -> tuple[Function, Any]:
         """The function for as many points, several for each of the edges, and the argument."""
         constants = {n: ad.from_numpy(np.tile(v, repeats)) for n, v in self.points.items()}
@@ -159,10 +162,7 @@ def test_derivatives_are_finite_where_their_limits_are(row: Row, argument: str) 
         known, limit = limits[len(way)]
         found = derive(function)(x).numpy()
         bad = known & np.isfinite(value) & ~np.isfinite(found)
-        places = [
-            f"{ ({n: float(p[k]) for n, p in subject.points.items()}) }: {found[k]}, limit {limit[k]}"
-            for k in np.flatnonzero(bad)
-        ]
+        places = [f"{subject.point(k)}: {found[k]}, limit {limit[k]}" for k in np.flatnonzero(bad)]
         assert not places, f"{row.full_name}, {way} in {argument}:\n" + "\n".join(places[:10])
 
 

@@ -280,7 +280,7 @@ def zero_shape() -> Any:
 
 
 def test_a_property_that_fails_stays_a_property(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An AttributeError inside of one made the class look for an operator of that name, for good."""
+    """An AttributeError inside one made the class look for an operator of that name, for good."""
 
     def fails(_: Any) -> Any:
         raise AttributeError("inside")

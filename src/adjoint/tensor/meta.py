@@ -27,7 +27,6 @@ from adjoint.tensor.tensor import Tensor
 class MetaInterpreter:
     """Runs shape rules."""
 
-    name = "meta"
     level = 0.25
     name = "meta tensors"
     takes_out = True
