@@ -342,12 +342,13 @@ def test_kernels_name_what_the_given_module_defines(tmp_path: Path) -> None:
     module = types.ModuleType("own_kernels")
     exec(
         "import os, numpy as np\nfrom os import system\nfrom numpy import sin\n"
-        "__all__ = ['sin']\ndef twice(x): return 2 * x\ndef _hidden(x): return x\nvalue = 3",
+        "__all__ = ['sin']\nclass Kind: pass\nvalue = 3\n"
+        "def twice(x): return 2 * x\ndef _hidden(x): return x\n",
         module.__dict__,
     )
     row = "- name: h_{0}(Tensor self) -> Tensor\n  kernel: own.{0}\n  self: non_differentiable\n"
     path = tmp_path / "own.yaml"
-    for name in ("os", "system", "np", "_hidden", "value", "missing", "os.system"):
+    for name in ("os", "system", "np", "_hidden", "value", "Kind", "missing", "os.system"):
         path.write_text(row.replace("h_{0}", "h_wrong").format(name))
         with pytest.raises(TableError, match="no function defined in the given kernels"):
             ad.library(path, module)

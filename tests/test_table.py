@@ -227,6 +227,20 @@ def test_results_of_a_library_row_have_memory_of_their_own(tmp_path: Path) -> No
         assert (x == 1).all()
 
 
+def test_kernel_that_is_a_property_serves_formulas_of_others(tmp_path: Path) -> None:
+    """`self.real` is an expression in the argument, not a function of a family `self`."""
+    path = write(
+        tmp_path,
+        "- name: user_part(Tensor self) -> Tensor\n  like: pointwise\n  kernel: self.real\n"
+        "  self: grad\n"
+        "- name: user_of_part(Tensor self) -> Tensor\n  kernel: self + 0\n  shape: shape.same\n"
+        "  self: grad.user_part() * 2\n",
+    )
+    ad.library(path)
+    x = ad.ones(2, requires_grad=True)
+    assert ad.autograd.grad(ad.user_of_part(x).sum(), x)[0].tolist() == [2.0, 2.0]
+
+
 def test_kernel_that_returns_no_numbers_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "- name: user_texts(Tensor self) -> Tensor\n  kernel: self.dtype.char\n"
                            "  self: zero\n")  # fmt: skip

@@ -18,7 +18,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
 from adjoint.table import FAMILIES, TABLE
 from adjoint.table import formula as language
-from adjoint.table.rows import Mistakes, Row, Source, is_reference, load
+from adjoint.table.rows import Mistakes, Row, Source, load
 from adjoint.tensor import checking
 from adjoint.tensor.tensor import Tensor
 
@@ -129,7 +129,7 @@ _HIGHEST = 50
 
 
 def _operators_in(row: Row) -> frozenset[str]:
-    if is_reference(row.decompose, tuple(a.name for a in row.schema.tensors)):
+    if row.names_decomposition:
         return frozenset()
     mistakes = Mistakes()
     with mistakes.gathered():

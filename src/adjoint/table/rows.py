@@ -155,6 +155,16 @@ class Row:
         )
 
     @cached_property
+    def names_kernel(self) -> bool:
+        """Whether the kernel is the name of a function, `xp.tanh`, and not an expression."""
+        return is_reference(self.kernel, tuple(a.name for a in self.schema.tensors))
+
+    @cached_property
+    def names_decomposition(self) -> bool:
+        """Whether the decomposition is the name of a function."""
+        return is_reference(self.decompose, tuple(a.name for a in self.schema.tensors))
+
+    @cached_property
     def undecided(self) -> tuple[str, ...]:
         """The inputs of which nothing says whether they have a derivative, and which."""
         if self.decompose or not any(self.differentiable_outputs):
@@ -372,6 +382,8 @@ class _Reader:
         try:
             self.schema = schema = schemas.parse(self.text("name"))
             schemas.check(schema)
+            if (schema.name, schema.overload) != (self.source.name, self.source.overload):
+                raise schemas.SchemaError("the name must stand as it is in its first line")
         except schemas.SchemaError as error:
             raise TableError(f"{self.where('name').of(error.word)}: {error}") from None
         like = self.each(self.word, "like", "none")

@@ -29,7 +29,7 @@ from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
-from adjoint.table import TABLE
+from adjoint.table import FAMILIES, TABLE
 from adjoint.table import formula as language
 from adjoint.table.formula import (
     ARRAY_ATTRIBUTES,
@@ -152,7 +152,7 @@ def raw_operator(name: str) -> Callable[..., Any]:
     overloads = TABLE.overloads(name) if name in TABLE else []
     if len(overloads) == 1:
         row = TABLE.row(name, overloads[0])
-        if len(row.schema.arguments) == 1 and row.archetype.promotes and is_reference(row.kernel):
+        if len(row.schema.arguments) == 1 and row.archetype.promotes and row.names_kernel:
             kernel = reference(row.kernel, "kernels", row, "kernel")
             if isinstance(kernel, np.ufunc):
                 return kernel
@@ -196,7 +196,7 @@ def _kernel_on_arrays(
     )
     if op is None or op.row.archetype.promotes or op.schema.mutates or len(args) > op.positional:
         return None
-    if not op.row.kernel or not is_reference(op.row.kernel):
+    if not op.row.names_kernel or op.row.family not in FAMILIES:  # one from outside is checked
         return None
     kernel = reference(op.row.kernel, "kernels", op.row, "kernel")
     schema = op.schema.arguments
@@ -228,7 +228,8 @@ def _takes_arrays_alone(row: Row) -> bool:
         a.type.base == "Tensor" and not a.type.is_list and not a.type.is_optional and not a.alias
         for a in row.schema.arguments
     )
-    return plain and is_reference(row.kernel) and not row.archetype.promotes and not row.decompose
+    known = row.names_kernel and row.family in FAMILIES
+    return plain and known and not row.archetype.promotes and not row.decompose
 
 
 def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dict[str, Any]:
@@ -346,7 +347,7 @@ def _of_user(module: Any, family: str, name: str, where: Location) -> Any:
         listed = name in getattr(module, "__all__", ())
         own = getattr(found, "__module__", None) == module.__name__
         found = found if listed or own else None
-    if not callable(found):
+    if not callable(found) or isinstance(found, type):
         hint = did_you_mean(name, (n for n in vars(type(module)) | _vars(module) if n[0] != "_"))
         raise TableError(
             f"{where}: '{family}.{name}' is no function defined in the given kernels{hint}"
@@ -431,7 +432,7 @@ def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:
 
 def _decomposition(row: Row) -> Callable[..., Any]:
     text = row.decompose
-    if is_reference(text, tuple(a.name for a in row.schema.tensors)):
+    if row.names_decomposition:
         return reference(text, "decompositions", row, "decompose")
     formula = language.parse(text, row.place("decompose"), ())
     return bind(formula, f"{row.schema.symbol}_decomposed", row.schema.names, raw=False)

@@ -20,7 +20,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table import TABLE
 from adjoint.table import formula as language
 from adjoint.table.formula import Formula
-from adjoint.table.rows import Forward, Mistakes, Row, is_reference
+from adjoint.table.rows import Forward, Mistakes, Row
 from adjoint.tensor import binding, eager, reverse
 from adjoint.tensor.saving import forward_parameters, reverse_parameters
 
@@ -42,8 +42,7 @@ def _kernel(row: Row) -> Iterator[str]:
         yield f"{row.where}: {row.full_name} needs a kernel, or decompose"
     if not row.kernel:
         return
-    tensors = tuple(a.name for a in row.schema.tensors)
-    if is_reference(row.kernel, tensors):
+    if row.names_kernel:
         function = binding.reference(row.kernel, "kernels", row, "kernel")
         yield from _takes(row, "kernel", function, len(row.schema.arguments))
     else:
@@ -77,7 +76,7 @@ def _takes(row: Row, column: str, function: Any, count: int) -> Iterator[str]:
 def _decompose(row: Row) -> Iterator[str]:
     if not row.decompose:
         return
-    if is_reference(row.decompose, tuple(a.name for a in row.schema.tensors)):
+    if row.names_decomposition:
         function = binding.reference(row.decompose, "decompositions", row, "decompose")
         yield from _takes(row, "decompose", function, len(row.schema.arguments))
         return

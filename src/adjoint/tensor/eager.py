@@ -39,7 +39,7 @@ from adjoint.table import FAMILIES
 from adjoint.table import formula as language
 from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.formula import BUILTINS
-from adjoint.table.rows import Row, is_reference
+from adjoint.table.rows import Row
 from adjoint.table.schema import Argument, parse
 from adjoint.tensor import binding, dispatch, inplace, limits, observe, views
 from adjoint.tensor import operators as dunders
@@ -414,7 +414,7 @@ class _Writer:
             raise TableError(
                 f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
             )
-        if is_reference(text, tuple(a.name for a in self.schema.tensors)):
+        if self.row.names_kernel:
             self.namespace["_kernel"] = binding.reference(text, "kernels", self.row, "kernel")
             return f"_kernel({', '.join(values)})"
         tree, functions = binding.kernel_expression(self.row)
