@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Generator
@@ -27,8 +28,10 @@ def _audit(event: str, arguments: tuple[Any, ...]) -> None:
     if _seen is None:
         return
     if event in _ON_PATHS:
-        if not str(arguments[0]).startswith(_HARMLESS):
-            _seen.append(f"{event} {arguments[0]}")
+        path = str(arguments[0])
+        importing = event == "os.listdir" and path in (*sys.path, os.getcwd())
+        if not importing and not path.startswith(_HARMLESS):
+            _seen.append(f"{event} {path}")
     elif not event.startswith(_ALLOWED):
         _seen.append(event)
 

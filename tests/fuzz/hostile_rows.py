@@ -8,6 +8,7 @@ differentiated in every mode; it computes or raises a documented error.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import random
 import re
@@ -118,15 +119,17 @@ def _blocks() -> list[str]:
 
 
 @functools.cache
-def _folder() -> tempfile.TemporaryDirectory[str]:
-    return tempfile.TemporaryDirectory()
+def _folder() -> Path:
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    return Path(folder.name)
 
 
 def check(seed: int) -> int:
     """Read one file, and use what was accepted."""
     random_ = random.Random(seed)
     text = random_.choice((_mutated, _made_up, _made_up, _mutated_made_up))(random_)
-    path = Path(_folder().name) / f"{FAMILY}.yaml"
+    path = _folder() / f"{FAMILY}.yaml"
     path.write_bytes(text.encode("utf-8", "replace"))
     before = set(TABLE.names())
     try:

@@ -313,11 +313,20 @@ def _wrong_subscript(node: Any) -> str:
     indexed = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.ListComp)
     if not isinstance(node.value, indexed):
         return "an index into what has no entries"
+    if isinstance(node.value, (ast.List, ast.Tuple, ast.ListComp)) and not _is_number(node.slice):
+        return "an index into a list that is no whole number"
     texts = (str, float, complex)
     constants = (n.value for n in ast.walk(node.slice) if isinstance(n, ast.Constant))
     return (
         "an index that is no whole number" if any(isinstance(c, texts) for c in constants) else ""
     )
+
+
+def _is_number(index: ast.AST) -> bool:
+    """Whether an index may be a whole number or a slice, as far as Python's compiler can tell."""
+    if isinstance(index, ast.Constant):
+        return isinstance(index.value, int)
+    return not isinstance(index, (ast.Tuple, ast.List, ast.ListComp, ast.GeneratorExp))
 
 
 def _wrong_loop(node: Any) -> str:
