@@ -241,6 +241,22 @@ def test_kernel_that_is_a_property_serves_formulas_of_others(tmp_path: Path) -> 
     assert ad.autograd.grad(ad.user_of_part(x).sum(), x)[0].tolist() == [2.0, 2.0]
 
 
+def test_kernels_of_a_library_are_exported_or_refused(tmp_path: Path) -> None:
+    """A kernel over several lines, and one that asks for what an export does not know."""
+    path = write(
+        tmp_path,
+        '- name: user_lines(Tensor self) -> Tensor\n  like: pointwise\n  kernel: "self +\\n 1"\n'
+        "  self: grad\n"
+        "- name: user_sizes(Tensor self) -> Tensor\n  like: pointwise\n"
+        "  kernel: self if len(self.shape) > 1 else self * 2\n  self: grad\n",
+    )
+    ad.library(path)
+    text = ad.export.python(ad.trace(ad.user_lines, ad.ones(2)))
+    assert "+ 1" in text
+    with pytest.raises(ad.AdjointError, match="user_sizes"):
+        ad.export.python(ad.trace(ad.user_sizes, ad.ones(2)))
+
+
 def test_kernel_that_returns_no_numbers_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, "- name: user_texts(Tensor self) -> Tensor\n  kernel: self.dtype.char\n"
                            "  self: zero\n")  # fmt: skip

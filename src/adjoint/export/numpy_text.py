@@ -16,6 +16,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
 from adjoint.graph.facts import computes_in
 from adjoint.graph.ir import Node, Value
+from adjoint.table import formula as language
 from adjoint.table.rows import Row, is_reference
 
 MODULE = "np"
@@ -113,9 +114,14 @@ class _Fill(ast.NodeTransformer):
         }
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
-        test = eval(
-            compile(ast.Expression(node.test), "kernel", "eval"), {"__builtins__": {}}, self.known
-        )
+        try:
+            test = eval(
+                compile(ast.Expression(node.test), "kernel", "eval"),
+                {"__builtins__": {}},
+                self.known,
+            )
+        except Exception as error:  # it asks for more than dtypes and numbers
+            raise ExportError(f"its kernel chooses by {ast.unparse(node.test)}") from error
         return self.visit(node.body if test else node.orelse)
 
     def visit_Name(self, node: ast.Name) -> Any:
@@ -137,7 +143,8 @@ def from_row(s: Scope) -> str | None:
     if not row.kernel:
         return None
     try:
-        tree = ast.fix_missing_locations(_Fill(s).visit(ast.parse(row.kernel, mode="eval")))
+        kernel = language.expression(row.kernel, row.place("kernel"))
+        tree = ast.fix_missing_locations(_Fill(s).visit(kernel))
     except ExportError:
         return None
     return ast.unparse(tree)
