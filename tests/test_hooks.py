@@ -703,3 +703,12 @@ def test_a_number_counts_as_an_input_without_an_edge() -> None:
     y.sum().backward()
     assert seen[0][1] is None
     assert close(x.grad, [10.0])
+
+
+def test_increment_version_passes_inference_tensors() -> None:
+    with ad.inference_mode():
+        x = ad.ones(2)
+        ad.autograd.graph.increment_version(x)
+    y = ad.ones(2)
+    ad.autograd.graph.increment_version([x, y])
+    assert y._version == 1

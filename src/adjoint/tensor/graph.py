@@ -19,7 +19,7 @@ from adjoint.tensor.modes import saved_tensors_hooks
 from adjoint.tensor.mutation import allow_mutation_on_saved_tensors
 from adjoint.tensor.passes import queue_callback
 from adjoint.tensor.saved import SavedTensor
-from adjoint.tensor.tape import Handle, wrote
+from adjoint.tensor.tape import Handle, is_inference, wrote
 from adjoint.tensor.tensor import Tensor, make
 
 __all__ = [
@@ -65,7 +65,8 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
     1
     """
     for one in [tensor] if isinstance(tensor, Tensor) else tensor:
-        wrote(one, "increment_version")
+        if not is_inference(one):  # which counts nothing, and which nobody can have saved
+            wrote(one, "increment_version")
 
 
 @contextmanager
