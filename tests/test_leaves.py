@@ -387,3 +387,16 @@ def test_data_and_grad_are_checked() -> None:
         x.data = ad.tensor([1])
     with pytest.raises(TypeError):
         x.data = None  # type: ignore[assignment]
+
+
+@pytest.mark.filterwarnings("ignore:Using backward")
+def test_leaves_do_not_share_a_gradient_that_has_a_history() -> None:
+    x, y = leaf(1.0), leaf(2.0)
+    (x + y).sum().backward(create_graph=True)
+    assert x.grad is not None
+    (x * 3 + y * 5).sum().backward()
+    assert close(x.grad, [4.0])
+    assert close(y.grad, [6.0])
+    with ad.no_grad():
+        x.grad.zero_()
+    assert close(y.grad, [6.0])

@@ -138,16 +138,16 @@ class Program:
         return lambda tensor: self.notes.append((name, _listed(tensor.grad)))
 
     def _pass(self, loss: Any) -> None:
-        kind = self.random.random()
+        kind, again = self.random.random(), self.random.random() < 0.2
         wanted = self.random.sample(self.tensors, self.random.randint(1, min(3, len(self.tensors))))
         try:
             if kind < 0.5:
-                loss.backward(retain_graph=True)
+                loss.backward(retain_graph=True, create_graph=again)
             elif kind < 0.75:
-                loss.backward(retain_graph=True, inputs=wanted)
+                loss.backward(retain_graph=True, create_graph=again, inputs=wanted)
             else:
                 grad = self.library.autograd.grad
-                found = grad(loss, wanted, retain_graph=True, allow_unused=True)
+                found = grad(loss, wanted, None, True, again, allow_unused=True)
                 self.notes.append(("found", [_listed(g) for g in found]))
         except RuntimeError:
             self.notes.append("pass refused")

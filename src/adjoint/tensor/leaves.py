@@ -27,8 +27,8 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
                 # the variables of two frames and this call hold the array; anyone else shares it
                 shared = grad.base is not None or sys.getrefcount(grad) > 3
                 grad = make(grad.copy() if shared else grad)
-            elif not create_graph:
-                grad = grad.detach().clone() if type(grad) is Tensor else grad
+            else:  # the next pass may add to it in place, and another leaf may have got the same
+                grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
         elif create_graph or type(known) is not Tensor or not _is_plain(grad):
             extra.grad = known + (make(grad) if type(grad) is ndarray else grad)
