@@ -50,14 +50,12 @@ def gradients(
     retain_graph: bool,
     level: Any = None,
     linear: bool = False,
-    stops: Sequence[Any] = (),
     whole: bool = False,
 ) -> list[Any]:
     """Return the gradient of `outputs` in each of `inputs`, None where there is no path.
 
     `level` is the transform whose tape this is; its gradients are tensors of the level below.
     `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
-    `stops`: edges of `inputs` beyond which the pass does not go.
     `whole`: the tape is known to end in `inputs`, which are leaves, so there is no need to look
     which paths lead there.
     """
@@ -67,7 +65,6 @@ def gradients(
     run.captures = {key(t.edge): None for t in inputs}
     run.level = level
     run.linear = linear
-    run.stops = {key(e)[0] for e in stops}
     run.start(outputs, grads)
     run.loop()
     return [run.captured(t.edge) for t in inputs]
@@ -109,7 +106,6 @@ class Run:
         self.level: Any = None
         self.linear = False
         self.near = False  # whether it passed a node that computes near a kink
-        self.stops: set[Any] = set()
         self.ends: set[Any] = set()  # nodes that run though nothing beyond them is needed
         self.node: Node | None = None  # the one that runs, in anomaly mode
         self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
@@ -248,7 +244,7 @@ class Run:
         runs = True
         if self.needed is not None:
             needs = tuple(e is not None and key(e)[0] in self.needed for e in node.next)
-            runs = (any(needs) or node in self.ends) and node not in self.stops
+            runs = any(needs) or node in self.ends
         if extra is not None:
             self.near = self.near or extra.near
             if not runs:

@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 class TensorExtra:
     """What few tensors have: a gradient, a base that it views, views of itself."""
 
-    __slots__ = ("attributes", "grad", "near", "retains_grad", "view", "views")
+    __slots__ = ("grad", "near", "retains_grad", "view", "views")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
@@ -50,7 +50,6 @@ class TensorExtra:
         self.views: list[Any] = []  # weak references
         self.retains_grad = False
         self.near: Any = None  # of a LimitTensor: the tensor that derivatives are taken of
-        self.attributes: dict[str, Any] | None = None
 
 
 class TensorType(type):
