@@ -427,6 +427,23 @@ def test_a_kept_result_that_is_written_to() -> None:
     assert np.allclose(found, gradients(f, x))
 
 
+def test_a_write_is_not_kept() -> None:
+    everything = functools.partial(
+        create_selective_checkpoint_contexts,
+        lambda context, op, *args: True,
+        allow_cache_entry_mutation=True,
+    )
+
+    def f(x: ad.Tensor) -> ad.Tensor:
+        y = x.clone()
+        y[:1] += 0.5
+        return (y * y).mul_(x).sin()
+
+    x = leaf(0.5, 1.5)
+    found = gradients(functools.partial(apart, f, context_fn=everything), x)
+    assert np.allclose(found, gradients(f, x))
+
+
 def test_a_selective_checkpoint_that_writes_to_its_argument() -> None:
     contexts = functools.partial(create_selective_checkpoint_contexts, [ad.ops.sin.default])
 

@@ -1141,3 +1141,34 @@ def test_names_on_ctx_are_the_users() -> None:
     assert close(x.grad, [6.0])
     with pytest.raises(RuntimeError, match="NamedBackward"):
         y.sum().backward()
+
+
+@pytest.mark.parametrize("also_given", [True, False])
+def test_a_tensor_of_a_transform_that_is_no_argument_is_refused(also_given: bool) -> None:
+    def f(w: ad.Tensor) -> ad.Tensor:
+        class Closes(Function):
+            @staticmethod
+            def forward(x: ad.Tensor) -> ad.Tensor:
+                return x * w
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                pass
+
+            @staticmethod
+            def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+                return grad * 7
+
+        return Closes.apply(w * 1 if also_given else ad.tensor(2.0, dtype=ad.float64))
+
+    w = ad.tensor([3.0, 4.0], dtype=ad.float64)
+    one = w[0]
+    for run in (
+        lambda: ad.jvp(f, (one,), (one,)),
+        lambda: ad.vmap(f)(w),
+        lambda: ad.vmap(ad.grad(f))(w),
+        lambda: ad.hessian(f)(one),
+        lambda: ad.compile(ad.grad(f))(one),
+    ):
+        with pytest.raises(RuntimeError):
+            run()

@@ -13,6 +13,7 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.tensor.function.context import FunctionContext
+from adjoint.tensor.levels import LevelTensor
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor, alias
 
@@ -57,6 +58,7 @@ def is_materialised(context: FunctionContext, output: Any) -> bool:
 
 def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[Any]) -> list[Any]:
     """The outputs of a call, from what `forward` returned; the context's marks follow them."""
+    _check_closed(name, returned)
     check_dirty(name, context, inputs, returned)
     settled: dict[int, Any] = {}
     for tensor in returned:
@@ -65,6 +67,16 @@ def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[A
     context.dirty_tensors = tuple(settled.get(id(t), t) for t in context.dirty_tensors)
     context.non_differentiable = tuple(settled.get(id(t), t) for t in context.non_differentiable)
     return [settled.get(id(r), r) if isinstance(r, Tensor) else r for r in returned]
+
+
+def _check_closed(name: str, returned: list[Any]) -> None:
+    """Raise if `forward` used a tensor of a transform, which would lose its derivative here."""
+    for tensor in returned:
+        if isinstance(tensor, LevelTensor):
+            raise GradError(
+                f"{name}.forward uses a tensor inside {tensor.home.name} that is not one of its "
+                "arguments, so that backward could not tell its gradient; pass it to apply()"
+            )
 
 
 def _settle(name: str, context: FunctionContext, inputs: Inputs, tensor: Tensor) -> Tensor:

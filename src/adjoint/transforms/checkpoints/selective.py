@@ -70,7 +70,7 @@ def _can_be_kept(op: Operator) -> bool:
     """Whether an operator returns new tensors, and nothing that a kink or repeated values add."""
     near = "fan" in op.row.texts or "kink" in op.row.texts
     plain = all(r.type.is_tensor and not r.type.is_list for r in op.schema.returns)
-    return plain and not near and not op.schema.is_view
+    return plain and not near and not op.schema.is_view and not op.schema.mutates
 
 
 class _Kept:
