@@ -179,7 +179,13 @@ def grouped_mm(
         products.grouped_mm_shape("_grouped_mm(a, b)", tuple(a.shape[1:]), tuple(b.shape[1:]), None)
         return a.matmul(b)
     size, groups = batch.size, offs.shape[-1]
-    limit = {(2, 3): a.shape[1], (3, 2): b.shape[-1], (2, 2): a.shape[-1]}[kinds]
+    limits = {(2, 3): a.shape[1], (3, 2): b.shape[-1], (2, 2): a.shape[-1]}
+    if kinds not in limits:
+        raise ShapeError(
+            f"_grouped_mm(a, b, offs): groups are of rows or columns, so one of a and b must be a "
+            f"matrix; got {kinds[0]} and {kinds[1]} dimensions."
+        )
+    limit = limits[kinds]
     ends = whole(batch, offs, batch.has[2])
     ends = ops.cat([ends, ends.new_full((size, 1), limit)], 1) + (ops.arange(size) * limit).to(
         offs.dtype

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import dtypes
 from adjoint.core.errors import DegenerateError, GradError
 from adjoint.core.infinitesimal import FAN
+from adjoint.core.matrices import check_dtype
 from adjoint.kernels.linalg.common import Array, gauge_limit, mH
 
 # Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are
@@ -73,6 +75,7 @@ def split(values: Array, descending: bool, zeros: bool) -> Array:
 
     `zeros`: a single 0 is to be parted from 0, too.
     """
+    check_dtype("values that are parted", dtypes.of(values.dtype))
     moves = np.zeros(values.shape, values.dtype)
     for index, block in clusters(values):
         moves[(*index, block)] = _moves(values[index], block, descending)
@@ -128,6 +131,7 @@ def limit_of_fan(self: Array) -> Array:
 
 def require_no_pole(self: Array) -> Array:
     """`self`, derivatives at ε, 2ε, …, if they do not grow as a power of 1/ε."""
+    check_dtype("_linalg_require_no_pole", dtypes.of(self.dtype))
     values = self.reshape(FAN, -1)
     size = np.abs(values)
     eps, step = float(np.finfo(size.dtype).eps), STEPS[size.dtype.itemsize]

@@ -13,7 +13,15 @@ from functools import cache, partial
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, choose, horner, in_double, piecewise, ufunc
+from adjoint.kernels.special.common import (
+    Array,
+    check_orders,
+    choose,
+    horner,
+    in_double,
+    piecewise,
+    ufunc,
+)
 
 LARGE = 25.0  # from here on the asymptotic series of i0e and i1e have all digits
 FAR = 25.0  # and those of J and Y
@@ -33,6 +41,7 @@ def function(self: Array, name: str) -> Array:
 
 def bessel_i_derivative(self: Array, order: int, n: int) -> Array:
     """n-th derivative of I_order: 2⁻ⁿ Σ C(n, k) I_{order-n+2k}, terms of one sign."""
+    check_orders("_bessel_i_derivative", order, n)
     return in_double(lambda x: sum_of_orders(x, order, n, modified_i, (1, 1)), self)
 
 
@@ -101,11 +110,13 @@ def i1e(self: Array) -> Array:
 
 def i0e_derivative(self: Array, n: int) -> Array:
     """n-th derivative of e^{-|x|} I₀(x); at the kink x = 0 that of odd order is taken as 0."""
+    check_orders("_i0e_derivative", n)
     return in_double(lambda x: np.sign(x) ** (n % 2) * kummer(np.abs(x), 0.5, 1.0, n), self)
 
 
 def i1e_derivative(self: Array, n: int) -> Array:
     """n-th derivative of e^{-|x|} I₁(x) = x/2 M(3/2, 3, -2|x|), by Leibniz' rule."""
+    check_orders("_i1e_derivative", n)
 
     def compute(x: Array) -> Array:
         size = np.abs(x)
@@ -155,6 +166,7 @@ def rising(a: float, n: int) -> float:
 
 def bessel_j_derivative(self: Array, order: int, n: int) -> Array:
     """n-th derivative of J_order: 2⁻ⁿ Σ (-1)ᵏ C(n, k) J_{order-n+2k}."""
+    check_orders("_bessel_j_derivative", order, n)
     return in_double(lambda x: sum_of_orders(x, order, n, bessel_j, (-1, -1)), self)
 
 
@@ -181,6 +193,7 @@ def j_beyond(x: Array, order: int) -> Array:
 
 def bessel_y_derivative(self: Array, order: int, n: int) -> Array:
     """n-th derivative of Y_order, as for J."""
+    check_orders("_bessel_y_derivative", order, n)
     return in_double(lambda x: sum_of_orders(x, order, n, bessel_y, (-1, -1)), self)
 
 
@@ -241,6 +254,7 @@ def upwards(zero: Array, one: Array, order: int, x: Array, sign: int) -> Array:
 
 def bessel_k_derivative(self: Array, order: int, n: int) -> Array:
     """n-th derivative of K_order: (-1)ⁿ 2⁻ⁿ Σ C(n, k) K_{order-n+2k}."""
+    check_orders("_bessel_k_derivative", order, n)
     return in_double(lambda x: (-1) ** n * sum_of_orders(x, order, n, modified_k, (1, 1)), self)
 
 
@@ -252,6 +266,7 @@ def modified_k(order: int, x: Array) -> Array:
 
 def scaled_k_derivative(x: Array, order: int, n: int) -> Array:
     """n-th derivative of eˣ K_order(x)."""
+    check_orders("_scaled_k_derivative", order, n)
     near, far = partial(scaled_k_near, order=order, n=n), partial(scaled_k_far, order=order, n=n)
     return in_double(lambda x: piecewise(x, near, far, 1.0), x)
 

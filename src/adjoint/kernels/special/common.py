@@ -37,6 +37,18 @@ def require_real(what: str, dtype: np.dtype[Any]) -> None:
         )
 
 
+MOST_DERIVATIVES = 100
+
+
+def check_orders(what: str, *orders: int) -> None:
+    """Raise unless these count derivatives: none is negative or beyond all use."""
+    for order in orders:
+        if not 0 <= order <= MOST_DERIVATIVES:
+            raise ValueRangeError(
+                f"{what}: an order of {order}; it must be between 0 and {MOST_DERIVATIVES}."
+            )
+
+
 def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
     """Return `compute(*operands)` with the arrays in float64, rounded to their dtype at the end.
 

@@ -7,7 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, choose, horner, in_double, require_real, ufunc
+from adjoint.kernels.special.common import (
+    Array,
+    check_orders,
+    choose,
+    horner,
+    in_double,
+    require_real,
+    ufunc,
+)
 
 TERMS = 16  # of the power series, for |y| below SERIES + n / 2
 SERIES = 2.0
@@ -79,6 +87,7 @@ def sinc(self: Array) -> Array:
 
 def sinc_derivative(self: Array, n: int) -> Array:
     """n-th derivative of sin(πx)/(πx), complex x included."""
+    check_orders("_sinc_derivative", n)
     if self.dtype.kind == "c":
         wide = self.astype(np.complex128)
         y = (math.pi * wide).reshape(-1)
@@ -93,6 +102,7 @@ def spherical_bessel_j0(x: Array) -> Array:
 
 def spherical_bessel_j0_derivative(x: Array, n: int) -> Array:
     """n-th derivative of sin(x)/x."""
+    check_orders("_spherical_bessel_j0_derivative", n)
     if n == 0:
         return in_double(lambda y: sine_over(np.sin(y), y), x)
     return in_double(lambda y: divided_sine(y, np.sin(y), np.cos(y), n), x)

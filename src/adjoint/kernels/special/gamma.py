@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from adjoint.core.errors import ValueRangeError
-from adjoint.kernels.special.common import Array, choose, in_double, ufunc
+from adjoint.kernels.special.common import Array, check_orders, choose, in_double, ufunc
 
 EULER = 0.5772156649015329
 LOG_ROOT_TWO_PI = 0.9189385332046727
@@ -202,6 +202,7 @@ def relative_zeta(s: int, x: Array) -> Array:
 
 def polygamma_difference(z: Array, b: Array, n: int) -> Array:
     """ψ⁽ⁿ⁾(z + b) - ψ⁽ⁿ⁾(z), accurate also where b is small beside z."""
+    check_orders("_polygamma_difference", n)
     return in_double(lambda z, b: difference_in(z, b, n), z, b)
 
 
@@ -272,6 +273,7 @@ def zeta(self: Array | float, other: Array | float) -> Array:
 
 def zeta_derivative(self: Array | float, other: Array | float, n: int) -> Array:
     """∂ⁿζ(s, q)/∂sⁿ by Euler–Maclaurin summation of (-log t)ⁿ t⁻ˢ."""
+    check_orders("_zeta_derivative", n)
     return in_double(lambda s, q: zeta_in_s(s, q, n), self, other)
 
 

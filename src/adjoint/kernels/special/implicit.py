@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, in_double
+from adjoint.kernels.special.common import Array, check_orders, in_double
 
 BLOCK = 4096  # elements at a time, so that the nodes of all of them fit a cache
 SERIES_UP_TO = 5.0  # shapes up to here have a power series on the left
@@ -40,6 +40,7 @@ def _in_blocks(compute: Callable[..., Array], *operands: Array) -> Array:
 
 def gamma_slope(self: Array, output: Array, order: int) -> Array:
     """∂ⁿ/∂aⁿ of g(a, z), the slope dz/da of a sample z of the gamma distribution of shape a."""
+    check_orders("_gamma_slope", order)
 
     def compute(a: Array, z: Array) -> Array:
         return _in_blocks(lambda a, z: _gamma_slope(a, z, order), a, z)
@@ -154,6 +155,7 @@ LOG_NODES = np.arange(-38.0, 6.0, STEP)  # of the trapezoidal rule in log y
 
 def beta_slope(x: Array, a: Array, b: Array, order: int, order_other: int) -> Array:
     """∂ⁱ⁺ʲ/∂aⁱ∂bʲ of the slope dx/da of a sample x of the beta distribution of a and b."""
+    check_orders("_beta_slope", order, order_other)
 
     def compute(x: Array, a: Array, b: Array) -> Array:
         return _in_blocks(lambda x, a, b: _beta_slope(x, a, b, order, order_other), x, a, b)

@@ -11,7 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.kernels.special.common import HALF_LINE, Array, exp_over, in_double, ufunc
+from adjoint.kernels.special.common import (
+    HALF_LINE,
+    Array,
+    check_orders,
+    exp_over,
+    in_double,
+    ufunc,
+)
 from adjoint.kernels.special.gamma import log_excess, polygamma_real, stirling_error
 
 TINY = 1e-300  # in place of the shape 0
@@ -27,6 +34,7 @@ def igammac(self: Any, other: Any) -> Array:
 
 def gamma_density(self: Any, other: Any, n: int) -> Array:
     """n-th derivative in a of p = ∂P/∂x = xᵃ⁻¹ e⁻ˣ / Γ(a)."""
+    check_orders("_gamma_density", n)
     return in_double(lambda a, x: density_in_shape(a, x, n), self, other)
 
 
@@ -57,6 +65,7 @@ def at_zero(a: Array, n: int) -> Array:
 
 def igamma_derivative(self: Any, other: Any, n: int) -> Array:
     """∂ⁿP(a, x)/∂aⁿ, n ≥ 1."""
+    check_orders("_igamma_derivative", n)
     return in_double(lambda a, x: in_shape(a, x, n), self, other)
 
 

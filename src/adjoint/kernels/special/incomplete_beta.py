@@ -15,7 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.kernels.special.common import HALF_LINE, Array, exp_over, in_double, ufunc
+from adjoint.kernels.special.common import (
+    HALF_LINE,
+    Array,
+    check_orders,
+    exp_over,
+    in_double,
+    ufunc,
+)
 from adjoint.kernels.special.gamma import (
     difference_in,
     log_excess,
@@ -65,6 +72,7 @@ def betainc(a: Any, b: Any, x: Any) -> Array:
 
 def beta_density(a: Any, b: Any, x: Any, i: int, j: int) -> Array:
     """∂ⁱ⁺ʲ/∂aⁱ∂bʲ of p = ∂I/∂x = xᵃ⁻¹ (1-x)ᵇ⁻¹ / B(a, b)."""
+    check_orders("_beta_density", i, j)
     return in_double(lambda a, b, x: density_in_shapes(a, b, x, i, j), a, b, x)
 
 
@@ -116,6 +124,7 @@ def end_of_density(a: Array, b: Array, i: int, j: int) -> Array:
 
 def betainc_derivative(a: Any, b: Any, x: Any, i: int, j: int) -> Array:
     """∂ⁱ⁺ʲI(a, b, x)/∂aⁱ∂bʲ, i + j ≥ 1."""
+    check_orders("_betainc_derivative", i, j)
     return in_double(lambda a, b, x: in_shapes(a, b, x, i, j), a, b, x)
 
 

@@ -12,7 +12,14 @@ from functools import cache
 
 import numpy as np
 
-from adjoint.kernels.special.common import Array, choose, exp_of_square, in_double, ufunc
+from adjoint.kernels.special.common import (
+    Array,
+    check_orders,
+    choose,
+    exp_of_square,
+    in_double,
+    ufunc,
+)
 
 TWO_OVER_ROOT_PI = 1.1283791670955126
 ROOT_HALF = 0.7071067811865476
@@ -76,6 +83,7 @@ def ndtri(self: Array) -> Array:
 
 def gaussian_derivative(self: Array, n: int, a: float) -> Array:
     """n-th derivative of exp(-a x²), a = 1 or 1/2: gₙ₊₁ = -2a (x gₙ + n gₙ₋₁)."""
+    check_orders("_gaussian_derivative", n)
     exactly = self.dtype == np.float64  # narrower dtypes do not see the rounding of x² in float64
     return in_double(lambda x: bell(x, n, a, exactly), self)
 
@@ -152,6 +160,7 @@ def scaled_integrals(z: Array, n: int, *, over_first: bool = False) -> list[Arra
 
 def erfcx_derivative(self: Array, n: int) -> Array:
     """n-th derivative of e^{x²} erfc(x): (-2)ⁿ n! Jₙ(x)."""
+    check_orders("_erfcx_derivative", n)
     scale = (-2.0) ** n * math.factorial(n)
     return in_double(lambda x: scale * scaled_integrals(x, n)[n], self)
 
@@ -161,6 +170,7 @@ def erfcx_derivative(self: Array, n: int) -> Array:
 
 def log_ndtr_derivative(self: Array, n: int) -> Array:
     """n-th derivative of log Φ(x), n ≥ 1."""
+    check_orders("_log_ndtr_derivative", n)
     return in_double(lambda x: log_normal(x, n), self)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.kernels.special.common import Array, in_double
+from adjoint.kernels.special.common import Array, check_orders, in_double
 
 HERMITE = {"hermite_h": 2.0, "hermite_he": 1.0}
 LARGEST = 1 << 16  # the degree up to which the recurrence ends in a second or so
@@ -41,6 +41,7 @@ KINDS: dict[str, tuple[tuple[float, float], Coefficients]] = {
 
 def polynomial(x: Any, n: Any, kind: str, k: int) -> Array:
     """k-th derivative in x of the polynomial of degree n; 0 for n < 0. n is cut to an integer."""
+    check_orders("_polynomial", k)
     if kind not in KINDS:
         raise ArgumentError(
             f"_orthogonal_polynomial: no kind {kind!r}; there are {', '.join(KINDS)}."
