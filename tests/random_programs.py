@@ -121,7 +121,7 @@ REWRITES = """{w}.mul_({c}) | {w}.add_({b} * 0.3) | {w}.sin_() | {w}.tanh_() | {
     {w}[{part}] = {c} | {w}[{part}].mul_({c}) | {w}[{part}] += {c} | {w}[{part}] = {b}[{part}]
     {w}[{part}] *= {w}[{part}].clone().sin() | {w}.select({d}, {n} // 2).tanh_()
     {w}.diagonal(0, 0, {d}).mul_({c}) | {w}.transpose(0, {d})[{part}].add_({c})
-    {w}.unfold({d}, 1, 2).mul_({c}) | {w}.flatten().mul_({c}) | {w}.view(-1)[1:].mul_({c})
+    {w}.unfold({d}, 1, 2).mul_({c}) | {w}.view(-1)[1:].mul_({c})
     {w}.movedim(0, -1).mul_({w}.sum() * 0.1) | {w}.split(({n} + 1) // 2, {d})[0].mul_({c})
     {w}.masked_fill_({b} > {c}, {c}) | {w}.index_fill_({d}, {i}, {c}) | {w}.detach().mul_({c})
     {w}.index_add_({d}, {i}, {b}.index_select({d}, {i}) * 0.5) | {w}.expand(2, *{w}.shape)[0].neg_()
