@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler.c import build
-from adjoint.core.errors import ValueRangeError
+from adjoint.core.errors import AdjointError, ValueRangeError
+from adjoint.table import TABLE
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -193,3 +195,55 @@ def test_derivatives_of_native_functions_are_native(function: Function) -> None:
     for got, want in zip(program(x), both(x), strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-13)
     assert program.lower(x).callbacks() == []
+
+
+# -- numbers beside tensors of another precision ---------------------------------------------------
+
+EXTREMES = (1e-300, 1e300, 1 / 3, 1e-40, 3.5e38)
+
+
+def _calls_with_numbers(x: Any) -> Iterator[tuple[str, Callable[[Any], Any], Any]]:
+    """Pointwise rows with an extreme number for each of their numbers: name, call, eager result."""
+    rows = [TABLE.row(n, o) for n in TABLE.names() for o in TABLE.overloads(n)]
+    for row in rows:
+        names = [a.name for a in row.schema.arguments if str(a.type) == "Scalar"]
+        tensors = row.schema.tensors
+        pointwise = row.archetype.promotes and not row.schema.mutates and len(tensors) == 1
+        if not pointwise or not names or "polynomial" in row.name or row.name[0] == "_":
+            continue
+        if row.name.endswith("_backward") or tensors[0].type.is_list:
+            continue
+        operator = getattr(getattr(ad.ops, row.name), row.schema.overload or "default")
+        for name in names:
+            for number in EXTREMES:
+                values = [_value(a, name, number) for a in row.schema.arguments]
+
+                def call(x: Any, operator: Any = operator, values: Any = values) -> Any:
+                    return operator.call([x if v is THE_TENSOR else v for v in values])
+
+                with contextlib.suppress(AdjointError):  # a bound that the operator refuses
+                    yield f"{row.full_name}({name}={number})", call, call(x)
+
+
+THE_TENSOR = object()  # stands for the tensor among the values of a call
+
+
+def _value(argument: Any, name: str, number: float) -> Any:
+    if argument.type.is_tensor:
+        return THE_TENSOR
+    if argument.name == name:
+        return number
+    return argument.default if argument.has_default else 0.7
+
+
+def test_numbers_count_in_the_precision_of_the_tensor() -> None:
+    """1e-300 beside float32 is 0, in eager mode and in native code; 3.5e38 is infinite."""
+    x = ad.tensor([0.3, 1.5, -2.0, 0.0, 3.0])
+    calls = list(_calls_with_numbers(x))
+    assert len(calls) > 150
+    for start in range(0, len(calls), 60):
+        part = calls[start : start + 60]
+        compiled = ad.compile(lambda x, part=part: [call(x) for _, call, _ in part])
+        for (name, _, expected), found in zip(part, compiled(x), strict=True):
+            assert found.dtype is expected.dtype, name
+            np.testing.assert_allclose(found.double(), expected.double(), 3e-6, 1e-38, err_msg=name)

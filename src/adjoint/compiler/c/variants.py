@@ -124,6 +124,16 @@ def _rounded(given: Arguments, dtype: str) -> str | None:
     return f"rint{{f}}({{self}} / {scale}) * {scale}"
 
 
+def _moved(sign: str) -> Maker:
+    """A tensor plus or minus alpha * other: two numbers, multiplied before they are rounded."""
+
+    def text(given: Arguments, dtype: str) -> str:
+        number = literal(given["alpha"] * given["other"], C_TYPES[dtype])
+        return f"{{self}} {sign} {number}"
+
+    return text
+
+
 def _lerp(given: Arguments, dtype: str) -> str | None:
     if abs(given["weight"]) < 0.5:
         return "{self} + {weight} * ({end} - {self})"
@@ -249,6 +259,8 @@ NUMBERS: dict[str, Maker] = {
     "round.decimals": _rounded,
 }
 REALS: dict[str, Maker] = {
+    "add.Scalar": _moved("+"),
+    "sub.Scalar": _moved("-"),
     "lerp.Scalar": _lerp,
     "nan_to_num.default": _finite,
     "isclose.default": _close,
