@@ -303,3 +303,27 @@ def test_branches_of_two_types_are_refused_in_a_trace() -> None:
         DtypeError, match=r"cond: result is f32\[\] from the first function and f64"
     ):
         ad.trace(lambda x: ad.cond(x > 0, lambda v: v, lambda v: v.double(), x), ad.tensor(1.0))
+
+
+@pytest.mark.parametrize("loop", [
+    lambda x: ad.while_loop(lambda c: c.sum() > 1e9, lambda c: c * 2, x),
+    lambda x: ad.fori_loop(0, 0, lambda i, c: c * 2, x),
+    lambda x: ad.scan(lambda c, s: (c, s), x, x)[0],
+    lambda x: ad.cond(x.sum() > -1e9, lambda u: u, lambda u: u * 2, x),
+    lambda x: ad.cond(x.sum() > -1e9, lambda u: u[:], lambda u: u * 2, x),
+])  # fmt: skip
+def test_what_comes_back_as_it_was_given_has_memory_of_its_own(loop: Any) -> None:
+    """A write to it does not reach what was given, in eager mode as in a graph."""
+
+    def f(x: Any) -> Any:
+        y = x * 1
+        result = loop(y)
+        y.mul_(3)
+        result.add_(1)
+        return y, result
+
+    x = ad.tensor([1.0, 2.0])
+    for run in (f, lambda x: ad.trace(f, x)(x), ad.compile(f)):
+        y, result = run(x)
+        assert ad.allclose(y, x * 3)
+        assert ad.allclose(result, x + 1)

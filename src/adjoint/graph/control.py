@@ -33,6 +33,17 @@ def _flatten(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
     return [as_tensor(v) for v in leaves], structure
 
 
+def _fresh(found: Flat, given: Flat) -> Flat:
+    """Results with memory of their own, as in a graph: what was given and comes back is copied."""
+    owners = [_owner(g) for g in given]
+    return [f.clone() if any(_owner(f) is o for o in owners) else f for f in found]
+
+
+def _owner(tensor: Any) -> Any:
+    """The tensor whose memory a tensor has."""
+    return tensor if tensor._base is None else tensor._base
+
+
 def _predicate(what: str, value: Any) -> Any:
     """A condition as one bool."""
     if isinstance(value, (bool, np.bool_, int, float)):
@@ -89,7 +100,7 @@ def cond(
         tensors,
         lambda: pytrees.paths(returned[0], "result"),
     )
-    return pytrees.unflatten(returned[0], found)
+    return pytrees.unflatten(returned[0], _fresh(found, tensors))
 
 
 def scan(
@@ -126,9 +137,8 @@ def scan(
     found = loops.scan_flat(
         step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry")
     )
-    return pytrees.unflatten(structure, found[: len(start)]), pytrees.unflatten(
-        y_structure, found[len(start) :]
-    )
+    carry = _fresh(found[: len(start)], [*start, *scanned])
+    return pytrees.unflatten(structure, carry), pytrees.unflatten(y_structure, found[len(start) :])
 
 
 def _length(xs: Flat, paths: list[str], length: int | None) -> int:
@@ -173,9 +183,8 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
         return new
 
     paths = lambda: pytrees.paths(structure, "carry")
-    return pytrees.unflatten(
-        structure, while_loops.while_flat(condition, body, [], [], start, False, paths)
-    )
+    found = while_loops.while_flat(condition, body, [], [], start, False, paths)
+    return pytrees.unflatten(structure, _fresh(found, start))
 
 
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) -> Any:
