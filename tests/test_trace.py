@@ -464,3 +464,15 @@ def test_custom_rules_survive_in_the_graph() -> None:
     assert ad.allclose(flat(tensor()), graph(tensor()))
     again = ad.graph.parse(str(graph))
     assert ad.allclose(again(tensor()), graph(tensor()))
+
+
+def test_a_view_that_a_graph_has_to_copy_cannot_be_written_to() -> None:
+    """Reading it is fine; a write would be lost, so it raises."""
+
+    def rows(x: Any) -> Any:
+        return ad.vmap(lambda u: ad.scan(lambda c, s: (c + s, c), u.sum(), u)[1])(x).view(-1)
+
+    x = tensor()
+    np.testing.assert_allclose(ad.trace(rows, x)(x), rows(x))
+    with pytest.raises(ad.core.errors.InplaceError, match="is a copy"):
+        ad.trace(lambda x: rows(x)[1:].mul_(2), x)

@@ -22,7 +22,7 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
-from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues
+from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues, InplaceError
 from adjoint.core.places import caller, show_place, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
@@ -175,6 +175,7 @@ class TraceLevel(Level):
             int, tuple[Any, Value]
         ] = {}  # by id; the tensor is kept so that its id stays
         self.made: set[Counter] = set()  # of tensors with known numbers that were made inside
+        self.copied: dict[int, Any] = {}  # results of view() that are copies, by id
         self.detached: dict[Value, Value] = {}
         self.types = typing.Types()
 
@@ -205,6 +206,7 @@ class TraceLevel(Level):
         row = op.row
         if row.decompose and not row.shape and not row.archetype.shape:
             return binding.decomposition(row)(*values)
+        asked = op.name
         if op.name in functional.SPECIAL:
             op, values = functional.prepared(op, values)
         args = self._arguments(values)
@@ -214,6 +216,8 @@ class TraceLevel(Level):
             args = typing.substitute_needing(args, self._detach)
         kind, types = self._infer(op, args)
         out = self._node(op, args, kind, types, values)
+        if asked == "view" and op.name == "reshape" and out.extra is None:
+            self.copied[id(out)] = out  # a graph copies here: a write would not reach the source
         return approach_traced(self, op, values, out) if "kink" in row.texts else out
 
     def _arguments(self, values: list[Any]) -> tuple[Any, ...]:
@@ -303,6 +307,12 @@ class TraceLevel(Level):
                 f"{place()}: {op.name} changes a tensor from outside the traced function in place; "
                 "pass it as an argument "
                 "and return the new value"
+            )
+        view = None if target.extra is None else target.extra.view
+        if id(target if view is None else view.base) in self.copied:
+            raise InplaceError(
+                f"{place()}: {op.name}: in a graph this view() is a copy, since its source may lie "
+                "otherwise in memory; write to the source, or clone() it before view()"
             )
         return functional.write(self, op, function, values)
 
