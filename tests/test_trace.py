@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import AdjointError
+from adjoint.core.errors import AdjointError, InplaceError
 from adjoint.graph.ir import Region
 
 X = np.random.default_rng(0).standard_normal((4, 3))
@@ -474,5 +474,5 @@ def test_a_view_that_a_graph_has_to_copy_cannot_be_written_to() -> None:
 
     x = tensor()
     np.testing.assert_allclose(ad.trace(rows, x)(x), rows(x))
-    with pytest.raises(ad.core.errors.InplaceError, match="is a copy"):
+    with pytest.raises(InplaceError, match="is a copy"):
         ad.trace(lambda x: rows(x)[1:].mul_(2), x)
