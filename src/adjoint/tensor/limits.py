@@ -215,7 +215,8 @@ class NearLevel(_Pairs, Level):
         return values[0]
 
     def process_detach(self, tensor: Any) -> Any:
-        return tensor.value.detach()
+        """Both: a write to what is detached changes both."""
+        return self.joined(tensor.value.detach(), tensor.near.detach())
 
     def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
         if derivative:
@@ -275,6 +276,10 @@ class LimitTensor(Tensor):
     def near(self) -> Any:
         """The tensor that derivatives are taken of."""
         return self.more().near
+
+    def detach(self) -> Tensor:
+        _protect(self)  # a write would not reach `near`
+        return super().detach()
 
 
 def _each(choose: Callable[[Any], Any], values: list[Any]) -> list[Any]:
