@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.transforms.checkpoints.determinism import Facts
 from adjoint.utils.checkpoint import (
     CheckpointPolicy,
     checkpoint,
@@ -478,3 +479,10 @@ def test_what_a_policy_may_be() -> None:
         create_selective_checkpoint_contexts([ad.ops.sin])  # type: ignore[list-item]
     with pytest.raises(TypeError, match="either a function or a list of ops"):
         create_selective_checkpoint_contexts(2)  # type: ignore[arg-type]
+
+
+def test_a_sum_that_cancels_is_compared_by_the_size_of_its_terms() -> None:
+    numbers = np.linspace(-1.0, 1.0, 1001)
+    first, again = Facts(numbers), Facts(numbers + np.spacing(numbers))
+    assert first.differ(again) == ""
+    assert "other numbers" in first.differ(Facts(numbers + 1e-3))

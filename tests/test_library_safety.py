@@ -16,6 +16,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import TableError
+from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from tests.watching import limited, watched
 
@@ -397,3 +398,15 @@ def test_numpy_functions_for_kernels_only_compute() -> None:
              "putmask", "copyto", "fill_diagonal", "seterr", "setbufsize", "show_config", "info",
              "getbufsize", "set_printoptions", "require", "fromstring", "frombuffer")  # fmt: skip
     assert not NUMPY & set(risky)
+
+
+@pytest.mark.parametrize("name", ["add.Tensor", "add.mine", "sin", "sum.dim_IntList"])
+def test_a_refused_file_leaves_our_operators_as_they_were(name: str, tmp_path: Path) -> None:
+    known, _, overload = name.partition(".")
+    before = [operators.operator(known, o) for o in TABLE.overloads(known)]
+    packet = operators.packet(known)
+    _, mistakes = tried(tmp_path, f"- name: {name}(Tensor self) -> Tensor\n  decompose: self\n")
+    assert mistakes
+    assert [operators.operator(known, o) for o in TABLE.overloads(known)] == before
+    assert operators.packet(known) is packet
+    assert ad.add(ad.ones(2), 1).sin().sum(0).item() > 0

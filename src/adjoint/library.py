@@ -42,7 +42,10 @@ def library(path: str | Path, kernels: Any = None) -> list[Any]:
     except BaseException:
         TABLE.remove(added)
         for source in added:
-            operators.forget(source.name)
+            if (
+                source.name not in TABLE
+            ):  # a row that took the name of one of ours leaves ours alone
+                operators.forget(source.name)
         raise
     return [packet(name) for name in dict.fromkeys(s.name for s in added)]
 

@@ -113,8 +113,11 @@ def check(seed: int) -> int:
     for name, (change, mode) in _ways(seed).items():
         try:
             found = _gradients(change(loss), program, mode)
-        except GradError as error:  # a derivative inside the program has used up what was kept
-            if name == "selective" and "extra time" in str(error):
+        except GradError as error:
+            # a derivative inside the program has used up what was kept, or a write has changed it
+            if name == "selective" and any(
+                t in str(error) for t in ("extra time", "other numbers")
+            ):
                 continue
             raise
         checks += len(expected)

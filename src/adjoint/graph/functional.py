@@ -75,7 +75,15 @@ def memory(tensor: Any) -> Any:
     view = _view(tensor)
     if view is None:
         return np.empty(tensor.shape, tensor.dtype.np)
-    return views.replay(view.path, make(np.empty(view.base.shape, view.base.dtype.np))).value
+    path = tuple((op, tuple(map(_imagined, rest)), number) for op, rest, number in view.path)
+    return views.replay(path, _imagined(view.base)).value
+
+
+def _imagined(value: Any) -> Any:
+    """A tensor of the same shape on memory that is never read; other arguments as they are."""
+    if isinstance(value, Tensor):
+        return make(np.empty(value.shape, value.dtype.np))
+    return value
 
 
 def strides(tensor: Any) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ threads may end in another last digit, but other random numbers or other data di
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -36,18 +37,19 @@ class Facts:
             return f"{self} became {other}"
         if not self._is_close(self.numbers, other.numbers):
             return f"{self} has other numbers: {_few(self.numbers)} became {_few(other.numbers)}"
-        if not self._is_close(self.total, other.total):
+        if not self._is_close(self.total, other.total, count=math.prod(self.shape)):
             return f"{self} has other numbers: their sum {self.total} became {other.total}"
         return ""
 
-    def _is_close(self, mine: Any, other: Any) -> bool:
+    def _is_close(self, mine: Any, other: Any, count: int = 1) -> bool:
+        """Whether numbers, or sums of `count` numbers, differ by rounding alone."""
         kind = of(self.dtype)
         if not kind.is_differentiable:
             return bool(np.array_equal(mine, other))
         size = self.dtype.itemsize // (2 if kind.is_complex else 1)
         close = _CLOSE[size]
-        finite = np.abs(np.asarray(mine)[np.isfinite(mine)])
-        scale = float(finite.max()) if finite.size else 0.0
+        finite = np.abs(self.numbers[np.isfinite(self.numbers)])  # a sum may cancel to nothing
+        scale = count * float(finite.max()) if finite.size else 0.0
         return bool(np.allclose(mine, other, rtol=close, atol=close * scale, equal_nan=True))
 
     def __str__(self) -> str:
