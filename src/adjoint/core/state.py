@@ -71,8 +71,13 @@ class changed:  # noqa: N801 - reads as a phrase: with changed(recording=OFF)
         self.changes = changes
 
     def __enter__(self) -> None:
-        self.before = current()
-        state.set(self.before.but(**self.changes))
+        self.before = before = current()
+        made = object.__new__(State)  # as `but`, without a call: every backward pass comes here
+        fields = made.__dict__
+        fields.update(before.__dict__)
+        fields.update(self.changes)
+        made.scope = None
+        state.set(made)
 
     def __exit__(self, *_: Any) -> None:
         state.set(self.before)

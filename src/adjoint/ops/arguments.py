@@ -146,15 +146,18 @@ def holds_numbers(array: Any) -> bool:
 
 def bind(op: Any, args: Sequence[Any]) -> list[Any]:
     """Return one value for each argument of an operator, as the schema wants it, or raise."""
-    what, Tensor = op.schema.name, runtime.Tensor
+    what, Tensor, weak = op.schema.name, runtime.Tensor, runtime.NUMBER_TYPES
     takes = _takes_tensor(op)
-    if runtime.NUMBER_TYPES.isdisjoint(map(type, args)):
+    for takes_tensor, value in zip(takes, args, strict=True):
+        if takes_tensor and type(value) in weak:
+            break
+    else:  # no number in the place of a tensor: most calls
         return [
             v if t and isinstance(v, Tensor) else convert(what, a, v)
             for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
         ]
     values = [
-        v if t and type(v) in runtime.NUMBER_TYPES else convert(what, a, v)
+        v if t and type(v) in weak else convert(what, a, v)
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
     ]
     return _with_tensors_for_numbers(op, takes, args, values)
