@@ -363,6 +363,14 @@ MISTAKES = {
         "1:24",
         "no default for a int",
     ),
+    **{
+        f"no value for a {kind}": (
+            f"- name: {{}}(Tensor self, *, {kind} n=None) -> Tensor\n  decompose: self\n",
+            "1:27",
+            f"'None' is no default for a {kind}",
+        )
+        for kind in ("ScalarType", "Layout", "Device", "MemoryFormat", "Generator", "int", "Tensor")
+    },
     "like": (_KERNEL + "  like: pointwize\n  self: grad\n", "3:9", "did you mean pointwise"),
     "order": (_KERNEL + "  like: pointwise\n  order: neded\n  self: grad\n", "4:10", "needed"),
     "domain": (_KERNEL + "  domain: positiv\n  self: grad\n", "3:11", "did you mean positive"),

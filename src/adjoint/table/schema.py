@@ -296,7 +296,7 @@ _NOT: Any = object()
 def _single_default(text: str, kind: Type) -> Any:
     """The value of a default of this type, or _NOT."""
     if text == "None":
-        return None if kind.is_optional or kind.base in _NAMED else _NOT
+        return None if kind.is_optional else _NOT
     if text in _CONSTANTS:
         return _CONSTANTS[text] if text in _CONSTANTS_OF.get(kind.base, ()) else _NOT
     if kind.base == "str":

@@ -241,7 +241,7 @@ def _writes(row: Row) -> Iterator[str]:
 
 def _defaults(row: Row) -> Iterator[str]:
     for argument in row.schema.arguments:
-        if argument.has_default and argument.default is not None:
+        if argument.has_default:
             try:
                 arguments.convert(row.name, argument, argument.default)
             except Exception as error:  # whatever a converter says of it, it is no default
