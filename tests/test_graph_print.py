@@ -223,6 +223,10 @@ MALFORMED = {
     "a long number": F + f"y = ad.ops.mul.Scalar(x, {'9' * 5000})\n    return y",
     "no dtype": F + "y = ad.ops.zeros_like.default(x, dtype=ad.nothing)\n    return y",
     "a complex of text": F + "y = ad.ops.mul.Scalar(x, complex('1'))\n    return y",
+    **{
+        f"a complex of {part}": F + f"y = ad.ops.mul.Scalar(x, complex({part}, 0.0))\n    return y"
+        for part in ("1j", "1.0 + 1j", "True", "None", "x", "-'a'", "9" * 400)
+    },
     "no data": F + "y = ad.tensor()\n    return y",
     "ragged data": F + "y = ad.tensor([[1.0], 2.0])\n    return y",
     "huge zeros": F + "y = ad.zeros((10000000, 10000000))\n    return y",
@@ -253,6 +257,14 @@ def test_malformed_text_raises_parse_error_and_ends(kind: str) -> None:
 def test_what_is_wrong_is_told_with_line_and_column() -> None:
     text = F + "y = ad.ops.sin.default(x)\n    z = ad.ops.mul.Tensor(y, w)\n    return z"
     with pytest.raises(ParseError, match="line 3, column 30: 'w': is used before it is defined"):
+        ad.graph.parse(text)
+
+
+@pytest.mark.parametrize("number", ["complex(0.0, 1j)", "-complex(1j, 0.0)", "1 + complex(2j, 1j)"])
+def test_a_complex_number_of_complex_parts_is_told_with_line_and_column(number: str) -> None:
+    text = F + f"y = ad.ops.mul.Scalar(x, {number})\n    return y"
+    column = text.splitlines()[1].index("j")  # from 1, of the digit before it
+    with pytest.raises(ParseError, match=rf"line 2, column {column}: '\dj': is not a real number"):
         ad.graph.parse(text)
 
 

@@ -358,7 +358,7 @@ class _Parser:
             and len(node.args) == 2
             and not node.keywords
         ):
-            return complex(*[float(self._number(a, known)) for a in node.args])
+            return complex(*[self._real(a, known) for a in node.args])
         if isinstance(node, ast.Subscript):
             return self.object(node)
         _refuse(node, "is neither a value nor a constant")
@@ -368,6 +368,12 @@ class _Parser:
         if type(value) not in (int, float, complex):
             _refuse(node, "is not a number")
         return value
+
+    def _real(self, node: ast.expr, known: dict[str, Value]) -> float:
+        value = self._number(node, known)
+        if isinstance(value, complex):
+            _refuse(node, "is not a real number")
+        return float(value)
 
     def _tree(self, node: ast.expr | None, known: dict[str, Value]) -> Any:
         """A pytree of values and constants, from a return statement or a call."""
