@@ -10,6 +10,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.autograd import forward_ad
+from adjoint.core.errors import ValueRangeError
 
 
 def leaf(*values: float) -> ad.Tensor:
@@ -484,3 +485,54 @@ def test_out_is_refused_for_dual_tensors() -> None:
 def test_out_is_not_differentiated_in_reverse(transform: Any) -> None:
     with pytest.raises(ad.errors.GradError, match="out="):
         transform(_filled_by_out)(ad.ones(2, 2))
+
+
+# -- complex values for real tensors: their real part; for truth values, both parts ---------------
+
+_TAKEN: dict[ad.dtype, Callable[[complex], Any]] = {
+    ad.bool: bool,
+    ad.int64: lambda v: int(v.real),
+    ad.float32: lambda v: v.real,
+    ad.complex64: lambda v: v,
+}
+_INTERPRETERS: dict[str, Callable[..., ad.Tensor]] = {
+    "eager": lambda f, x, v: f(x, v),
+    "mapped": lambda f, x, v: ad.vmap(f)(x[None], v[None])[0],
+    "mapped over the value": lambda f, x, v: ad.vmap(lambda v: f(x, v))(v[None])[0],
+    "with tangents": lambda f, x, v: ad.jvp(lambda v: f(x, v), (v,), (v,))[0],
+    "traced": lambda f, x, v: ad.trace(f, x, v)(x, v),
+    "compiled": lambda f, x, v: ad.compile(f)(x, v),
+}
+
+
+@pytest.mark.parametrize("way", _INTERPRETERS)
+@pytest.mark.parametrize("name", ["fill_", "copy_"])
+@pytest.mark.parametrize("dtype", _TAKEN, ids=str)
+def test_a_complex_value_is_written_alike_by_every_interpreter(
+    dtype: ad.dtype, name: str, way: str
+) -> None:
+    for number in (2j, 3 + 0j, 0j, 2 - 1j):
+        found = _INTERPRETERS[way](
+            lambda x, v: getattr(x.clone(), name)(v), ad.ones(2).to(dtype), ad.tensor(number)
+        )
+        assert (found.dtype, found.tolist()) == (dtype, [_TAKEN[dtype](number)] * 2)
+
+
+@pytest.mark.parametrize("way", [k for k in _INTERPRETERS if k != "mapped over the value"])
+@pytest.mark.parametrize("dtype", [ad.int64, ad.float32], ids=str)
+def test_a_complex_number_is_filled_in_only_if_it_is_real(dtype: ad.dtype, way: str) -> None:
+    def fill(number: complex) -> ad.Tensor:
+        return _INTERPRETERS[way](
+            lambda x, _: x.clone().fill_(number), ad.ones(2).to(dtype), ad.tensor(0.0)
+        )
+
+    assert fill(3 + 0j).tolist() == [3, 3]
+    with pytest.raises(ValueRangeError, match="the complex number 1j does not fit"):
+        fill(1j)
+
+
+def test_what_is_not_zero_is_true_through_an_index() -> None:
+    mask = ad.zeros(3, dtype=ad.bool)
+    mask[0] = ad.tensor(1j)
+    mask[1:] = ad.tensor([0j, -1j])
+    assert mask.tolist() == [True, False, True]

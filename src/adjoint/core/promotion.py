@@ -221,10 +221,18 @@ def cast(array: Any, dtype: DType) -> Any:
     Complex loses its imaginary part, an out-of-range value becomes infinite or is unspecified, both
     silently.
     """
-    if array.dtype.kind == "c" and dtype.category not in (COMPLEX, BOOL):
-        array = array.real
     with np.errstate(all="ignore"):
-        return array.astype(dtype.np)
+        return parts_for(array, dtype).astype(dtype.np)
+
+
+def parts_for(array: Any, dtype: DType) -> Any:
+    """Return what `dtype` takes of `array`: of complex numbers, a real dtype takes the real part.
+
+    A truth value takes both parts: i is not 0.
+    """
+    if array.dtype.kind == "c" and dtype.category not in (COMPLEX, BOOL):
+        return array.real
+    return array
 
 
 def python_number(value: Any) -> Any:

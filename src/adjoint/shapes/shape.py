@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint.core import dtypes, layout
-from adjoint.core.dtypes import FLOAT, INTEGER, DType
+from adjoint.core.dtypes import DType
 from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError, ValueRangeError
+from adjoint.core.factories import check_value
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import (
     Shape,
@@ -104,12 +105,8 @@ def fill(self: Spec, value: Any) -> Spec:
     """Like `self`; the value has no dimensions."""
     if isinstance(value, Spec) and value.shape:
         raise ShapeError(f"fill: the value must be a number or a scalar, got {show(value.shape)}.")
-    if (
-        isinstance(value, Spec)
-        and value.dtype.is_complex
-        and self.dtype.category in (INTEGER, FLOAT)
-    ):
-        raise DtypeError(f"fill: the {value.dtype} value does not fit {self.dtype}.")
+    if isinstance(value, complex):
+        check_value("fill", value, self.dtype)
     return self
 
 

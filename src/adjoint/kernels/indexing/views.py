@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import dtypes
 from adjoint.core.indexing import (
     check_has_dims,
     check_replacement,
@@ -14,6 +15,7 @@ from adjoint.core.indexing import (
     slice_bounds,
     wrap_index,
 )
+from adjoint.core.promotion import parts_for
 from adjoint.core.shapes import wrap_dim
 from adjoint.core.storage import (
     offset_in_elements,
@@ -107,9 +109,7 @@ def _fill(what: str, part: Array, grad_output: Array) -> None:
 
 def _write(what: str, part: Array, src: Array) -> None:
     check_replacement(what, src, part.shape)
-    if src.dtype.kind == "c" and part.dtype.kind != "c":
-        src = src.real  # converted as `copy_` does
-    part[...] = src
+    part[...] = parts_for(src, dtypes.of(part.dtype))  # converted as `copy_` does
 
 
 def select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
@@ -148,8 +148,8 @@ def as_strided_scatter(
     check_strided("as_strided_scatter", size, stride, offset, flat.size)
     check_replacement("as_strided_scatter", src, size)
     memory = flat.copy()
-    numbers = src.real if src.dtype.kind == "c" and self.dtype.kind != "c" else src
-    memory[places(size, stride, offset).reshape(-1)] = numbers.reshape(-1)
+    numbers = parts_for(src, dtypes.of(self.dtype)).reshape(-1)
+    memory[places(size, stride, offset).reshape(-1)] = numbers
     return strided_view(memory, self.shape, strides_in_elements(self), own)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from adjoint.core import dtypes
-from adjoint.core.dtypes import BOOL, COMPLEX, DType
+from adjoint.core.dtypes import INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError
-from adjoint.core.promotion import check_integer, fit_number
+from adjoint.core.factories import check_value
+from adjoint.core.promotion import check_integer, fit_number, parts_for
 from adjoint.core.shapes import broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
@@ -36,10 +37,8 @@ def to_copy(
     """Copy, to another dtype if one is given; complex to real drops the imaginary part."""
     if dtype is None:
         return in_format("to", self, memory_format, self.dtype)
-    if self.dtype.kind == "c" and dtype.category not in (COMPLEX, BOOL):
-        self = self.real
     with np.errstate(all="ignore"):  # an out-of-range value becomes infinite or is unspecified
-        return in_format("to", self, memory_format, dtype.np)
+        return in_format("to", parts_for(self, dtype), memory_format, dtype.np)
 
 
 def complex_(real: Array, imag: Array) -> Array:
@@ -149,13 +148,19 @@ def view_dtype(self: Array, dtype: DType) -> Array:
 
 def fill(self: Array, value: Any) -> Array:
     """Return a tensor like `self` in which every element is `value`, a number or 0-d array."""
-    if isinstance(value, np.ndarray) and value.ndim:
-        raise ShapeError(f"fill: the value must be a number or a scalar, got {show(value.shape)}.")
-    if np.iscomplexobj(value) and self.dtype.kind not in "cb":
-        raise DtypeError(f"fill: the complex value {value} does not fit {dtypes.of(self.dtype)}.")
-    if isinstance(value, int) and self.dtype.kind in "iu":
-        check_integer(value, dtypes.of(self.dtype))
-        value = fit_number(value, dtypes.of(self.dtype))
+    dtype = dtypes.of(self.dtype)
+    if isinstance(value, np.ndarray):
+        if value.ndim:
+            raise ShapeError(
+                f"fill: the value must be a number or a scalar, got {show(value.shape)}."
+            )
+        value = parts_for(value, dtype)
+    elif isinstance(value, complex):
+        check_value("fill", value, dtype)
+        value = parts_for(np.asarray(value), dtype)
+    elif isinstance(value, int) and dtype.category == INTEGER:
+        check_integer(value, dtype)
+        value = fit_number(value, dtype)
     result = np.empty_like(self)
     with np.errstate(all="ignore"):  # an infinity is no integer, and no reason to warn
         result[...] = value
@@ -169,7 +174,5 @@ def copy(self: Array, src: Array, non_blocking: bool) -> Array:
             f"copy_: a source of shape {show(src.shape)} does not fit into {show(self.shape)}."
         )
     result = np.empty(self.shape, self.dtype)
-    if src.dtype.kind == "c" and self.dtype.kind != "c":
-        src = src.real
-    np.copyto(result, src, casting="unsafe")
+    np.copyto(result, parts_for(src, dtypes.of(self.dtype)), casting="unsafe")
     return result
