@@ -530,3 +530,46 @@ def test_no_operator_runs_as_a_loop_under_vmap() -> None:
         for f in (ad.linalg.qr, ad.linalg.eig, ad.linalg.lu, ad.geqrf, ad.linalg.matrix_exp):
             ad.vmap(f)(a)
         ad.vmap(ad.grad(lambda a: (from_svd(a) ** 2).sum()))(a)
+
+
+# -- parts of a decomposition that are not there ---------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 3])
+@pytest.mark.parametrize(
+    "absent",
+    [
+        lambda A: ad.ops._linalg_eigh(A, compute_v=False)[1:],
+        lambda A: ad.ops._linalg_svd(A, compute_uv=False)[::2],
+        lambda A: ad.linalg.qr(A, mode="r")[:1],
+    ],
+    ids=["eigh", "svd", "qr"],
+)
+def test_what_stands_for_absent_vectors_depends_on_nothing(absent: Any, size: int) -> None:
+    A = ad.eye(size, dtype=ad.float64).requires_grad_()
+    for part in absent(A):
+        assert part.numel() == 0
+        if part.requires_grad:
+            part.backward(ad.ones_like(part), retain_graph=True)
+    assert A.grad is None or not A.grad.any()
+
+
+@pytest.mark.parametrize("way", ["eager", "recorded", "mapped", "traced"])
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_values_that_are_parted_must_be_real(name: str, way: str) -> None:
+    A = ad.eye(3, dtype=ad.complex128).expand(2, 3, 3).clone()
+    values = ad.ones(2, 3, dtype=ad.complex128)
+
+    def fan(A: ad.Tensor, values: ad.Tensor) -> Any:
+        if name == "eigh":
+            return ad.ops._linalg_eigh_fan(A, "L", None, values, A)
+        return ad.ops._linalg_svd_fan(A, False, None, A, values, A)
+
+    ways: dict[str, Callable[[], Any]] = {
+        "eager": lambda: fan(A, values),
+        "recorded": lambda: fan(A.requires_grad_(), values),
+        "mapped": lambda: ad.vmap(fan)(A, values),
+        "traced": lambda: ad.trace(fan, A, values),
+    }
+    with pytest.raises(DtypeError, match="are real, float32 or float64; got ad.complex128"):
+        ways[way]()

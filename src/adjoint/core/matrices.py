@@ -23,6 +23,12 @@ def check_dtype(what: str, dtype: DType) -> None:
         )
 
 
+def check_real(what: str, dtype: DType) -> None:
+    """Raise unless LAPACK gives real values in this dtype: singular ones, eigenvalues of eigh."""
+    if dtype not in LAPACK or dtype.is_complex:
+        raise DtypeError(f"{what}: the values are real, float32 or float64; got {dtype}.")
+
+
 def check_same_dtype(what: str, a: DType, b: DType) -> None:
     """Raise unless two operands have one dtype."""
     check_dtype(what, a)

@@ -11,6 +11,7 @@ from adjoint.core.matrices import (
     check_dtype,
     check_matrix,
     check_pivots,
+    check_real,
     check_reflections,
     check_same_dtype,
     check_square,
@@ -250,11 +251,13 @@ def eig_fan(self: Spec, values: Spec, vectors: Spec) -> Specs:
 
 def eigh_fan(A: Spec, UPLO: str, direction: Spec | None, values: Spec, vectors: Spec) -> Specs:
     """Values and vectors of several matrices."""
+    check_real("_linalg_eigh_fan", values.dtype)
     return _beside(values), _beside(vectors)
 
 
 def svd_fan(A: Spec, full: bool, direction: Spec | None, U: Spec, S: Spec, Vh: Spec) -> Specs:
     """U, S, Vᴴ of several matrices."""
+    check_real("_linalg_svd_fan", S.dtype)
     return _beside(U), _beside(S), _beside(Vh)
 
 

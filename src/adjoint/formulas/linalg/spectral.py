@@ -41,11 +41,12 @@ def eigh_vjp(
     grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor, UPLO: str, vectors: bool
 ) -> Any:
     """Ā = V (diag(w̄) + F ∘ ½(X - Xᴴ)) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
+    if not vectors:  # what stands for them is empty, and does not depend on A
+        grad_v = None
     if grad_w is None and grad_v is None:
         return None
     if not vectors:
         w, V = ops._linalg_eigh_generic(A, UPLO, direction_of(A))
-        grad_v = None
     if grad_v is None:
         slopes: Any = grad_w
         return (V * slopes.unsqueeze(-2)).matmul(V.mH)
@@ -152,11 +153,12 @@ def svd_vjp(
     With a = Uᴴ Ū - h.c. and b = Vᴴ V̄ - h.c.,
     C = diag(s̄) + ½ (a + b)/(s[j]-s[i]) + ½ (a - b)/(s[j]+s[i]).
     """
+    if not vectors:  # what stands for them is empty, and does not depend on A
+        grad_u = grad_vh = None
     if grad_u is None and grad_s is None and grad_vh is None:
         return None
     if not vectors:
         U, S, Vh = ops._linalg_svd_generic(A, False, direction_of(A))
-        grad_u = grad_vh = None
     k = S.shape[-1]
     if grad_u is not None:
         grad_u = _fold(grad_u, U, k)

@@ -11,7 +11,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.errors import DegenerateError, GradError
 from adjoint.core.infinitesimal import FAN
-from adjoint.core.matrices import check_dtype
+from adjoint.core.matrices import check_dtype, check_real
 from adjoint.kernels.linalg.common import Array, gauge_limit, mH
 
 # Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are
@@ -75,7 +75,7 @@ def split(values: Array, descending: bool, zeros: bool) -> Array:
 
     `zeros`: a single 0 is to be parted from 0, too.
     """
-    check_dtype("values that are parted", dtypes.of(values.dtype))
+    check_real("values that are parted", dtypes.of(values.dtype))
     moves = np.zeros(values.shape, values.dtype)
     for index, block in clusters(values):
         moves[(*index, block)] = _moves(values[index], block, descending)
