@@ -13,8 +13,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import dtypes
+from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
+from adjoint.tensor.dispatch import recover
 from adjoint.testing import laws
 from adjoint.testing.jacobians import tensors_in
 
@@ -139,3 +141,30 @@ def _copy(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return type(value)(_copy(v) for v in value)
     return value.detach().clone() if isinstance(value, ad.Tensor) else value
+
+
+# -- errors of kernels are told in the library's words ---------------------------------------------
+
+
+def test_an_error_of_a_kernel_in_backward_names_the_call() -> None:
+    x = ad.ones(2, 3, requires_grad=True)
+    y = ad.ops._unreduce(x, (2**63,), (2, 3, 4), False)
+    with pytest.raises(ValueRangeError, match=r"^sum\(.*9223372036854775808") as caught:
+        y.backward(ad.ones_like(y))
+    assert isinstance(caught.value.__cause__, OverflowError)
+    assert any("in backward of UnreduceBackward0" in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("size", [-1, -(2**63) - 1, 2**63, 10**30])
+def test_a_size_that_cannot_be_is_refused_without_data(size: int) -> None:
+    for pivots in (ad.empty(2, 3, device="meta"), ad.empty(0, 3, device="meta")):
+        with pytest.raises(ShapeError, match="cannot have the shape|more bytes than can be"):
+            ad.ops._linalg_permutation(pivots, size)
+
+
+@pytest.mark.parametrize("error", [KeyError(16), OverflowError("too large"), ZeroDivisionError()])
+def test_every_error_that_arithmetic_raises_has_a_documented_class(error: Exception) -> None:
+    op = operator("sin")
+    with pytest.raises(ValueRangeError, match=r"^sin\(float32\[2\]\): ") as caught:
+        recover(op, error, (ad.ones(2),))
+    assert caught.value.__cause__ is error

@@ -24,7 +24,7 @@ import numpy as np
 
 from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import OF, DType
-from adjoint.core.errors import TableError, did_you_mean
+from adjoint.core.errors import AdjointError, TableError, did_you_mean
 from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments
@@ -174,7 +174,14 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
             function = chosen[key]
         except KeyError:
             function = chosen[key] = _kernel_on_arrays(packet, args, keywords)
-        return lifted(*args, **keywords) if function is None else function(*args, **keywords)
+        if function is None:
+            return lifted(*args, **keywords)
+        try:
+            return function(*args, **keywords)
+        except AdjointError:
+            raise
+        except Exception:  # a kernel's own: the call on tensors fails again, and says of what
+            return lifted(*args, **keywords)
 
     straight.__name__ = packet.name
     return straight

@@ -230,6 +230,7 @@ _EXPLAINED: dict[type, type[AdjointError]] = {
     MemoryError: OutOfMemory,
     OverflowError: ValueRangeError,
     ZeroDivisionError: ValueRangeError,
+    KeyError: ValueRangeError,
 }
 
 
@@ -247,7 +248,8 @@ def raise_explained(op: Operator, error: Exception, args: tuple[Any, ...]) -> No
         if kind is None:
             raise error
         given = ", ".join(_describe(a) for a in args)
-        raise kind(f"{op.name}({given}): {error}") from error
+        said = f"{type(error).__name__}: {error}" if isinstance(error, KeyError) else str(error)
+        raise kind(f"{op.name}({given}): {said}") from error
     finally:
         del error, explanation  # as in `recover`
 

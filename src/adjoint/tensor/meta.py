@@ -94,7 +94,9 @@ def meta_tensor(shape: tuple[int, ...], dtype: DType) -> MetaTensor:
 
 def dummy(shape: tuple[int, ...], dtype: DType) -> Any:
     """An array of this shape that costs no memory."""
-    if math.prod(shape) * dtype.itemsize >= 2**63:
+    if min(shape, default=0) < 0:
+        raise ShapeError(f"a tensor cannot have the shape {show(shape)}: sizes start at 0")
+    if max(math.prod(shape) * dtype.itemsize, *shape, 0) >= 2**63:
         raise ShapeError(f"a tensor of shape {show(shape)} has more bytes than can be counted")
     return np.lib.stride_tricks.as_strided(np.zeros((), dtype.np), shape, (0,) * len(shape))
 
