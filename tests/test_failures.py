@@ -168,3 +168,13 @@ def test_every_error_that_arithmetic_raises_has_a_documented_class(error: Except
     with pytest.raises(ValueRangeError, match=r"^sin\(float32\[2\]\): ") as caught:
         recover(op, error, (ad.ones(2),))
     assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize(
+    "x", [ad.ones(2, 3), ad.ones(2, 3).t(), ad.ones(0, 3)], ids=["whole", "strided", "empty"]
+)
+def test_a_sum_is_put_back_within_its_own_memory(x: ad.Tensor, keepdim: bool) -> None:
+    shape = (1000, 1000) if keepdim else (10, 1000, 1000)
+    with pytest.raises(ShapeError, match=r"^_unreduce\("):
+        ad.ops._unreduce(x, (0,), shape, keepdim)

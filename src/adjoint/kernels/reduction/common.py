@@ -39,6 +39,8 @@ def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> A
     The transpose of a sum: reduced dimensions are put back and repeated. The view is made from
     strides directly where the memory allows it: `np.broadcast_to` costs ten times as much.
     """
+    if not grad.flags.c_contiguous or not grad.size:
+        return _unreduce_strided(grad, dim, shape, keepdim)
     if len(grad.shape) < len(shape) and not keepdim:
         if not dim or grad.ndim == 0:
             strides: tuple[int, ...] = (0,) * len(shape)
@@ -50,8 +52,14 @@ def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> A
         strides = tuple(
             0 if have == 1 else step for have, step in zip(grad.shape, grad.strides, strict=True)
         )
-    if not grad.flags.c_contiguous or not grad.size:
-        return np.lib.stride_tricks.as_strided(grad, shape, strides, writeable=False)
     view: Array = np.ndarray(shape, grad.dtype, grad, 0, strides)
     view.flags.writeable = False  # several elements share one place
     return view
+
+
+def _unreduce_strided(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> Array:
+    """`unreduce` of an array with gaps, or without elements; NumPy checks that the sizes fit."""
+    if grad.ndim < len(shape) and not keepdim:
+        gone = {d % len(shape) for d in dim or range(len(shape))}
+        grad = grad.reshape(tuple(1 if i in gone else n for i, n in enumerate(shape)))
+    return np.broadcast_to(grad, shape)
