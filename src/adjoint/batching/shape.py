@@ -16,6 +16,7 @@ from adjoint.batching.common import same as same
 from adjoint.batching.common import shifted as shifted
 from adjoint.core import layout
 from adjoint.core.errors import DimensionError, ShapeError
+from adjoint.core.factories import check_fill
 from adjoint.core.shapes import Shape, infer_size, show
 
 Tensor = Any
@@ -231,6 +232,7 @@ def fill(batch: Batch, self: Tensor, value: Tensor) -> Tensor:
         raise ShapeError(f"fill_: the value must have no dimensions, got {batch.ndims[1]}.")
     if not batch.has[1]:
         return batch.op.call([self, value])
+    check_fill(self.dtype, value)
     column = padded(value.to(self.dtype), True, 0, batch.ndims[0])
     return column.expand(self.shape if batch.has[0] else (batch.size, *self.shape)).clone()
 

@@ -71,6 +71,17 @@ def check_value(what: str, value: Any, dtype: DType) -> None:
     raise ValueRangeError(f"{what}: the number {value} does not fit {dtype}.")
 
 
+def check_fill(dtype: DType, value: Any) -> None:
+    """Raise if numbers of `dtype` are real, and `value`, a number or a tensor, is complex.
+
+    Its dtype alone decides, not its value: a number that is an input of a graph has none yet.
+    """
+    given = getattr(value, "dtype", None)
+    is_complex = isinstance(value, complex) if given is None else given.is_complex
+    if is_complex and dtype.category not in (BOOL, COMPLEX):
+        raise DtypeError(f"fill: a complex value does not fit {dtype}; take its real part first.")
+
+
 def require_float(what: str, dtype: DType, *, complex_too: bool = False) -> DType:
     """Return `dtype` if it is a floating point one (or a complex one, if that is allowed)."""
     if dtype.is_floating_point or (complex_too and dtype.is_complex):

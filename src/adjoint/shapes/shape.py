@@ -12,7 +12,7 @@ from typing import Any
 from adjoint.core import dtypes, layout
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError, ValueRangeError
-from adjoint.core.factories import check_value
+from adjoint.core.factories import check_fill
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import (
     Shape,
@@ -105,8 +105,7 @@ def fill(self: Spec, value: Any) -> Spec:
     """Like `self`; the value has no dimensions."""
     if isinstance(value, Spec) and value.shape:
         raise ShapeError(f"fill: the value must be a number or a scalar, got {show(value.shape)}.")
-    if isinstance(value, complex):
-        check_value("fill", value, self.dtype)
+    check_fill(self.dtype, value)
     return self
 
 

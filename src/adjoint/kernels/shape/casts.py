@@ -14,9 +14,9 @@ from numpy.lib.stride_tricks import as_strided
 from adjoint.core import dtypes
 from adjoint.core.dtypes import INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError
-from adjoint.core.factories import check_value
+from adjoint.core.factories import check_fill
 from adjoint.core.promotion import check_integer, fit_number, parts_for
-from adjoint.core.shapes import broadcast, show
+from adjoint.core.shapes import Spec, broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
 
@@ -154,11 +154,10 @@ def fill(self: Array, value: Any) -> Array:
             raise ShapeError(
                 f"fill: the value must be a number or a scalar, got {show(value.shape)}."
             )
-        value = parts_for(value, dtype)
-    elif isinstance(value, complex):
-        check_value("fill", value, dtype)
-        value = parts_for(np.asarray(value), dtype)
-    elif isinstance(value, int) and dtype.category == INTEGER:
+        check_fill(dtype, Spec((), dtypes.of(value.dtype)))
+    else:
+        check_fill(dtype, value)
+    if isinstance(value, int) and dtype.category == INTEGER:
         check_integer(value, dtype)
         value = fit_number(value, dtype)
     result = np.empty_like(self)
