@@ -159,3 +159,30 @@ def test_a_view_of_a_tensor_further_out_may_not_be_written_to() -> None:
     for run in (lambda: ad.vmap(f)(ad.stack([U, U])), lambda: ad.trace(f, U)):
         with pytest.raises(AdjointError, match="outside"):
             run()
+
+
+KINKED_WRITES: dict[str, Callable[[Any, Any], Any]] = {
+    "to the tensor": lambda y, x: (y.mul_(x), y)[1],
+    "to a view, read by its base": lambda y, x: (y[1:].mul_(x[1:]), y)[1],
+    "to the base, read by a view": lambda y, x: (y[1:], y.mul_(x))[0],
+    "to what became a view": lambda y, x: y.unsqueeze_(0).mul_(x),
+    "to the base of what became a view": lambda y, x: (y[:2], y.unsqueeze_(0).mul_(x))[0],
+}
+
+
+@pytest.mark.parametrize("write", KINKED_WRITES)
+def test_a_traced_tensor_beside_a_kink_may_be_written_to(write: str) -> None:
+    """A trace computes a norm twice for second derivatives; a write inside reaches both, and what
+    views them.
+    """
+
+    def curvature(make: Callable[..., Any]) -> Callable[..., Any]:
+        def loss(u: Any, x: Any) -> Any:
+            return (KINKED_WRITES[write](make(u, x), x * x) ** 2).sum()
+
+        return lambda u, x: ad.jvp(lambda v: ad.grad(lambda w: loss(u, w))(v), (x,), (x * x,))
+
+    found = ad.trace(curvature(lambda u, x: u.norm() * u), U, X)(U, X)
+    expected = curvature(lambda u, x: u.norm() * u + 0 * x)(U, X)  # of the inner levels from birth
+    for got, want in zip(found, expected, strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12)

@@ -141,6 +141,8 @@ class Level:
         def take(tensor: Any) -> Any:
             viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
             target.tangent, target.axis = viewed.tangent, viewed.axis
+            if viewed.extra is not None and viewed.extra.near is not None:
+                target.more().near = viewed.extra.near
             return viewed
 
         views.become_view(target, outer, take)
@@ -328,6 +330,8 @@ def _twin(tensor: Any) -> Any:
         return make(tensor.value, edge=tensor.edge)
     twin = wrap(type(tensor), tensor.home, tensor.value, tensor.edge)
     twin.tangent, twin.axis, twin.birth = tensor.tangent, tensor.axis, tensor.birth
+    if tensor.extra is not None and tensor.extra.near is not None:  # Note [Kinks]
+        twin.more().near = tensor.extra.near
     return twin
 
 

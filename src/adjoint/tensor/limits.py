@@ -29,7 +29,7 @@ from adjoint.core.state import changed, current
 from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
-from adjoint.tensor import binding
+from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, LevelTensor, wrap
 from adjoint.tensor.tape import ZERO, Node
 from adjoint.tensor.tensor import Tensor, make
@@ -202,10 +202,19 @@ class NearLevel(_Pairs, Level):
         tensor.more().near = near
         return tensor
 
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        result = super().process(op, values)
+        pair = type(values[0]) is NearLevelTensor and _is_differentiable(result)
+        if op.schema.is_view and pair:  # a level above that takes in one takes in the others
+            views.attach_level(op, values[0], result, tuple(values[1:]))
+        return result
+
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
     ) -> Any:
         """Write to both; to a tensor that is not near a kink, what is shown alone."""
+        if op.row.archetype.name == "inplace_view":
+            return self.swap_view(op, values)
         with at_kinks(EXACT):
             written = op.call(_each(self.exact, values))
         if type(values[0]) is not NearLevelTensor:

@@ -140,7 +140,9 @@ def _shares(view: Any, array: Any) -> bool:
 
 def _attach(out: Any, counter: Any, view: View, registry: list[Any]) -> None:
     out.counter = counter
-    out.extra = extra = TensorExtra()
+    extra = out.extra
+    if extra is None:  # a tensor beside a kink has one
+        extra = out.extra = TensorExtra()
     extra.view = view
     registry.append(weakref.ref(out))
     count = len(registry)
