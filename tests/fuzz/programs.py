@@ -182,7 +182,6 @@ def _compare_with_torch(program: Program, values: _Results, gradients: _Results)
     exec(program.text, scope)
     given = [torch.tensor(v.numpy()) for v in program.arguments.values()]
     refusals = (RuntimeError, TypeError, AttributeError, IndexError, ValueError)
-    values.add("torch", lambda: scope["program"](*given), *refusals)
     leaves = [v.clone().requires_grad_() for v in given[: program.floats]]
 
     def total() -> Any:
@@ -192,7 +191,40 @@ def _compare_with_torch(program: Program, values: _Results, gradients: _Results)
             value.backward()
         return value, [torch.zeros_like(v) if v.grad is None else v.grad for v in leaves]
 
-    gradients.add("torch", total, *refusals)
+    try:
+        values.add("torch", lambda: scope["program"](*given), *refusals)
+        gradients.add("torch", total, *refusals)
+    except AssertionError:
+        if is_steady(program):
+            raise
+
+
+def is_steady(program: Program) -> bool:
+    """Whether a program's values and gradients stay what they are when arguments are rounded
+    otherwise.
+
+    PyTorch rounds otherwise than NumPy does: (x + ix)² has the real part 0 there, and 1e-17 here,
+    where the processor multiplies and adds at once. Where argmax() or a comparison chooses by such
+    a number, both are right.
+    """
+    function, count = program.function(), program.floats
+    gradient = ad.value_and_grad(program.loss(), argnums=tuple(range(count)))
+    numbers, given = np.random.default_rng(0), list(program.arguments.values())
+    values, gradients = _Results(program, 0), _Results(program, 0)
+    try:
+        for _ in range(16):
+            values.add("values", lambda: function(*given))
+            gradients.add("gradients", lambda: gradient(*given))
+            given[:count] = [_rounded_otherwise(v, numbers) for v in given[:count]]
+    except AssertionError:
+        return False
+    return True
+
+
+def _rounded_otherwise(value: ad.Tensor, numbers: np.random.Generator) -> ad.Tensor:
+    """A tensor whose elements differ in their last bits."""
+    last = np.finfo(np.float64).eps * numbers.integers(-4, 5, tuple(value.shape))
+    return value * ad.tensor(1 + last)
 
 
 if __name__ == "__main__":
