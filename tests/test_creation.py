@@ -480,3 +480,13 @@ def test_meta_tensors_are_not_written_to_real_ones(write: str) -> None:
     with pytest.raises(ad.errors.DependsOnValues):
         ad.exp(ad.ones((), device="meta"), out=real)
     assert real.item() == 1.0
+
+
+@pytest.mark.parametrize("make", ["empty_like", "zeros_like", "ones_like", "full_like", "clone"])
+def test_a_tensor_like_an_expanded_one_lies_in_order(make: str) -> None:
+    """A stride of 0 says nothing about order, so flatten() is a view and a write reaches."""
+    like = ad.ones(3).expand(2, 3)
+    made = ad.full_like(like, 1.0) if make == "full_like" else getattr(ad, make)(like)
+    assert made.stride() == (3, 1)
+    made.flatten().fill_(7.0)
+    assert made.tolist() == [[7.0] * 3] * 2

@@ -44,6 +44,14 @@ def strides_in_elements(array: Array) -> tuple[int, ...]:
     return tuple([s // itemsize for s in array.strides])
 
 
+def order_of(array: Array) -> Any:
+    """Return NumPy's order for a new array that keeps strides as PyTorch does.
+
+    A stride of 0 says nothing about order in PyTorch; NumPy would take it for the innermost one.
+    """
+    return "C" if 0 in array.strides else "K"
+
+
 def offset_in_elements(array: Array) -> int:
     """Return where in its storage `array` starts, as `Tensor.storage_offset()`."""
     if array.base is None:

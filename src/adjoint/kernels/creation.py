@@ -16,6 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from adjoint.core import dtypes, factories
 from adjoint.core.dtypes import DEFAULT, INTEGER, DType
 from adjoint.core.errors import ShapeError
+from adjoint.core.storage import order_of
 
 Array = np.ndarray[Any, Any]
 
@@ -64,15 +65,15 @@ def _filled(what: str, array: Array, value: Any, dtype: DType) -> Array:
 
 
 def empty_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return np.empty_like(self, None if dtype is None else dtype.np, subok=False)
+    return np.empty_like(self, None if dtype is None else dtype.np, order_of(self), subok=False)
 
 
 def zeros_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return np.zeros_like(self, None if dtype is None else dtype.np, subok=False)
+    return np.zeros_like(self, None if dtype is None else dtype.np, order_of(self), subok=False)
 
 
 def ones_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return np.ones_like(self, None if dtype is None else dtype.np, subok=False)
+    return np.ones_like(self, None if dtype is None else dtype.np, order_of(self), subok=False)
 
 
 def full_like(self: Array, fill_value: Any, dtype: DType | None, *_: Any) -> Array:

@@ -13,6 +13,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
+from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
 
 Array = np.ndarray[Any, Any]
@@ -23,14 +24,6 @@ def clone(self: Array, memory_format: Any) -> Array:
     if memory_format is None:
         return self.copy(order_of(self))
     return in_format("clone", self, memory_format, self.dtype)
-
-
-def order_of(self: Array) -> Any:
-    """Return NumPy's order for a copy that keeps strides as PyTorch does.
-
-    A stride of 0 says nothing about order in PyTorch; NumPy would take it for the innermost one.
-    """
-    return "C" if 0 in self.strides else "K"
 
 
 def in_format(what: str, self: Array, memory_format: Any, dtype: np.dtype[Any]) -> Array:
