@@ -487,3 +487,42 @@ def test_a_view_that_takes_tensors_can_be_viewed_again() -> None:
 
     x = ad.ones(3, 4)
     assert ad.trace(ad.grad(f), x)(x).tolist() == ad.grad(f)(x).tolist()
+
+
+KEEP_ORDER: dict[str, Any] = {
+    "double": lambda x: x * 2,
+    "sum": lambda x: x + ad.ones(4, 1, 3),
+    "sum with a constant": lambda x: x[:, :, :1] + ad.ones(3, 2, 4).permute(2, 1, 0),
+    "clone": lambda x: x.clone(),
+    "contiguous clone": lambda x: x.clone(memory_format=0),
+    "cast": lambda x: x.double(),
+    "zeros_like": ad.zeros_like,
+    "full_like": lambda x: ad.full_like(x, 2.0),
+    "where": lambda x: ad.where(x > 0, x, 1.0),
+    "a chain": lambda x: (x.sin() * 2).exp().clone(),
+    "a view of a double": lambda x: (x * 2).transpose(0, 2)[1:],
+    "transpose_": lambda x: (x * 2).transpose_(0, 2),
+}
+SEEN: dict[str, Any] = {  # of shape (4, 2, 3)
+    "permuted": lambda x: x.permute(2, 0, 1),
+    "transposed": lambda x: x.reshape(3, 2, 4).permute(2, 1, 0),
+    "expanded": lambda x: x[0, 0, :3].expand(4, 2, 3),
+    "permuted and expanded": lambda x: x[:, :1].permute(2, 0, 1).expand(4, 2, 3),
+    "as given": lambda x: x.reshape(4, 2, 3),
+}
+
+
+@pytest.mark.parametrize("seen", SEEN)
+@pytest.mark.parametrize("keep", KEEP_ORDER)
+def test_a_traced_reshape_is_a_view_where_an_eager_one_is(keep: str, seen: str) -> None:
+    """Results lie in memory as their arguments do, so what flatten() shares is the same."""
+
+    def f(x: Any) -> Any:
+        y = KEEP_ORDER[keep](SEEN[seen](x))
+        flat = y.flatten()
+        flat.copy_(ad.arange(flat.numel()))
+        return y, flat
+
+    x = ad.randn(2, 3, 4)
+    for got, want in zip(ad.trace(f, x)(x), f(x), strict=True):
+        np.testing.assert_array_equal(got, want)

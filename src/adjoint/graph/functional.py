@@ -6,7 +6,8 @@ the row's reverse formula, the others by `select_scatter` and its like; then the
 are taken again.
 
 Memory is imagined: a tensor that is not a view is contiguous, and a view has the strides that it
-would have there.
+would have there. Whether reshape() copies is asked of the order in which eager mode would lay the
+tensor out: that of a transposed tensor's clone or double is transposed.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core import layout
 from adjoint.core.errors import InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
-from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.core.storage import order_of, storage_of, strides_in_elements
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.tensor import derive, fitting, views
@@ -31,6 +33,9 @@ SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` 
 IN_MEMORY = frozenset(
     ("as_strided.default", "as_strided_scatter.default", "view.dtype", "view_as_complex.default")
 )  # depend on strides
+_COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format, the last argument
+_PRESERVE = layout.FORMATS["preserve_format"]
+_LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}
 
 
 def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
@@ -99,11 +104,57 @@ def is_contiguous(tensor: Any) -> bool:
 
 
 def copies(op: Operator, source: Any, values: list[Any]) -> bool:
-    """Whether reshape would copy: the strides of a view do not allow the new shape."""
-    if _view(source) is None:
+    """Whether reshape would copy: the strides do not allow the new shape."""
+    if _lies_in_order(source):
         return False
-    array = memory(source)
+    array = _laid_out(source)
     return not np.may_share_memory(op.call([make(array), *values[1:]]).value, array)
+
+
+def note_order(op: Operator, values: list[Any], out: Any) -> None:
+    """Note in which order eager mode lays out the result of an operator that keeps the order."""
+    like = op.full_name in _LIKE
+    if not like and op.row.archetype.shape != "broadcast":
+        return
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if len(out.shape) < 2 or all(map(_lies_in_order, tensors)):
+        return
+    if op.full_name in _COPIES and layout.format_number(op.name, values[-1]) != _PRESERVE:
+        return
+    arrays = [_laid_out(t) for t in tensors]
+    array = np.empty_like(arrays[0], order=order_of(arrays[0])) if like else _broadcast(arrays)
+    if not array.flags.c_contiguous:
+        out.more().order = tuple(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+
+
+def _broadcast(arrays: list[Any]) -> Any:
+    """An array with the strides that NumPy gives the result of a function of these."""
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    with np.nditer([*arrays, None], ["zerosize_ok"], flags, order="K") as loop:
+        return loop.operands[-1]
+
+
+def _lies_in_order(tensor: Any) -> bool:
+    """Whether a tensor is known to be contiguous, without looking at what it views."""
+    if type(tensor.value) is np.ndarray:
+        return bool(tensor.value.flags.c_contiguous)
+    return tensor.extra is None or (tensor.extra.view is None and tensor.extra.order is None)
+
+
+def _laid_out(tensor: Any) -> Any:
+    """As `memory`, in the order that eager mode would give the tensor (of a view, its base)."""
+    if type(tensor.value) is np.ndarray:
+        return tensor.value
+    view = _view(tensor)
+    if view is not None and view.function:  # of a user's function, which tells no path
+        return np.empty(tensor.shape, tensor.dtype.np)
+    base = tensor if view is None else view.base
+    order = None if base.extra is None else base.extra.order
+    array: Any = np.empty(base.shape, base.dtype.np)
+    if order is not None:
+        sizes = [base.shape[d] for d in order]
+        array = np.empty(sizes, base.dtype.np).transpose(layout.inverse(order))
+    return array if view is None else views.replay(view.path, make(array)).value
 
 
 # --- writing --------------------------------------------------------------------------------------

@@ -258,6 +258,8 @@ class TraceLevel(Level):
             out = kind([self.lift(v) for v in node.outputs])
         if op.schema.is_view:
             self._attach(op, values, out)
+        elif kind is None:
+            functional.note_order(op, values, out)
         return out
 
     def _attach(self, op: Operator, values: list[Any], out: Any) -> None:

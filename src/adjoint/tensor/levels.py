@@ -330,8 +330,9 @@ def _twin(tensor: Any) -> Any:
         return make(tensor.value, edge=tensor.edge)
     twin = wrap(type(tensor), tensor.home, tensor.value, tensor.edge)
     twin.tangent, twin.axis, twin.birth = tensor.tangent, tensor.axis, tensor.birth
-    if tensor.extra is not None and tensor.extra.near is not None:  # Note [Kinks]
-        twin.more().near = tensor.extra.near
+    if tensor.extra is not None:
+        extra = twin.more()
+        extra.near, extra.order = tensor.extra.near, tensor.extra.order
     return twin
 
 

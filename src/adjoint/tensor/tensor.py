@@ -42,7 +42,7 @@ Array = np.ndarray[Any, Any]
 class TensorExtra:
     """What few tensors have: a gradient, a base that it views, views of itself."""
 
-    __slots__ = ("grad", "near", "retains_grad", "view", "views")
+    __slots__ = ("grad", "near", "order", "retains_grad", "view", "views")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
@@ -50,6 +50,7 @@ class TensorExtra:
         self.views: list[Any] = []  # weak references
         self.retains_grad = False
         self.near: Any = None  # of a LimitTensor: the tensor that derivatives are taken of
+        self.order: Any = None  # of a traced one: its dimensions as in memory, unless in order
 
 
 class TensorType(type):
