@@ -80,8 +80,13 @@ def memory(tensor: Any) -> Any:
     view = _view(tensor)
     if view is None:
         return np.empty(tensor.shape, tensor.dtype.np)
+    return _viewed(view, _imagined(view.base))
+
+
+def _viewed(view: Any, base: Tensor) -> Any:
+    """The memory of a view of a tensor of the base's shape."""
     path = tuple((op, tuple(map(_imagined, rest)), number) for op, rest, number in view.path)
-    return views.replay(path, _imagined(view.base)).value
+    return views.replay(path, base).value
 
 
 def _imagined(value: Any) -> Any:
@@ -154,7 +159,7 @@ def _laid_out(tensor: Any) -> Any:
     if order is not None:
         sizes = [base.shape[d] for d in order]
         array = np.empty(sizes, base.dtype.np).transpose(layout.inverse(order))
-    return array if view is None else views.replay(view.path, make(array)).value
+    return array if view is None else _viewed(view, make(array))
 
 
 # --- writing --------------------------------------------------------------------------------------
