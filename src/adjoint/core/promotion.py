@@ -222,15 +222,15 @@ def cast(array: Any, dtype: DType) -> Any:
     silently.
     """
     with np.errstate(all="ignore"):
-        return parts_for(array, dtype).astype(dtype.np)
+        return parts_for(array, dtype.np).astype(dtype.np)
 
 
-def parts_for(array: Any, dtype: DType) -> Any:
+def parts_for(array: Any, dtype: np.dtype[Any]) -> Any:
     """Return what `dtype` takes of `array`: of complex numbers, a real dtype takes the real part.
 
     A truth value takes both parts: i is not 0.
     """
-    if array.dtype.kind == "c" and dtype.category not in (COMPLEX, BOOL):
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
         return array.real
     return array
 

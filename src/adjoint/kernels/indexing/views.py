@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes
 from adjoint.core.indexing import (
     check_has_dims,
     check_replacement,
@@ -109,7 +108,7 @@ def _fill(what: str, part: Array, grad_output: Array) -> None:
 
 def _write(what: str, part: Array, src: Array) -> None:
     check_replacement(what, src, part.shape)
-    part[...] = parts_for(src, dtypes.of(part.dtype))  # converted as `copy_` does
+    part[...] = parts_for(src, part.dtype)  # converted as `copy_` does
 
 
 def select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
@@ -148,7 +147,7 @@ def as_strided_scatter(
     check_strided("as_strided_scatter", size, stride, offset, flat.size)
     check_replacement("as_strided_scatter", src, size)
     memory = flat.copy()
-    numbers = parts_for(src, dtypes.of(self.dtype)).reshape(-1)
+    numbers = parts_for(src, self.dtype).reshape(-1)
     memory[places(size, stride, offset).reshape(-1)] = numbers
     return strided_view(memory, self.shape, strides_in_elements(self), own)
 

@@ -38,7 +38,7 @@ def to_copy(
     if dtype is None:
         return in_format("to", self, memory_format, self.dtype)
     with np.errstate(all="ignore"):  # an out-of-range value becomes infinite or is unspecified
-        return in_format("to", parts_for(self, dtype), memory_format, dtype.np)
+        return in_format("to", parts_for(self, dtype.np), memory_format, dtype.np)
 
 
 def complex_(real: Array, imag: Array) -> Array:
@@ -173,5 +173,5 @@ def copy(self: Array, src: Array, non_blocking: bool) -> Array:
             f"copy_: a source of shape {show(src.shape)} does not fit into {show(self.shape)}."
         )
     result = np.empty(self.shape, self.dtype)
-    np.copyto(result, parts_for(src, dtypes.of(self.dtype)), casting="unsafe")
+    np.copyto(result, parts_for(src, self.dtype), casting="unsafe")
     return result
