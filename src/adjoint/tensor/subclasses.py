@@ -175,6 +175,8 @@ def default_torch_function(
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Run `func` on plain tensors; the results are of this class. Override to do otherwise."""
+    if (getattr(func, "__module__", None) or "").startswith("torch"):
+        return NotImplemented  # PyTorch's own functions do not take our tensors, and say so then
     plain = _Plain()
     named = {k: plain.of(v) for k, v in (kwargs or {}).items()}
     return plain.results(cls, func(*plain.of(tuple(args)), **named))
