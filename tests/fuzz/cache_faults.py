@@ -23,7 +23,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,8 @@ def _good() -> dict[int, tuple[str, bytes]]:
 @contextmanager
 def _private_cache() -> Iterator[Path]:
     before = os.environ.get("ADJOINT_CACHE")
-    with tempfile.TemporaryDirectory(prefix="cache-faults-") as name:
+    # A compiler whose caller was killed may still write while its folder is being removed.
+    with tempfile.TemporaryDirectory(prefix="cache-faults-", ignore_cleanup_errors=True) as name:
         folder = Path(os.path.realpath(name)) / "cache"
         folder.mkdir(mode=0o700)
         os.environ["ADJOINT_CACHE"] = str(folder)
@@ -359,7 +360,8 @@ def racing_processes(random_: random.Random, folder: Path) -> Iterator[None]:
         "from adjoint.compiler.c import build\n"
         f"for n in range({NUMBERS}): build.build(source(n))\n"
     )
-    workers = [subprocess.Popen([sys.executable, "-W", "ignore", "-c", code]) for _ in range(2)]
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    workers = [subprocess.Popen(command, start_new_session=True) for _ in range(2)]
     try:
         time.sleep(random_.random())
         for worker in workers:
@@ -369,6 +371,8 @@ def racing_processes(random_: random.Random, folder: Path) -> Iterator[None]:
     finally:
         for worker in workers:
             worker.wait()
+            with suppress(ProcessLookupError):
+                os.killpg(worker.pid, signal.SIGKILL)  # the compilers that it left behind
 
 
 _ONCE: tuple[Callable[[random.Random, Path], None], ...] = (

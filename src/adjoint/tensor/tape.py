@@ -22,6 +22,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
+from numpy import ndarray
+
 from adjoint.core.dtypes import OF
 from adjoint.core.errors import GradError, InplaceError
 from adjoint.core.places import Place, caller
@@ -427,19 +429,18 @@ def wrote(tensor: Any, by: str) -> None:
 
 def version(tensor: Any) -> int:
     """How often the memory of a tensor was written to, on its level and on those below."""
-    count = 0
-    while hasattr(tensor, "counter"):
-        count += tensor.counter.count
-        tensor = tensor.value
+    count, held = tensor.counter.count, tensor.value
+    while type(held) is not ndarray and hasattr(held, "counter"):  # a traced value has none
+        count, held = count + held.counter.count, held.value
     return count
 
 
 def counters_of(tensor: Any) -> list[Counter]:
     """The counters of a tensor and of those that it holds, down to the memory."""
-    found: list[Counter] = []
-    while hasattr(tensor, "counter"):
-        found.append(own_counter(tensor))
-        tensor = tensor.value
+    found, held = [own_counter(tensor)], tensor.value
+    while type(held) is not ndarray and hasattr(held, "counter"):
+        found.append(own_counter(held))
+        held = held.value
     return found
 
 
@@ -494,8 +495,3 @@ def move(tensor: Any, edge: Any) -> None:
         if isinstance(after, Node):
             after.more().captures[number] = weakref.ref(tensor)
     tensor.edge = edge
-
-
-def dtype_name(dtype: Any) -> str:
-    """The name of a NumPy or adjoint dtype."""
-    return getattr(OF.get(dtype, dtype), "name", str(dtype))

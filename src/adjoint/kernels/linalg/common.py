@@ -85,11 +85,6 @@ def first(info: Array) -> int:
     return int(flat[np.argmax(flat != 0)])
 
 
-def real_dtype(a: Array) -> np.dtype[Any]:
-    """The dtype of the moduli of `a`."""
-    return dtypes.of(a.dtype).to_real().np
-
-
 def gauge_limit(size: Array) -> float:
     """Up to where a number is rounding beside numbers of this size, or of size 1."""
     eps = float(np.finfo(size.dtype).eps)
