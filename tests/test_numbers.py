@@ -111,6 +111,26 @@ def test_a_number_gives_in_every_mode_what_it_gives_eagerly(
     same(MODES[mode](ad.mul, x, value), ad.mul(x, value))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.clamp(max=1e300),
+        lambda x: ad.nn.functional.hardtanh(x, -1e300, 1e300),
+        lambda x: ad.nn.functional.threshold(x, 0.0, 1e300),
+        lambda x: x.nan_to_num(nan=1e300),
+        lambda x: ad.where(x > 0, x, -1e300),
+        lambda x: x.masked_fill(x > 0, 65519.0),  # which rounds to the largest number
+    ],
+)
+def test_a_number_beyond_the_range_of_a_dtype_is_infinite_in_every_mode(
+    function: Callable[..., Any],
+) -> None:
+    x = ad.tensor([1.0, 2.0, -3.0, float("nan")], dtype=ad.float16)
+    expected = function(x).numpy()
+    np.testing.assert_array_equal(ad.compile(function)(x).numpy(), expected)
+    np.testing.assert_array_equal(ad.vmap(function)(x).numpy(), expected)
+
+
 @pytest.mark.parametrize("number", ["float", "float64", "float32", "float16"])
 def test_a_number_alone_is_what_as_tensor_makes_of_it(number: str) -> None:
     value = NUMBERS[number]

@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
@@ -69,6 +71,14 @@ def check_value(what: str, value: Any, dtype: DType) -> None:
     if dtype.category == FLOAT and (math.isinf(value) or math.isnan(value)):
         return
     raise ValueRangeError(f"{what}: the number {value} does not fit {dtype}.")
+
+
+def rounded(value: Any, dtype: DType) -> Any:
+    """The number as kernels see it beside a tensor of `dtype`: 1e300 is infinite in float16."""
+    if dtype.category != FLOAT or not isinstance(value, (int, float)):
+        return value
+    with np.errstate(over="ignore"):
+        return float(np.asarray(float(value)).astype(dtype.np))
 
 
 def check_fill(dtype: DType, value: Any) -> None:
