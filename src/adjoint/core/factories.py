@@ -9,11 +9,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, Spec, show
 
 MOST_BYTES = 2**63 - 1
@@ -64,21 +63,14 @@ def check_value(what: str, value: Any, dtype: DType) -> None:
         if value.imag:
             raise ValueRangeError(f"{what}: the complex number {value} does not fit {dtype}.")
         value = value.real
-    limits = dtypes.iinfo(dtype) if dtype.category == INTEGER else dtypes.finfo(dtype)
-    lowest = -limits.max if dtype is dtypes.uint8 else limits.min  # -1 wraps to 255
-    if lowest <= value <= limits.max:
-        return
-    if dtype.category == FLOAT and (math.isinf(value) or math.isnan(value)):
-        return
-    raise ValueRangeError(f"{what}: the number {value} does not fit {dtype}.")
-
-
-def rounded(value: Any, dtype: DType) -> Any:
-    """The number as kernels see it beside a tensor of `dtype`: 1e300 is infinite in float16."""
-    if dtype.category != FLOAT or not isinstance(value, (int, float)):
-        return value
-    with np.errstate(over="ignore"):
-        return float(np.asarray(float(value)).astype(dtype.np))
+    if dtype.category == FLOAT:
+        fits = value in (math.inf, -math.inf) or not math.isinf(fit_number(value, dtype))
+    else:
+        limits = dtypes.iinfo(dtype)
+        lowest = -limits.max if dtype is dtypes.uint8 else limits.min  # -1 wraps to 255
+        fits = lowest <= value <= limits.max
+    if not fits:
+        raise ValueRangeError(f"{what}: the number {value} does not fit {dtype}.")
 
 
 def check_fill(dtype: DType, value: Any) -> None:

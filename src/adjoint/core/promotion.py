@@ -258,7 +258,7 @@ def fit_number(value: Any, dtype: DType) -> Any:
         if isinstance(value, complex):
             value = value.real
         limit = _LIMITS[dtype]
-        if not -limit <= value <= limit and value == value:
+        if not -limit < value < limit and value == value:
             value = math.inf if value > 0 else -math.inf
         return _BFLOAT16(value) if dtype is dtypes.bfloat16 else value
     if category == INTEGER:
@@ -280,9 +280,15 @@ _RANGES: dict[DType, tuple[int, int]] = {
     for d in dtypes.ALL
     if d.category == INTEGER
 }
-_LIMITS: dict[DType, float] = {
-    d: float(dtypes.finfo(d).max) for d in dtypes.ALL if d.category == FLOAT
-}
+
+
+def _limit(dtype: DType) -> float:
+    """The least number that rounds to infinity: 65520 in float16."""
+    largest, eps = float(dtypes.finfo(dtype).max), float(dtypes.finfo(dtype).eps)
+    return largest + eps / 2 * (largest / (2 - eps))
+
+
+_LIMITS: dict[DType, float] = {d: _limit(d) for d in dtypes.ALL if d.category == FLOAT}
 
 
 def can_cast(source: DType, target: DType) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ArgumentError, ShapeError
-from adjoint.core.factories import rounded
+from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import show
 
 Tensor = Any
@@ -60,7 +60,9 @@ def _extremum(name: str) -> Callable[..., Any]:
     def call(self: Tensor, other: Any) -> Tensor:
         if isinstance(other, (bool, int, float, complex)):
             fits = self.dtype.is_differentiable or isinstance(other, int)
-            other = self.new_full((), rounded(other, self.dtype)) if fits else ops.full((), other)
+            other = (
+                self.new_full((), fit_number(other, self.dtype)) if fits else ops.full((), other)
+            )
         return getattr(ops, name)(self, other)
 
     return call

@@ -13,8 +13,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes, indexing
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
-from adjoint.core.factories import rounded
-from adjoint.core.promotion import result_type
+from adjoint.core.promotion import fit_number, result_type
 from adjoint.core.shapes import Shape, broadcast, wrap_dim
 
 Tensor = Any
@@ -32,8 +31,10 @@ def at(dim: int, index: Tensor) -> list[Tensor | None]:
 def where_numbers(condition: Tensor, self: Any, other: Any) -> Tensor:
     """A choice with numbers, as tensors of the dtype of the result."""
     dtype = result_type(self, other)
+    numbers = [fit_number(v, dtype) if _is_number(v) else None for v in (self, other)]
     chosen = [
-        ops.full((), rounded(v, dtype), dtype=dtype) if _is_number(v) else v for v in (self, other)
+        v if number is None else ops.full((), number, dtype=dtype)
+        for v, number in zip((self, other), numbers, strict=True)
     ]
     return ops.where(condition, *chosen)
 
@@ -50,7 +51,7 @@ def _as(value: Any, self: Tensor) -> Tensor:
     """`value`, a number or a 0-d tensor, as a tensor of the dtype of `self`."""
     if _is_number(value):
         indexing.check_number("masked_fill", self, value)
-        return self.new_full((), rounded(value, self.dtype))
+        return self.new_full((), fit_number(value, self.dtype))
     indexing.check_scalar_tensor("masked_fill", value)
     if value.is_complex() and not self.is_complex():
         raise DtypeError(f"masked_fill: the {value.dtype} value does not fit dtype {self.dtype}.")
