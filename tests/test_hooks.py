@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.tensor import engine
 
 
 def leaf(*values: float) -> ad.Tensor:
@@ -712,3 +713,19 @@ def test_increment_version_passes_inference_tensors() -> None:
     y = ad.ones(2)
     ad.autograd.graph.increment_version([x, y])
     assert y._version == 1
+
+
+def test_an_observer_of_a_pass_is_told_each_node_before_its_rule_runs() -> None:
+    x = leaf(2.0)
+    y = (x.sin() * x).sum()
+    seen: list[str] = []
+    (grad,) = engine.gradients(
+        [y],
+        [ad.ones(())],
+        [x],
+        create_graph=False,
+        retain_graph=False,
+        observer=lambda node: seen.append(node.name()),
+    )
+    assert seen == ["SumBackward0", "MulBackward0", "SinBackward0"]
+    assert close(grad, np.sin(2.0) + 2 * np.cos(2.0))

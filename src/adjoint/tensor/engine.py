@@ -51,6 +51,7 @@ def gradients(
     level: Any = None,
     linear: bool = False,
     whole: bool = False,
+    observer: Callable[[Node], None] | None = None,
 ) -> list[Any]:
     """Return the gradient of `outputs` in each of `inputs`, None where there is no path.
 
@@ -58,6 +59,8 @@ def gradients(
     `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
     `whole`: the tape is known to end in `inputs`, which are leaves, so there is no need to look
     which paths lead there.
+    `observer` is told each node before its rule runs: what is computed from then on, until it is
+    told the next one, belongs to the derivative of that node.
     """
     run = Run(
         create_graph, retain_graph or create_graph, None if whole else [t.edge for t in inputs]
@@ -65,6 +68,7 @@ def gradients(
     run.captures = {key(t.edge): None for t in inputs}
     run.level = level
     run.linear = linear
+    run.observer = observer
     run.start(outputs, grads)
     run.loop()
     return [run.captured(t.edge) for t in inputs]
@@ -105,6 +109,7 @@ class Run:
         self.accumulates = False  # of `backward`: into `.grad`
         self.level: Any = None
         self.linear = False
+        self.observer: Callable[[Node], None] | None = None  # see `gradients`
         self.near = False  # whether it passed a node that computes near a kink
         self.ends: set[Any] = set()  # nodes that run though nothing beyond them is needed
         self.node: Node | None = None  # the one that runs, in anomaly mode
@@ -143,7 +148,8 @@ class Run:
         recording = now.recording
         if self.level is None:
             recording = now.when_on() if self.graph or self.linear else OFF
-        plain = not (self.graph or self.pending or now.anomaly) and self.needed is None
+        special = self.graph or self.pending or now.anomaly or self.observer is not None
+        plain = not special and self.needed is None
         with changed(recording=recording, retain=self.retain), np.errstate(all="ignore"):
             if kinks.met:
                 self._run_after_kink(plain)
@@ -253,6 +259,8 @@ class Run:
             self._capture(node, grad)
         if not runs:
             return
+        if self.observer is not None:
+            self.observer(node)
         if extra is not None:
             grad = hooks.before(node, hooks.on_outputs(node, grad))
         sent = self._apply(node, grad, needs)
