@@ -27,9 +27,9 @@ from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
 from adjoint.graph.trace import ShapeDtype, trace
 from adjoint.tensor.function import Function
-from adjoint.tensor.levels import pullback
 from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
+from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.arguments import keeps_signature
 

@@ -33,8 +33,9 @@ from adjoint.graph.passes import simplified
 from adjoint.graph.trace import TraceLevel, TraceTensor
 from adjoint.ops.operator import Operator, operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, derive, fitting, levels
+from adjoint.tensor import binding, derive, fitting
 from adjoint.tensor.forward import fit_tangent
+from adjoint.tensor.pullback import pullback
 from adjoint.tensor.saving import grad_names, result_names
 from adjoint.transforms.forward import pushforward
 
@@ -247,7 +248,7 @@ class _Walk:
             result = _call(node, given)
             return list(result) if isinstance(result, (tuple, list)) else [result], None
 
-        _, pull = levels.pullback(run, [self.here[v] for v in inputs])
+        _, pull = pullback(run, [self.here[v] for v in inputs])
         for value, grad in zip(inputs, pull(grads, retain=False), strict=True):
             if grad is not None:
                 self.accumulate(value, grad)

@@ -25,8 +25,9 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.regions import REGIONS
 from adjoint.graph.trace import TraceLevel, place
 from adjoint.ops import operator as operators
-from adjoint.tensor import dispatch, levels, observe
+from adjoint.tensor import dispatch, observe
 from adjoint.tensor.levels import GradLevel
+from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule, Watch
 from adjoint.tensor.tensor import Tensor
@@ -237,7 +238,7 @@ def put(values: Sequence[Any], places: Sequence[int], new: Sequence[Any]) -> Fla
 
 def pulled_back(function: FlatFunction, inputs: Flat, places: list[int], cotangents: Flat) -> Flat:
     """Pull cotangents, one per result, back to some inputs; zeros where nothing comes."""
-    _, pull = levels.pullback(
+    _, pull = pullback(
         lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places]
     )
     found = pull(cotangents, retain=False)

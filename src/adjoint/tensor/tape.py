@@ -324,7 +324,7 @@ class Leaf:
 
     def __init__(self, tensor: Any) -> None:
         self.tensor = weakref.ref(tensor)
-        self.closed = OPEN  # see Note [Closed leaves] in levels
+        self.closed = OPEN  # see Note [Closed leaves] in pullback.py
         self.shape = tensor.value.shape
         self.dtype = tensor.value.dtype
         self.sequence = 0

@@ -23,6 +23,7 @@ from adjoint.core.errors import ArgumentError, GradError
 from adjoint.tensor import dispatch, levels
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad
+from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments
 
@@ -239,7 +240,7 @@ def pull_some(
             tensors[place] = variable
         return function(tensors), None
 
-    _, pull = levels.pullback(run, [inputs[i] for i in places])
+    _, pull = pullback(run, [inputs[i] for i in places])
     found: list[Any] = [None] * len(inputs)
     for place, grad in zip(places, pull(list(grads), retain=False), strict=True):
         found[place] = grad

@@ -12,8 +12,7 @@ from adjoint.core.errors import ArgumentError, GradError, ShapeError
 from adjoint.core.pytrees import LEAF
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
-from adjoint.tensor import levels
-from adjoint.tensor.levels import Pullback
+from adjoint.tensor.pullback import Pullback, pullback
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
 from adjoint.transforms.arguments import Argnums
@@ -45,7 +44,7 @@ def run(
         leaves, structure = arguments.flatten_output(what, output)
         return leaves, aux
 
-    (outputs, aux), pull = levels.pullback(flat, inputs)
+    (outputs, aux), pull = pullback(flat, inputs)
     return outputs, structure, pytrees.map(pull.outside, aux) if has_aux else None, pull
 
 
