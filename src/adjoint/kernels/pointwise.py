@@ -13,7 +13,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from scipy import special
 
 from adjoint.core import dtypes
 from adjoint.core.choosing import limited
@@ -224,7 +223,11 @@ def exp2(self: Array) -> Array:
 
 def log1p(self: Array) -> Array:
     """log(1 + self); NumPy's complex loop loses small arguments, SciPy's does not."""
-    return special.log1p(self) if self.dtype.kind == "c" else np.log1p(self)
+    if self.dtype.kind != "c":
+        return np.log1p(self)
+    from scipy import special
+
+    return special.log1p(self)
 
 
 def complex_logaddexp(self: Array, other: Array) -> Array:
@@ -233,7 +236,7 @@ def complex_logaddexp(self: Array, other: Array) -> Array:
     large: Array = np.where(first, self, other)
     small: Array = np.where(first, other, self)
     infinite = np.isinf(large.real)  # both infinite (then n - m is NaN), or only the large one
-    total = large + special.log1p(np.exp(np.where(infinite, 0, small - large)))
+    total = large + log1p(np.exp(np.where(infinite, 0, small - large)))
     both = infinite & (small.real == large.real)
     return np.where(infinite, np.where(both, small, large), total)
 

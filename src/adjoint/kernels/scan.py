@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import blas
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED, DType
@@ -199,7 +198,9 @@ def _across_rows(a: Array, b: Array) -> Array:
 
 
 def _along_rows(a: Array, b: Array) -> Array:
-    (solve,) = blas.get_blas_funcs(("tbsv",), dtype=b.dtype)
+    from scipy.linalg import get_blas_funcs
+
+    (solve,) = get_blas_funcs(("tbsv",), dtype=b.dtype)
     bands = np.ones((2, b.shape[1]), b.dtype, order="F")
     result = np.empty(b.shape, b.dtype)
     for row, (weights, right) in enumerate(zip(a, b, strict=True)):

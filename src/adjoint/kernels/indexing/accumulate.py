@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
@@ -91,14 +90,18 @@ def add_rows(target: Array, rows: Array, values: Array) -> None:
         for row, value in zip(rows.tolist(), values, strict=True):
             target[row] += value
     elif target.dtype in _SPARSE_DTYPES and len(target) <= 8 * count:
-        ones = np.ones(count, target.dtype)
-        chosen = scipy.sparse.csr_matrix(
-            (ones, rows, np.arange(count + 1)), shape=(count, len(target))
-        )
-        target += chosen.T @ values
+        target += _selection(rows, len(target), target.dtype).T @ values
     else:
         places = (rows[:, None] * width + np.arange(width)).reshape(-1)
         np.add.at(target.reshape(-1), places, values.reshape(-1))
+
+
+def _selection(rows: Array, count: int, dtype: Any) -> Any:
+    """The sparse matrix S with (S x)[i] = x[rows[i]], of `count` columns."""
+    from scipy.sparse import csr_matrix
+
+    ones = np.ones(rows.size, dtype)
+    return csr_matrix((ones, rows, np.arange(rows.size + 1)), shape=(rows.size, count))
 
 
 def last_of_each(places: Array) -> Array:
