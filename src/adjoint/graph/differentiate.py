@@ -249,7 +249,7 @@ class _Walk:
             return list(result) if isinstance(result, (tuple, list)) else [result], None
 
         _, pull = pullback(run, [self.here[v] for v in inputs])
-        for value, grad in zip(inputs, pull(grads, retain=False), strict=True):
+        for value, grad in zip(inputs, pull.last(grads), strict=True):
             if grad is not None:
                 self.accumulate(value, grad)
 

@@ -241,7 +241,7 @@ def pulled_back(function: FlatFunction, inputs: Flat, places: list[int], cotange
     _, pull = pullback(
         lambda *v: (function(put(inputs, places, v)), None), [inputs[i] for i in places]
     )
-    found = pull(cotangents, retain=False)
+    found = pull.last(cotangents)
     return [zeros(inputs[i]) if g is None else g for g, i in zip(found, places, strict=True)]
 
 

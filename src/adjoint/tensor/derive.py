@@ -18,7 +18,8 @@ from adjoint.ops import operator as operators
 from adjoint.ops import runtime
 from adjoint.table.rows import Forward, Row
 from adjoint.tensor import binding, fitting
-from adjoint.tensor.pullback import pullback
+from adjoint.tensor.levels import GradLevel
+from adjoint.tensor.pullback import pullback, pullback_on
 from adjoint.tensor.saving import grad_names, result_names
 from adjoint.tensor.tensor import Tensor
 
@@ -38,8 +39,8 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
 
     # tensors that came from a kink are pairs, which the tape of one tensor would tear apart
     pairs = any(runtime.is_limit(t) for t in (*like, *cotangents) if t is not None)
-    _, pull = pullback(run, zeros, on_level=pairs)
-    found = iter(pull(cotangents, retain=False, settle=False))
+    _, pull = pullback_on(GradLevel(), run, zeros) if pairs else pullback(run, zeros)
+    found = iter(pull.passed(cotangents, retain=False))
     return [None if t is None else next(found) for t in like]
 
 

@@ -6,6 +6,7 @@ and several times faster; inside one, on tensors of a `GradLevel`. `pullback` ch
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,26 +36,25 @@ def variable(tensor: Tensor) -> Tensor:
     return made
 
 
-class Pullback:
-    """The reverse derivative of one evaluation of a function; can be applied many times."""
+class Pullback(ABC):
+    """The reverse derivative of one evaluation of a function."""
 
-    __slots__ = ("inputs", "keep", "level", "outputs")
+    __slots__ = ("inputs", "outputs")
 
-    def __init__(
-        self, level: GradLevel | None, inputs: list[Any], outputs: list[Any], keep: bool
-    ) -> None:
-        self.level = level
-        self.inputs = inputs
-        self.outputs = outputs
-        self.keep = keep  # whether the eager tape of the function goes on to leaves outside it
+    def __init__(self, inputs: list[Any], outputs: list[Any]) -> None:
+        self.inputs = inputs  # the variables that the function ran on
+        self.outputs = outputs  # what it returned; None where nothing depends on a variable
 
-    def __call__(
-        self, cotangents: Sequence[Any], retain: bool = True, settle: bool = True
-    ) -> list[Any]:
-        """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on.
+    def __call__(self, cotangents: Sequence[Any]) -> list[Any]:
+        """Jᴴ applied to one cotangent per output; None for inputs that nothing depends on."""
+        return self.settled(self.passed(cotangents, retain=True))
 
-        `settle`: the result is a derivative, and not a step on the way to one.
-        """
+    def last(self, cotangents: Sequence[Any]) -> list[Any]:
+        """The same for the last time: what the function saved is let go on the way."""
+        return self.settled(self.passed(cotangents, retain=False))
+
+    def passed(self, cotangents: Sequence[Any], *, retain: bool) -> list[Any]:
+        """As a call, for a step on the way to a derivative: Note [Kinks] in limits.py."""
         pairs = [
             (o, c)
             for o, c in zip(self.outputs, cotangents, strict=True)
@@ -62,69 +62,92 @@ class Pullback:
         ]
         if not pairs:
             return [None] * len(self.inputs)
-        roots, grads = [o for o, _ in pairs], [c for _, c in pairs]
-        if self.level is not None:
-            found = engine.gradients(
-                roots,
-                grads,
-                self.inputs,
-                create_graph=False,
-                retain_graph=retain,
-                level=self.level,
-                whole=True,
-            )
-            return [runtime.settle(g, True) for g in found] if settle else found
-        keep = self.keep and current().recording != 0
-        linear = current().recording != 0 and any(
-            c.edge is not None or c.interpreter is not None for c in grads
-        )
+        return self.run([o for o, _ in pairs], [c for _, c in pairs], retain)
+
+    @abstractmethod
+    def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
+        """One backward pass, from outputs that have a gradient."""
+
+    def settled(self, found: list[Any]) -> list[Any]:
+        """The results of a pass as derivatives."""
+        return found
+
+    @abstractmethod
+    def outside(self, value: Any) -> Any:
+        """A tensor made by the function as it is outside: without the history of this call."""
+
+
+class TapePullback(Pullback):
+    """Of a function that ran on the eager tape."""
+
+    __slots__ = ("goes_on",)
+
+    def __init__(self, inputs: list[Any], outputs: list[Any], goes_on: bool) -> None:
+        super().__init__(inputs, outputs)
+        self.goes_on = goes_on  # whether the tape of the function goes on to leaves outside it
+
+    def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
+        recording = current().recording != OFF
+        carried = any(c.edge is not None or c.interpreter is not None for c in grads)
         return engine.gradients(
             roots,
             grads,
             self.inputs,
-            create_graph=keep,
+            create_graph=self.goes_on and recording,
             retain_graph=retain,
-            linear=linear,
-            whole=not self.keep,
+            linear=recording and carried,
+            whole=not self.goes_on,
         )
 
     def outside(self, value: Any) -> Any:
-        """What a tensor made by the function is outside it: the same, without the history of this
-        call.
-        """
-        if not isinstance(value, Tensor):
+        if not isinstance(value, Tensor) or value.edge is None or self.goes_on:
             return value
-        if self.level is not None:
-            return runtime.settle(self.level.below(value), False)
-        return (
-            value
-            if value.edge is None
-            or self.keep
-            or (value.interpreter is not None and not runtime.is_limit(value))
-            else alias(value)
+        on_level = value.interpreter is not None and not runtime.is_limit(value)
+        return value if on_level else alias(value)
+
+
+class LevelPullback(Pullback):
+    """Of a function that ran on a level: gradients are tensors of the level below."""
+
+    __slots__ = ("level",)
+
+    def __init__(self, inputs: list[Any], outputs: list[Any], level: GradLevel) -> None:
+        super().__init__(inputs, outputs)
+        self.level = level
+
+    def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
+        return engine.gradients(
+            roots,
+            grads,
+            self.inputs,
+            create_graph=False,
+            retain_graph=retain,
+            level=self.level,
+            whole=True,
         )
 
+    def settled(self, found: list[Any]) -> list[Any]:
+        return [runtime.settle(g, True) for g in found]
 
-def pullback(
-    function: Callable[..., Any], inputs: Sequence[Tensor], on_level: bool = False
-) -> tuple[Any, Pullback]:
-    """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree); and
-    its pullback.
+    def outside(self, value: Any) -> Any:
+        return runtime.settle(self.level.below(value), False)
 
-    The outputs are given back on the level of the caller, without history of this call.
+
+def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:
+    """Run `function(*inputs)`, which returns a list of tensors and something else (a pytree).
+
+    Returns both, the tensors on the level of the caller and without history of this call; and the
+    pullback.
+
     Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside,
-    so the variables
-    are closed when it ends; a later backward that arrives there comes from a tensor that was kept,
-    and raises.
-    Where the tape goes on to other leaves they only end, since what is returned has the same
-    history: gradients that
-    arrive there are dropped.
+    so the variables are closed when it ends; a later backward that arrives there comes from a
+    tensor that was kept, and raises. Where the tape goes on to other leaves they only end, since
+    what is returned has the same history: gradients that arrive there are dropped.
     A tensor from outside that was written to inside has such a history, too: it keeps the values,
     and the history only where that goes on to other leaves.
-    `on_level`: not on the eager tape, though nothing else is open.
     """
-    if on_level or current().levels or any(t.interpreter is not None for t in inputs):
-        return _pullback_on_level(function, inputs)
+    if current().levels or any(t.interpreter is not None for t in inputs):
+        return pullback_on(GradLevel(), function, inputs)
     before = current()
     variables = [variable(t) for t in inputs]
     starts, written = [v.edge for v in variables], list[Any]()
@@ -145,13 +168,13 @@ def pullback(
     others = [] if rest is None else [v for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
     others += [t for r in written if (t := r()) is not None]
     edges = [o.edge for o in (*live, *others) if o is not None and o.edge is not None]
-    keep = before.recording != OFF and _goes_on(edges, starts)
-    if not keep:
+    goes_on = before.recording != OFF and _goes_on(edges, starts)
+    if not goes_on:
         _forget(written, starts)
     for made in variables:
         if type(made.edge) is Leaf:
-            made.edge.closed = ENDED if keep else CLOSED
-    pull = Pullback(None, variables, live, keep)
+            made.edge.closed = ENDED if goes_on else CLOSED
+    pull = TapePullback(variables, live, goes_on)
     return ([pull.outside(o) for o in outputs], rest), pull
 
 
@@ -167,10 +190,11 @@ def _goes_on(edges: list[Any], starts: list[Any]) -> bool:
     return any(type(e) is Node for e in starts) or engine.reaches_other_leaves(edges, starts)
 
 
-def _pullback_on_level(
-    function: Callable[..., Any], inputs: Sequence[Tensor]
+def pullback_on(
+    level: GradLevel, function: Callable[..., Any], inputs: Sequence[Tensor]
 ) -> tuple[Any, Pullback]:
-    with GradLevel() as level:
+    """As `pullback`, on a level, also where nothing else is open."""
+    with level:
         variables = []
         for tensor in inputs:
             variable = level.lift(tensor)
@@ -181,5 +205,5 @@ def _pullback_on_level(
         o if isinstance(o, GradTensor) and o.home is level and o.edge is not None else None
         for o in outputs
     ]
-    pull = Pullback(level, variables, live, True)
+    pull = LevelPullback(variables, live, level)
     return ([pull.outside(o) for o in outputs], rest), pull

@@ -242,7 +242,7 @@ def pull_some(
 
     _, pull = pullback(run, [inputs[i] for i in places])
     found: list[Any] = [None] * len(inputs)
-    for place, grad in zip(places, pull(list(grads), retain=False), strict=True):
+    for place, grad in zip(places, pull.last(list(grads)), strict=True):
         found[place] = grad
     return found
 

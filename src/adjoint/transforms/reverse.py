@@ -85,7 +85,7 @@ def _value_and_grad(
             raise GradError(f"{what}(f): holomorphic=True needs complex arguments")
         outputs, _, aux, pull = run(what, flat, inputs, has_aux)
         _check_scalar(what, outputs, holomorphic)
-        grads = filled(pull([_one(outputs[0])], retain=False), inputs)
+        grads = filled(pull.last([_one(outputs[0])]), inputs)
         if holomorphic:
             grads = [g.conj() for g in grads]
         value = (outputs[0], aux) if has_aux else outputs[0]
