@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import adjoint as ad
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
+from adjoint.testing import samples
 
 
 def forget(names: Iterable[str]) -> None:
@@ -15,6 +16,8 @@ def forget(names: Iterable[str]) -> None:
         if name in TABLE:
             TABLE.forget(name)
         operators.forget(name)
+        for sampled in [n for n in samples._SAMPLERS if n.partition(".")[0] == name]:
+            del samples._SAMPLERS[sampled]
         for owner in (ad.Tensor, ad, ad.ops):
             for attribute in (name, f"{name}_"):
                 if attribute in vars(owner):

@@ -3,12 +3,14 @@
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from adjoint.cli import main
 from adjoint.table import TABLE
+from adjoint.testing import laws
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -124,3 +126,121 @@ def test_coverage_of_one_family(capsys: pytest.CaptureFixture[str]) -> None:
     assert text.split("\n", 1)[0].split() == ["matmul"]
     assert main(["coverage", "--family", "nothing"]) == 1
     assert "matmul" in capsys.readouterr().err
+
+
+LIBRARY = """
+- name: checked_clip(Tensor self, Scalar width=1) -> Tensor
+  like: pointwise_float
+  kernel: checked.clip
+  self: grad * (self * self / (width * width) + 1) ** -1.5
+- name: checked_form(Tensor x, Tensor A, Tensor y) -> Tensor
+  decompose: x.dot(A.mv(y))
+- name: checked_text(Tensor self, str way) -> Tensor
+  decompose: self * 2
+- name: checked_cube(Tensor self) -> Tensor
+  like: pointwise
+  kernel: xp.power(self, 3)
+  self: grad * 2 * (self * self).conj()
+"""
+
+KERNELS = """
+import numpy as np
+from adjoint.testing import Sample, sampler
+
+def clip(x, width):
+    return x / np.hypot(1, x / width)
+
+@sampler("checked_clip", reference=lambda x, width=1: x * width / np.sqrt(width**2 + x**2))
+def clips(make):
+    yield Sample(make(4), 0.5, name="narrow")
+"""
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> list[str]:
+    table, kernels = tmp_path / "checked.yaml", tmp_path / "checked.py"
+    table.write_text(LIBRARY, encoding="utf-8")
+    kernels.write_text(KERNELS, encoding="utf-8")
+    return ["--library", str(table), "--kernels", str(kernels)]
+
+
+def verdicts(text: str) -> dict[str, list[str]]:
+    """The lines of a table, by law: number of samples, (error, allowed,) verdict."""
+    return {
+        words[0]: words[1:] for line in text.splitlines() if (words := line.split())[:1]
+        and words[0] in laws.LAWS
+    }  # fmt: skip
+
+
+def test_check_prints_one_line_for_each_law(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "check", "tanh")
+    claims = laws.claims(TABLE.row("tanh"))
+    assert text.startswith("tanh.default  ")
+    assert text.rstrip().endswith(f"{len(claims)} checks, all hold")
+    table = verdicts(text)
+    assert {law: int(line[0]) for law, line in table.items()} == Counter(law for law, _ in claims)
+    assert {line[-1] for line in table.values()} == {"holds"}
+    _, error, allowed, _ = table["reverse_equals_differences"]
+    assert 0 < float(error) < float(allowed) < 1e-2
+
+
+def test_check_takes_several_names_and_a_family(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "check", "tanh", "add.Scalar", "mul_")
+    assert re.findall(r"^(\S+)  \S+\.yaml:\d+$", text, re.M) == [
+        "tanh.default", "add.Scalar", "mul.Tensor", "mul.Scalar",
+    ]  # fmt: skip
+    text = run(capsys, "check", "--family", "dropout")
+    names = {f"{r.full_name}" for r in TABLE.rows() if r.family == "dropout"}
+    assert set(re.findall(r"^(\S+)  \S+\.yaml:\d+$", text, re.M)) == names
+
+
+def test_check_draws_other_values_with_another_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    first, again, other = (run(capsys, "check", "tanh", "--seed", seed) for seed in ("1", "1", "2"))
+    assert first == again != other
+
+
+def test_check_runs_the_laws_of_a_library(
+    capsys: pytest.CaptureFixture[str], library: list[str]
+) -> None:
+    text = run(capsys, "check", *library, "checked_clip", "checked_form")
+    clip, form = (verdicts(part) for part in text.split("checked_form"))
+    assert clip["value_equals_reference"][0] == "1"  # the sample of the file
+    assert int(clip["reverse_equals_differences"][0]) > 4
+    assert int(form["second_order_equals_differences"][0]) == 2  # (3), (3, 3), (3); real, complex
+
+
+def test_check_of_a_wrong_row_fails_and_says_where(
+    capsys: pytest.CaptureFixture[str], library: list[str]
+) -> None:
+    assert main(["check", *library]) == 1
+    out, err = capsys.readouterr()
+    assert err == "adjoint check: broken: reverse_equals_differences of checked_cube.default\n"
+    assert re.search(r"reverse_equals_differences +10 +\S+ +\S+ +BROKEN at 8", out)
+    assert "gradcheck: reverse mode disagrees with finite differences" in out
+    assert "checked_text.default" in out
+    assert "no samples" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["tanhh"], "there is no operator 'tanhh'; did you mean tanh"),
+        (["add.Tensr"], "add has no overload 'Tensr'"),
+        (["--family", "linlag"], "did you mean linalg?"),
+        (["--kernels", "mine.py"], "--kernels goes with --library"),
+        (["--library", "nowhere.yaml"], "there is no such file"),
+        ([], "say which operators"),
+    ],
+)
+def test_check_says_what_is_wrong_with_a_request(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", *arguments]) == 1
+    assert said in capsys.readouterr().err
+
+
+def test_check_without_samples_is_no_success(
+    capsys: pytest.CaptureFixture[str], library: list[str]
+) -> None:
+    assert main(["check", *library, "checked_text"]) == 1
+    assert "nothing was checked" in capsys.readouterr().err

@@ -16,6 +16,7 @@ from adjoint.table import TABLE
 from adjoint.table.rows import WORDS as TABLE_WORDS
 from adjoint.testing import Sample, laws, sampler, samples
 from adjoint.testing.samples import automatic
+from tests import tables
 
 RIGHT = """
 - name: testing_square(Tensor self) -> Tensor
@@ -70,9 +71,7 @@ def _tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     ad.library(wrong, SimpleNamespace(touches=touches, layout=layout, widen=widen))
     sampler("testing_outer", reference=np.outer)(outer_samples)
     yield
-    added = [name for name in TABLE.names() if name not in before]
-    TABLE.remove([source for name in added for source in TABLE._sources[name].values()])
-    samples._SAMPLERS.pop("testing_outer")
+    tables.forget(set(TABLE.names()) - before)
 
 
 def outer_samples(make: Any) -> Iterator[Sample]:

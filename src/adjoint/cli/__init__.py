@@ -5,8 +5,8 @@
     adjoint show NAME          the rows of an operator, with its formulas
     adjoint where NAME         every place an operator lives, as file:line
     adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python
-    adjoint grad FILE:FUNCTION --at ...   value and gradient; --source: as a file that needs NumPy
-    alone
+    adjoint grad FILE:FUNCTION --at ARGUMENT …     value and gradient; --source: as a NumPy file
+    adjoint check NAME …       run the laws of operators; --library FILE: of your own rows
     adjoint coverage           what the rows have, written down or derived, by family
 
 A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import coverage, demo, grads, graphs, operators
+from adjoint.cli import checks, coverage, demo, grads, graphs, operators
 from adjoint.core.errors import AdjointError
 
 
@@ -58,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
 
     graphs.add_trace(commands)
     grads.add_grad(commands)
+    checks.add_check(commands)
     return top
 
 

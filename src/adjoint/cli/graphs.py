@@ -8,6 +8,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import adjoint as ad
@@ -57,6 +58,22 @@ def load(text: str) -> Callable[..., Any]:
     path, colon, name = text.rpartition(":")
     if not colon or not path:
         raise ArgumentError(f"{text!r}: write FILE:FUNCTION, for instance model.py:loss")
+    module = load_module(path)
+    found = getattr(module, name, None)
+    if not callable(found):
+        known = [
+            n
+            for n, v in vars(module).items()
+            if callable(v) and getattr(v, "__module__", "") == module.__name__
+        ]
+        raise ArgumentError(
+            f"{path} has no function {name!r}" + (f"; it has {', '.join(known)}" if known else "")
+        )
+    return found
+
+
+def load_module(path: str) -> ModuleType:
+    """Run a Python file as a module of its own."""
     if not Path(path).is_file():
         raise ArgumentError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
@@ -74,17 +91,7 @@ def load(text: str) -> Callable[..., Any]:
         ) from error
     finally:
         sys.path.pop(0)
-    found = getattr(module, name, None)
-    if not callable(found):
-        known = [
-            n
-            for n, v in vars(module).items()
-            if callable(v) and getattr(v, "__module__", "") == module.__name__
-        ]
-        raise ArgumentError(
-            f"{path} has no function {name!r}" + (f"; it has {', '.join(known)}" if known else "")
-        )
-    return found
+    return module
 
 
 def example(text: str, *, double: bool = False) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 
 from adjoint.core.errors import AdjointError
 from adjoint.testing import jacobians
+from adjoint.testing.closeness import near
 from adjoint.testing.jacobians import Array, Call, Jacobians, array_of
 
 SHOWN = 12  # rows and columns of a matrix in a message
@@ -33,9 +34,7 @@ class Options:
 
     def close(self, got: Array, expected: Array) -> Array:
         """Return, entry by entry, whether `got` is close to `expected`."""
-        with np.errstate(all="ignore"):
-            near = np.abs(got - expected) <= self.atol + self.rtol * np.abs(expected)
-        return near | (got == expected) | (np.isnan(got) & np.isnan(expected))
+        return near(got, expected, self.rtol, self.atol)
 
 
 def low_precision(call: Call) -> list[str]:

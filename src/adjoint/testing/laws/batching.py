@@ -28,13 +28,12 @@ def vmap_equals_loop(case: Case) -> None:
     looped = batch.LOOPED.total()
     tensors = jacobians.tensors_in(case.arguments)
     values = Call(case.run, case.arguments, tuple(tensors))
-    in_memory = any(a.name == "stride" for a in case.row.schema.arguments)  # the layout matters
-    first = case.number == 0 and not in_memory
+    first = case.number == 0 and not case.reads_memory
 
     def keep(way: batches.Way) -> bool:
         if case.row.schema.mutates and not way.chosen[0]:
             return False  # what is outside of vmap cannot take a value for each sample
-        return not in_memory or (way.axis == 0 and all(way.chosen))
+        return not case.reads_memory or (way.axis == 0 and all(way.chosen))
 
     try:
         batches.compare(

@@ -70,10 +70,10 @@ def _brief(value: Any) -> str:
 class Make:
     """Makes the tensors of samples: random ones of the dtype under test, which require grad."""
 
-    def __init__(self, dtype: DType, operator: str) -> None:
+    def __init__(self, dtype: DType, operator: str, seed: int = 0) -> None:
         self.dtype = dtype
         self.is_complex = dtype.is_complex
-        self._seed = zlib.crc32(operator.encode())
+        self._seed = zlib.crc32(operator.encode()) + seed
         self.restart()
 
     def restart(self) -> None:
@@ -230,10 +230,12 @@ def samplers_of(row: Row) -> list[Sampler]:
     return _SAMPLERS.get(_full_name(row.full_name), [])
 
 
-def for_row(row: Row, dtype: DType) -> list[tuple[Sample, Callable[..., Any] | None]]:
+def for_row(
+    row: Row, dtype: DType, seed: int = 0
+) -> list[tuple[Sample, Callable[..., Any] | None]]:
     """Return the samples of a row in a dtype, each with its reference; names are made unique."""
     load()
-    make = Make(dtype, row.full_name)
+    make = Make(dtype, row.full_name, seed)
     found: list[tuple[Sample, Callable[..., Any] | None]] = []
     if row.archetype.promotes and not row.schema.mutates:
         found += [(sample, None) for sample in _run(automatic.samples(row, make, Sample), make)]
@@ -241,6 +243,12 @@ def for_row(row: Row, dtype: DType) -> list[tuple[Sample, Callable[..., Any] | N
         found += [(s, entry.reference) for s in _run(entry.function(make), make)]
     _name_apart([sample for sample, _ in found], row)
     return found
+
+
+def guesses(row: Row, dtype: DType, seed: int = 0) -> Iterator[Sample]:
+    """Samples made from the schema of a row that nobody wrote samples for; some may be refused."""
+    make = Make(dtype, row.full_name, seed)
+    return _run(automatic.guesses(row, make, Sample), make)
 
 
 def _run(samples: Iterator[Sample], make: Make) -> Iterator[Sample]:
@@ -261,4 +269,13 @@ def _name_apart(samples: list[Sample], row: Row) -> None:
             sample.name += f"_{seen[sample.name]}"
 
 
-__all__ = ["Make", "Sample", "Sampler", "for_row", "registered", "sampler", "samplers_of"]
+__all__ = [
+    "Make",
+    "Sample",
+    "Sampler",
+    "for_row",
+    "guesses",
+    "registered",
+    "sampler",
+    "samplers_of",
+]

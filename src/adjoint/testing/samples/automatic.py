@@ -1,7 +1,12 @@
-"""Samples of pointwise rows, made from the schema: shapes, broadcasting, layout, special values."""
+"""Samples made from the schema.
+
+Pointwise rows have all of theirs from here: shapes, broadcasting, layout, special values. A user's
+row of another kind that nobody wrote samples for gets `guesses`: combinations of common shapes.
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -31,6 +36,8 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
     "scalar last": ((3,), (), (1,)),
     "empty": ((0, 2), (1, 2), (0, 1)),
 }
+# Of each tensor argument of a row that may be anything; combinations of earlier ones come first.
+GUESSED: tuple[tuple[int, ...], ...] = ((3,), (3, 3), (2, 3), (), (2, 3, 3), (0, 3))
 LIMITS = (-0.55, 0.75, 1.5)  # of optional numbers, such as min and max
 NUMBERS: dict[str, Any] = {"Scalar": 0.7, "float": 0.7, "int": 2, "bool": True}
 
@@ -72,6 +79,38 @@ def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
         yield build(_special(tensors, make) | fixed, name="special values", kink=True)
 
 
+def guesses(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
+    """Yield samples for any row; the operator will refuse those of shapes it is not made for."""
+    required = [a for a in row.schema.arguments if _required(a)]
+    tensors = [a for a in required if a.type.is_tensor]
+    others = [a for a in required if not a.type.is_tensor]
+    if not tensors or any(a.type.base not in NUMBERS for a in others):
+        return
+    fixed = {a.name: _number(a) for a in others}
+    for shapes in _combinations(len(tensors)):
+        drawn = [_draw(row, make)(*shape) for shape in shapes]
+        values = {
+            a.name: [t, t * 0.5] if a.type.is_list else t
+            for a, t in zip(tensors, drawn, strict=True)
+        }
+        args, kwargs = _split(row, values | fixed)
+        yield sample(*args, **kwargs, name=" ".join(map(str, shapes)))
+
+
+def _combinations(count: int) -> list[tuple[tuple[int, ...], ...]]:
+    """Shapes for so many tensors; from five on, all have the same."""
+    if count > 4:
+        return [(shape,) * count for shape in GUESSED]
+    indices = itertools.product(range(len(GUESSED)), repeat=count)
+    ordered = sorted(indices, key=lambda each: (max(each), each))
+    return [tuple(GUESSED[i] for i in each) for each in ordered]
+
+
+def _number(argument: Argument) -> Any:
+    value = -1 if "dim" in argument.name else NUMBERS[argument.type.base]
+    return [value] * (argument.type.length or 1) if argument.type.is_list else value
+
+
 def _split(row: Row, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
     """Arguments by position as far as that goes without gaps, the rest by keyword."""
     rest = dict(values)
@@ -84,7 +123,7 @@ def _split(row: Row, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]
 
 
 def _draw(row: Row, make: Any) -> Callable[..., ad.Tensor]:
-    return getattr(make, DOMAINS[row.domain])
+    return getattr(make, DOMAINS.get(row.domain, "__call__"))
 
 
 def _special(tensors: list[Argument], make: Any) -> dict[str, ad.Tensor]:
