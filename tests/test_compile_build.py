@@ -21,6 +21,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler.c import build, cache, discovery, units
+from adjoint.core import cachedir
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -47,7 +48,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def forget() -> None:
     """As in a new process."""
-    for cached in (cache.cache_directory, cache.spare_directory, cache._sweep):
+    for cached in (cache.cache_directory, cache.spare_directory, cachedir.sweep):
         cached.cache_clear()
     discovery.toolchain.cache_clear()
     build._libraries.clear()

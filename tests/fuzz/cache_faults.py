@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from adjoint.compiler.c import build, cache, discovery
+from adjoint.core import cachedir
 from tests.fuzz import campaign
 from tests.watching import limited
 
@@ -82,7 +83,7 @@ def _private_cache() -> Iterator[Path]:
 
 def _forget() -> None:
     """As in a new process; the toolchain is asked for again only in some cases."""
-    for cached in (cache.cache_directory, cache.spare_directory, cache._sweep):
+    for cached in (cache.cache_directory, cache.spare_directory, cachedir.sweep):
         cached.cache_clear()
     for library in build._libraries.values():  # thousands would fill the address space
         _ctypes.dlclose(library._handle)

@@ -1,0 +1,200 @@
+"""The directory of files that outlive a process: compiled objects, prepared rows.
+
+A file is written under a temporary name and renamed, so that others see it whole or not at all; one
+that matters ends in a seal, so that damage shows. Loading is kept light, since every process does
+it: nothing is imported here that reading does not need.
+
+Note [Whose files are read]. Loading an object or a code object is running its code. So the
+directory, with links resolved once, and every directory above it must be such that nobody but this
+user and root can put anything there; then what was checked is what is loaded. That others could
+write it once is enough to distrust what it holds, so a file in it is read only if it belongs to
+this user or root, nobody else can write it, and it is neither a link nor a second name of some
+file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import shlex
+import stat
+import time
+from collections.abc import Generator
+from functools import lru_cache
+
+_SEAL = b"adjoint1"  # ends a sealed file, after its SHA-256; loaders of objects ignore what follows
+_SCRATCH = "build-"  # folders of files under way
+_STALE = 3600.0  # seconds after which such a folder belongs to a process that was killed
+# no link is followed, no pipe waited for
+_PLAINLY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+def wanted() -> str:
+    """The directory that the environment asks for: $ADJOINT_CACHE, or below the user's own."""
+    base = os.environ.get("ADJOINT_CACHE") or os.path.join(
+        os.environ.get("XDG_CACHE_HOME") or "~/.cache", "adjoint"
+    )
+    return os.path.expanduser(base)
+
+
+def resolved() -> str:
+    """The same directory with links resolved; without a home, an error."""
+    path = wanted()
+    if path.startswith("~"):
+        raise OSError(errno.ENOENT, "there is no home directory", path)
+    return os.path.realpath(path)
+
+
+def make(path: str) -> None:
+    """Make a directory for this user alone, and what is missing above it."""
+    for folder in (*reversed(_above(path)), path):
+        with contextlib.suppress(FileExistsError):
+            if not os.path.exists(folder):
+                os.mkdir(folder, mode=0o700)
+    if not os.path.isdir(path):
+        os.mkdir(path, mode=0o700)  # says why it cannot be made
+
+
+def _above(path: str) -> list[str]:
+    """The directories above a path, the nearest first."""
+    found: list[str] = []
+    while (parent := os.path.dirname(path)) != path:
+        found.append(parent)
+        path = parent
+    return found
+
+
+def trouble(path: str) -> tuple[str, str] | None:
+    """Why others may have put files into a directory, and what to do; None if they cannot have."""
+    if not hasattr(os, "geteuid"):
+        return None
+    if reason := _distrust(os.lstat(path), may_be_shared=False):
+        return (
+            reason,
+            f"Remove it (rm -r {shlex.quote(path)}), and it is made again for you alone; to "
+            "change its permissions is not enough, since others may have put code into it",
+        )
+    for folder in _above(path):
+        if reason := _distrust(os.lstat(folder), may_be_shared=True):
+            advice = "Set ADJOINT_CACHE to a directory in one that only you can write"
+            return f"{folder} above it: {reason}", advice
+    return None
+
+
+def _distrust(status: os.stat_result, *, may_be_shared: bool) -> str:
+    """Why a file or directory may have been changed by others; empty if it cannot have been.
+
+    A directory above the cache may be shared if others cannot rename what is not theirs.
+    """
+    if status.st_uid not in (os.geteuid(), 0):
+        return f"it belongs to another user, number {status.st_uid}"
+    if may_be_shared and status.st_mode & stat.S_ISVTX:
+        return ""
+    if status.st_mode & stat.S_IWOTH:
+        return "other users can write it"
+    if status.st_mode & stat.S_IWGRP and not (may_be_shared and _is_private(status.st_gid)):
+        return "other users can write it"
+    return ""
+
+
+@lru_cache
+def _is_private(group: int) -> bool:
+    """Whether a group is that of one user alone, as many systems have it: both of one name."""
+    import grp  # not everywhere, like pwd
+    import pwd
+
+    try:
+        found = grp.getgrgid(group)
+        return found.gr_name == pwd.getpwuid(os.geteuid()).pw_name and not found.gr_mem
+    except KeyError:
+        return False
+
+
+def read(path: str) -> bytes | None:
+    """The content of a file in a trusted directory, if nobody else can have put it there; else the
+    file is removed. Note [Whose files are read].
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _PLAINLY)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):  # a link
+            discard(path)
+        return None
+    try:
+        if _is_ours(os.fstat(descriptor)):
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+    finally:
+        os.close(descriptor)
+    discard(path)
+    return None
+
+
+def _is_ours(status: os.stat_result) -> bool:
+    """Whether a file is a plain one, under this name alone, that nobody else can have written."""
+    plain = stat.S_ISREG(status.st_mode) and status.st_nlink == 1
+    return plain and not (hasattr(os, "geteuid") and _distrust(status, may_be_shared=False))
+
+
+def seal(content: bytes) -> bytes:
+    """The end of a sealed file, by which damage shows."""
+    return hashlib.sha256(content).digest() + _SEAL
+
+
+def unsealed(content: bytes) -> bytes | None:
+    """A sealed file without its seal; None if it is damaged."""
+    body = content[: -len(_SEAL) - 32]
+    return body if content[len(body) :] == seal(body) else None
+
+
+def discard(path: str) -> None:
+    """Remove what cannot be used."""
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path) and not os.path.islink(path):
+            import shutil
+
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+
+
+def write(path: str, content: bytes) -> None:
+    """Write a file so that others see all of it or nothing; without success it is absent."""
+    directory, name = os.path.split(path)
+    with contextlib.suppress(OSError), scratch(directory) as folder:
+        made = os.path.join(folder, name)
+        with open(made, "wb") as file:
+            file.write(content)
+        publish(made, path)
+
+
+def publish(made: str, path: str) -> None:
+    """Put a finished file where others find it."""
+    os.chmod(made, 0o644)  # not by the umask: only we may change it
+    os.replace(made, path)
+
+
+@contextlib.contextmanager
+def scratch(directory: str) -> Generator[str]:
+    """A folder for files under way, on the disk where they will be kept."""
+    import tempfile
+
+    make(directory)  # somebody may have removed the cache
+    sweep(directory)
+    with tempfile.TemporaryDirectory(
+        prefix=_SCRATCH, dir=directory, ignore_cleanup_errors=True
+    ) as folder:
+        yield folder
+
+
+@lru_cache
+def sweep(directory: str) -> None:
+    """Remove the folders of processes that were killed, once for a process."""
+    with contextlib.suppress(OSError), os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.name.startswith(_SCRATCH):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_mtime < time.time() - _STALE:
+                        discard(entry.path)
