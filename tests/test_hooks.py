@@ -9,6 +9,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.tensor import engine
+from adjoint.tensor.passes import Pass
 
 
 def leaf(*values: float) -> ad.Tensor:
@@ -719,13 +720,7 @@ def test_an_observer_of_a_pass_is_told_each_node_before_its_rule_runs() -> None:
     x = leaf(2.0)
     y = (x.sin() * x).sum()
     seen: list[str] = []
-    (grad,) = engine.gradients(
-        [y],
-        [ad.ones(())],
-        [x],
-        create_graph=False,
-        retain_graph=False,
-        observer=lambda node: seen.append(node.name()),
-    )
+    how = Pass(observer=lambda node: seen.append(node.name()))
+    (grad,) = engine.gradients([y], [ad.ones(())], [x], how)
     assert seen == ["SumBackward0", "MulBackward0", "SinBackward0"]
     assert close(grad, np.sin(2.0) + 2 * np.cos(2.0))

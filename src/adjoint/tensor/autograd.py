@@ -13,6 +13,7 @@ from adjoint.core.shapes import show
 from adjoint.tensor import engine
 from adjoint.tensor.edges import GradientEdge
 from adjoint.tensor.levels import LevelTensor
+from adjoint.tensor.passes import Pass
 from adjoint.tensor.tensor import Tensor, make
 
 Source = Tensor | GradientEdge  # what can be differentiated, and in what
@@ -123,7 +124,7 @@ def grad(
         return _batched_grad(roots, wanted, _listed(grad_outputs), options)
     _check_inputs("grad", wanted)
     grads = _paired("grad", roots, grad_outputs)
-    found = engine.gradients(roots, grads, wanted, create_graph=create_graph, retain_graph=keep)
+    found = engine.gradients(roots, grads, wanted, Pass(create_graph, keep))
     if materialize_grads:
         found = [
             _zeros(t, create_graph) if g is None else g for t, g in zip(wanted, found, strict=True)
@@ -195,4 +196,4 @@ def backward(
             "to None when it is no longer needed."
         )
     keep = create_graph if retain_graph is None else retain_graph
-    engine.backward(roots, grads, wanted, create_graph=create_graph, retain_graph=keep)
+    engine.backward(roots, grads, wanted, Pass(create_graph, keep))

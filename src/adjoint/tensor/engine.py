@@ -2,161 +2,107 @@
 
 The engine is one loop over a heap. Gradients are plain arrays as long as nobody differentiates the
 pass itself; then a node's `raw` rule runs. Otherwise they are tensors, and its `general` rule runs.
-Gradients are brought to the shape and dtype of their value on the way (`fitting.py`), meet the
-users' hooks (`hooks.py`), and end in leaves (`leaves.py`).
+Gradients wait for their node in a queue (`queue.py`), brought to the shape and dtype of its value
+(`fitting.py`); they meet the users' hooks (`hooks.py`), and end in leaves or with the caller
+(`ends.py`). `paths.py` searches the tape, `passes.py` holds what is asked of a pass.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.errors import GradError, NotDifferentiable
 from adjoint.core.infinitesimal import kinks
 from adjoint.core.places import inherited
 from adjoint.core.state import OFF, changed, current
-from adjoint.ops import runtime
-from adjoint.tensor import hooks, leaves, passes
+from adjoint.tensor import hooks, passes, paths
 from adjoint.tensor.diagnostics import check_nan, explain
+from adjoint.tensor.ends import Ends
 from adjoint.tensor.fitting import fit_value
 from adjoint.tensor.hooks import as_tensor
-from adjoint.tensor.tape import (
-    CLOSED,
-    Leaf,
-    Node,
-    Output,
-    Refusal,
-    key,
-    next_sequence,
-)
+from adjoint.tensor.passes import Pass
+from adjoint.tensor.queue import Queue
+from adjoint.tensor.tape import Node, key, next_sequence
 from adjoint.tensor.tensor import Tensor
 
 ndarray = np.ndarray
 
-# the numbers of the nodes that backward passes of this context made: (first, last) of each pass
-_passes: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("adjoint passes", default=())
-
 
 def gradients(
-    outputs: Sequence[Any],
-    grads: Sequence[Any],
-    inputs: Sequence[Any],
-    *,
-    create_graph: bool,
-    retain_graph: bool,
-    level: Any = None,
-    linear: bool = False,
-    whole: bool = False,
-    observer: Callable[[Node], None] | None = None,
+    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any], how: Pass
 ) -> list[Any]:
-    """Return the gradient of `outputs` in each of `inputs`, None where there is no path.
-
-    `level` is the transform whose tape this is; its gradients are tensors of the level below.
-    `linear`: the result keeps the history of `grads`, as the linear function of them that it is.
-    `whole`: the tape is known to end in `inputs`, which are leaves, so there is no need to look
-    which paths lead there.
-    `observer` is told each node before its rule runs: what is computed from then on, until it is
-    told the next one, belongs to the derivative of that node.
-    """
-    run = Run(
-        create_graph, retain_graph or create_graph, None if whole else [t.edge for t in inputs]
-    )
-    run.captures = {key(t.edge): None for t in inputs}
-    run.level = level
-    run.linear = linear
-    run.observer = observer
+    """Return the gradient of `outputs` in each of `inputs`, None where there is no path."""
+    edges = [t.edge for t in inputs]
+    run = Run(how, None if how.whole else edges, Ends(edges, how.create_graph))
     run.start(outputs, grads)
-    run.loop()
-    return [run.captured(t.edge) for t in inputs]
+    passes.enter(run, run.loop)
+    return [run.ends.captured(e) for e in edges]
 
 
 def backward(
-    outputs: Sequence[Any],
-    grads: Sequence[Any],
-    inputs: Sequence[Any] | None,
-    *,
-    create_graph: bool,
-    retain_graph: bool,
+    outputs: Sequence[Any], grads: Sequence[Any], inputs: Sequence[Any] | None, how: Pass
 ) -> None:
     """Accumulate gradients into `.grad` of the leaves, or of `inputs` only."""
     wanted = None if inputs is None else [t.edge for t in inputs]
-    run = Run(create_graph, retain_graph or create_graph, wanted)
-    run.accumulates = True
+    run = Run(how, wanted, Ends(None, how.create_graph))
     run.start(outputs, grads)
-    run.loop()
+    passes.enter(run, run.loop)
 
 
 class Run:
     """One backward pass."""
 
-    def __init__(self, create_graph: bool, retain_graph: bool, wanted: list[Any] | None) -> None:
-        self.graph = create_graph
-        self.retain = retain_graph
+    def __init__(self, how: Pass, wanted: list[Any] | None, ends: Ends) -> None:
+        self.how = how
         self.wanted = wanted  # the edges to reach; None: all leaves
-        self.heap: list[tuple[int, Node]] = []
-        self.buffers: dict[Node, Any] = {}  # gradient of the output; a list for several outputs
-        self.owned: set[Any] = set()  # nodes and leaves whose buffer the engine allocated
-        self.leaves: dict[Leaf, Any] = {}
-        self.pending: dict[Leaf, int] = {}  # of leaves with hooks: gradients that are still to come
-        self.needed: set[Any] | None = None
+        self.ends = ends
+        self.release = not (how.retain_graph or how.create_graph)
+        self.queue = Queue(ends)
+        self.needed: set[Any] | None = None  # the nodes that lead to `wanted`
+        self.last: set[Any] = set()  # nodes that run though nothing beyond them is needed
         self.roots: list[Any] = []
         self.reached: dict[Any, int] | None = None  # see `reaches`
-        self.captures: dict[tuple[Any, int], Any] = {}  # of `gradients`: what is asked for
-        self.accumulates = False  # of `backward`: into `.grad`
-        self.level: Any = None
-        self.linear = False
-        self.observer: Callable[[Node], None] | None = None  # see `gradients`
-        self.near = False  # whether it passed a node that computes near a kink
-        self.ends: set[Any] = set()  # nodes that run though nothing beyond them is needed
         self.node: Node | None = None  # the one that runs, in anomaly mode
         self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
 
     def start(self, outputs: Sequence[Any], grads: Sequence[Any]) -> None:
+        """Send the given gradients to the outputs."""
         self.roots = [o.edge for o in outputs]
         if self.wanted is not None:
             targets = {key(e)[0] for e in self.wanted if e is not None}
-            self.needed = _leading_to(self.roots, targets)
-            self.ends = targets if self.accumulates else set()
-        if Leaf.watched:
-            uses = leaves.uses(self.roots, self.needed)
-            self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
+            self.needed = paths.leading_to(self.roots, targets)
+            self.last = targets if self.ends.captures is None else set()
+        self.ends.watch(self.roots, self.needed)
         for output, grad in zip(outputs, grads, strict=True):
-            plain = self._lowers() and type(grad) is Tensor
-            self.send(output.edge, grad.value if plain else grad)
-        if self.pending:
-            self._count_down(self.roots)
+            plain = self.how.on_arrays and type(grad) is Tensor
+            self.queue.send(output.edge, grad.value if plain else grad)
+        if self.ends.pending:
+            self.ends.count_down(self.roots)
 
     def reaches(self, edge: Any) -> bool:
         """Whether the gradient of an edge is computed in this pass."""
         if self.reached is None:
-            self.reached = leaves.uses(self.roots, self.needed)
+            self.reached = paths.uses(self.roots, self.needed)
         return key(edge)[0] in self.reached
 
-    def _lowers(self) -> bool:
-        """Whether gradients are arrays in this pass, where they can be."""
-        return not (self.graph or self.linear) and self.level is None
-
     def loop(self) -> None:
-        passes.enter(self, self._loop)
-
-    def _loop(self) -> None:
-        now = current()
+        """Run all nodes, and hand the leaves their gradients."""
+        now, how = current(), self.how
         recording = now.recording
-        if self.level is None:
-            recording = now.when_on() if self.graph or self.linear else OFF
-        special = self.graph or self.pending or now.anomaly or self.observer is not None
+        if how.level is None:
+            recording = now.when_on() if how.records else OFF
+        special = how.create_graph or self.ends.pending or now.anomaly or how.observer is not None
         plain = not special and self.needed is None
-        with changed(recording=recording, retain=self.retain), np.errstate(all="ignore"):
+        retain = not self.release
+        with changed(recording=recording, retain=retain), np.errstate(all="ignore"):
             if kinks.met:
                 self._run_after_kink(plain)
             else:
                 self._run_plain() if plain else self._run()
-            for leaf in list(self.leaves):
-                self._settle(leaf)
+            self.ends.settle()
 
     def _run_after_kink(self, plain: bool) -> None:
         """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.
@@ -164,23 +110,21 @@ class Run:
         It is not if it passes nodes that were made by a backward pass.
         """
         start = next_sequence()
-        first, later = changed(first_pass=self.level is None), changed(first_pass=False)
         try:
-            with first:
-                if not _passes.get():
-                    self._run_plain() if plain else self._run()
-                while self.heap and not _was_made_by_backward(self.heap[0][1].sequence):
-                    node = heapq.heappop(self.heap)[1]
-                    self.step(node, self.buffers.pop(node))
-            with later:
+            with changed(first_pass=self.how.level is None):
+                if plain and not passes.any_recorded():
+                    self._run_plain()
+                else:
+                    self._run(until=passes.was_made_by_backward)
+            with changed(first_pass=False):
                 self._run()
         finally:
-            if self.graph or self.linear:
-                _passes.set((*_passes.get()[-31:], (start, next_sequence())))
+            if self.how.records:
+                passes.remember(start)
 
-    def _run(self) -> None:
-        heap, buffers = self.heap, self.buffers
-        while heap:
+    def _run(self, until: Callable[[Node], bool] | None = None) -> None:
+        heap, buffers = self.queue.heap, self.queue.buffers
+        while heap and not (until is not None and until(heap[0][1])):
             node = heapq.heappop(heap)[1]
             self.step(node, buffers.pop(node))
 
@@ -189,7 +133,8 @@ class Run:
 
         In a chain the one gradient sent on is taken up at once, without a turn through the heap.
         """
-        heap, buffers, release = self.heap, self.buffers, not self.retain
+        heap, buffers, release = self.queue.heap, self.queue.buffers, self.release
+        send = self.queue.send
         pop, push = heapq.heappop, heapq.heappush
         node: Any = None
         grad: Any = None
@@ -229,7 +174,7 @@ class Run:
                     push(heap, (-node.sequence, node))
                     node = None
                 if type(edge) is not Node or edge in buffers:
-                    self.send(edge, value)
+                    send(edge, value)
                     continue
                 if (
                     type(value) is not ndarray
@@ -245,38 +190,39 @@ class Run:
 
     def step(self, node: Node, grad: Any) -> None:
         """Run one node and send its gradients on."""
-        extra = node.extra
-        needs: Any = node.next
-        runs = True
+        extra, needs, runs = node.extra, node.next, True
         if self.needed is not None:
             needs = tuple(e is not None and key(e)[0] in self.needed for e in node.next)
-            runs = any(needs) or node in self.ends
+            runs = any(needs) or node in self.last
         if extra is not None:
-            self.near = self.near or extra.near
+            self.ends.near = self.ends.near or extra.near
             if not runs:
                 grad = hooks.on_outputs(node, grad)
-        if self.captures:  # as in PyTorch, before the hooks if the node goes on to run
-            self._capture(node, grad)
+        self.ends.capture(node, grad)  # as in PyTorch, before the hooks if the node goes on to run
         if not runs:
             return
-        if self.observer is not None:
-            self.observer(node)
+        if self.how.observer is not None:
+            self.how.observer(node)
         if extra is not None:
             grad = hooks.before(node, hooks.on_outputs(node, grad))
         sent = self._apply(node, grad, needs)
         if extra is not None and extra.post_hooks:
             sent = hooks.after(extra.post_hooks, sent, grad, node.rule.numbers)
-        if not self.retain and node.rule.holds:
+        if self.release and node.rule.holds:
             node.saved = None
+        self._send_on(node, sent, needs)
+
+    def _send_on(self, node: Node, sent: Sequence[Any], needs: Any) -> None:
+        """Send the gradients of a node's inputs to where they go."""
         for edge, value, wanted in zip(node.next, sent, needs, strict=True):
             if not wanted:
                 continue
             if value is None:
-                self._send_nothing(edge)
+                self.queue.send_nothing(edge)
             else:
-                self.send(edge, value)
-        if self.pending:
-            self._count_down([e for e, wanted in zip(node.next, needs, strict=True) if wanted])
+                self.queue.send(edge, value)
+        if self.ends.pending:
+            self.ends.count_down([e for e, wanted in zip(node.next, needs, strict=True) if wanted])
 
     def _apply(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
         """The gradients of a node's inputs, by its rule."""
@@ -286,7 +232,8 @@ class Run:
         try:
             if current().anomaly:
                 self.node = node
-            if node.home is None and rule.raw is not None and not self.graph and _is_raw(grad):
+            plain = node.home is None and not self.how.create_graph and _is_raw(grad)
+            if plain and rule.raw is not None:
                 sent = rule.raw(node, grad, needs)
             else:
                 sent = self._apply_generally(node, grad, needs)
@@ -299,164 +246,15 @@ class Run:
 
     def _apply_generally(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
         """As `_apply`, on tensors. What it records has the place of the node's forward call."""
-        if self._lowers():
-            sent = node.rule.general(node, _as_tensors(grad), needs, self.graph)
+        if self.how.on_arrays:
+            sent = node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
             return [g.value if type(g) is Tensor else g for g in sent]
         before = inherited.place
         inherited.place = node.place or before
         try:
-            return node.rule.general(node, _as_tensors(grad), needs, self.graph)
+            return node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
         finally:
             inherited.place = before
-
-    def send(self, edge: Any, grad: Any) -> None:
-        """Add a gradient to the buffer of an edge."""
-        kind = type(edge)
-        if kind is Node:
-            grad = fit_value(grad, edge.shape, edge.dtype, edge)
-            known = self.buffers.get(edge)
-            if known is not None:
-                self.buffers[edge] = self._add(edge, known, grad)
-                return
-            if edge not in self.buffers:
-                heapq.heappush(self.heap, (-edge.sequence, edge))
-            self.buffers[edge] = grad
-        elif kind is Leaf:
-            if edge.closed == CLOSED and (edge, 0) not in self.captures:
-                raise GradError(_CLOSED)
-            grad = fit_value(grad, edge.shape, edge.dtype, edge)
-            known = self.leaves.get(edge)
-            self.leaves[edge] = grad if known is None else self._add(edge, known, grad)
-        elif kind is Output:
-            self._send_output(edge, grad)
-        elif kind is Refusal:
-            raise NotDifferentiable(edge.message)
-
-    def _send_nothing(self, edge: Any) -> None:
-        """Let a node have its turn though no gradient may reach it: its hooks run, and a user's
-        function is asked with zeros or None.
-        """
-        node = key(edge)[0]
-        if isinstance(node, Node) and node not in self.buffers:
-            several = node.outputs is not None
-            self.buffers[node] = [None] * len(node.outputs) if several else None  # type: ignore[arg-type]
-            heapq.heappush(self.heap, (-node.sequence, node))
-
-    def _send_output(self, edge: Output, grad: Any) -> None:
-        node, number = edge.node, edge.number
-        assert node.outputs is not None
-        grad = fit_value(grad, *node.outputs[number], node)
-        buffer = self.buffers.get(node)
-        if buffer is None:
-            buffer = self.buffers[node] = [None] * len(node.outputs)
-            heapq.heappush(self.heap, (-node.sequence, node))
-        known = buffer[number]
-        buffer[number] = grad if known is None else self._add((node, number), known, grad)
-
-    def _add(self, key: Any, known: Any, grad: Any) -> Any:
-        """Sum two gradients, in place once the engine owns the buffer."""
-        if type(known) is ndarray and type(grad) is ndarray:
-            if key in self.owned:
-                return np.add(known, grad, out=known)
-            self.owned.add(key)
-            return np.asarray(known + grad)
-        return as_tensor(known) + as_tensor(grad)
-
-    def _capture(self, node: Node, grad: Any) -> None:
-        if node.outputs is None:
-            if (node, 0) in self.captures:
-                self.captures[node, 0] = grad
-        else:
-            for number, value in enumerate(grad):
-                if (node, number) in self.captures:
-                    self.captures[node, number] = value
-
-    def captured(self, edge: Any) -> Any:
-        grad = self.captures[key(edge)]
-        if self.near and grad is not None and type(edge) is not Leaf:
-            grad = runtime.shown(grad)
-        return as_tensor(grad)
-
-    # -- leaves ------------------------------------------------------------------------------
-
-    def _count_down(self, edges: Sequence[Any]) -> None:
-        """Settle the leaves with hooks that have got the last of their gradients."""
-        for leaf in edges:
-            left = self.pending.get(leaf)
-            if left == 1:
-                del self.pending[leaf]
-                if leaf in self.leaves:
-                    self._settle(leaf)
-            elif left is not None:
-                self.pending[leaf] = left - 1
-
-    def _settle(self, leaf: Leaf) -> None:
-        """Hand a leaf its gradient, which is complete."""
-        grad = self.leaves.pop(leaf)
-        if self.near:
-            grad = runtime.shown(grad)
-        on = leaf.hooks
-        if on is not None:
-            grad = hooks.on_tensor(on.on_tensor, grad)
-        if not self.accumulates:
-            if (leaf, 0) in self.captures:
-                self.captures[leaf, 0] = grad
-            return
-        if on is not None and on.before:
-            (grad,) = hooks.on_all(on.before, [grad])
-        tensor = leaf.tensor()
-        if tensor is None or grad is None:
-            return
-        leaves.add_to_grad(tensor, grad, self.graph)
-        if on is not None:
-            hooks.on_accumulated(leaf, tensor)
-            hooks.after(on.after, (), grad)
-
-
-def _was_made_by_backward(sequence: int) -> bool:
-    passes = _passes.get()
-    return sequence < passes[-1][1] and any(a < sequence < b for a, b in passes)
-
-
-_CLOSED = (
-    "backward: a tensor made inside grad or vjp is differentiated after it ended. Return it from "
-    "the function "
-    "(has_aux=True for values that are not differentiated) instead of keeping it."
-)
-
-
-def _leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
-    """All nodes from which a target can be reached, the targets included. Iterative."""
-    needed: set[Any] = set(targets)
-    done: set[Any] = set()
-    stack: list[tuple[Any, bool]] = [(key(e)[0], False) for e in roots if e is not None]
-    while stack:
-        node, finished = stack.pop()
-        if finished:
-            if any(e is not None and key(e)[0] in needed for e in node.next):
-                needed.add(node)
-        elif node not in done and isinstance(node, (Node, Refusal)):
-            done.add(node)
-            stack.append((node, True))
-            stack.extend((key(e)[0], False) for e in node.next if e is not None)
-    return needed
-
-
-def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
-    """Whether the tape from `roots` ends in leaves beside `inputs`. Iterative."""
-    known = set(inputs)
-    stack = list(roots)
-    while stack:
-        edge = stack.pop()
-        node = edge.node if type(edge) is Output else edge
-        if node is None or node in known:
-            continue
-        known.add(node)
-        if type(node) is Leaf and not node.closed:
-            return True
-        if isinstance(node, (Node, Refusal)):
-            stack.extend(node.next)
-    return False
 
 
 def _is_absent(grad: Any) -> bool:

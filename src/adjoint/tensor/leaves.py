@@ -1,16 +1,15 @@
-"""Where a backward pass ends: `.grad` of leaves, and when each of them is complete."""
+"""Adding a gradient to `.grad` of a tensor."""
 
 from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.storage import is_expanded
-from adjoint.tensor.tape import Node, Output, wrote
+from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray
@@ -43,23 +42,3 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
 
 def _is_plain(grad: Any) -> bool:
     return type(grad) is ndarray or type(grad) is Tensor
-
-
-def uses(roots: Iterable[Any], needed: set[Any] | None) -> dict[Any, int]:
-    """How many gradients each node and leaf is sent in a pass from `roots` over `needed`.
-
-    A leaf with hooks is given its gradient as soon as that is complete, so that a hook can use it
-    and drop it while the pass goes on; all others at the end. Iterative.
-    """
-    counts: dict[Any, int] = {}
-    stack = [e for e in roots if e is not None]
-    while stack:
-        edge = stack.pop()
-        node = edge.node if type(edge) is Output else edge
-        if needed is not None and node not in needed:
-            continue
-        known = counts.get(node, 0)
-        counts[node] = known + 1
-        if not known and isinstance(node, Node):
-            stack.extend(e for e in node.next if e is not None)
-    return counts

@@ -1,4 +1,4 @@
-"""The backward passes under way in a context: which one a hook runs in, and how deep they nest.
+"""Backward passes: what is asked of one, which ones are under way, which nodes they recorded.
 
 A hook or a user's own backward may call backward again. Python's stack would overflow after some
 hundred of these, so that every few levels the pass goes on in a new thread, which has a stack of
@@ -11,11 +11,37 @@ import contextvars
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from adjoint.core.errors import GradError
+from adjoint.tensor.tape import Node, next_sequence
 
 _LEVELS_OF_A_THREAD = 24  # each takes some ten to twenty frames of Python's thousand
+
+_REMEMBERED = 31  # recorded passes of a context: derivatives of a higher order are not taken
+
+
+class Pass(NamedTuple):
+    """What is asked of a backward pass."""
+
+    create_graph: bool = False  # the pass is recorded, so that it can be differentiated itself
+    retain_graph: bool = False  # nodes keep what they saved, for another pass
+    linear: bool = False  # recorded only as the linear function of the given gradients that it is
+    level: Any = None  # the transform whose tape this is; gradients are tensors of the level below
+    whole: bool = False  # the tape is known to end in the inputs: every path leads there
+    # told each node before its rule runs: what is computed until it is told the next one belongs to
+    # the derivative of that node
+    observer: Callable[[Node], None] | None = None
+
+    @property
+    def records(self) -> bool:
+        """Whether the pass makes nodes of its own."""
+        return self.create_graph or self.linear
+
+    @property
+    def on_arrays(self) -> bool:
+        """Whether gradients are arrays, where they can be."""
+        return not (self.create_graph or self.linear) and self.level is None
 
 
 # the passes of this context, innermost last
@@ -66,3 +92,24 @@ def _on_new_thread(function: Callable[[], None]) -> None:
     thread.join()
     if failures:
         raise failures[0]
+
+
+# the numbers of the nodes that recorded passes of this context made: (first, last) of each pass
+_made: ContextVar[tuple[tuple[int, int], ...]] = ContextVar("adjoint recorded passes", default=())
+
+
+def was_made_by_backward(node: Node) -> bool:
+    """Whether a node was recorded during a backward pass."""
+    made = _made.get()
+    sequence = node.sequence
+    return bool(made) and sequence < made[-1][1] and any(a < sequence < b for a, b in made)
+
+
+def remember(start: int) -> None:
+    """Note that a pass recorded the nodes since `start`."""
+    _made.set((*_made.get()[-_REMEMBERED:], (start, next_sequence())))
+
+
+def any_recorded() -> bool:
+    """Whether a pass of this context was recorded."""
+    return bool(_made.get())

@@ -13,8 +13,9 @@ from typing import Any
 from adjoint.core import pytrees
 from adjoint.core.state import OFF, changed, current
 from adjoint.ops import runtime
-from adjoint.tensor import engine, views
+from adjoint.tensor import engine, paths, views
 from adjoint.tensor.levels import GradLevel, GradTensor
+from adjoint.tensor.passes import Pass
 from adjoint.tensor.tape import CLOSED, ENDED, Leaf, Node, Rule, reaches
 from adjoint.tensor.tensor import Tensor, alias
 
@@ -89,15 +90,13 @@ class TapePullback(Pullback):
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
         recording = current().recording != OFF
         carried = any(c.edge is not None or c.interpreter is not None for c in grads)
-        return engine.gradients(
-            roots,
-            grads,
-            self.inputs,
+        how = Pass(
             create_graph=self.goes_on and recording,
             retain_graph=retain,
             linear=recording and carried,
             whole=not self.goes_on,
         )
+        return engine.gradients(roots, grads, self.inputs, how)
 
     def outside(self, value: Any) -> Any:
         if not isinstance(value, Tensor) or value.edge is None or self.goes_on:
@@ -116,15 +115,8 @@ class LevelPullback(Pullback):
         self.level = level
 
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
-        return engine.gradients(
-            roots,
-            grads,
-            self.inputs,
-            create_graph=False,
-            retain_graph=retain,
-            level=self.level,
-            whole=True,
-        )
+        how = Pass(retain_graph=retain, level=self.level, whole=True)
+        return engine.gradients(roots, grads, self.inputs, how)
 
     def settled(self, found: list[Any]) -> list[Any]:
         return [runtime.settle(g, True) for g in found]
@@ -187,7 +179,7 @@ def _forget(written: list[Any], starts: list[Any]) -> None:
 
 
 def _goes_on(edges: list[Any], starts: list[Any]) -> bool:
-    return any(type(e) is Node for e in starts) or engine.reaches_other_leaves(edges, starts)
+    return any(type(e) is Node for e in starts) or paths.reaches_other_leaves(edges, starts)
 
 
 def pullback_on(

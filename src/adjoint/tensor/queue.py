@@ -1,0 +1,78 @@
+"""The gradients of a backward pass that wait for their node, in the order in which nodes run."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import NotDifferentiable
+from adjoint.tensor.ends import Ends
+from adjoint.tensor.fitting import fit_value
+from adjoint.tensor.hooks import as_tensor
+from adjoint.tensor.tape import Leaf, Node, Output, Refusal, key
+
+ndarray = np.ndarray
+
+
+class Queue:
+    """Nodes with the sum of the gradients that reached them so far, the newest node first."""
+
+    __slots__ = ("buffers", "ends", "heap", "owned")
+
+    def __init__(self, ends: Ends) -> None:
+        self.ends = ends  # gradients of leaves wait there
+        self.heap: list[tuple[int, Node]] = []  # (-sequence, node)
+        self.buffers: dict[Node, Any] = {}  # gradient of the output; a list for several outputs
+        self.owned: set[Any] = set()  # nodes and leaves whose buffer was allocated here
+
+    def send(self, edge: Any, grad: Any) -> None:
+        """Add a gradient to what has reached an edge."""
+        kind = type(edge)
+        if kind is Node:
+            grad = fit_value(grad, edge.shape, edge.dtype, edge)
+            known = self.buffers.get(edge)
+            if known is not None:
+                grad = self._add(edge, known, grad)
+            elif edge not in self.buffers:
+                heapq.heappush(self.heap, (-edge.sequence, edge))
+            self.buffers[edge] = grad
+        elif kind is Leaf:
+            self.ends.check(edge)
+            grad = fit_value(grad, edge.shape, edge.dtype, edge)
+            known = self.ends.grads.get(edge)
+            self.ends.grads[edge] = grad if known is None else self._add(edge, known, grad)
+        elif kind is Output:
+            self._send_output(edge, grad)
+        elif kind is Refusal:
+            raise NotDifferentiable(edge.message)
+
+    def _send_output(self, edge: Output, grad: Any) -> None:
+        node, number = edge.node, edge.number
+        assert node.outputs is not None
+        grad = fit_value(grad, *node.outputs[number], node)
+        buffer = self.buffers.get(node)
+        if buffer is None:
+            buffer = self.buffers[node] = [None] * len(node.outputs)
+            heapq.heappush(self.heap, (-node.sequence, node))
+        known = buffer[number]
+        buffer[number] = grad if known is None else self._add((node, number), known, grad)
+
+    def send_nothing(self, edge: Any) -> None:
+        """Let a node have its turn though no gradient may reach it: its hooks run, and a user's
+        function is asked with zeros or None.
+        """
+        node = key(edge)[0]
+        if isinstance(node, Node) and node not in self.buffers:
+            self.buffers[node] = None if node.outputs is None else [None] * len(node.outputs)
+            heapq.heappush(self.heap, (-node.sequence, node))
+
+    def _add(self, key: Any, known: Any, grad: Any) -> Any:
+        """Sum two gradients, in place once the buffer is our own."""
+        if type(known) is ndarray and type(grad) is ndarray:
+            if key in self.owned:
+                return np.add(known, grad, out=known)
+            self.owned.add(key)
+            return np.asarray(known + grad)
+        return as_tensor(known) + as_tensor(grad)
