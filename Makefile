@@ -45,7 +45,7 @@ format: $(VENV)/.test  ## reformat and mend what ruff can
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache build dist
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)

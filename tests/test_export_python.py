@@ -14,7 +14,6 @@ import pytest
 
 import adjoint as ad
 from adjoint.cli import main
-from adjoint.core import dtypes
 from adjoint.table import TABLE
 from adjoint.testing import jacobians, laws
 from adjoint.testing.jacobians import Call, array_of
@@ -159,17 +158,19 @@ REFUSED = frozenset(
 FAMILIES = ("creation", "indexing", "matmul", "pointwise", "reduction", "scan", "shape", "sorting")
 
 
-def exported_cases() -> list[laws.Case]:
-    rows = [
-        r
-        for r in TABLE.rows()
-        if r.family in FAMILIES and not r.schema.mutates and "empty" not in r.schema.name
-    ]
-    return [case for row in rows for case in laws.cases(row, dtypes.float64)[:1]]
+EXPORTED = {
+    row.full_name: row
+    for row in TABLE.rows()
+    if row.family in FAMILIES
+    and not row.schema.mutates
+    and "empty" not in row.schema.name
+    and row.name != "bfloat16"  # which NumPy does not have
+}
 
 
-@pytest.mark.parametrize("case", exported_cases(), ids=lambda c: c.row.full_name)
-def test_exported_equals_eager(case: laws.Case) -> None:
+@pytest.mark.parametrize("name", EXPORTED)
+def test_exported_equals_eager(name: str) -> None:
+    case = next(case for dtype in laws.DTYPES for case in laws.cases(EXPORTED[name], dtype))
     tensors = [t.detach() for t in jacobians.tensors_in(case.arguments)]
     values = Call(case.run, case.arguments, tuple(jacobians.tensors_in(case.arguments)))
     places = [

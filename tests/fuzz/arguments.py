@@ -7,7 +7,6 @@ same numbers, or all refuse; PyTorch, where it is installed, has the same dtype.
 
 from __future__ import annotations
 
-import importlib
 import random
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -238,17 +237,8 @@ def _floats(case: Case, result: Any) -> Iterator[Any]:
 # -- PyTorch ---------------------------------------------------------------------------------------
 
 
-@cache
-def _torch() -> Any:
-    """PyTorch, or None where it is not installed."""
-    try:
-        return importlib.import_module("torch")
-    except ImportError:
-        return None
-
-
 def _compare_with_torch(case: Case, eager: Any) -> int:
-    torch = _torch()
+    torch = campaign.torch()
     if torch is None or isinstance(eager, Refused):
         return 0
     if not any(isinstance(a, (ad.Tensor, np.ndarray)) for a in case.args):

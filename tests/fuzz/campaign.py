@@ -2,17 +2,20 @@
 
 A campaign is a module of this folder with `check(seed) -> int`: it makes a case from the seed
 alone, raises AssertionError with everything needed to repeat it, and returns how many comparisons
-it made.
-`python -m tests.fuzz.writes --seconds 60 --seed 0` runs one; a failure prints its seed and goes on.
+it made. `python -m tests.fuzz.writes --seconds 60 --seed 0` runs one; a failure prints its seed and
+goes on.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
 
 Check = Callable[[int], int]
 
@@ -22,6 +25,15 @@ class Outcome:
     checks: int = 0  # comparisons made: 12408
     next_seed: int = 0  # the first seed that was not run
     failures: dict[int, str] = field(default_factory=dict)  # seed -> traceback
+
+
+@cache
+def torch() -> Any:
+    """PyTorch, or None where it is not installed; imported when first asked for."""
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        return None
 
 
 def run(check: Check, seconds: float, seed: int = 0, most_failures: int = 10) -> Outcome:

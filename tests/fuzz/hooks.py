@@ -9,8 +9,6 @@ compared with those of a run without hooks.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import math
 import random
 import warnings
@@ -19,8 +17,6 @@ from typing import Any
 
 import adjoint as ad
 from tests.fuzz import campaign
-
-torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 Step = Callable[[Any, Any], Any]
 
@@ -161,6 +157,7 @@ def check(seed: int) -> int:
     """Compare one program on both libraries, or with and without hooks on ours."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        torch = campaign.torch()
         if torch is not None:
             program = Program(ad, seed, change=True)
             ours = program.run()

@@ -9,8 +9,6 @@ the value, say) is left out, and the others are compared with one another.
 from __future__ import annotations
 
 import atexit
-import importlib
-import importlib.util
 import os
 import shutil
 import tempfile
@@ -24,8 +22,6 @@ import adjoint as ad
 from adjoint.core.errors import InplaceError
 from tests.fuzz import campaign
 from tests.random_programs import Program, modes, weights
-
-torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
 
 LARGEST = 60  # elements of an argument
 COMPILED = 12  # one program in so many is compiled
@@ -176,6 +172,7 @@ OURS = ("ad.scan", "ad.while_loop", "ad.fori_loop", "ad.cond", "ad.vmap", "ad.gr
 
 def _compare_with_torch(program: Program, values: _Results, gradients: _Results) -> None:
     """The same text with torch's functions; what it refuses or lacks is left out."""
+    torch = campaign.torch()
     if torch is None or any(name in program.text for name in OURS):
         return
     scope: dict[str, Any] = {"ad": torch, "F": torch.nn.functional}
