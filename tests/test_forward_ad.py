@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -167,3 +170,64 @@ def test_second_order_by_nested_functions() -> None:
     with fwd.dual_level():
         dual = fwd.make_dual(x, real(1.0))
         assert close(fwd.unpack_dual(derivative(dual)).tangent, [12.0])
+
+
+SQUARE = ad.ShapeDtype((3, 3))
+INDEX = ad.tensor([[0, 1, 2], [2, 0, 1], [1, 1, 0]])
+SEVERAL: dict[str, Callable[..., Any]] = {
+    "mul": ad.mul,
+    "add": lambda a, b: ad.add(a, b, alpha=2),
+    "sub": ad.sub,
+    "div": ad.div,
+    "lerp": lambda a, b: ad.lerp(a, b, 0.3),
+    "lerp of a weight": lambda a, b, c: ad.lerp(a, b, c),
+    "where": lambda a, b: ad.where(a > b, a, b),
+    "maximum": ad.maximum,
+    "clamp": lambda a, b, c: ad.clamp(a, b, c),
+    "addcmul": lambda a, b, c: ad.addcmul(a, b, c, value=2),
+    "addcdiv": lambda a, b, c: ad.addcdiv(a, b, c, value=2),
+    "atan2": ad.atan2,
+    "matmul": ad.matmul,
+    "einsum": lambda a, b, c: ad.einsum("ij,jk,kl->il", a, b, c),
+    "addmm": lambda a, b, c: ad.addmm(a, b, c, beta=2, alpha=3),
+    "baddbmm": lambda a, b, c: ad.baddbmm(a[None], b[None], c[None], beta=2),
+    "addr": lambda a, b, c: ad.addr(a, b[0], c[0], alpha=3),
+    "linear": ad.nn.functional.linear,
+    "solve": ad.linalg.solve,
+    "solve_triangular": lambda a, b: ad.linalg.solve_triangular(a, b, upper=True),
+    "layer_norm": lambda a, b, c: ad.nn.functional.layer_norm(a, (3,), b[0], c[0]),
+    "_quotient": ad.ops._quotient,
+    "_linear_recurrence": lambda a, b: ad.ops._linear_recurrence(a, b, 0, False),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_absent_tangents_drop_their_term(name: str) -> None:
+    """Neither zeros nor a product with them is traced where one argument has a tangent."""
+    function = SEVERAL[name]
+    count = function.__code__.co_argcount if hasattr(function, "__code__") else 2
+    count = 3 if name == "linear" else count
+
+    for place in range(count):
+
+        def pushed(tangent: Any, *primals: Any, place: int = place) -> Any:
+            def partial(one: Any) -> Any:
+                return function(*primals[:place], one, *primals[place + 1 :])
+
+            return ad.jvp(partial, (primals[place],), (tangent,))[1]
+
+        graph = ad.trace(pushed, SQUARE, *[SQUARE] * count)
+        made = [n.op.name for n in graph.nodes if "zeros" in n.op.name]
+        assert made == [], f"argument {place}:\n{graph}"
+
+
+def test_a_source_without_tangent_is_not_added() -> None:
+    for function in (
+        lambda x, y: x.scatter_add(0, INDEX, y),
+        lambda x, y: x.index_add(0, INDEX[0], y),
+    ):
+        graph = ad.trace(
+            lambda x, y, t, function=function: ad.jvp(lambda x: function(x, y), (x,), (t,))[1],
+            SQUARE, SQUARE, SQUARE,
+        )  # fmt: skip
+        assert list(graph.nodes) == []

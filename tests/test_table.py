@@ -15,6 +15,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import MissingOperator, NotDifferentiable, TableError
+from adjoint.core.shapes import Spec
 from adjoint.table import TABLE
 from adjoint.table import schema as schemas
 from adjoint.table.rows import WORDS
@@ -198,6 +199,46 @@ def test_library_rows_get_everything(tmp_path: Path) -> None:
     assert y.user_cube_() is y
     assert y.tolist() == [8.0]
     assert ad.ops.user_cube.default.row.where.line == 2
+
+
+def test_forward_formulas_of_a_library_are_derived(tmp_path: Path) -> None:
+    path = write(tmp_path, "")
+    path.write_text(f"""
+- name: user_pairs(Tensor self, Tensor other) -> Tensor
+  kernel: xp.outer
+  shape: {path.stem}.pairs
+  self: grad.mv(other.conj())
+  other: grad.t().mv(self.conj())
+  result: auto_multilinear
+
+- name: user_smallest(Tensor self, int dim) -> (Tensor values, Tensor indices)
+  kernel: {path.stem}.smallest
+  shape: {path.stem}.selected
+  output_differentiability: [True, False]
+  self: value_selecting_reduction_backward(grad, dim, indices, self.shape, False)
+  values: auto_gather
+""")
+
+    def smallest(array: Any, dim: int) -> Any:
+        return array.min(axis=dim), array.argmin(axis=dim)
+
+    def pairs(one: Any, other: Any) -> Any:
+        return Spec((*one.shape, *other.shape), one.dtype)
+
+    def selected(spec: Any, dim: int) -> Any:
+        shape = tuple(n for i, n in enumerate(spec.shape) if i != dim)
+        return Spec(shape, spec.dtype), Spec(shape, ad.int64)
+
+    ad.library(path, SimpleNamespace(smallest=smallest, pairs=pairs, selected=selected))
+    x = ad.tensor([1.0, -2.0], dtype=ad.float64, requires_grad=True)
+    y = ad.tensor([3.0, 5.0, 7.0], dtype=ad.float64, requires_grad=True)
+    assert ad.autograd.gradcheck(ad.user_pairs, (x, y), check_forward_ad=True)
+    z = ad.tensor([[1.0, 0.5], [-2.0, 3.0]], dtype=ad.float64, requires_grad=True)
+    assert ad.autograd.gradcheck(lambda z: ad.user_smallest(z, 1)[0], (z,), check_forward_ad=True)
+    tangent = ad.trace(
+        lambda a, b, t: ad.jvp(lambda a: ad.user_pairs(a, b), (a,), (t,))[1], x, y, x
+    )
+    assert [n.op.name for n in tangent.nodes] == ["user_pairs"]
 
 
 def test_library_with_kernels_and_only_a_forward_formula(tmp_path: Path) -> None:
@@ -440,6 +481,46 @@ MISTAKES = {
         "needs a reverse formula",
     ),
     "auto misspelt": (_KERNEL + "  self: grad\n  result: auto_lineer\n", "4:11", "auto_linear"),
+    "auto_linear of several results": (
+        "- name: {}(Tensor self) -> (Tensor a, Tensor b)\n  kernel: pointwise.frexp\n"
+        "  self: grad_a + grad_b\n  a: auto_linear\n  b: auto_linear\n",
+        "4:6",
+        "auto_linear needs one result",
+    ),
+    "auto_element_wise of a formula for two": (
+        "- name: {}(Tensor self, Tensor other) -> Tensor\n  kernel: xp.add\n"
+        "  self, other: (grad, grad)\n  result: auto_element_wise\n",
+        "4:11",
+        "one formula for each input",
+    ),
+    "auto_element_wise of a list": (
+        "- name: {}(Tensor[] tensors) -> Tensor\n  kernel: shape.stack(tensors, 0)\n"
+        "  tensors: grad.unbind(0)\n  result: auto_element_wise\n",
+        "4:11",
+        "tensors, not a list",
+    ),
+    "auto_multilinear of one factor": (
+        _KERNEL + "  self: grad\n  result: auto_multilinear\n",
+        "4:11",
+        "two inputs with a derivative",
+    ),
+    "auto_gather of two inputs": (
+        "- name: {}(Tensor self, Tensor other) -> Tensor\n  kernel: xp.add\n  self: grad\n"
+        "  other: grad\n  result: auto_gather\n",
+        "5:11",
+        "one input with a derivative",
+    ),
+    "auto_gather without dim": (
+        _KERNEL + "  self: grad\n  result: auto_gather\n",
+        "4:11",
+        "an argument `int dim`",
+    ),
+    "auto_gather without indices": (
+        "- name: {}(Tensor self, int dim) -> (Tensor values, Tensor places)\n"
+        "  kernel: sorting.sort(self, dim, False)\n  self: grad\n  values: auto_gather\n",
+        "4:11",
+        "a result `indices`",
+    ),
     "word misspelt": (_KERNEL + "  self: non_diferentiable\n", "3:9", "non_differentiable"),
     "no derivative word at all": (_KERNEL, "1:18", "nothing says how .* is differentiated in self"),
     "no derivative word for one input": (

@@ -71,19 +71,6 @@ def linear_weight_vjp(grad: Tensor, input: Tensor, weight_ndim: int) -> Tensor:
     return _flat_rows(grad).t().mm(rows)
 
 
-def linear_jvp(
-    input_p: Tensor,
-    input_t: Tensor,
-    weight_p: Tensor,
-    weight_t: Tensor,
-    bias_t: Tensor | None,
-    shape: Sequence[int],
-) -> Tensor:
-    """ẏ = ẋ Wᵀ + x Ẇᵀ + ḃ."""
-    tangent = ops.linear(input_t, weight_p) + ops.linear(input_p, weight_t)
-    return tangent if bias_t is None else tangent + bias_t.expand(shape)
-
-
 def einsum_vjp(
     grad: Tensor, equation: str, tensors: Sequence[Tensor], path: Sequence[int] | None
 ) -> list[Tensor]:
@@ -124,20 +111,3 @@ def _repeat_on_diagonals(x: Tensor, own: Labels, labels: Labels) -> Tensor:
     for label in labels:
         order.append(next(k for k, d in enumerate(dims) if d == label and k not in order))
     return x.permute(order)
-
-
-def einsum_jvp(
-    equation: str,
-    tensors_p: Sequence[Tensor],
-    tensors_t: Sequence[Tensor | None],
-    path: Sequence[int] | None,
-) -> Tensor | None:
-    """ẏ = Σ_k einsum with the tangent of operand k in its place."""
-    result: Tensor | None = None
-    for k, tangent in enumerate(tensors_t):
-        if tangent is None:
-            continue
-        operands = [*tensors_p[:k], tangent, *tensors_p[k + 1 :]]
-        term = ops.einsum(equation, operands, path=path)
-        result = term if result is None else result + term
-    return result

@@ -17,21 +17,10 @@ def layer_norm_weight_vjp(
     return grad * ops._standardized(input, normalized_shape, mean, rstd)
 
 
-def layer_norm_jvp(
-    input: Tensor,
-    input_t: Tensor | None,
-    normalized_shape: Shape,
-    mean: Tensor,
-    rstd: Tensor,
+def layer_norm_input_jvp(
+    input_t: Tensor, input: Tensor, normalized_shape: Shape, mean: Tensor, rstd: Tensor,
     weight: Tensor | None,
-    weight_t: Tensor | None,
-    bias_t: Tensor | None,
-) -> Tensor:
-    """ẏ = w dx̂ + ẇ x̂ + ḃ, where the Jacobian of x̂ is symmetric."""
-    total = ops.zeros_like(input)
-    if input_t is not None:
-        moved = ops._layer_norm_input_backward(input_t, input, normalized_shape, mean, rstd, None)
-        total = moved if weight is None else moved * weight
-    if weight_t is not None:
-        total = total + ops._standardized(input, normalized_shape, mean, rstd) * weight_t
-    return total if bias_t is None else total + bias_t
+) -> Tensor:  # fmt: skip
+    """w dx̂, where the Jacobian of x̂ is symmetric."""
+    moved = ops._layer_norm_input_backward(input_t, input, normalized_shape, mean, rstd, None)
+    return moved if weight is None else moved * weight

@@ -65,13 +65,6 @@ def finite_length(length: Tensor) -> Tensor:
     return length.masked_fill(length == 0, INFINITY)
 
 
-def hypot_jvp(
-    self_p: Tensor, self_t: Tensor, other_p: Tensor, other_t: Tensor, result: Tensor
-) -> Tensor:
-    """(x ẋ + y ẏ) / r, and 0 at the origin."""
-    return ops._quotient(self_p, result) * self_t + ops._quotient(other_p, result) * other_t
-
-
 def atan2_slope(self: Tensor, other: Tensor) -> Tensor:
     """∂atan2(y, x)/∂y = x/r², and 0 at the origin and at infinity; ∂/∂x is -y/r².
 
@@ -128,14 +121,6 @@ def share2(self: Tensor, other: Tensor) -> Tensor:
     return share(self * LOG_2, other * LOG_2)
 
 
-def winner_jvp(
-    self_t: Tensor, other_t: Tensor, tie: Tensor, self_loses: Tensor, other_loses: Tensor
-) -> Tensor:
-    """The tangent of the side that won, the mean at a tie."""
-    total = self_t.masked_fill(self_loses, 0) + other_t.masked_fill(other_loses, 0)
-    return ops.where(tie, total / 2, total)
-
-
 def clamp_inside(self: Tensor, low: Any, high: Any) -> Tensor:
     """Whether the limits leave an element as it is; the limits themselves count, NaN does not."""
     if low is None:
@@ -153,18 +138,6 @@ def clamp_at_min(self: Tensor, low: Tensor, high: Tensor | None) -> Tensor:
 def clamp_at_max(self: Tensor, low: Tensor | None, high: Tensor) -> Tensor:
     """Whether the result is the upper limit."""
     return self > high if low is None else (self > high) | (low > high)
-
-
-def clamp_jvp(
-    self_p: Tensor, self_t: Tensor, min_p: Any, min_t: Any, max_p: Any, max_t: Any
-) -> Tensor:
-    """The tangent of whichever of the three the result is."""
-    result = self_t.masked_fill(~clamp_inside(self_p, min_p, max_p), 0)
-    if min_t is not None:
-        result = result + min_t.masked_fill(~clamp_at_min(self_p, min_p, max_p), 0)
-    if max_t is not None:
-        result = result + max_t.masked_fill(~clamp_at_max(self_p, min_p, max_p), 0)
-    return result
 
 
 def fmax_self(self: Tensor, other: Tensor) -> Tensor:

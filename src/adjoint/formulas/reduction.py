@@ -20,13 +20,10 @@ Dims = Shape | None
 # selections ------------------------------------------------------------------------------------
 
 
-def select_at(self: Tensor, dim: int, indices: Tensor, keepdim: bool) -> Tensor:
-    """The elements of `self` at `indices` along `dim`."""
-    if self.ndim == 0:
-        return self
-    if keepdim:
-        return self.gather(dim, indices)
-    return self.gather(dim, indices.unsqueeze(dim)).squeeze(dim)
+def tied(values: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    """The values where `self` is the extremum, divided by how many are; nothing elsewhere."""
+    weights = ops._tie_weights(self, result, dim, keepdim)
+    return (values * weights).masked_fill(weights == 0, 0)
 
 
 # norms -------------------------------------------------------------------------------------------

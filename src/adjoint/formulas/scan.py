@@ -25,14 +25,6 @@ def linear_recurrence_vjp(
     return a_bar, b_bar
 
 
-def linear_recurrence_jvp(
-    a_p: Tensor, a_t: Tensor, b_t: Tensor, result: Tensor, dim: int, reverse: bool
-) -> Tensor:
-    """ẏ[k] = a[k] ẏ[k-1] + (ȧ[k] y[k-1] + ḃ[k])."""
-    previous = ops._shift(result, dim, -1 if reverse else 1, 0)
-    return ops._linear_recurrence(a_p, a_t * previous + b_t, dim, reverse)
-
-
 def _decay(result: Tensor, dim: int) -> Tensor:
     """exp(y[k] - y[k+1]), at most 1 in size for real y; the last one is not used."""
     if result.ndim == 0 or result.shape[dim] == 0:

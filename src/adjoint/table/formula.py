@@ -154,19 +154,10 @@ class Formula:
         return replace(self, tree=_WithoutConj().visit(copy.deepcopy(self.tree)))
 
     def without_terms(self, zeros: frozenset[str], others: frozenset[str]) -> Formula | None:
-        """The sum without its terms in names of `zeros` alone; None if nothing is left.
-
-        A term that also has a name of `others` stays, since it may be a function of both.
+        """The formula without the terms in names of `zeros` alone, of sums inside it, too; None
+        if nothing is left. What also uses a name of `others` stays: a function of both.
         """
-        body: ast.expr | None = None
-        for sign, term in _terms(self.tree.body, 1):
-            used = {n.id for n in ast.walk(term) if isinstance(n, ast.Name)}
-            if used & zeros and not used & others:
-                continue
-            if body is None:
-                body = term if sign > 0 else ast.UnaryOp(ast.USub(), term)
-            else:
-                body = ast.BinOp(body, ast.Add() if sign > 0 else ast.Sub(), term)
+        body = _without_terms(self.tree.body, zeros, others)
         if body is None:
             return None
         tree = ast.Expression(body)
@@ -357,15 +348,19 @@ def _refuse_nodes(tree: ast.AST, text: str, where: Location) -> None:
             )
 
 
-def _terms(node: ast.expr, sign: int) -> list[tuple[int, ast.expr]]:
-    """The terms of a sum, with their signs."""
-    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Sub)):
-        return _terms(node.left, sign) + _terms(
-            node.right, sign if isinstance(node.op, ast.Add) else -sign
-        )
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        return _terms(node.operand, -sign)
-    return [(sign, node)]
+def _without_terms(node: Any, zeros: frozenset[str], others: frozenset[str]) -> Any:
+    """A tree without terms in names of `zeros` alone; None for one that is such a term."""
+    used = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+    if not used & zeros:
+        return node
+    if not used & others:
+        return None
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, (ast.Add, ast.Sub)):
+        return _Inside(zeros, others).generic_visit(copy.deepcopy(node))
+    left, right = (_without_terms(n, zeros, others) for n in (node.left, node.right))
+    if left is None:
+        return right if isinstance(node.op, ast.Add) else ast.UnaryOp(ast.USub(), right)
+    return left if right is None else ast.BinOp(left, node.op, right)
 
 
 def free_names(tree: ast.AST) -> frozenset[str]:
@@ -467,6 +462,17 @@ class _Conditions(ast.NodeTransformer):
                 f"{self.found[name.id]!r} and {text!r}"
             )
         return name
+
+
+class _Inside(ast.NodeTransformer):
+    """Sums inside a call or a product without terms that are zero; a zero as a whole stays."""
+
+    def __init__(self, zeros: frozenset[str], others: frozenset[str]) -> None:
+        self.zeros = zeros
+        self.others = others
+
+    def visit(self, node: ast.AST) -> ast.AST:
+        return _without_terms(node, self.zeros, self.others) or node
 
 
 class _WithoutConj(ast.NodeTransformer):

@@ -43,7 +43,7 @@ WORDS: dict[str, tuple[str, ...]] = {
 _NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?")
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
-AUTOMATIC = ("auto_linear", "auto_element_wise")
+AUTOMATIC = ("auto_linear", "auto_element_wise", "auto_multilinear", "auto_gather")
 # Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
 _UNUSUAL = re.compile(r"(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? ", re.S)
 # Control characters and marks that turn text around: what is read is what is seen.
@@ -70,7 +70,7 @@ class Forward:
 
     output: str  # "result"
     formula: Formula | None
-    automatic: str = ""  # "auto_linear", "auto_element_wise"
+    automatic: str = ""  # one of AUTOMATIC, where the formula is derived
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,16 @@ class Row:
     def refused(self) -> Mapping[str, Reverse]:
         """Inputs that say non_differentiable or not_implemented."""
         return {n: r for r in self.reverse if r.formula is None for n in r.inputs}
+
+    @cached_property
+    def flat(self) -> frozenset[str]:
+        """Inputs that say zero."""
+        return frozenset(n for r in self.reverse if r.word == "zero" for n in r.inputs)
+
+    def passes_on(self, inputs: list[str]) -> bool:
+        """Whether the derivative in these inputs is the identity: their reverse formula is grad."""
+        texts = {n: r.formula.text for r in self.reverse if r.formula for n in r.inputs}
+        return all(texts[n] == "grad" for n in inputs)
 
     @cached_property
     def promoted(self) -> tuple[Argument, ...]:

@@ -181,8 +181,7 @@ def _forward(row: Row) -> Iterator[str]:
     formulas = [f.formula for f in row.forward if f.formula is not None]
     used = {n for f in formulas for n in f.names}
     if len(formulas) == len(row.forward):
-        zeros = {n for r in row.reverse if r.word == "zero" for n in r.inputs}
-        for name in [a.name for a in row.differentiable if a.name not in zeros]:
+        for name in [a.name for a in row.differentiable if a.name not in row.flat]:
             if f"{name}_t" not in used:
                 where = row.place(row.forward[0].output)
                 yield f"{where}: no forward formula uses {name}_t"
@@ -191,17 +190,49 @@ def _forward(row: Row) -> Iterator[str]:
 
 
 def _derivable(row: Row, item: Forward) -> Iterator[str]:
-    """What is derived from the other mode needs that mode to be written."""
+    """What is derived from the other mode needs that mode to be written, and a row of its kind."""
     where = row.place(item.output)
-    if row.reverse and any(e.formula is not None for e in row.reverse):
-        several = any(len(e.inputs) > 1 for e in row.reverse if e.formula is not None)
-        if item.automatic == "auto_element_wise" and several:
-            yield f"{where}: auto_element_wise needs one formula for each input"
-        return
-    if item.automatic:
-        yield f"{where}: {item.automatic} needs a reverse formula"
-    elif any(a.type.is_list for a in row.differentiable):
-        yield f"{where}: a list of tensors needs a reverse formula"
+    if not any(e.formula is not None for e in row.reverse):
+        if item.automatic:
+            yield f"{where}: {item.automatic} needs a reverse formula"
+        elif any(a.type.is_list for a in row.differentiable):
+            yield f"{where}: a list of tensors needs a reverse formula"
+    elif item.automatic and (missing := _MISSING[item.automatic](row)):
+        yield f"{where}: {item.automatic} needs {missing}"
+
+
+def _to_be_linear(row: Row) -> str:
+    return "" if len(row.schema.returns) == 1 else "one result"
+
+
+def _to_be_element_wise(row: Row) -> str:
+    if any(a.type.is_list for a in row.differentiable):
+        return "tensors, not a list of them"
+    several = any(len(e.inputs) > 1 for e in row.reverse if e.formula and e.word != "zero")
+    return "one formula for each input" if several else ""
+
+
+def _to_be_multilinear(row: Row) -> str:
+    factors = [a for a in row.differentiable if a.name not in row.flat]
+    if len(factors) < 2 and not any(a.type.is_list for a in factors):
+        return "two inputs with a derivative, or a list of them"
+    return _to_be_linear(row)
+
+
+def _to_be_gather(row: Row) -> str:
+    if len(row.differentiable) != 1 or row.differentiable[0].type.is_list:
+        return "one input with a derivative"
+    if not any(a.name == "dim" and str(a.type) == "int" for a in row.schema.arguments):
+        return "an argument `int dim`"
+    return "" if any(r.name == "indices" for r in row.schema.returns) else "a result `indices`"
+
+
+_MISSING: dict[str, Callable[[Row], str]] = {
+    "auto_linear": _to_be_linear,
+    "auto_element_wise": _to_be_element_wise,
+    "auto_multilinear": _to_be_multilinear,
+    "auto_gather": _to_be_gather,
+}
 
 
 # -- columns that must fit the schema --------------------------------------------------------------

@@ -16,7 +16,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import GradError
 from adjoint.ops import operator as operators
 from adjoint.ops import runtime
-from adjoint.table.rows import Forward, Row
+from adjoint.table.rows import Forward, Reverse, Row
 from adjoint.tensor import binding, fitting
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback, pullback_on
@@ -208,10 +208,8 @@ def forward_all(
 def _forward(
     row: Row, entry: Forward, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> Any:
-    if entry.automatic == "auto_linear":
-        return _linear(row, scope, tangents)
-    if entry.automatic == "auto_element_wise":
-        return _element_wise(row, scope, tangents, results)
+    if entry.automatic:
+        return _AUTOMATIC[entry.automatic](row, scope, tangents, results)
     absent = frozenset(a.name for a in row.differentiable if tangents.get(a.name) is None)
     entry = _without(row, entry, absent)
     if entry.formula is None:
@@ -257,33 +255,106 @@ def materialised(primal: Any, tangent: Any) -> Any:
     return operators.packet("zeros_like")(primal.detach())  # of integers too: x / count has both
 
 
-def _linear(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> Any:
-    """The operator itself, applied to the tangents."""
-    differentiable = {a.name for a in row.differentiable}
-    values = []
-    for argument in row.schema.arguments:
-        value = scope[argument.name]
-        values.append(
-            materialised(value, tangents.get(argument.name))
-            if argument.name in differentiable
-            else value
+# -- forward formulas that are words ---------------------------------------------------------------
+
+
+def _linear(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
+    """The operator itself, applied to the tangents.
+
+    Where some are absent, an elementwise operator gives the terms of the others by their reverse
+    formulas, and a term that is a tangent as it came is that tangent; only operators that join
+    or write over elements get zeros in the place of what is absent.
+    """
+    steep = [a for a in row.differentiable if a.name not in row.flat]
+    present = [a.name for a in steep if tangents.get(a.name) is not None]
+    if not present:
+        return None
+    if len(present) < len(steep) and (
+        all(a.name in row.promoted_tensors for a in steep) or row.passes_on(present)
+    ):
+        return _element_wise(row, scope, tangents, results)
+    places = {a.name: materialised(scope[a.name], tangents.get(a.name)) for a in steep}
+    return _call(row, scope | places)
+
+
+def _multilinear(
+    row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
+) -> Any:
+    """The sum over the inputs of the operator with that input replaced by its tangent."""
+    total: Any = None
+    for argument in row.differentiable:
+        name, tangent = argument.name, tangents.get(argument.name)
+        given = scope[name]
+        replaced = (
+            [[*given[:k], t, *given[k + 1 :]] for k, t in enumerate(tangent or ()) if t is not None]
+            if argument.type.is_list
+            else [tangent] * (tangent is not None)
         )
-    return operators.operator(row.schema.name, row.schema.overload).call(values)
+        for value in replaced:
+            term = _call(row, scope | {name: value})
+            total = term if total is None else total + term
+    return total
+
+
+def _call(row: Row, scope: dict[str, Any]) -> Any:
+    """The operator on values of its arguments; of one that writes, the one that does not."""
+    name = row.schema.name.removesuffix("_") if row.schema.replaces else row.schema.name
+    values = [scope[n] for n in row.schema.names]
+    return operators.operator(name, row.schema.overload).call(values)
+
+
+def _gather(row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]) -> Any:
+    """The elements of the tangent at the places that the operator chose, its result `indices`."""
+    tangent = tangents[row.differentiable[0].name]
+    indices, dim = results[result_names(row)["indices"]], scope["dim"]
+    if tangent.ndim == 0:
+        return tangent
+    if indices.ndim == tangent.ndim:
+        return tangent.gather(dim, indices)
+    return tangent.gather(dim, indices.unsqueeze(dim)).squeeze(dim)
 
 
 def _element_wise(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> Any:
-    """The factor of the reverse formula: t ↦ conj(vjp(conj(t))), summed over the inputs."""
-    total: Any = None
-    names = {n: i for n, i in grad_names(row).items() if i >= 0}
+    """The factors of the reverse formulas: t ↦ conj(vjp(conj(t))), summed over the inputs."""
+    entries = [
+        e
+        for e in row.reverse
+        if e.formula and e.word != "zero" and tangents.get(e.inputs[0]) is not None
+    ]
+    if not entries:
+        return materialised(results[row.differentiable_outputs.index(True)], None)
+    names = {n for n, i in grad_names(row).items() if i >= 0}
     local = with_facts(row, dict(scope) | {n: results[i] for n, i in result_names(row).items()})
-    for entry in row.reverse:
-        tangent = tangents.get(entry.inputs[0])
-        if tangent is None or entry.formula is None:
-            continue
-        local |= dict.fromkeys(names, tangent.conj() if tangent.is_complex() else tangent)
-        term = call_formula(row, entry, f"{row.schema.symbol}_{'_'.join(entry.inputs)}", local)
-        term = term.conj() if term.is_complex() else term
+    known = (*scope.values(), *tangents.values())
+    is_complex = any(isinstance(v, Tensor) and v.is_complex() for v in known)
+    total: Any = None
+    for entry in entries:
+        tangent = tangents[entry.inputs[0]]
+        symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
+        if is_complex:
+            tangent = tangent.conj()
+        else:
+            entry, symbol = _real(row, entry), f"{symbol}_real"
+        term = call_formula(row, entry, symbol, local | dict.fromkeys(names, tangent))
+        term = term.conj() if is_complex else term
         total = term if total is None else total + term
     return total
+
+
+def _real(row: Row, entry: Reverse) -> Reverse:
+    """A reverse formula for real numbers, without conj(); kept on the row."""
+    cache = row.__dict__.setdefault("_real", {})
+    if entry.inputs not in cache:
+        assert entry.formula is not None
+        cache[entry.inputs] = replace(entry, formula=entry.formula.without_conj())
+    return cache[entry.inputs]
+
+
+_AUTOMATIC: dict[str, Callable[[Row, dict[str, Any], dict[str, Any], list[Any]], Any]] = {
+    "auto_linear": _linear,
+    "auto_element_wise": _element_wise,
+    "auto_multilinear": _multilinear,
+    "auto_gather": _gather,
+}

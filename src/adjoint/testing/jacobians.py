@@ -185,14 +185,14 @@ def forward(call: Call, wanted: Sequence[int]) -> Jacobians:
 
 
 def tangents(call: Call, directions: dict[int, Array], wanted: Sequence[int]) -> list[Array]:
-    """Return the tangents of the outputs `wanted`, in parts, for tangents of some inputs."""
+    """Return the tangents of the outputs `wanted`, in parts, for tangents of some inputs; the
+    others have none.
+    """
     forward_ad = ad.autograd.forward_ad
     with forward_ad.dual_level():
         leaves = [t.detach() for t in call.inputs]
-        for number, leaf in enumerate(leaves):
-            direction = directions.get(number)
-            tangent = np.zeros_like(array_of(leaf)) if direction is None else direction
-            leaves[number] = forward_ad.make_dual(leaf, tensor_of(tangent))
+        for number, tangent in directions.items():
+            leaves[number] = forward_ad.make_dual(leaves[number], tensor_of(tangent))
         outputs = call(leaves)
         result: list[Array] = []
         for k in wanted:

@@ -6,10 +6,9 @@ from adjoint.formulas.linalg.solve import (
     cholesky_jvp,
     cholesky_vjp,
     slogdet_vjp,
-    solve_jvp,
-    solve_triangular_jvp,
     solve_triangular_vjp,
     solve_vjp,
+    triangle_times,
 )
 from adjoint.formulas.linalg.spectral import (
     eig_fan_vjp,
@@ -21,7 +20,6 @@ from adjoint.formulas.linalg.spectral import (
     inverse_gaps_jvp,
     inverse_gaps_vjp,
     inverse_sums_vjp,
-    lstsq_jvp,
     matrix_exp_tangent,
     number,
     pinv_of,
@@ -46,7 +44,6 @@ __all__ = [
     "inverse_gaps_vjp",
     "inverse_sums_vjp",
     "ldl_factor_vjp",
-    "lstsq_jvp",
     "lu_factor_vjp",
     "lu_vjp",
     "matrix_exp_tangent",
@@ -54,8 +51,6 @@ __all__ = [
     "pinv_of",
     "qr_vjp",
     "slogdet_vjp",
-    "solve_jvp",
-    "solve_triangular_jvp",
     "solve_triangular_vjp",
     "solve_vjp",
     "svd_fan_vjp",
@@ -63,4 +58,5 @@ __all__ = [
     "svd_right_jvp",
     "svd_values_jvp",
     "svd_vjp",
+    "triangle_times",
 ]

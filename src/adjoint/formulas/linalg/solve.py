@@ -46,11 +46,6 @@ def solve_vjp(grad: Tensor, A: Tensor, X: Tensor, mask: tuple[bool, bool]) -> tu
     return (-grad_b.matmul(X.mH) if mask[0] else None), grad_b
 
 
-def solve_jvp(A: Tensor, A_t: Tensor, X: Tensor, B_t: Tensor) -> Tensor:
-    """Ẋ = A⁻¹ (Ḃ - Ȧ X)."""
-    return ops._linalg_solve(A, B_t - A_t.matmul(X), False)[0]
-
-
 def _triangle(x: Tensor, upper: bool, unitriangular: bool) -> Tensor:
     """The elements of the matrix that the solver reads."""
     if upper:
@@ -77,15 +72,10 @@ def solve_triangular_vjp(
     return -_triangle(grad_a, upper, unitriangular), grad_b
 
 
-def solve_triangular_jvp(
-    A: Tensor, A_t: Tensor, X: Tensor, B_t: Tensor, upper: bool, left: bool, unitriangular: bool
-) -> Tensor:
-    """Ẋ = A⁻¹ (Ḃ - Ȧ X), or (Ḃ - X Ȧ) A⁻¹."""
+def triangle_times(A_t: Tensor, X: Tensor, upper: bool, left: bool, unitriangular: bool) -> Tensor:
+    """Ȧ X, or X Ȧ, on the triangle that the solver reads: Ẋ = A⁻¹ (Ḃ - Ȧ X)."""
     change = _triangle(A_t, upper, unitriangular)
-    change = change.matmul(X) if left else X.matmul(change)
-    return ops.linalg_solve_triangular(
-        A, B_t - change, upper=upper, left=left, unitriangular=unitriangular
-    )
+    return change.matmul(X) if left else X.matmul(change)
 
 
 def slogdet_vjp(grad_sign: Any, grad_log: Any, A: Tensor, sign: Tensor) -> Any:

@@ -338,9 +338,3 @@ def number(value: float, like: Tensor) -> Tensor:
 def pinv_of(A: Tensor, rcond: float) -> Tensor:
     """The pseudo-inverse with a relative tolerance."""
     return ops.linalg_pinv(A, rtol=number(rcond, A))
-
-
-def lstsq_jvp(A: Tensor, A_t: Tensor, b: Tensor, b_t: Tensor, rcond: float) -> Tensor:
-    """X = A⁺ B."""
-    tangent = ops._linalg_pinv_tangent(A, A_t, None, number(rcond, A))
-    return tangent.matmul(b) + pinv_of(A, rcond).matmul(b_t)

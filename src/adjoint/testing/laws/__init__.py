@@ -25,6 +25,7 @@ from adjoint.testing.laws.derivatives import (
     jvp_is_adjoint_of_vjp,
     reverse_equals_differences,
     second_order_equals_differences,
+    tangents_add_up,
 )
 from adjoint.testing.laws.graphs import decomposition_equals_kernel, has_both, traced_equals_eager
 from adjoint.testing.laws.values import (
@@ -46,6 +47,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
         reverse_equals_differences,
         second_order_equals_differences,
         jvp_is_adjoint_of_vjp,
+        tangents_add_up,
         vmap_equals_loop,
         shape_rule_is_right,
         traced_equals_eager,
@@ -112,7 +114,7 @@ def laws_of(case: Case) -> Iterator[str]:
         if case.sample.order > 1:
             yield "second_order_equals_differences"
     if derivatives:
-        yield "jvp_is_adjoint_of_vjp"
+        yield from ("jvp_is_adjoint_of_vjp", "tangents_add_up")
     if case.dtype.name in ("float64", "complex128"):
         yield "vmap_equals_loop"
     yield from ("shape_rule_is_right", "traced_equals_eager")

@@ -17,6 +17,7 @@ from adjoint.testing.jacobians import Call, array_of, tensor_of
 from adjoint.testing.laws.case import (
     TOLERANCE,
     Case,
+    assert_close,
     random_like,
 )
 
@@ -67,6 +68,23 @@ def jvp_is_adjoint_of_vjp(case: Case) -> None:
         scale = sum(float(np.abs(c) @ np.abs(t)) for c, t in pairs)
     coarsest = min((*outputs, *leaves), key=lambda t: t.dtype.to_real().itemsize).dtype
     _assert_equal_products(case, forward, reverse, scale, coarsest)
+
+
+def tangents_add_up(case: Case) -> None:
+    """J u is the sum over the inputs of J uₖ, where the other inputs have no tangent at all."""
+    call = Call.of(case.run, case.arguments)
+    if len(call.inputs) < 2:
+        return
+    wanted = [k for k, t in enumerate(call(call.leaves())) if t.requires_grad]
+    generator = np.random.default_rng(0)
+    u = {k: random_like(array_of(t), generator) for k, t in enumerate(call.inputs)}
+    together = jacobians.tangents(call, u, wanted)
+    alone = [jacobians.tangents(call, {k: u[k]}, wanted) for k in u]
+    for number, whole in enumerate(together):
+        with np.errstate(all="ignore"):
+            total = np.sum([t[number] for t in alone], axis=0)
+        if np.isfinite(whole).all():
+            assert_close(f"{case.title}: tangents of one input each", total, whole)
 
 
 def _assert_equal_products(
