@@ -1,8 +1,11 @@
-"""Taking rows out of the table again, so that a test leaves no operator behind."""
+"""Rows of a test: added, and taken out of the table again, so that no operator is left behind."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import adjoint as ad
 from adjoint.ops import operator as operators
@@ -22,3 +25,16 @@ def forget(names: Iterable[str]) -> None:
             for attribute in (name, f"{name}_"):
                 if attribute in vars(owner):
                     delattr(owner, attribute)
+
+
+@contextmanager
+def added(folder: Path, rows: str, kernels: Any = None) -> Generator[list[Any]]:
+    """The operators of some rows, as long as the block runs."""
+    path = folder / "mine.yaml"
+    path.write_text(rows)
+    before = set(TABLE.names())
+    found = ad.library(path, kernels)
+    try:
+        yield found
+    finally:
+        forget(set(TABLE.names()) - before)

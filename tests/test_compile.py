@@ -11,9 +11,9 @@ import pytest
 import adjoint as ad
 from adjoint.compiler import definitions
 from adjoint.compiler.c import build
-from adjoint.compiler.c.expressions import EXPRESSIONS
 from adjoint.core import pytrees
 from adjoint.ops import operator as operators
+from adjoint.table import TABLE
 from adjoint.testing import samples
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -289,7 +289,7 @@ MOVES = (
 
 def native_rows() -> list[str]:
     known = [
-        *EXPRESSIONS,
+        *(row.full_name for row in TABLE.rows() if row.c),
         *definitions.REDUCTIONS,
         *definitions.PREFIXES,
         *definitions.PRODUCTS,

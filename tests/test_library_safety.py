@@ -30,6 +30,7 @@ COLUMNS = {
     "batch": "  kernel: xp.add(self, other)\n  self, other: zero\n  batch: {}\n",
     "kink": "  kernel: xp.add(self, other)\n  self, other: zero\n  kink: {}\n",
     "fan": "  kernel: xp.add(self, other)\n  self, other: zero\n  fan: {}\n",
+    "c": "  like: pointwise\n  kernel: xp.add(self, other)\n  self, other: zero\n  c: {}\n",
 }
 HOSTILE = (
     # modules behind NumPy and behind our own files

@@ -72,6 +72,8 @@ def _check(added: list[Source], taken: frozenset[str]) -> None:
             _check_derived_name(row, taken)
         with mistakes.gathered():
             checking.check_text(row)
+        if row.c:  # the compiler is imported for rows that have something for it
+            mistakes.found += adjoint.compiler.check_c(row)
         if mistakes.enough:
             break
     mistakes.told()

@@ -69,7 +69,7 @@ SCHEMAS = (
 COLUMNS = (
     "kernel", "decompose", "self", "other", "result", "shape", "batch", "kink", "fan",
     "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
-    "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0",
+    "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "c",
 )  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
     "kernel": ("xp.sin", "xp.add", "hostile.twice", "hostile.os", "xp.testing", "self * 2"),
@@ -88,6 +88,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "inplace": ("True", "False", "maybe"),
     "output_differentiability": ("[True]", "[False]", "[True, False]", "3", "{a: b}"),
     "dispatch": ("{Default: {self: grad}}", "[x]", "{Default: 3}"),
+    "c": ("exp@(self)", "{all: self}", "{real: self * other, whole: 3}", "self / dim", "*self"),
 }
 BYTES = (
     *"()[]{},.:=#'\"-+*_&!|>%@` \n\t0123456789abfgxyé\0\\",

@@ -27,7 +27,9 @@ from adjoint.compiler.affine import (
     identity,
     reshaped,
 )
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, EXPRESSIONS, WEIGHTS, expression
+from adjoint.compiler.c import texts
+from adjoint.compiler.c.accumulators import ACCUMULATORS
+from adjoint.compiler.c.numbers import C_TYPES
 from adjoint.core.dtypes import DType
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument, computes_in
@@ -182,7 +184,6 @@ REDUCTIONS = {
     "any.dims": "any",
     "all.dims": "all",
 }
-_OF_NOTHING = {"sum": 0, "prod": 1, "any": False, "all": True, "mean": math.nan}
 PREFIXES = {"cumsum.default": "sum", "cumprod.default": "prod"}
 _RESHAPES = frozenset(("reshape", "view", "_unsafe_view", "flatten", "unflatten"))
 PRODUCTS = frozenset(("mm.default", "bmm.default", "matmul.default", "mv.default", "dot.default"))
@@ -210,13 +211,15 @@ def is_native(value: Value) -> bool:
 
 def text_of(node: Node) -> str | None:
     """The expression of a pointwise node; None where there is none for what it computes in."""
+    if not node.op.row.c:
+        return None
     given = dict(zip(node.op.schema.names, node.args, strict=True))
-    return expression(node.name, compute_dtype(node).name, given)
+    return texts.expression(node.op.row, compute_dtype(node).name, given)
 
 
 def operands_of(node: Node) -> set[str]:
     """The arguments that the expression of a node reads."""
-    return set(_PLACEHOLDER.findall(text_of(node) or "")) - {"f"}
+    return set(_PLACEHOLDER.findall(text_of(node) or ""))
 
 
 def compute_dtype(node: Node) -> DType:
@@ -254,15 +257,16 @@ def _count(node: Node) -> Count | None:
 
 
 def _pointwise(node: Node) -> Pointwise | None:
-    if len(node.outputs) != 1 or node.name not in EXPRESSIONS or text_of(node) is None:
+    text = text_of(node) if len(node.outputs) == 1 else None
+    if text is None:
         return None
     given = {n for n, a in zip(node.op.schema.names, node.args, strict=True) if a is not None}
-    if not operands_of(node) <= given:
+    if not given.issuperset(_PLACEHOLDER.findall(text)):
         return None
     whole = not node.output.dtype.is_differentiable and node.output.dtype.name != "bool"
     if whole and node.op.row.archetype.to_float:
         return None
-    return Pointwise(WEIGHTS.get(node.op.name, 1))
+    return Pointwise(texts.weight(text))
 
 
 def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
@@ -270,9 +274,9 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
     source = next(node.inputs(), None)
     if kind is None or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
         return None
-    assert kind in COMBINE
     if 0 in source.shape:
-        return Fill(_OF_NOTHING[kind]) if kind in _OF_NOTHING else None
+        number = ACCUMULATORS[kind].of_nothing
+        return None if number is None else Fill(number)
     dim = argument(node, "dim") if "dim" in node.op.schema.names else None
     if dim == () and kind in ("any", "all"):
         return None  # no dimension at all: a conversion

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, reshaped, row_major
-from adjoint.compiler.c.expressions import EXPRESSIONS
 from adjoint.compiler.definitions import (
     Count,
     Definition,
@@ -511,7 +510,7 @@ def _is_simple(operand: Operand) -> bool:
 
 def read_by(node: Node) -> Iterable[Value]:
     """The values that the expression of a pointwise node reads."""
-    used = operands_of(node) if node.name in EXPRESSIONS else set()
+    used = operands_of(node)
     names = node.op.schema.names
     return [a for n, a in zip(names, node.args, strict=True) if n in used and isinstance(a, Value)]
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, libraries
-from adjoint.compiler.c import build, expressions, render
+from adjoint.compiler.c import build, functions, render
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, lay_out
@@ -70,7 +70,7 @@ class Program:
         self._see_what_is_direct()
         if self.direct is not None and entry.fields_are_known() and not separate:
             text += entry.text(self.graph.inputs, self.slots, self._end(), self.segments)
-        source = expressions.prelude(text, build.data_offset()) + text if text else ""
+        source = functions.prelude(text, build.data_offset()) + text if text else ""
         took("write C")
         self.functions: list[Any] = (
             []

@@ -19,7 +19,7 @@ import numpy as np
 
 from adjoint.compiler import libraries
 from adjoint.compiler.c import plain, render
-from adjoint.compiler.c.expressions import C_TYPES, literal
+from adjoint.compiler.c.numbers import C_TYPES, literal
 from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
 from adjoint.compiler.program import Program

@@ -30,7 +30,7 @@ _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
-    "fan",
+    "fan", "c",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -39,6 +39,14 @@ WORDS: dict[str, tuple[str, ...]] = {
     "order": ("needed",),
     "domain": ("own", "positive", "unit", "above_one", "probability"),
     "promote": ("sum", "float", "real", "bool", "index"),
+}
+# The numbers that a text of the column `c` is for.
+_KINDS: dict[str, tuple[str, ...]] = {
+    "real": ("real",),
+    "whole": ("whole",),
+    "bool": ("bool",),
+    "number": ("real", "whole"),
+    "all": ("real", "whole", "bool"),
 }
 _NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?")
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
@@ -100,6 +108,7 @@ class Row:
     inplace: bool  # whether `name_` follows from this row
     doc: str
     domain: str  # where the samples of a pointwise row lie: "positive", "unit", …
+    c: Mapping[str, str]  # C text of an element, by kind: {"real": "exp@(self)"}
     reverse: tuple[Reverse, ...]
     forward: tuple[Forward, ...]
     differentiable_outputs: tuple[bool, ...]
@@ -386,6 +395,24 @@ class _Reader:
                     self.lines.setdefault(str(key.value), self.lines["dispatch"])
         return found
 
+    def native(self) -> dict[str, str]:
+        """The C text for each kind of numbers; a text by itself is for real ones."""
+        node = self.nodes.get("c")
+        if not isinstance(node, yaml.MappingNode):
+            return {} if node is None else {"real": self.text("c")}
+        found: dict[str, str] = {}
+        for key, value in node.value:
+            kind = str(key.value)
+            if kind not in _KINDS:
+                raise TableError(
+                    f"{self._at(key)}: c: {kind!r} is not among {', '.join(_KINDS)}"
+                    f"{did_you_mean(kind, _KINDS)}"
+                )
+            if not found.keys().isdisjoint(_KINDS[kind]):
+                raise TableError(f"{self._at(key)}: c: {kind} has a second text")
+            found |= dict.fromkeys(_KINDS[kind], self.text("c", value))
+        return found
+
     # -- the row ---------------------------------------------------------------------------------
 
     def row(self) -> Row:
@@ -405,6 +432,7 @@ class _Reader:
         for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan"):
             self.each(self.text, column)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
+        native = self.each(self.native)
         self.each(self._check_grad_style, reverse)
         differentiable = self.each(self._differentiable_outputs, reverse)
         self.mistakes.told()
@@ -420,6 +448,7 @@ class _Reader:
             inplace=bool(inplace),
             doc=self.text("doc"),
             domain=self.text("domain"),
+            c=native or {},
             reverse=reverse,
             forward=forward,
             differentiable_outputs=differentiable or (),

@@ -20,7 +20,9 @@ from adjoint.compiler.affine import (
     reshaped,
     row_major,
 )
-from adjoint.compiler.c.expressions import C_TYPES, FUNCTION, VECTORIZED, cast, literal
+from adjoint.compiler.c.functions import VECTORIZED
+from adjoint.compiler.c.numbers import C_TYPES, cast, literal
+from adjoint.compiler.c.texts import FUNCTION
 from adjoint.compiler.definitions import (
     Address,
     Count,
@@ -339,4 +341,4 @@ def _filled(node: Node, c_type: str, operands: dict[str, str], known: set[str]) 
             and operands["self"] in {zero, *known}
         ):
             return operands["self"]
-    return text.format(f="f" if c_type == "float" else "", **operands)
+    return text.format(**operands, **{"@": "f" if c_type == "float" else ""})

@@ -442,6 +442,8 @@ FUNCTIONS = {
     **_DOUBLES,
     **_MADE,
 }
+# Functions that are quick in vectors only, and how many arguments they have.
+VECTORIZED = VECTORS | dict.fromkeys(FUNCTIONS, 1)
 _INLINE = "static inline __attribute__((always_inline)) "
 _CALL = re.compile(r"\b(\w+)\(")
 
@@ -467,3 +469,36 @@ def declared(body: str) -> list[str]:
                     lines.append("#pragma omp declare simd notinbranch")
                 lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
     return lines + [_INLINE + text for text in texts]
+
+
+def prelude(body: str, data_offset: int) -> str:
+    """Declarations that a source starts with: no header is needed, and only what it calls is
+    declared.
+
+    Arguments are NumPy's array objects, whose first field after the header is the address of the
+    data: reading it here is much quicker than asking for it in Python.
+    """
+    lines = [
+        "/* written by adjoint: all memory is given by the caller */",
+        f"#define DATA(objects, slot) (*(void **)((char *)(objects)[slot] + {data_offset}))",
+        "#define INF_double __builtin_inf()",
+        "#define INF_float __builtin_inff()",
+        '#define NAN_double __builtin_nan("")',
+        '#define NAN_float __builtin_nanf("")',
+        "#define HUGE_VAL __builtin_inf()",
+        "#define LEAST (-9223372036854775807LL - 1)",
+        "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
+        "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
+        "#ifdef _OPENMP",
+        "extern int omp_get_max_threads(void), omp_get_thread_num(void),"
+        " omp_get_num_threads(void);",
+        "#define THREADS SMALLER(omp_get_max_threads(), 16)",
+        "#define THREAD omp_get_thread_num()",
+        "#define COUNT omp_get_num_threads()",
+        "#else",
+        "#define THREADS 1",
+        "#define THREAD 0",
+        "#define COUNT 1",
+        "#endif",
+    ]
+    return "\n".join([*lines, *declared(body)]) + "\n"

@@ -17,8 +17,9 @@ from typing import Any
 
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c import cache
+from adjoint.compiler.c.accumulators import ACCUMULATORS
 from adjoint.compiler.c.body import Body, Check, Guard, Load, Place, Statement
-from adjoint.compiler.c.expressions import C_TYPES, CLAUSES, COMBINE, IDENTITY
+from adjoint.compiler.c.numbers import C_TYPES
 from adjoint.compiler.c.schedule import WHOLE, Axis, Schedule, Shaped
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.nests import Nest, row_elements
@@ -370,7 +371,7 @@ class _Writer:
         if any(n is node for n, _ in self.partials):
             kind = self.plan.definitions[node].kind
             target = f"{name.partition('[')[0]}p[{address}]"
-            return COMBINE[kind].format(acc=target, v=f"({name})")
+            return ACCUMULATORS[kind].take.format(acc=target, v=f"({name})")
         place = self._place_text(shaped, Place(node.output, shaped.writes[node.output]))
         return f"{place} = {finished(self.plan, node, name)};"
 
@@ -399,7 +400,7 @@ class _Writer:
             if direct:
                 target = f"{name}p[{self._index(shaped, shaped.writes[node.output])}]"
             source = body.source(definition, space)
-            lines.append(COMBINE[definition.kind].format(acc=target, v=source))
+            lines.append(ACCUMULATORS[definition.kind].take.format(acc=target, v=source))
             if isinstance(definition, Prefix):
                 place = self._place_text(shaped, Place(node.output, shaped.writes[node.output]))
                 lines.append(f"{place} = {target};")
@@ -476,7 +477,7 @@ class _Writer:
         clauses = ""
         for node, name in zip(shaped.loop.combining, scalars, strict=False):
             kind, c_type = self.plan.definitions[node].kind, _acc_type(node)
-            clauses += f" reduction({CLAUSES[c_type][kind]}:{name})"
+            clauses += f" reduction({ACCUMULATORS[kind].clause(c_type)}:{name})"
         return f"#pragma omp simd{clauses}"
 
     def _padded(self, shaped: Shaped, body: Body, size: int, name: str) -> list[str] | None:
@@ -590,7 +591,7 @@ def _start(plan: Plan, node: Node) -> str:
     definition = plan.definitions[node]
     if isinstance(definition, Prefix) and definition.kind == "sum":
         return "-0.0" if _acc_type(node) == "double" else "0"  # the first element is as it was
-    return IDENTITY[_acc_type(node)][definition.kind]
+    return ACCUMULATORS[definition.kind].start(_acc_type(node))
 
 
 def finished(plan: Plan, node: Node, name: str) -> str:

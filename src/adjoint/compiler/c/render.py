@@ -15,7 +15,8 @@ from typing import Any
 
 from adjoint.compiler import libraries
 from adjoint.compiler.c import loops
-from adjoint.compiler.c.expressions import C_TYPES, COMBINE, DECLARED, IDENTITY, literal
+from adjoint.compiler.c.accumulators import ACCUMULATORS, DECLARED
+from adjoint.compiler.c.numbers import C_TYPES, literal
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.memory import Layout
 from adjoint.compiler.nests import Nest
@@ -130,13 +131,13 @@ class Renderer:
         for node, count in made.partials:
             definition = plan.definitions[node]
             c_type = "double" if node.output.dtype.is_floating_point else "long long"
-            start = IDENTITY[c_type][definition.kind]
+            accumulator = ACCUMULATORS[definition.kind]
             one = f"((const {c_type} *)partial)[t * {partial} + {offset} + k]"
             lines += [
                 f"for (long k = 0; k < {count}; k++) {{",
-                f"  {c_type} total = {start};",
+                f"  {c_type} total = {accumulator.start(c_type)};",
                 f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
-                f"{COMBINE[definition.kind].format(acc='total', v='one')} }}",
+                f"{accumulator.take.format(acc='total', v='one')} }}",
                 f"  {scope.pointer(node.output)}[k] = {loops.finished(plan, node, 'total')};",
                 "}",
             ]

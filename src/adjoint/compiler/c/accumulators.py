@@ -1,0 +1,48 @@
+"""Accumulators of reductions: how they start, take values in, and join."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Accumulator:
+    """One way to make one number of many; texts are for `double`, then for `long long`."""
+
+    take: str  # how it takes one more value in
+    starts: tuple[str, str]
+    # the word of OpenMP; those with names of ours keep NaN, and are declared where they are used
+    joins: tuple[str, str]
+    of_nothing: Any = None  # the result where there are no values
+
+    def start(self, c_type: str) -> str:
+        return self.starts[c_type != "double"]
+
+    def clause(self, c_type: str) -> str:
+        return self.joins[c_type != "double"]
+
+
+ACCUMULATORS = {
+    "sum": Accumulator("{acc} += {v};", ("0", "0"), ("+", "+"), 0),
+    "mean": Accumulator("{acc} += {v};", ("0", ""), ("+", ""), math.nan),
+    "prod": Accumulator("{acc} *= {v};", ("1", "1"), ("*", "*"), 1),
+    "any": Accumulator("{acc} |= {v} != 0;", ("", "0"), ("", "|"), False),
+    "all": Accumulator("{acc} &= {v} != 0;", ("", "1"), ("", "&"), True),
+    "amax": Accumulator(
+        "{acc} = ({v} > {acc}) | ({v} != {v}) ? {v} : {acc};",
+        ("-HUGE_VAL", "LEAST"),
+        ("most", "max"),
+    ),
+    "amin": Accumulator(
+        "{acc} = ({v} < {acc}) | ({v} != {v}) ? {v} : {acc};",
+        ("HUGE_VAL", "(-1 - LEAST)"),
+        ("fewest", "min"),
+    ),
+}
+DECLARED = """#pragma omp declare reduction(most : double : omp_out = omp_in > omp_out \\
+  || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = -HUGE_VAL)
+#pragma omp declare reduction(fewest : double : omp_out = omp_in < omp_out \\
+  || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = HUGE_VAL)
+"""
