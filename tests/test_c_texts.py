@@ -1,4 +1,4 @@
-"""The column `c`: an operator's C text stands in its row, computes a number and does nothing else."""
+"""The column `c`: an operator's C text stands in its row, and does nothing but compute a number."""
 
 from __future__ import annotations
 
