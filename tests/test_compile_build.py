@@ -84,7 +84,7 @@ def run(
         env=os.environ | env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,
         check=False,
     )
 
@@ -364,7 +364,7 @@ def test_processes_build_at_once_into_an_empty_cache(directory: Path) -> None:
     workers = [
         subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE) for _ in range(8)
     ]
-    outputs = [worker.communicate(timeout=120)[0] for worker in workers]
+    outputs = [worker.communicate(timeout=1200)[0] for worker in workers]
     assert all(worker.returncode == 0 for worker in workers)
     assert float(outputs[0]) == PROGRAM_RESULT
     assert len(set(outputs)) == 1

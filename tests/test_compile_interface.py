@@ -59,7 +59,7 @@ def run(program: str, **env: str) -> str:
         env=os.environ | env,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=1200,
         check=False,
     )
     assert result.returncode == 0, result.stderr

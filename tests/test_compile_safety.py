@@ -317,7 +317,7 @@ def sanitized(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3600,
         check=False,
     )
 

@@ -16,7 +16,7 @@ EXAMPLES = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "docs" / "adjoint_
 def test_example_runs(script: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
-        capture_output=True, text=True, timeout=120, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True, text=True, timeout=1200, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     assert run.returncode == 0, run.stderr
     assert run.stdout.strip()
