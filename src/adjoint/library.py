@@ -16,7 +16,7 @@ import adjoint
 from adjoint.core.errors import TableError
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
-from adjoint.table import FAMILIES, TABLE
+from adjoint.table import FAMILIES, TABLE, read
 from adjoint.table import formula as language
 from adjoint.table.rows import Mistakes, Row, Source, load
 from adjoint.tensor import checking
@@ -36,7 +36,7 @@ def library(path: str | Path, kernels: Any = None) -> list[Any]:
     if family == "xp" or family in FAMILIES:
         raise TableError(f"{file}: {family!r} is a family of adjoint's own; rename the file")
     taken = _taken()
-    added = TABLE.add_file(file, family, kernels)
+    added = TABLE.add_file(str(file), family, read(str(file)), kernels)
     try:
         _check(added, taken)
     except BaseException:

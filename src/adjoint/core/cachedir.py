@@ -138,15 +138,15 @@ def _is_ours(status: os.stat_result) -> bool:
     return plain and not (hasattr(os, "geteuid") and _distrust(status, may_be_shared=False))
 
 
-def seal(content: bytes) -> bytes:
-    """The end of a sealed file, by which damage shows."""
-    return hashlib.sha256(content).digest() + _SEAL
+def sealed(content: bytes) -> bytes:
+    """The content with its seal behind it, by which damage shows."""
+    return content + hashlib.sha256(content).digest() + _SEAL
 
 
 def unsealed(content: bytes) -> bytes | None:
-    """A sealed file without its seal; None if it is damaged."""
+    """Sealed content without its seal; None if it is damaged."""
     body = content[: -len(_SEAL) - 32]
-    return body if content[len(body) :] == seal(body) else None
+    return body if content == sealed(body) else None
 
 
 def discard(path: str) -> None:

@@ -8,15 +8,19 @@ that importing the package costs milliseconds. Users' own tables are read as a w
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
+# The stamp of what is prepared is taken before the modules that it depends on are loaded.
+# isort: off
+from adjoint.table.prepared import PREPARED
+
+# isort: on
 from adjoint.core.errors import MissingOperator, TableError, did_you_mean
 from adjoint.table import formula as language
-from adjoint.table.formula import Location
-from adjoint.table.rows import Mistakes, Row, Source, load
+from adjoint.table.rows import Mistakes, Row, Source, load, prepare, restore
 
 _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
 _START = re.compile(r"^- ", re.M)
@@ -32,24 +36,26 @@ class Table:
         self._sources: dict[str, dict[str, Source]] = {}
         self._rows: dict[tuple[str, str], Row] = {}
 
-    def add_file(self, path: Path, family: str, module: Any = None) -> list[Source]:
+    def add_file(self, path: str, family: str, text: str, module: Any = None) -> list[Source]:
         """Index the rows of a file; nothing is parsed yet. `module` holds a user's kernels."""
         mistakes = Mistakes()
         added: dict[tuple[str, str], Source] = {}
-        for line, block in _blocks(read(path)):
-            where = Location(str(path), line)
-            with mistakes.gathered():
-                source = _source(family, where, block, module)
-                if source is None:
-                    continue
-                key = (source.name, source.overload)
-                known = added.get(key) or self._sources.get(key[0], {}).get(key[1])
+        for line, block in _blocks(text):
+            match = _NAME.match(block)
+            if match is None:
+                if wrong := _not_a_row(path, line, block):
+                    mistakes.found.append(wrong)
+            else:
+                name, overload = match.groups("")
+                source = Source(family, path, line, block, name, overload, module)
+                known = added.get((name, overload)) or self._sources.get(name, {}).get(overload)
                 if known is not None:
-                    named = ".".join(filter(None, key))
-                    raise TableError(f"{where}:9: {named} is already at {known.where}")
-                if len(added) == _MOST_ROWS:
-                    raise TableError(f"{where}: a file has at most {_MOST_ROWS} rows; split it")
-                added[key] = source
+                    named = ".".join(filter(None, (name, overload)))
+                    mistakes.found.append(f"{source.where}:9: {named} is already at {known.where}")
+                elif len(added) == _MOST_ROWS:
+                    most = f"a file has at most {_MOST_ROWS} rows; split it"
+                    mistakes.found.append(f"{source.where}: {most}")
+                added.setdefault((name, overload), source)
             if mistakes.enough:
                 break
         mistakes.told()
@@ -110,7 +116,7 @@ class Table:
                     f"{name} has no overload {overload or 'default'!r}; "
                     f"it has {', '.join(o or 'default' for o in overloads)}"
                 )
-            row = self._rows[key] = load(self._sources[name][overload])
+            row = self._rows[key] = _row(self._sources[name][overload])
         return row
 
     def family(self, name: str) -> str:
@@ -124,13 +130,26 @@ class Table:
                 yield self.row(name, overload)
 
 
-def read(path: Path) -> str:
+def _row(source: Source) -> Row:
+    """The row of a source; one of ours is parsed once, and prepared for later processes."""
+    if source.family not in FAMILIES:
+        return load(source)
+    name = f"{source.name}.{source.overload}"
+    content = PREPARED.recall(f"row {name}")
+    row = load(source) if content is None else restore(content)
+    if content is None:
+        PREPARED.keep(f"row {name}", prepare(row))
+    vars(row)["prepared_as"] = name
+    return row
+
+
+def read(path: str) -> str:
     """The text of a table file; a plain file of reasonable length."""
     try:
-        plain = path.is_file()
+        plain = os.path.isfile(path)
         content = b""
         if plain:
-            with path.open("rb") as file:
+            with open(path, "rb") as file:
                 content = file.read(_LONGEST + 1)
     except (OSError, ValueError) as error:
         raise TableError(f"{path}: cannot be read: {error}") from None
@@ -154,26 +173,30 @@ def _blocks(text: str) -> Iterator[tuple[int, str]]:
         line += text.count("\n", start, end)
 
 
-def _source(family: str, where: Location, block: str, module: Any) -> Source | None:
-    """A row before it is parsed; None for blank lines and comments."""
-    match = _NAME.match(block)
-    if match is not None:
-        return Source(family, where, block, match[1], match[2] or "", module)
-    for number, line in enumerate(block.split("\n")):
-        if line.strip() and not line.lstrip().startswith("#"):
-            raise TableError(
-                f"{where.path}:{where.line + number}:1: a row starts with "
-                f"'- name: schema(...)', got {line[:80]!r}"
-            )
-    return None
+def _not_a_row(path: str, line: int, block: str) -> str:
+    """What is wrong with a block that does not start as a row does; blank lines and comments are
+    fine.
+    """
+    for number, text in enumerate(block.split("\n"), line):
+        if text.strip() and not text.lstrip().startswith("#"):
+            return f"{path}:{number}:1: a row starts with '- name: schema(...)', got {text[:80]!r}"
+    return ""
+
+
+def modules_in(layer: str) -> frozenset[str]:
+    """The modules and packages of a layer; found by their files, nothing is imported."""
+    names = (n.removesuffix(".py") for n in os.listdir(os.path.join(_FOLDER, "..", layer)))
+    return frozenset(n for n in names if n.isidentifier() and not n.startswith("_"))
 
 
 TABLE = Table()
-_FOLDER = Path(__file__).parent
-FAMILIES = tuple(path.stem for path in sorted(_FOLDER.glob("*.yaml")))  # of our own rows
+_FOLDER = os.path.dirname(__file__)
+FAMILIES = tuple(  # of our own rows
+    name.removesuffix(".yaml") for name in sorted(os.listdir(_FOLDER)) if name.endswith(".yaml")
+)
 for _family in FAMILIES:
-    TABLE.add_file(_FOLDER / f"{_family}.yaml", _family)
-language.MODULES |= {
-    p.stem for p in (_FOLDER.parent / "formulas").glob("*.py") if p.stem != "__init__"
-}
-language.MODULES |= {p.parent.name for p in (_FOLDER.parent / "formulas").glob("*/__init__.py")}
+    _path = os.path.join(_FOLDER, f"{_family}.yaml")
+    _text = read(_path)
+    PREPARED.depend_on(_text)
+    TABLE.add_file(_path, _family, _text)
+language.MODULES |= modules_in("formulas")

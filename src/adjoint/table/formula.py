@@ -22,6 +22,8 @@ import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import CodeType
 from typing import Any
 
 from adjoint.core.errors import TableError
@@ -141,17 +143,43 @@ class Location:
 
 @dataclass(frozen=True)
 class Formula:
-    """A checked expression and what it uses."""
+    """A checked expression and what it uses; parsed when its tree is first asked for."""
 
     text: str  # as written: "grad * exp(self - result)"
     where: Location  # table/pointwise.yaml:41:9
-    tree: ast.Expression  # facts already turned into names
-    names: frozenset[str]  # free names: {"grad", "exp", "self", "result"}
-    conditions: Mapping[str, str]  # of wrap_opt_if: {"self": "other.requires_grad"}
+    tensors: frozenset[str] = frozenset()  # names whose facts are split off: {"self", "result"}
+    lists: frozenset[str] = frozenset()  # the same of lists of tensors: {"tensors"}
+    real: bool = False  # whether it is for real numbers: x.conj() is x
+
+    @cached_property
+    def tree(self) -> ast.Expression:
+        """The expression, facts turned into names."""
+        return self._parsed[0]
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Its free names: {"grad", "exp", "self", "result"}."""
+        return free_names(self.tree)
+
+    @cached_property
+    def conditions(self) -> Mapping[str, str]:
+        """Those of wrap_opt_if: {"self": "other.requires_grad"}."""
+        return self._parsed[1]
+
+    @cached_property
+    def _parsed(self) -> tuple[ast.Expression, Mapping[str, str]]:
+        conditions = _Conditions(self.where)
+        tree = conditions.visit(expression(self.text, self.where))
+        tree = _Facts(self.tensors, self.lists, self.where).visit(tree)
+        return _WithoutConj().visit(tree) if self.real else tree, conditions.found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the trees, which are parsed again when somebody asks for them."""
+        return {n: v for n, v in vars(self).items() if n not in ("tree", "_parsed")}
 
     def without_conj(self) -> Formula:
         """The same formula for real numbers: x.conj() is x."""
-        return replace(self, tree=_WithoutConj().visit(copy.deepcopy(self.tree)))
+        return replace(self, real=True)
 
     def without_terms(self, zeros: frozenset[str], others: frozenset[str]) -> Formula | None:
         """The formula without the terms in names of `zeros` alone, of sums inside it, too; None
@@ -160,13 +188,12 @@ class Formula:
         body = _without_terms(self.tree.body, zeros, others)
         if body is None:
             return None
-        tree = ast.Expression(body)
-        return replace(self, tree=tree, names=free_names(tree))
+        rest = replace(self)
+        vars(rest)["tree"] = ast.Expression(body)
+        return rest
 
-    def compile(
-        self, symbol: str, parameters: tuple[str, ...], scope: dict[str, Any], *, raw: bool
-    ) -> Callable[..., Any]:
-        """Return the function `symbol(*parameters)` of this formula, names resolved in `scope`."""
+    def code(self, symbol: str, parameters: tuple[str, ...], *, raw: bool) -> CodeType:
+        """The code that defines the function `symbol(*parameters)` of this formula."""
         tree = _Bound(parameters, raw).visit(copy.deepcopy(self.tree))
         arguments = ast.arguments(
             posonlyargs=[],
@@ -182,20 +209,16 @@ class Formula:
         for node in ast.walk(module):
             if hasattr(node, "lineno"):
                 node.lineno = node.end_lineno = self.where.line  # type: ignore[attr-defined]
-        local: dict[str, Any] = {}
-        exec(compile(module, self.where.path, "exec"), scope, local)
-        return local[symbol]
+        return compile(module, self.where.path, "exec")
 
 
 def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[str] = ()) -> Formula:
     """Parse and check a formula; `tensors` and `lists` (of tensors) are the names whose facts are
     split off.
     """
-    tree = expression(text, where)
-    conditions = _Conditions(where)
-    tree = conditions.visit(tree)
-    tree = _Facts(frozenset(tensors), frozenset(lists), where).visit(tree)
-    return Formula(str(text), where, tree, free_names(tree), conditions.found)
+    formula = Formula(str(text), where, frozenset(tensors), frozenset(lists))
+    _ = formula.names, formula.conditions  # mistakes are told now
+    return formula
 
 
 def condition(text: str, where: Location) -> ast.Expression:
@@ -530,6 +553,16 @@ def bound_operator(name: str) -> str:
 def bound_function(family: str, name: str) -> str:
     """The name under which a formula finds a function of a family."""
     return f"_of__{family}__{name}"
+
+
+def operator_bound(name: str) -> str:
+    """The operator of such a name; empty for another name."""
+    return name[5:] if name.startswith("_op__") else ""
+
+
+def function_bound(name: str) -> str:
+    """The function of such a name, `linalg.qr_vjp`; empty for another name."""
+    return name[5:].replace("__", ".", 1) if name.startswith("_of__") else ""
 
 
 def family_of(node: ast.AST, parameters: Iterable[str]) -> str:

@@ -7,17 +7,18 @@ functions. The mistakes of a row raise one `TableError`, each on a line with `fi
 
 from __future__ import annotations
 
+import io
+import pickle
 import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
-
-import yaml
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from adjoint.core.dtypes import DEFAULT, FLOAT, DType
 from adjoint.core.errors import TableError, did_you_mean
+from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import result_type
 from adjoint.table import formula as language
 from adjoint.table import schema as schemas
@@ -25,7 +26,10 @@ from adjoint.table.archetypes import ARCHETYPES, NOT_PROMOTED, Archetype
 from adjoint.table.formula import Formula, Location
 from adjoint.table.schema import Argument, Schema
 
-_Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+if TYPE_CHECKING:
+    import yaml
+else:
+    yaml = Lazy("yaml")  # a prepared row needs none
 
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
@@ -81,16 +85,20 @@ class Forward:
     automatic: str = ""  # one of AUTOMATIC, where the formula is derived
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(NamedTuple):
     """Where a row stands, before it is parsed."""
 
     family: str  # "pointwise"
-    where: Location
+    path: str  # "/…/table/pointwise.yaml"
+    line: int  # 41
     text: str
     name: str  # "add"
     overload: str  # "Tensor"
     module: Any = None  # the user's kernels, for a file of his own
+
+    @property
+    def where(self) -> Location:
+        return Location(self.path, self.line)
 
 
 @dataclass(frozen=True)
@@ -117,6 +125,7 @@ class Row:
     dispatch: Mapping[str, Any] = field(default_factory=dict)
     module: Any = None  # the user's kernels, for a row of his own
     places: Mapping[str, Location] = field(default_factory=dict)  # of each column's text
+    prepared_as: ClassVar[str] = ""  # "add.Tensor" if functions of this row are kept on disk
 
     def __repr__(self) -> str:
         return f"<row {self.full_name}>"
@@ -195,6 +204,10 @@ class Row:
             said = {a.name for a in self.differentiable}
         return tuple(a.name for a in self.schema.tensors if a.name not in said)
 
+    def prepared_key(self, *words: str) -> str:
+        """The name under which code of this row is prepared; empty if it is not."""
+        return " ".join((self.prepared_as, *words)) if self.prepared_as else ""
+
     def place(self, column: str) -> Location:
         """Where the text of a column stands; of a column that is not there, the row."""
         return self.places.get(column, self.where)
@@ -223,6 +236,37 @@ class Row:
 def load(source: Source) -> Row:
     """Parse one block of YAML into a row."""
     return _Reader(source).row()
+
+
+def prepare(row: Row) -> bytes:
+    """A row of ours as bytes."""
+    return pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+
+
+def restore(content: bytes) -> Row:
+    """The row of such bytes."""
+    return _Unpickler(io.BytesIO(content)).load()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Makes records of the table and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        known = {c.__name__: c for c in _RECORDS if c.__module__ == module}
+        if name not in known:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of a row")
+        return known[name]
+
+
+_RECORDS: tuple[type, ...] = (
+    Row, Reverse, Forward, Formula, Location, Archetype,
+    Schema, schemas.Argument, schemas.Return, schemas.Type,
+)  # fmt: skip
+
+
+def _loader() -> Any:
+    """YAML's reader in C, where it was built."""
+    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Mistakes:
@@ -277,7 +321,7 @@ class _Reader:
         try:
             if _UNUSUAL.search(source.text) or source.text.count("[") > 50:
                 self._refuse_references()
-            node = yaml.compose(source.text, Loader=_Loader)
+            node = yaml.compose(source.text, Loader=_loader())
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             where = source.where
@@ -295,7 +339,7 @@ class _Reader:
     def _refuse_references(self) -> None:
         """A row means what it says: no aliases, whose meaning can be huge, no tags, no depth."""
         depth = 0
-        for event in yaml.parse(self.source.text, Loader=_Loader):
+        for event in yaml.parse(self.source.text, Loader=_loader()):
             if isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if isinstance(event, yaml.CollectionStartEvent):

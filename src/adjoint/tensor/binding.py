@@ -1,6 +1,6 @@
 """Binding formulas: to tensors, where names are operators, and to raw arrays, where they are
 kernels. This is the one place where a name in the table becomes a value: `resolve` for names with
-a dot, `scope_of` for the others. Both give what is listed, and nothing else: Note [Rows from
+a dot, `_in_scope` for the others. Both give what is listed, and nothing else: Note [Rows from
 outside] in table/formula.py.
 
 The same formula text serves both. On arrays, arithmetic is NumPy's own; a call of a simple
@@ -16,8 +16,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from adjoint.core.quiet import NO_MODULE, hush_modules
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
-from adjoint.table import FAMILIES, TABLE
+from adjoint.table import FAMILIES, TABLE, modules_in
 from adjoint.table import formula as language
 from adjoint.table.formula import (
     ARRAY_ATTRIBUTES,
@@ -43,11 +42,14 @@ from adjoint.table.formula import (
     Location,
     bound_function,
     bound_operator,
+    function_bound,
     functions_used,
     methods_used,
     names_used,
+    operator_bound,
     properties_used,
 )
+from adjoint.table.prepared import PREPARED
 from adjoint.table.rows import Mistakes, Row, is_reference
 from adjoint.tensor.tensor import Tensor, make
 
@@ -239,26 +241,26 @@ def _takes_arrays_alone(row: Row) -> bool:
     return plain and known and not row.archetype.promotes and not row.decompose
 
 
-def scope_of(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> dict[str, Any]:
-    """Resolve the names of a formula that are not its parameters."""
+def _scope_names(formula: Formula, parameters: tuple[str, ...], *, raw: bool) -> tuple[str, ...]:
+    """The names that the code of a formula finds in its scope, apart from those in every scope."""
     check(formula, parameters)
-    scope: dict[str, Any] = {
-        "__name__": NO_MODULE,
-        "__builtins__": BUILTINS,
-        language.TENSOR: Tensor,
-    }
-    for name in names_used(formula.tree, parameters):
-        if name not in BUILTINS:
-            scope[name] = raw_operator(name) if raw else operators.packet(name).function
-    for family, name in functions_used(formula.tree, parameters):
-        function = resolve(f"{family}.{name}", "formulas", formula.where)
-        scope[bound_function(family, name)] = lift(function) if raw else function
+    names = {n for n in names_used(formula.tree, parameters) if n not in BUILTINS}
+    names |= {bound_function(*pair) for pair in functions_used(formula.tree, parameters)}
     if raw:
         methods = methods_used(formula.tree, parameters)
         properties = (PROPERTIES.get(p) for p in properties_used(formula.tree, parameters))
-        for name in ("dtype_of", *methods, *filter(None, properties)):
-            scope[bound_operator(name)] = raw_operator(name)
-    return scope
+        names |= {bound_operator(n) for n in ("dtype_of", *methods, *filter(None, properties))}
+    return tuple(sorted(names))
+
+
+def _in_scope(name: str, where: Location, *, raw: bool) -> Any:
+    """The value of a name in the scope of a formula."""
+    if function := function_bound(name):
+        found = resolve(function, "formulas", where)
+        return lift(found) if raw else found
+    if raw:
+        return raw_operator(operator_bound(name) or name)
+    return operators.packet(name).function
 
 
 def check(formula: Formula, parameters: Iterable[str]) -> None:
@@ -297,10 +299,20 @@ def _check_operator(name: str, what: str, others: Iterable[str], formula: Formul
 
 
 def bind(
-    formula: Formula, symbol: str, parameters: tuple[str, ...], *, raw: bool
+    formula: Formula, symbol: str, parameters: tuple[str, ...], *, raw: bool, key: str = ""
 ) -> Callable[..., Any]:
-    """Compile a formula for tensors or for arrays."""
-    return formula.compile(symbol, parameters, scope_of(formula, parameters, raw=raw), raw=raw)
+    """Compile a formula for tensors or for arrays; its code is prepared under `key`."""
+
+    def write() -> tuple[tuple[str, ...], CodeType]:
+        names = _scope_names(formula, parameters, raw=raw)
+        return names, formula.code(symbol, parameters, raw=raw)
+
+    names, code = PREPARED.once(key, write)
+    scope = {"__name__": NO_MODULE, "__builtins__": BUILTINS, language.TENSOR: Tensor}
+    scope |= {name: _in_scope(name, formula.where, raw=raw) for name in names}
+    local: dict[str, Any] = {}
+    exec(code, scope, local)
+    return local[symbol]
 
 
 def reference(text: str, layer: str, row: Row, column: str) -> Any:
@@ -328,9 +340,7 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
         near = {*known, *(row.schema.names if row is not None else ())}
         mine = own if row is not None and family == row.family else did_you_mean(family, near)
         raise TableError(f"{where}: {text!r}: there is no {layer}/{family}.py{mine}")
-    module = importlib.import_module(f"adjoint.{layer}.{family}")
-    if layer == "kernels":
-        hush_modules("adjoint.kernels")
+    module = _module(layer, family)
     found = getattr(module, name, None)
     if not _is_rule(found, name, layer):
         hint = did_you_mean(name, (n for n, v in vars(module).items() if _is_rule(v, n, layer)))
@@ -367,11 +377,18 @@ def _vars(value: Any) -> dict[str, Any]:
 
 
 @functools.cache
+def _module(layer: str, family: str) -> ModuleType:
+    """A module of rules."""
+    module = importlib.import_module(f"adjoint.{layer}.{family}")
+    if layer == "kernels":
+        hush_modules("adjoint.kernels")
+    return module
+
+
+@functools.cache
 def _families(layer: str) -> frozenset[str]:
     """The modules of a layer; found by their files, nothing is imported."""
-    folder = Path(__file__).parents[1] / layer
-    names = {p.stem for p in folder.glob("*.py")} | {p.parent.name for p in folder.glob("*/*.py")}
-    return frozenset(n for n in names if not n.startswith("_"))
+    return modules_in(layer)
 
 
 def _is_rule(value: Any, name: str, layer: str) -> bool:
@@ -441,8 +458,9 @@ def _decomposition(row: Row) -> Callable[..., Any]:
     text = row.decompose
     if row.names_decomposition:
         return reference(text, "decompositions", row, "decompose")
-    formula = language.parse(text, row.place("decompose"), ())
-    return bind(formula, f"{row.schema.symbol}_decomposed", row.schema.names, raw=False)
+    formula = Formula(text, row.place("decompose"))
+    symbol = f"{row.schema.symbol}_decomposed"
+    return bind(formula, symbol, row.schema.names, raw=False, key=row.prepared_key(symbol))
 
 
 def kernel_expression(row: Row) -> tuple[ast.Expression, dict[str, Any]]:

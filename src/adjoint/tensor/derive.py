@@ -50,7 +50,8 @@ def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> An
     function, parameters = cache.get(symbol, (None, ()))
     if function is None:
         parameters = tuple(sorted(entry.formula.names & scope.keys()))
-        function = binding.bind(entry.formula, symbol, parameters, raw=False)
+        key = row.prepared_key("formula", symbol, *parameters)
+        function = binding.bind(entry.formula, symbol, parameters, raw=False, key=key)
         cache[symbol] = (function, parameters)
     if len(row.promoted_tensors) > 1:
         scope = _together(row, scope)

@@ -16,7 +16,6 @@ from __future__ import annotations
 import ast
 import dataclasses
 import keyword
-import linecache
 import re
 import sys
 from collections.abc import Callable
@@ -41,7 +40,7 @@ from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.formula import BUILTINS
 from adjoint.table.rows import Row
 from adjoint.table.schema import Argument, parse
-from adjoint.tensor import binding, dispatch, inplace, limits, observe, views
+from adjoint.tensor import binding, dispatch, inplace, limits, observe, views, written
 from adjoint.tensor import operators as dunders
 from adjoint.tensor.reverse import RowRule
 from adjoint.tensor.saving import FACT, RESULT, TENSOR, TENSORS, Save
@@ -92,7 +91,14 @@ _NAMESPACE: dict[str, Any] = {
     "_approach": limits.approach,
     "_fan_out": limits.fan_out,
     "xp": np,
-    "__builtins__": BUILTINS | {"type": type, "Exception": Exception},
+    "_convert": arguments.convert,
+    "_Refusal": Refusal,
+    "_UNUSUAL": dispatch.UNUSUAL,
+    "_explain": dispatch.raise_explained,
+    "_versions_of": observe.versions_of,
+    "_watch": observe.watch,
+    "__builtins__": BUILTINS
+    | {"type": type, "Exception": Exception, "str": str, "complex": complex},
     "__name__": NO_MODULE,
 }
 
@@ -106,9 +112,12 @@ def build(op: Operator) -> Callable[..., Any]:
         return inplace.build(op, operator(op.row.name, op.row.schema.overload).function)
     if op.schema.replaces:
         return inplace.build(op, _functional(op))
-    if op.row.decompose and not op.row.kernel:
-        return _Writer(op).composite()
-    return _Writer(op).kernel_function()
+    composite = op.row.decompose and not op.row.kernel
+    write = _Writer.composite if composite else _Writer.kernel_function
+    function = _function(op, "function", _symbol(op), write)
+    function.__doc__ = f"{op.schema}\n\n{op.row.doc}".rstrip()
+    function.__module__ = "adjoint"
+    return function
 
 
 def _functional(op: Operator) -> Callable[..., Any]:
@@ -116,12 +125,48 @@ def _functional(op: Operator) -> Callable[..., Any]:
     run.
     """
     schema = parse(re.sub(r"\(\w!\)", "", op.schema.text))
-    return Operator(dataclasses.replace(op.row, schema=schema)).function
+    row = dataclasses.replace(op.row, schema=schema)
+    vars(row)["prepared_as"] = op.row.prepared_key("functional")
+    return Operator(row).function
 
 
 def build_parts(op: Operator) -> Parts:
     """Return `compute` and `record` of an operator, for interpreters other than the eager one."""
-    return _Writer(op).parts()
+    compute = _function(op, "compute", "compute", _Writer.compute)
+    if not op.row.differentiable and not op.row.refused:
+        return Parts(compute, None)
+    return Parts(compute, _function(op, "record", "record", _Writer.record))
+
+
+def _function(
+    op: Operator, kind: str, symbol: str, write: Callable[[_Writer], list[str]]
+) -> Callable[..., Any]:
+    """A function of an operator from its text; the text is added to `op.source`."""
+    function, text = written.function(
+        symbol,
+        f"<adjoint {op.full_name} {symbol}>",
+        lambda: write(_Writer(op)),
+        _NAMESPACE | {"_op": op},
+        lambda name: _value(op, name),
+        op.row.prepared_key(kind),
+    )
+    op.source = op.__dict__.get("source", "") + text  # type: ignore[attr-defined]
+    return function
+
+
+def _value(op: Operator, name: str) -> Any:
+    """The value of a name in generated text that depends on the operator."""
+    if name in _OF_OPERATOR:
+        return _OF_OPERATOR[name](op)
+    if kernel := language.function_bound(name):
+        return binding.reference(kernel, "kernels", op.row, "kernel")
+    _, kind, argument = name.split("_", 2)  # _default_dim
+    found = next(a for a in op.row.schema.arguments if python_name(a.name) == argument)
+    return _OF_ARGUMENT[kind](op, found)
+
+
+def _symbol(op: Operator) -> str:
+    return python_name(op.row.schema.symbol)
 
 
 class Parts:
@@ -148,7 +193,6 @@ class _Writer:
         self.op = op
         self.row: Row = op.row
         self.schema = op.row.schema
-        self.namespace = dict(_NAMESPACE) | {"_op": op}
         self.names = [python_name(a.name) for a in self.schema.arguments]
         self.call = ", ".join(self.names)
         self.tuple = f"({self.call},)" if self.names else "()"
@@ -161,7 +205,7 @@ class _Writer:
 
     # -- whole functions ---------------------------------------------------------------------
 
-    def kernel_function(self) -> Callable[..., Any]:
+    def kernel_function(self) -> list[str]:
         body = self._normalise()
         body += self._decomposition_when_recording()
         body += self._compute(recover=True)
@@ -169,58 +213,34 @@ class _Writer:
         body += self._record_if_wanted()
         body += self._approach_kink()
         body += [f"return {self._named(self._outs())}"]
-        lines = [
+        return [
             self._signature(),
             f"    if {self._condition()}:",
             *_indent(body, 2),
             self._fallback(),
         ]
-        return self._make(lines)
 
-    def composite(self) -> Callable[..., Any]:
-        self.namespace["_decomposition"] = binding.decomposition(self.row)
+    def composite(self) -> list[str]:
         body = self._normalise()
-        lines = [self._signature(), f"    if {self._condition()}:", *_indent(body, 2)]
-        self.namespace |= {"_UNUSUAL": dispatch.UNUSUAL, "_explain": dispatch.raise_explained}
-        lines += [
+        return [
+            self._signature(),
+            f"    if {self._condition()}:",
+            *_indent(body, 2),
             "        try:",
             f"            return {self._named(f'_decomposition({self.call})')}",
             "        except _UNUSUAL as _error:",
             f"            _explain(_op, _error, {self.tuple})",
             self._fallback(),
         ]
-        return self._make(lines)
 
-    def parts(self) -> Parts:
-        compute = [f"def compute({self.call}):", *_indent(self._compute(recover=False))]
-        compute += [f"    return {self._results()}"]
-        made = self._exec(compute, "compute")
-        record = None
-        if self.differentiable or self.refused:
-            lines = [f"def record({', '.join([*self.names, '_outs', '_home', '_mode'])}):"]
-            lines += _indent([f"{self._outs()} = _outs" if self._several() else "_out = _outs"])
-            lines += _indent(self._results_of_outs() + self._edges() + self._record(home="_home"))
-            record = self._exec(lines, "record")
-        return Parts(made, record)
+    def compute(self) -> list[str]:
+        lines = [f"def compute({self.call}):", *_indent(self._compute(recover=False))]
+        return [*lines, f"    return {self._results()}"]
 
-    def _make(self, lines: list[str]) -> Callable[..., Any]:
-        function = self._exec(lines, self._symbol())
-        function.__doc__ = f"{self.op.schema}\n\n{self.row.doc}".rstrip()
-        function.__module__ = "adjoint"
-        return function
-
-    def _exec(self, lines: list[str], symbol: str) -> Callable[..., Any]:
-        text = "\n".join(lines) + "\n"
-        filename = f"<adjoint {self.op.full_name} {symbol}>"
-        linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-        local: dict[str, Any] = {}  # apart from the namespace: an operator may be called `any`
-        exec(compile(text, filename, "exec"), self.namespace, local)
-        self.op.source = self.op.__dict__.get("source", "") + text  # type: ignore[attr-defined]
-        return local[symbol]
-
-    def _symbol(self) -> str:
-        name = self.schema.symbol
-        return f"{name}_" if keyword.iskeyword(name) else name
+    def record(self) -> list[str]:
+        lines = [f"def record({', '.join([*self.names, '_outs', '_home', '_mode'])}):"]
+        lines += _indent([f"{self._outs()} = _outs" if self._several() else "_out = _outs"])
+        return lines + _indent(self._results_of_outs() + self._edges() + self._record(home="_home"))
 
     # -- signature and arguments -------------------------------------------------------------
 
@@ -234,14 +254,9 @@ class _Writer:
             default = "_MISSING"
             if argument.has_default or argument.type.is_optional:
                 default = f"_default_{name}"
-                self.namespace[default] = (
-                    arguments.convert("", argument, argument.default)
-                    if argument.has_default
-                    else None
-                )
             pieces.append(f"{name}={default}")
         pieces.append("**_extra")
-        return f"def {self._symbol()}({', '.join(pieces)}):"
+        return f"def {_symbol(self.op)}({', '.join(pieces)}):"
 
     def _condition(self) -> str:
         checks = ["not _extra"]
@@ -275,8 +290,6 @@ class _Writer:
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             test = self._is_normal(argument, name)
             if test:
-                self.namespace[f"_arg_{name}"] = argument
-                self.namespace["_convert"] = arguments.convert
                 lines += [
                     f"if not ({test}):",
                     f"    {name} = _convert({self.schema.name!r}, _arg_{name}, {name})",
@@ -297,14 +310,6 @@ class _Writer:
         }
         if kind.base not in tests:
             return ""
-        self.namespace |= {
-            "tuple": tuple,
-            "list": list,
-            "int": int,
-            "float": float,
-            "bool": bool,
-            "str": str,
-        }
         test = tests[kind.base]
         if kind.is_list:
             # a tuple is trusted to hold ints only after conversion; checking entries costs little
@@ -325,7 +330,6 @@ class _Writer:
         kernel = [*self._promotion(), *self._order(), f"{self._results()} = {self._kernel()}"]
         if self._may_mix():
             lines.append("_chosen = _rule")
-            self.namespace |= {"_rule": rule_of(self.op), "_mixed": mixed_rule_of(self.op)}
         if recover:
             lines += ["try:", *_indent(kernel), "except Exception as _error:"]
             lines += [f"    {self._results()} = _recover(_op, _error, {self.tuple})"]
@@ -354,7 +358,6 @@ class _Writer:
             return []
         targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
         joined = ", ".join(targets) + ","
-        self.namespace["_promote"] = _PROMOTIONS[self.row.texts.get("numbers", "wrap")]
         lines = [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
         if self._may_mix():
             lines.append("    _chosen = _mixed")
@@ -370,7 +373,6 @@ class _Writer:
         promoted = {a.name for a in self.row.promoted}
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             if argument.type.base == "Scalar" and argument.name not in promoted | NOT_PROMOTED:
-                self.namespace |= {"complex": complex, "_must_be_real": _must_be_real}
                 lines += [
                     f'if type({name}) is complex and _v_{tensor.name}.dtype.kind != "c":',
                     f"    _must_be_real(_op, {argument.name!r}, {name})",
@@ -384,7 +386,6 @@ class _Writer:
         if self.row.texts.get("order") != "needed":
             return []
         first = next(a for a in self.row.promoted if a.type.is_tensor)
-        self.namespace["_unordered"] = _unordered
         return [f'if _v_{first.name}.dtype.kind == "c":', "    _unordered(_op)"]
 
     def _promotion_needed(
@@ -401,7 +402,6 @@ class _Writer:
             known = "_WEAK" if scalars else "_INEXACT"
             tests.append(f"{first}.dtype not in {known}")
         tests += [f"type({python_name(a.name)}) is complex" for a in scalars]
-        self.namespace["complex"] = complex
         return " or ".join(tests)
 
     def _kernel(self) -> str:
@@ -415,11 +415,8 @@ class _Writer:
                 f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
             )
         if self.row.names_kernel:
-            self.namespace["_kernel"] = binding.reference(text, "kernels", self.row, "kernel")
             return f"_kernel({', '.join(values)})"
-        tree, functions = binding.kernel_expression(self.row)
-        self.namespace |= functions
-        return ast.unparse(tree)
+        return ast.unparse(binding.kernel_expression(self.row)[0])
 
     def _as_arrays(self) -> list[str]:
         lines: list[str] = []
@@ -437,7 +434,6 @@ class _Writer:
         """A kernel from outside may return anything: odd dtypes, its own arguments."""
         if self.row.family in FAMILIES:
             return []
-        self.namespace["_own"] = _own
         arrays = "".join(
             f"_v_{python_name(a.name)}, " for a in self.schema.arguments if a.type.is_tensor
         )
@@ -492,7 +488,6 @@ class _Writer:
         names = tuple(r.name for r in self.schema.returns)
         if len(names) < 2 or names == tuple(f"result{i}" for i in range(len(names))):
             return results
-        self.namespace["_Results"] = results_class(self.schema.name, names)
         return f"_Results(({results}))"
 
     def _results_of_outs(self) -> list[str]:
@@ -545,10 +540,6 @@ class _Writer:
                 lines.append(f"_e_{name} = {name}.edge")
         for argument in self.refused:
             name = python_name(argument.name)
-            self.namespace |= {
-                f"_refusal_{name}": _refusal(self.op, argument.name),
-                "_Refusal": Refusal,
-            }
             single = "_t" if argument.type.is_list else name
             may_be_none = argument.type.holds_none or argument.type.is_optional
             absent = f"{single} is None or {single}.edge is None"
@@ -583,7 +574,6 @@ class _Writer:
     def _decomposition_when_recording(self) -> list[str]:
         if not self.through_decomposition:
             return []
-        self.namespace["_decomposition"] = binding.decomposition(self.row)
         tests = []
         for argument in self.schema.tensors:
             name = python_name(argument.name)
@@ -608,7 +598,7 @@ class _Writer:
         ]
 
     def _record(self, home: str, *, chosen: bool = False) -> list[str]:
-        rule = self.namespace["_rule"] = rule_of(self.op)
+        rule = rule_of(self.op)
         edges = []
         for argument in (*self.differentiable, *self.refused):
             name = f"_e_{python_name(argument.name)}"
@@ -680,7 +670,6 @@ class _Writer:
         """The versions of saved tensors, or None where all are 0: Note [Counters] in tape.py."""
         tensors = [python_name(s.source) for s in saves if s.kind == TENSOR]
         if home != "None" or any(s.kind == TENSORS for s in saves):
-            self.namespace["_versions_of"] = observe.versions_of
             return "_versions_of(_rule, _node.saved)"
         if not tensors:
             return "None"
@@ -698,7 +687,6 @@ class _Writer:
             return []
         lists = any(self.schema.returns[i].type.is_list for i in numbers)
         if home != "None" or lists or self.schema.is_view:
-            self.namespace["_watch"] = observe.watch
             return [f"_watch(_node, ({', '.join(self._out(i) for i in numbers)},))"]
         lines: list[str] = []
         for i in numbers:
@@ -807,3 +795,25 @@ def _refusal(op: Operator, name: str) -> str:
         f"{op.full_name} is not differentiable in {name}, and {name} requires a gradient; "
         f"pass {name}.detach() if you mean it as a constant"
     )
+
+
+def _default(op: Operator, argument: Argument) -> Any:
+    """The value of an argument that is not given."""
+    return arguments.convert("", argument, argument.default) if argument.has_default else None
+
+
+_NAMESPACE |= {"_must_be_real": _must_be_real, "_unordered": _unordered, "_own": _own}
+# Values that depend on the operator, and on one of its arguments: _default_dim, _arg_dim, …
+_OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
+    "_rule": rule_of,
+    "_mixed": mixed_rule_of,
+    "_promote": lambda op: _PROMOTIONS[op.row.texts.get("numbers", "wrap")],
+    "_kernel": lambda op: binding.reference(op.row.kernel, "kernels", op.row, "kernel"),
+    "_decomposition": lambda op: binding.decomposition(op.row),
+    "_Results": lambda op: results_class(op.row.name, tuple(r.name for r in op.row.schema.returns)),
+}
+_OF_ARGUMENT: dict[str, Callable[[Operator, Argument], Any]] = {
+    "default": _default,
+    "arg": lambda op, argument: argument,
+    "refusal": lambda op, argument: _refusal(op, argument.name),
+}

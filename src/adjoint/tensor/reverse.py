@@ -7,7 +7,6 @@ everything else. Both are written as Python text on first use, from the same pie
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -18,7 +17,7 @@ from adjoint.core.state import current
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
-from adjoint.tensor import binding, derive, observe
+from adjoint.tensor import binding, derive, observe, written
 from adjoint.tensor.saving import (
     RESULT,
     TENSOR,
@@ -102,13 +101,29 @@ def refuse(message: str) -> None:
 
 def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
     """Write the backward function of a row: on arrays, or on tensors."""
+    name = "raw" if raw else "general"
+    function, _ = written.function(
+        name,
+        f"<adjoint {rule.row.full_name} backward {name}>",
+        lambda: _lines(rule, raw),
+        dict(_NAMESPACE),
+        lambda formula: _bound(rule, formula, raw),
+        rule.row.prepared_key(name),
+    )
+    return function
+
+
+_NAMESPACE: dict[str, Any] = {
+    "_released": observe.check_kept,
+    "_check": observe.check_versions,
+    "_state": current,
+    "__builtins__": BUILTINS,
+    "__name__": NO_MODULE,
+}
+
+
+def _lines(rule: RowRule, raw: bool) -> list[str]:
     row = rule.row
-    namespace: dict[str, Any] = {"__builtins__": BUILTINS, "__name__": NO_MODULE}
-    namespace |= {
-        "_released": observe.check_kept,
-        "_check": observe.check_versions,
-        "_state": current,
-    }
     lines = _load_raw(rule) if raw else ["def general(_s, _grad, _needs):"]
     if not raw:
         lines += [f"    {s.name} = _s[{i}]" for i, s in enumerate(rule.saves)]
@@ -131,15 +146,27 @@ def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
             returned.append(f"_g_{argument.name}")
     for number, entry in enumerate(row.reverse):
         if entry.formula is not None:
-            lines += _entry(rule, entry, number, positions, namespace, raw)
+            lines += _entry(rule, entry, number, positions, raw)
     returned += [f"*([_grad] * _n_{a.name})" if a.type.is_list else "_grad" for a in refused]
-    lines.append(f"    return ({', '.join(returned)},)")
-    name = "raw" if raw else "general"
-    filename = f"<adjoint {row.full_name} backward {name}>"
-    text = "\n".join(lines) + "\n"
-    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
-    exec(compile(text, filename, "exec"), namespace)
-    return namespace[name]
+    return [*lines, f"    return ({', '.join(returned)},)"]
+
+
+def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
+    """The formula that a backward function calls _formula_0, or _real_0 for real numbers."""
+    _, kind, number = name.split("_")
+    row, entry = rule.row, rule.row.reverse[int(number)]
+    assert entry.formula is not None
+    formula = entry.formula.without_conj() if kind == "real" else entry.formula
+    symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
+    key = row.prepared_key("raw" if raw else "general", name)
+    return binding.bind(formula, symbol, _parameters(rule, entry), raw=raw, key=key)
+
+
+def _parameters(rule: RowRule, entry: Reverse) -> tuple[str, ...]:
+    """The names in a formula that a backward function has values for."""
+    assert entry.formula is not None
+    known = {s.name for s in rule.saves} | {"grad_input_mask", "retain_variables"}
+    return tuple(sorted(entry.formula.names & (known | grad_names(rule.row).keys())))
 
 
 def _load_raw(rule: RowRule) -> list[str]:
@@ -199,32 +226,15 @@ def _is_real_with_its_output(row: Row) -> bool:
 
 
 def _entry(
-    rule: RowRule,
-    entry: Reverse,
-    number: int,
-    needs: dict[str, str],
-    namespace: dict[str, Any],
-    raw: bool,
+    rule: RowRule, entry: Reverse, number: int, needs: dict[str, str], raw: bool
 ) -> list[str]:
-    formula = entry.formula
+    row, formula = rule.row, entry.formula
     assert formula is not None
-    row = rule.row
-    known = (
-        {s.name for s in rule.saves}
-        | set(grad_names(row))
-        | {"grad_input_mask", "retain_variables"}
-    )
-    parameters = tuple(sorted(formula.names & known))
-    symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
-    namespace[f"_f{number}"] = binding.bind(formula, symbol, parameters, raw=raw)
-    call = f"_f{number}({', '.join(parameters)})"
+    parameters = _parameters(rule, entry)
+    function = f"_formula_{number}"
     if raw and _is_real_with_its_output(row) and "conj" in methods_used(formula.tree):
-        namespace[f"_real{number}"] = binding.bind(
-            formula.without_conj(), symbol, parameters, raw=True
-        )
-        call = (
-            f"(_f{number} if _node.dtype.kind == 'c' else _real{number})({', '.join(parameters)})"
-        )
+        function = f"({function} if _node.dtype.kind == 'c' else _real_{number})"
+    call = f"{function}({', '.join(parameters)})"
     lines = []
     if "grad_input_mask" in parameters:
         mask = ", ".join(

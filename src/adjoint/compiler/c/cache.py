@@ -111,8 +111,7 @@ def scratch(directory: Path) -> Generator[Path]:
 
 def keep(made: Path, target: Path) -> Path:
     """Seal a new object and put it where others find it."""
-    with open(made, "rb+") as file:
-        file.write(cachedir.seal(file.read()))
+    made.write_bytes(cachedir.sealed(made.read_bytes()))
     cachedir.publish(str(made), str(target))
     return target
 

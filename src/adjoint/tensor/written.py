@@ -1,0 +1,54 @@
+"""Functions that are written as text for a row: compiled once, and prepared for later processes.
+
+The names in the text tell what it needs: those of every such function stand in its namespace
+beforehand, and each other one that starts with an underscore has a value that the row decides. So
+a function is made of its text, or of its prepared code, in the same way.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from adjoint.table.prepared import PREPARED
+
+
+def function(
+    symbol: str,
+    filename: str,
+    write: Callable[[], list[str]],
+    namespace: dict[str, Any],
+    value_of: Callable[[str], Any],
+    key: str,
+) -> tuple[Callable[..., Any], str]:
+    """The function `symbol` that the lines of `write` define, and its text.
+
+    `namespace` is its own from now on, and gets the values of the other names in it. `key` is where
+    it is prepared, '' if nowhere.
+    """
+
+    def compiled() -> tuple[str, tuple[str, ...], CodeType]:
+        text = "\n".join(write()) + "\n"
+        code = compile(text, filename, "exec")
+        return text, tuple(_own_names(code, {*namespace, symbol})), code
+
+    text, names, code = PREPARED.once(key, compiled)
+    linecache.cache[filename] = (len(text), None, text.splitlines(keepends=True), filename)
+    for name in names:
+        namespace[name] = value_of(name)
+    local: dict[str, Any] = {}  # apart from the namespace: an operator may be called `any`
+    exec(code, namespace, local)
+    return local[symbol], text
+
+
+def _own_names(code: CodeType, known: set[str]) -> Iterator[str]:
+    """The names with an underscore that a code takes from its namespace, beside those known."""
+    for name in code.co_names:
+        if name.startswith("_") and name not in known:
+            known.add(name)
+            yield name
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _own_names(constant, known)
