@@ -34,7 +34,7 @@ else:
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
-    "fan", "c",
+    "fan", "c", "selects",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -43,6 +43,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "order": ("needed",),
     "domain": ("own", "positive", "unit", "above_one", "probability"),
     "promote": ("sum", "float", "real", "bool", "index"),
+    "selects": ("some", "all"),
 }
 # The numbers that a text of the column `c` is for.
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -167,6 +168,15 @@ class Row:
         """Whether the derivative in these inputs is the identity: their reverse formula is grad."""
         texts = {n: r.formula.text for r in self.reverse if r.formula for n in r.inputs}
         return all(texts[n] == "grad" for n in inputs)
+
+    @cached_property
+    def selects(self) -> str:
+        """Which elements the result is made of, by selecting, moving and adding them alone: "some"
+        or "all" of the inputs'; "" if it computes more. Views that do not say select all.
+        """
+        constant = self.reverse and all(r.word == "zero" for r in self.reverse)
+        default = "some" if constant else "all" if self.schema.is_view else ""
+        return self.texts.get("selects", default)
 
     @cached_property
     def promoted(self) -> tuple[Argument, ...]:
@@ -471,7 +481,7 @@ class _Reader:
         archetype = ARCHETYPES[like or "none"]
         dispatch = self.each(self.dispatch) or {}
         reverse, forward = self._formulas()
-        for column in ("numbers", "order", "domain"):
+        for column in ("numbers", "order", "domain", "selects"):
             self.each(self.word, column)
         for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan"):
             self.each(self.text, column)

@@ -11,7 +11,7 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.ops import runtime
-from adjoint.tensor import hooks, leaves, paths
+from adjoint.tensor import hooks, leaves, paths, zeros
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.tape import CLOSED, Leaf, Node, key
 
@@ -47,7 +47,7 @@ class Ends:
         grads = [grad] if node.outputs is None else grad
         for number, value in enumerate(grads):
             if (node, number) in self.captures:
-                self.captures[node, number] = value
+                self.captures[node, number] = zeros.clean(value)
 
     def captured(self, edge: Any) -> Any:
         """The gradient of an edge that was asked for, or None."""

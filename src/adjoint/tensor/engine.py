@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,14 +19,13 @@ import numpy as np
 from adjoint.core.infinitesimal import kinks
 from adjoint.core.places import inherited
 from adjoint.core.state import OFF, changed, current
-from adjoint.tensor import hooks, passes, paths
+from adjoint.tensor import hooks, passes, paths, zeros
 from adjoint.tensor.diagnostics import check_nan, explain
 from adjoint.tensor.ends import Ends
-from adjoint.tensor.fitting import fit_value
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.queue import Queue
-from adjoint.tensor.tape import Node, key, next_sequence
+from adjoint.tensor.tape import SELECTS, Node, key, next_sequence
 from adjoint.tensor.tensor import Tensor
 
 ndarray = np.ndarray
@@ -181,7 +181,7 @@ class Run:
                     or value.dtype is not edge.dtype
                     or value.shape != edge.shape
                 ):
-                    value = fit_value(value, edge.shape, edge.dtype, edge)
+                    value = zeros.fit(value, edge.shape, edge.dtype, edge)
                 if heap:
                     buffers[edge] = value
                     push(heap, (-edge.sequence, edge))
@@ -197,17 +197,20 @@ class Run:
         if extra is not None:
             self.ends.near = self.ends.near or extra.near
             if not runs:
-                grad = hooks.on_outputs(node, grad)
+                grad = zeros.through(partial(hooks.on_outputs, node), grad)
         self.ends.capture(node, grad)  # as in PyTorch, before the hooks if the node goes on to run
         if not runs:
             return
         if self.how.observer is not None:
             self.how.observer(node)
         if extra is not None:
-            grad = hooks.before(node, hooks.on_outputs(node, grad))
+            grad = zeros.through(partial(hooks.on_outputs, node), grad)
+            grad = zeros.through(partial(hooks.before, node), grad)
         sent = self._apply(node, grad, needs)
         if extra is not None and extra.post_hooks:
-            sent = hooks.after(extra.post_hooks, sent, grad, node.rule.numbers)
+            shown = [zeros.clean(g) for g in grad] if type(grad) is list else zeros.clean(grad)
+            after = partial(hooks.after, extra.post_hooks, grad=shown, numbers=node.rule.numbers)
+            sent = zeros.through(after, sent)
         if self.release and node.rule.holds:
             node.saved = None
         self._send_on(node, sent, needs)
@@ -232,17 +235,27 @@ class Run:
         try:
             if current().anomaly:
                 self.node = node
-            plain = node.home is None and not self.how.create_graph and _is_raw(grad)
-            if plain and rule.raw is not None:
-                sent = rule.raw(node, grad, needs)
-            else:
-                sent = self._apply_generally(node, grad, needs)
+            carries = zeros.carries(grad)
+            sent = self._evaluate(node, zeros.opened(node, grad) if carries else grad, needs)
+            if carries or rule.zeros == SELECTS:
+                sent = zeros.passed_on(self._evaluate, node, grad, sent)
             if current().anomaly:
-                check_nan(node, sent)
+                check_nan(node, [zeros.clean(g) for g in sent])
         except Exception as error:
             explain(error, node)
             raise
         return sent
+
+    def _evaluate(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
+        rule = node.rule
+        if (
+            node.home is None
+            and rule.raw is not None
+            and not self.how.create_graph
+            and _is_raw(grad)
+        ):
+            return (rule.unmarked or rule.raw)(node, grad, needs)
+        return self._apply_generally(node, grad, needs)
 
     def _apply_generally(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
         """As `_apply`, on tensors. What it records has the place of the node's forward call."""

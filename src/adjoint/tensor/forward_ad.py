@@ -21,7 +21,7 @@ from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.forward import DualTensor, dual, duals, primal
 from adjoint.tensor.limits import ordinary
-from adjoint.tensor.tape import Node, Rule
+from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, make
 
 
@@ -36,7 +36,7 @@ def _alias(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
     return (grad,)
 
 
-_ALIAS = Rule("AliasBackward0", _alias, holds=False)
+_ALIAS = Rule("AliasBackward0", _alias, holds=False, zeros=KEEPS)
 
 
 def enter_dual_level() -> int:

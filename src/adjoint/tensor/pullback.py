@@ -16,7 +16,7 @@ from adjoint.ops import runtime
 from adjoint.tensor import engine, paths, views
 from adjoint.tensor.levels import GradLevel, GradTensor
 from adjoint.tensor.passes import Pass
-from adjoint.tensor.tape import CLOSED, ENDED, Leaf, Node, Rule, reaches
+from adjoint.tensor.tape import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
 from adjoint.tensor.tensor import Tensor, alias
 
 
@@ -24,7 +24,7 @@ def _pass_on(node: Node, grad: Any, needs: Any, graph: bool) -> tuple[Any]:
     return (grad,)
 
 
-_INPUT = Rule("Input", _pass_on, holds=False)
+_INPUT = Rule("Input", _pass_on, holds=False, zeros=KEEPS)
 
 
 def variable(tensor: Tensor) -> Tensor:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import NotDifferentiable
+from adjoint.tensor import zeros
 from adjoint.tensor.ends import Ends
-from adjoint.tensor.fitting import fit_value
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.tape import Leaf, Node, Output, Refusal, key
+from adjoint.tensor.zeros import Zeroed
 
 ndarray = np.ndarray
 
@@ -31,7 +32,7 @@ class Queue:
         """Add a gradient to what has reached an edge."""
         kind = type(edge)
         if kind is Node:
-            grad = fit_value(grad, edge.shape, edge.dtype, edge)
+            grad = zeros.fit(grad, edge.shape, edge.dtype, edge)
             known = self.buffers.get(edge)
             if known is not None:
                 grad = self._add(edge, known, grad)
@@ -40,7 +41,7 @@ class Queue:
             self.buffers[edge] = grad
         elif kind is Leaf:
             self.ends.check(edge)
-            grad = fit_value(grad, edge.shape, edge.dtype, edge)
+            grad = zeros.fit(grad, edge.shape, edge.dtype, edge)
             known = self.ends.grads.get(edge)
             self.ends.grads[edge] = grad if known is None else self._add(edge, known, grad)
         elif kind is Output:
@@ -51,7 +52,7 @@ class Queue:
     def _send_output(self, edge: Output, grad: Any) -> None:
         node, number = edge.node, edge.number
         assert node.outputs is not None
-        grad = fit_value(grad, *node.outputs[number], node)
+        grad = zeros.fit(grad, *node.outputs[number], node)
         buffer = self.buffers.get(node)
         if buffer is None:
             buffer = self.buffers[node] = [None] * len(node.outputs)
@@ -75,4 +76,7 @@ class Queue:
                 return np.add(known, grad, out=known)
             self.owned.add(key)
             return np.asarray(known + grad)
+        if type(known) is Zeroed or type(grad) is Zeroed:
+            total = self._add(key, zeros.clean(known), zeros.clean(grad))
+            return zeros.in_both(known, grad, total)
         return as_tensor(known) + as_tensor(grad)

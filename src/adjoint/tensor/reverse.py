@@ -17,7 +17,7 @@ from adjoint.core.state import current
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
-from adjoint.tensor import binding, derive, observe, written
+from adjoint.tensor import binding, derive, observe, written, zeros
 from adjoint.tensor.saving import (
     RESULT,
     TENSOR,
@@ -27,7 +27,7 @@ from adjoint.tensor.saving import (
     grad_names,
     saves_of,
 )
-from adjoint.tensor.tape import Node, Rule
+from adjoint.tensor.tape import DROPS, KEEPS, MOVES, SELECTS, Node, Rule
 from adjoint.tensor.tensor import Tensor
 
 
@@ -57,9 +57,22 @@ class RowRule(Rule):
             and len(row.schema.tensors) == len(row.schema.returns) == len(row.differentiable) == 1
         )
 
+        self.zeros = _zeros(row)
+        if self.zeros == SELECTS and self.raw is not None:
+            self.raw, self.unmarked = self._marked, self.raw
+
+    def _marked(self, node: Node, grad: Any, needs: Any) -> Any:
+        """As `raw`, with the elements marked that were not selected."""
+        apply: Any = self.unmarked
+        return zeros.passed_on(apply, node, grad, apply(node, grad, needs))
+
     def _first_raw(self, node: Node, grad: Any, needs: Any) -> Any:
-        self.raw = write(self, raw=True)
-        return self.raw(node, grad, needs)
+        function = write(self, raw=True)
+        if self.unmarked is None:
+            self.raw = function
+        else:
+            self.unmarked = function
+        return function(node, grad, needs)
 
     def _first_general(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
         function = write(self, raw=False)
@@ -86,6 +99,14 @@ class RowRule(Rule):
         values = observe.unpack(node, self, graph)
         scope = dict(zip((s.name for s in self.saves), values, strict=False))
         return derive.reverse_from_forward(self.row, scope, grad, needs)
+
+
+def _zeros(row: Row) -> int:
+    """What a row does with structural zeros, by its column `selects` and its archetype."""
+    if row.selects:
+        return SELECTS if row.selects == "some" else MOVES
+    single = len(row.schema.returns) == 1 and not row.schema.returns[0].type.is_list
+    return KEEPS if row.archetype.promotes and single else DROPS
 
 
 def _first_counters(saves: tuple[Save, ...]) -> dict[int, int]:

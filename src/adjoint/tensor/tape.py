@@ -102,6 +102,10 @@ def before_write(tensor: Any, by: str) -> None:
 ZERO = Counter()  # shared by all tensors that were never written to; never changed
 
 
+# What a rule does with gradients that are zero by structure: Note [Structural zeros] in zeros.py.
+DROPS, KEEPS, MOVES, SELECTS = range(4)
+
+
 class Rule:
     """How a kind of node passes gradients; made from a row, or by hand for the engine's own nodes.
 
@@ -119,6 +123,8 @@ class Rule:
         "runs_on_nothing",
         "saved_names",
         "unary",
+        "unmarked",
+        "zeros",
     )
 
     def __init__(
@@ -128,6 +134,7 @@ class Rule:
         raw: Callable[..., Any] | None = None,
         saved_names: tuple[str, ...] = (),
         holds: bool = True,
+        zeros: int = DROPS,
     ) -> None:
         self.name = name  # "MulBackward"
         self.general = general
@@ -137,6 +144,8 @@ class Rule:
         self.runs_on_nothing = False  # whether it is asked too when no gradient reaches the node
         self.unary = False  # whether it is elementwise in its only tensor
         self.holds = holds  # whether nodes hold tensors that a backward pass should free
+        self.zeros = zeros  # DROPS, KEEPS, MOVES or SELECTS
+        self.unmarked: Callable[..., Any] | None = None  # `raw`, where that marks structural zeros
 
 
 class NodeExtra:

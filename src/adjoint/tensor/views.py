@@ -20,6 +20,7 @@ from adjoint.core.state import current
 from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tape import (
+    SELECTS,
     Leaf,
     Node,
     Output,
@@ -312,7 +313,7 @@ def _memory_order(base: Any) -> tuple[int, ...]:
     return tuple(dims if strides is None else sorted(dims, key=lambda d: -strides[d]))
 
 
-COPY_SLICES = Rule("CopySlices", _copy_slices, holds=False)
+COPY_SLICES = Rule("CopySlices", _copy_slices, holds=False, zeros=SELECTS)
 
 
 def rebase(tensor: Tensor, edge: Any) -> None:

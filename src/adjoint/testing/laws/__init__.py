@@ -28,6 +28,7 @@ from adjoint.testing.laws.derivatives import (
     tangents_add_up,
 )
 from adjoint.testing.laws.graphs import decomposition_equals_kernel, has_both, traced_equals_eager
+from adjoint.testing.laws.selections import unselected_elements_have_no_gradient
 from adjoint.testing.laws.values import (
     inputs_are_untouched,
     layout_does_not_matter,
@@ -48,6 +49,7 @@ LAWS: dict[str, Callable[[Case], None]] = {
         second_order_equals_differences,
         jvp_is_adjoint_of_vjp,
         tangents_add_up,
+        unselected_elements_have_no_gradient,
         vmap_equals_loop,
         shape_rule_is_right,
         traced_equals_eager,
@@ -115,6 +117,9 @@ def laws_of(case: Case) -> Iterator[str]:
             yield "second_order_equals_differences"
     if derivatives:
         yield from ("jvp_is_adjoint_of_vjp", "tangents_add_up")
+        few = case.number < 4 and case.dtype.name == "float64"  # it runs in six modes
+        if case.row.selects == "some" and few:
+            yield "unselected_elements_have_no_gradient"
     if case.dtype.name in ("float64", "complex128"):
         yield "vmap_equals_loop"
     yield from ("shape_rule_is_right", "traced_equals_eager")
