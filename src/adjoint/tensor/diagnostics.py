@@ -83,7 +83,7 @@ def check_nan(node: Node, sent: Sequence[Any]) -> None:
     for number, value in enumerate(sent):
         array = getattr(value, "value", value)
         if (
-            isinstance(array, np.ndarray)
+            isinstance(array, (np.ndarray, np.generic))
             and array.dtype in DIFFERENTIABLE
             and np.isnan(array).any()
         ):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,5 @@ class Queue:
             self.owned.add(key)
             return np.asarray(known + grad)
         if type(known) is Zeroed or type(grad) is Zeroed:
-            total = self._add(key, zeros.clean(known), zeros.clean(grad))
-            return zeros.in_both(known, grad, total)
+            return zeros.added(known, grad, partial(self._add, key))
         return as_tensor(known) + as_tensor(grad)

@@ -112,11 +112,14 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
     return Zeroed(fit_value(grad.value, shape, dtype, target), live, grad.dirty)
 
 
-def in_both(known: Any, grad: Any, total: Any) -> Any:
+def added(known: Any, grad: Any, add: Callable[[Any, Any], Any]) -> Any:
     """The sum of two gradients, structurally zero where both are."""
     if type(known) is not Zeroed or type(grad) is not Zeroed:
-        return total
-    return Zeroed(total, Live(lambda _, a, b: (a != 0) | (b != 0), known.live, grad.live), False)
+        return add(clean(known), clean(grad))
+    if known.live is grad.live:
+        return Zeroed(add(known.value, grad.value), known.live, known.dirty or grad.dirty)
+    either = Live(lambda _, a, b: (a != 0) | (b != 0), known.live, grad.live)
+    return Zeroed(add(clean(known), clean(grad)), either, False)
 
 
 def through(hook: Callable[[Any], Any], grads: Any) -> Any:

@@ -1,0 +1,333 @@
+"""Structural zeros: what was not selected has no gradient, whatever derivative it meets.
+
+The law `unselected_elements_have_no_gradient` (testing/laws) states it of every row that selects;
+here it is stated of programs: branches, chains, broadcasting, views, writes, in every mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.compiler.c import build
+from adjoint.core.errors import GradError, TableError
+from adjoint.table import TABLE
+from adjoint.tensor import zeros
+from adjoint.tensor.tape import KEEPS, MOVES, SELECTS
+
+Function = Callable[[Any], Any]
+
+
+def tensor(*values: Any) -> ad.Tensor:
+    return ad.tensor(values[0] if len(values) == 1 else list(values), dtype=ad.float64)
+
+
+def written(v: Any) -> Any:
+    """Elements that are overwritten in place after an infinite derivative."""
+    y = v.sqrt() * 1.0
+    y[0] = 3.0
+    return y.sum()
+
+
+def written_through_a_view(v: Any) -> Any:
+    y = v.sqrt() * 1.0
+    y.view(2, 2)[0].copy_(v[2:] * 2)
+    return y.sum()
+
+
+# name: (function, point, its gradient there)
+PROGRAMS: dict[str, tuple[Function, ad.Tensor, Any]] = {
+    "branch not taken": (lambda x: ad.where(x > 0, x.sqrt(), x * x), tensor(-1.0), -2.0),
+    "overflow": (lambda x: x.exp().clamp(max=5.0), tensor(1000.0), 0.0),
+    "select": (lambda v: v.sqrt()[1], tensor(0.0, 4.0), [0.0, 0.25]),
+    "slice": (lambda v: v.log()[1:].sum(), tensor(0.0, 4.0), [0.0, 0.25]),
+    "reciprocal": (lambda v: (1 / v)[::2].sum(), tensor(1.0, 0.0, 2.0), [-1.0, 0.0, -0.25]),
+    "power": (lambda v: (v**0.5)[1], tensor(0.0, 4.0), [0.0, 0.25]),
+    "three halves": (lambda x: ad.where(x > 0, x**1.5, x), tensor(0.0), 1.0),
+    "masked_fill": (
+        lambda v: v.log().masked_fill(v <= 0, 1.0).sum(),
+        tensor(-1.0, 0.0, 2.0),
+        [0.0, 0.0, 0.5],
+    ),
+    "nansum": (lambda v: v.sqrt().nansum(), tensor(-1.0, 1.0), [0.0, 0.5]),
+    "nan_to_num": (lambda v: v.log().nan_to_num(0.0).sum(), tensor(-1.0, 2.0), [0.0, 0.5]),
+    "fmax": (lambda v: ad.fmax(v.sqrt(), v + 1).sum(), tensor(-2.0, 1.0), [1.0, 1.0]),
+    "relu": (lambda v: (-1 / v.abs()).relu().sum(), tensor(0.0, 1.0), [0.0, 0.0]),
+    "relu6": (lambda v: ad.nn.functional.relu6(v.exp()).sum(), tensor(1000.0, 0.0), [0.0, 1.0]),
+    "floor": (lambda v: v.sqrt().floor().sum(), tensor(0.0, 2.0), [0.0, 0.0]),
+    "amax": (lambda v: v.sqrt().amax(), tensor(0.0, 4.0), [0.0, 0.25]),
+    "sort": (lambda v: v.sqrt().sort().values[-1], tensor(0.0, 4.0), [0.0, 0.25]),
+    "chain": (
+        lambda v: ad.where(v > 0, (v.log() * 2 + 1).exp().sqrt(), v.sin()).sum(),
+        tensor(-1.0, 4.0, 0.0),
+        [np.cos(1.0), np.exp(0.5), 1.0],
+    ),
+    "two branches": (
+        lambda v: (ad.where(v > 0, v.sqrt(), v) * ad.where(v > 0, v.log(), 1.0)).sum(),
+        tensor(-1.0, 1.0),
+        [1.0, 1.0],
+    ),
+    "nested branches": (
+        lambda v: ad.where(v > -2, ad.where(v > 0, v.sqrt(), 2.0).log(), v).sum(),
+        tensor(-1.0, 1.0, -3.0),
+        [0.0, 0.5, 1.0],
+    ),
+    "broadcasting": (
+        lambda v: ad.where(tensor([1.0], [0.0]) > 0, 0.0, v.sqrt() + tensor([0.0], [1.0]))[0].sum(),
+        tensor(0.0, 4.0),
+        [0.0, 0.0],
+    ),
+    "sum": (lambda v: v.sqrt().sum(1)[0], tensor([1.0, 4.0], [0.0, 0.0]), [[0.5, 0.25], [0, 0]]),
+    "mean": (lambda v: ad.where(v > 0, v.sqrt(), 0.0).mean(), tensor(0.0, 1.0), [0.0, 0.25]),
+    "permuted": (
+        lambda v: v.sqrt().reshape(2, 2).t().flip(0)[0].sum(),
+        tensor(0.0, 1.0, 0.0, 4.0),
+        [0.0, 0.5, 0.0, 0.25],
+    ),
+    "pieces": (
+        lambda v: v.sqrt().chunk(2)[1].sum() + v.log().unbind()[1],
+        tensor(0.0, 1.0, 4.0, 4.0),
+        [0.0, 1.0, 0.25, 0.25],
+    ),
+    "cat": (
+        lambda v: ad.cat([v.sqrt(), v])[1:].sum(),
+        tensor(0.0, 1.0),
+        [1.0, 1.5],
+    ),
+    "index": (lambda v: v.sqrt()[[1, 1]].sum(), tensor(0.0, 4.0), [0.0, 0.5]),
+    "two slices": (
+        lambda v: (v.log()[1:-1] * v.log()[2:]).sum(),
+        tensor(0.0, 2.0, 4.0),
+        [0.0, np.log(2), np.log(2) / 4],
+    ),
+    "cast": (lambda v: v.sqrt().to(ad.float32).double()[1], tensor(0.0, 4.0), [0.0, 0.25]),
+    "write": (written, tensor(0.0, 4.0), [0.0, 0.25]),
+    "write through a view": (
+        written_through_a_view,
+        tensor(0.0, 0.0, 1.0, 4.0),
+        [0.0, 0.0, 2.5, 2.25],
+    ),
+}
+
+
+def backward(f: Function, x: ad.Tensor) -> Any:
+    leaf = x.clone().requires_grad_()
+    f(leaf).backward()
+    return leaf.grad
+
+
+def hooked(f: Function, x: ad.Tensor) -> Any:
+    """With hooks that look at every gradient on the way, and nothing else."""
+    leaf = x.clone().requires_grad_()
+    result = f(leaf)
+    stack, seen = [result.grad_fn], set[Any]()
+    while stack:
+        node = stack.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        node.register_prehook(lambda grads: None)
+        node.register_hook(lambda *grads: None)
+        stack += [n for n, _ in node.next_functions]
+    return ad.autograd.grad(result, leaf)[0]
+
+
+def anomalous(f: Function, x: ad.Tensor) -> Any:
+    with ad.autograd.detect_anomaly():
+        return backward(f, x)
+
+
+def dual(f: Function, x: ad.Tensor) -> Any:
+    """Forward over reverse with dual tensors: the gradient, beside its tangent."""
+    with ad.autograd.forward_ad.dual_level():
+        given = ad.autograd.forward_ad.make_dual(x.clone().requires_grad_(), ad.ones_like(x))
+        grad = ad.autograd.grad(f(given), given)[0]
+        return ad.autograd.forward_ad.unpack_dual(grad).primal
+
+
+MODES: dict[str, Callable[[Function, ad.Tensor], Any]] = {
+    "grad": lambda f, x: ad.grad(f)(x),
+    "backward": backward,
+    "with hooks": hooked,
+    "in anomaly mode": anomalous,
+    "vjp": lambda f, x: ad.vjp(f, x)[1](ad.tensor(1.0, dtype=ad.float64))[0],
+    "jacrev": lambda f, x: ad.jacrev(f)(x),
+    "jacfwd": lambda f, x: ad.jacfwd(f)(x),
+    "vmap": lambda f, x: ad.vmap(ad.grad(f))(ad.stack([x, x]))[1],
+    "dual": dual,
+    "traced": lambda f, x: ad.trace(ad.grad(f), x)(x),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_what_was_not_selected_has_no_gradient(name: str, mode: str) -> None:
+    f, x, expected = PROGRAMS[name]
+    assert np.allclose(MODES[mode](f, x).numpy(), expected, rtol=1e-6, atol=0)
+
+
+@pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_compiled_code_agrees(name: str) -> None:
+    f, x, expected = PROGRAMS[name]
+    assert np.allclose(ad.compile(ad.grad(f))(x).numpy(), expected, rtol=1e-6, atol=0)
+
+
+SECOND = {
+    "reverse over reverse": lambda f: ad.jacrev(ad.jacrev(f)),
+    "forward over reverse": lambda f: ad.jacfwd(ad.jacrev(f)),
+    "reverse over forward": lambda f: ad.jacrev(ad.jacfwd(f)),
+}
+
+
+@pytest.mark.parametrize("mode", SECOND)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_second_derivatives_of_what_was_not_selected_are_zero(name: str, mode: str) -> None:
+    f, x, expected = PROGRAMS[name]
+    found = SECOND[mode](f)(x).numpy().reshape(x.numel(), x.numel())
+    assert np.isfinite(found).all()
+    unselected = (np.asarray(expected) == 0).reshape(-1)
+    assert not found[unselected].any()
+    assert not found[:, unselected].any()
+
+
+# A computed zero is a number
+
+
+# forward mode multiplies the zeros of its basis, and anomaly mode raises
+@pytest.mark.parametrize("mode", [m for m in MODES if m not in ("jacfwd", "in anomaly mode")])
+def test_a_computed_zero_times_infinity_is_seen(mode: str) -> None:
+    zero_slope = lambda x: x.sqrt() ** 2
+    assert np.isnan(MODES[mode](zero_slope, tensor(0.0)).numpy())
+    zero_factor = lambda v: (v.sqrt() * tensor(0.0, 1.0)).sum()
+    assert np.isnan(MODES[mode](zero_factor, tensor(0.0, 4.0)).numpy()).tolist() == [True, False]
+
+
+def test_a_zero_cotangent_is_a_number() -> None:
+    _, pull = ad.vjp(lambda v: v.sqrt(), tensor(0.0, 4.0))
+    assert np.isnan(pull(tensor(0.0, 1.0))[0].numpy()).tolist() == [True, False]
+
+
+def test_a_selected_element_keeps_its_infinite_gradient() -> None:
+    f = lambda v: ad.where(v >= 0, v.sqrt(), 0.0).sum()
+    assert ad.grad(f)(tensor(0.0, -1.0)).tolist() == [float("inf"), 0.0]
+
+
+def test_a_sum_of_gradients_is_structurally_zero_only_where_all_are() -> None:
+    f = lambda v: v.sqrt()[1] + 0 * v.sqrt()[0]
+    assert np.isnan(ad.grad(f)(tensor(0.0, 4.0)).numpy()).tolist() == [True, False]
+
+
+def test_what_a_hook_returns_is_a_number() -> None:
+    x = tensor(0.0, 4.0).requires_grad_()
+    y = x.sqrt()
+    y.register_hook(lambda g: g.clone())
+    y[1].backward()
+    assert x.grad is not None
+    assert np.isnan(x.grad.numpy()).tolist() == [True, False]
+
+
+def test_a_retained_gradient_shows_zeros_and_changes_nothing() -> None:
+    x = tensor(0.0, 4.0).requires_grad_()
+    y = x.sqrt() * 1.0
+    z = y.log()
+    y.retain_grad()
+    z[1].backward()
+    assert y.grad is not None
+    assert x.grad is not None
+    assert y.grad.tolist() == [0.0, 0.5]
+    assert x.grad.tolist() == [0.0, 0.125]
+
+
+@pytest.mark.filterwarnings("ignore:Anomaly")
+def test_anomaly_mode_still_finds_a_computed_nan() -> None:
+    x = tensor(0.0).requires_grad_()
+    with ad.autograd.detect_anomaly(), pytest.raises(GradError, match="SqrtBackward0"):
+        (x.sqrt() ** 2).backward()
+
+
+# The price
+
+
+def masks_in(f: Function, *args: Any) -> int:
+    """How many masks the gradient of a function computes: comparisons with 0."""
+    return str(ad.trace(ad.grad(f), *args)).count("ops.eq.")
+
+
+def test_a_network_of_products_and_relu_computes_no_masks() -> None:
+    w, b = tensor(np.ones((3, 3)).tolist()), tensor(1.0, 2.0, 3.0)
+
+    def network(x: Any) -> Any:
+        for _ in range(3):
+            x = (x @ w + b).relu()
+        return x.sum()
+
+    assert not masks_in(network, ad.ones(2, 3).double())
+
+
+def test_slices_that_cover_everything_need_no_mask() -> None:
+    def difference(v: Any) -> Any:
+        y = v.tanh()
+        return (y[1:] - y[:-1]).square().sum()
+
+    assert not masks_in(difference, tensor(1.0, 2.0, 3.0))
+    assert masks_in(lambda v: difference(v[1:].tanh()) + v.exp()[0], tensor(1.0, 2.0, 3.0))
+
+
+def test_zeros_are_found_only_where_there_is_a_nan(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    get = zeros.Live.get
+    monkeypatch.setattr(
+        zeros.Live, "get", lambda self, *a, **k: asked.append(1) or get(self, *a, **k)
+    )
+    f = lambda v: ad.where(v > 0, v.sqrt(), v * v).sum()
+    assert ad.grad(f)(tensor(1.0, -1.0 / 4**0.5)).tolist()[0] == 0.5
+    assert len(asked) == 1
+    asked.clear()
+    assert ad.grad(f)(tensor(1.0, 4.0)).tolist() == [0.5, 0.25]
+    assert not asked
+
+
+def test_a_long_chain_of_selections_is_one_loop() -> None:
+    x = tensor(0.0, 1.0).requires_grad_()
+    y = x.sqrt()
+    for _ in range(3000):
+        y = y.clamp_min(-1.0) * 1.0
+    (grad,) = ad.autograd.grad(y[1], x)
+    assert grad.tolist() == [0.0, 0.5]
+
+
+# The column
+
+
+def test_views_and_constants_select_without_saying_so() -> None:
+    assert TABLE.row("permute", "default").selects == "all"
+    assert TABLE.row("floor", "default").selects == "some"
+    assert TABLE.row("mm", "default").selects == ""
+
+
+def test_rules_do_what_the_column_says() -> None:
+    for name, expected in (
+        ("ReluBackward0", SELECTS),
+        ("TBackward0", MOVES),
+        ("ExpBackward0", KEEPS),
+    ):
+        x = ad.ones(2, 2, requires_grad=True)
+        method = {"ReluBackward0": "relu", "TBackward0": "t", "ExpBackward0": "exp"}[name]
+        node = getattr(x, method)().grad_fn
+        assert (node.name(), node.rule.zeros) == (name, expected)
+
+
+def test_another_word_is_refused(tmp_path: Any) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "- name: chosen(Tensor self) -> Tensor\n  like: pointwise\n  kernel: xp.positive\n"
+        "  self: grad\n  selects: many\n"
+    )
+    with pytest.raises(TableError, match="selects cannot be 'many'"):
+        ad.library(path)
