@@ -289,10 +289,11 @@ MOVES = (
 
 def native_rows() -> list[str]:
     known = [
-        *(row.full_name for row in TABLE.rows() if row.c),
-        *definitions.REDUCTIONS,
-        *definitions.PREFIXES,
-        *definitions.PRODUCTS,
+        *(
+            row.full_name
+            for row in TABLE.rows()
+            if row.c or row.reduces or row.accumulates or definitions.is_product(row)
+        ),
         *MOVES,
     ]
     return sorted(n for n in known if operators.exists(n.partition(".")[0]))

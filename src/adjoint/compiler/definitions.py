@@ -32,9 +32,10 @@ from adjoint.compiler.c.accumulators import ACCUMULATORS
 from adjoint.compiler.c.numbers import C_TYPES
 from adjoint.core.dtypes import DType
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.graph.facts import argument, computes_in
+from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.ops.operator import operator
+from adjoint.table.rows import Row
 from adjoint.tensor.tensor import make
 
 
@@ -173,20 +174,6 @@ Definition = (
     Fill | Count | Pointwise | View | Reshape | Pieces | Gather | Put | Reduction | Prefix | Library
 )
 
-REDUCTIONS = {
-    "sum.default": "sum",
-    "sum.dim_IntList": "sum",
-    "mean.default": "mean",
-    "mean.dim": "mean",
-    "amax.default": "amax",
-    "amin.default": "amin",
-    "prod.dim_int": "prod",
-    "any.dims": "any",
-    "all.dims": "all",
-}
-PREFIXES = {"cumsum.default": "sum", "cumprod.default": "prod"}
-_RESHAPES = frozenset(("reshape", "view", "_unsafe_view", "flatten", "unflatten"))
-PRODUCTS = frozenset(("mm.default", "bmm.default", "matmul.default", "mv.default", "dot.default"))
 _MOST_PIECES = 16  # of a cat that a loop has branches for; more are copied
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
@@ -231,21 +218,10 @@ def compute_dtype(node: Node) -> DType:
 
 
 def _fill(node: Node) -> Fill | None:
-    name = node.op.name
-    if 0 in node.outputs[0].shape and len(node.outputs) == 1 and not _is_random(node):
+    if 0 in node.outputs[0].shape and len(node.outputs) == 1 and not node.op.row.random:
         return Fill(0)
-    if name in ("zeros", "zeros_like", "new_zeros", "_efficientzerotensor"):
-        return Fill(0.0)
-    if name in ("ones", "ones_like", "new_ones"):
-        return Fill(1.0)
-    if name in ("full", "full_like", "new_full", "scalar_tensor"):
-        value = argument(node, "s" if name == "scalar_tensor" else "fill_value")
-        return Fill(value) if isinstance(value, (int, float)) else None
-    return None
-
-
-def _is_random(node: Node) -> bool:
-    return node.op.row.family in ("random", "dropout")
+    value = filled(node)
+    return Fill(value) if isinstance(value, (int, float)) else None
 
 
 def _count(node: Node) -> Count | None:
@@ -270,9 +246,8 @@ def _pointwise(node: Node) -> Pointwise | None:
 
 
 def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
-    kind = REDUCTIONS.get(node.name)
-    source = next(node.inputs(), None)
-    if kind is None or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
+    kind, source = node.op.row.reduces, next(node.inputs(), None)
+    if not kind or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
         return None
     if 0 in source.shape:
         number = ACCUMULATORS[kind].of_nothing
@@ -299,9 +274,8 @@ def _accumulates(kind: str, source: DType, result: DType) -> bool:
 
 
 def _prefix(node: Node) -> Prefix | Reshape | None:
-    kind = PREFIXES.get(node.name)
-    source = next(node.inputs(), None)
-    if kind is None or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
+    kind, source = node.op.row.accumulates, next(node.inputs(), None)
+    if not kind or source is None or not _accumulates(kind, source.dtype, node.output.dtype):
         return None
     dim = argument(node, "dim") % max(len(source.shape), 1)
     if source.shape and source.shape[dim] != 1:
@@ -316,16 +290,16 @@ def _view(node: Node) -> View | Reshape | None:
     """Found by running the kernel on arrays whose addresses count the steps along one
     dimension.
     """
-    if len(node.outputs) != 1 or not (
-        node.op.row.schema.is_view or node.op.name in ("_unreduce", "flip", "reshape")
-    ):
+    row = node.op.row
+    flips = node.name == "flip.default"
+    if len(node.outputs) != 1 or not (row.schema.is_view or flips):
         return None
     source, output = next(node.inputs()), node.output
     if sum(1 for _ in node.inputs()) != 1 or source.dtype is not output.dtype:
         return None
-    if node.op.name in _RESHAPES:
+    if row.moves == "shape" or node.name == "view.dtype":  # of the same dtype
         return Reshape(source, output.shape)
-    if node.name == "flip.default":
+    if flips:
         dims = {d % max(len(source.shape), 1) for d in argument(node, "dims")}
         return View(
             source, tuple(_backwards(source.shape, d in dims, d) for d in range(len(source.shape)))
@@ -421,7 +395,7 @@ def _gather(node: Node) -> Gather | None:
 
 
 def _put(node: Node) -> Put | Pieces | None:
-    if node.name in ("slice_scatter.default", "diagonal_scatter.default"):
+    if node.op.row.overwrites:
         return _put_view(node)
     if node.name == "index_put.default":
         base, indices, part, accumulate = node.args
@@ -446,9 +420,9 @@ def _put(node: Node) -> Put | Pieces | None:
 def _put_view(node: Node) -> Put | Pieces | None:
     """A write to a view with steps: the view's place in the whole."""
     whole, part, *rest = node.args
-    base = node.op.name.removesuffix("_scatter")
+    name, _, overload = node.op.row.overwrites.partition(".")
     room = np.empty(whole.shape, np.int8)
-    view = operator(base, "Tensor" if base == "slice" else "").parts.compute(make(room), *rest)
+    view = operator(name, overload.replace("default", "")).parts.compute(make(room), *rest)
     if part.dtype is not whole.dtype or not room.size:
         return None
     if not view.size:
@@ -491,7 +465,7 @@ def _library(node: Node) -> Library | None:
     floats = all(v.dtype.name in ("float32", "float64") for v in node.inputs())
     if not floats or 0 in node.outputs[0].shape or any(0 in v.shape for v in node.inputs()):
         return None
-    if node.name in PRODUCTS and len({v.dtype.name for v in node.inputs()}) == 1:
+    if is_product(node.op.row) and len({v.dtype.name for v in node.inputs()}) == 1:
         return Library("gemm")
     if node.name == "linalg_solve_triangular.default" and node.args[1].shape == node.output.shape:
         a, b = node.args[:2]
@@ -501,9 +475,14 @@ def _library(node: Node) -> Library | None:
     return None
 
 
+def is_product(row: Row) -> bool:
+    """Whether an operator multiplies its matrices, and does nothing else."""
+    return row.product.split(" @ ") == [a.name for a in row.schema.tensors]
+
+
 def multiplications(node: Node) -> float:
     """How many products a matrix product sums; infinite where a loop cannot do it."""
-    if node.name not in PRODUCTS:
+    if isinstance(node.op, (Constant, Region)) or not is_product(node.op.row):
         return math.inf
     a, b = node.args[:2]
     if not (a.dtype.is_floating_point and is_native(a)):

@@ -22,7 +22,6 @@ from adjoint.graph.trace import TraceLevel
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
 
-_OF_ONE = frozenset(("sum.dim_IntList", "any.dims", "all.dims"))
 _SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
 
 
@@ -86,7 +85,7 @@ def _smaller(node: Node, most: int) -> Callable[..., Any] | None:
         return _itself  # derivatives have been taken
     if row.schema.is_view and len(node.outputs) > 1 and "dim" in row.schema.names:
         return _parts(node)
-    if node.name in _OF_ONE and math.prod(node.args[0].shape) == math.prod(node.output.shape):
+    if row.reduces in ("sum", "any", "all") and "dim" in row.schema.names and _of_one(node):
         return _single(node)
     if node.name == "as_strided.default":
         return _strided(node)
@@ -96,9 +95,14 @@ def _smaller(node: Node, most: int) -> Callable[..., Any] | None:
     return None if known is not None else binding.decomposition(row)
 
 
+def _of_one(node: Node) -> bool:
+    """Whether a reduction is of single elements."""
+    return math.prod(node.args[0].shape) == math.prod(node.output.shape)
+
+
 def _single(node: Node) -> Callable[..., Any]:
     """A sum of single elements, or whether any of them is not 0."""
-    truth = node.op.name != "sum"
+    truth = node.op.row.reduces != "sum"
 
     def alone(tensor: Any, *_: Any) -> Any:
         element = tensor.ne(0) if truth else tensor

@@ -12,7 +12,7 @@ from adjoint.ops.operator import Operator
 def is_random(node: Node) -> bool:
     """Whether running the node twice gives two results; also a region with such a node inside."""
     if isinstance(node.op, Operator):
-        return node.op.row.family == "random"
+        return node.op.row.random
     return any(is_random(inner) for graph in node.graphs.values() for inner in graph.nodes)
 
 
@@ -26,9 +26,23 @@ def is_call(value: Any, name: str) -> bool:
     return isinstance(value, Value) and value.node is not None and value.node.op.name == name
 
 
+def keeps_order(value: Any) -> bool:
+    """Whether a value has all elements of another one in their order."""
+    node = value.node if isinstance(value, Value) else None
+    return node is not None and isinstance(node.op, Operator) and node.op.row.keeps_order
+
+
 def argument(node: Node, name: str) -> Any:
     """An argument by its name in the schema."""
     return node.args[node.op.schema.names.index(name)]
+
+
+def filled(node: Node) -> Any:
+    """The number that all elements of a result are, where the row tells it; None where not."""
+    fills = node.op.row.fills if isinstance(node.op, Operator) else ""
+    if not fills:
+        return None
+    return int(fills) if fills.isdigit() else argument(node, fills)
 
 
 def constant_of(value: Any) -> Any:

@@ -109,11 +109,7 @@ def _is_constant(node: Node | None) -> bool:
 
 def _is_fixed(node: Node | None) -> bool:
     """Whether a node must not run twice: it draws random numbers."""
-    return (
-        node is not None
-        and not isinstance(node.op, (Constant, Region))
-        and node.op.row.family == "random"
-    )
+    return node is not None and not isinstance(node.op, (Constant, Region)) and node.op.row.random
 
 
 def _is_cheap(node: Node) -> bool:
@@ -123,7 +119,7 @@ def _is_cheap(node: Node) -> bool:
     if isinstance(node.op, Region):
         return False
     row = node.op.row
-    if row.family == "random":
+    if row.random:
         return False
     return (
         row.archetype.promotes

@@ -8,13 +8,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from adjoint.graph.facts import is_view
+from adjoint.graph.facts import argument, is_view
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 from adjoint.ops.operator import Operator
-
-_PRODUCTS = frozenset(
-    ("mm", "bmm", "matmul", "addmm", "baddbmm", "addbmm", "mv", "addmv", "dot", "vdot", "linear")
-)
 
 
 @dataclass(frozen=True)
@@ -83,14 +79,13 @@ def flops(node: Node) -> int:
         return 0
     out = math.prod(node.outputs[0].shape)
     inputs = list(node.inputs())
-    if node.op.name in _PRODUCTS:
-        left = next((v for v in inputs if v.shape), None)
-        if node.op.name.startswith(("add", "badd")) and len(inputs) > 1:
-            left = inputs[1]
-        return 2 * out * (left.shape[-1] if left is not None else 1)
-    if node.op.row.archetype.name == "creation" or node.op.row.family == "creation":
+    row = node.op.row
+    if row.product:
+        left = argument(node, row.product.partition(" @ ")[0].removesuffix(".conj()"))
+        return 2 * out * (left.shape[-1] if left.shape else 1)
+    if row.archetype.name == "creation" or row.family == "creation":
         return 0
-    if node.op.row.archetype.shape == "broadcast":
+    if row.archetype.shape == "broadcast":
         return out
     return max([out, *(math.prod(v.shape) for v in inputs)])
 

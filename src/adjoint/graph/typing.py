@@ -48,7 +48,7 @@ def _refuse_dtypes(op: Operator, args: tuple[Any, ...]) -> None:
     operator is run on one element, and says what it says of all tensors of the dtypes.
     """
     archetype = op.row.archetype
-    if not op.row.kernel or op.schema.replaces or op.row.family == "random":
+    if not op.row.kernel or op.schema.replaces or op.row.random:
         return
     if archetype.promotes or archetype.name == "reduction":
         with no_grad():

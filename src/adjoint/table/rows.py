@@ -34,7 +34,8 @@ else:
 _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
-    "fan", "c", "selects",
+    "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
+    "identity", "linear", "undoes", "selects",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -43,6 +44,10 @@ WORDS: dict[str, tuple[str, ...]] = {
     "order": ("needed",),
     "domain": ("own", "positive", "unit", "above_one", "probability"),
     "promote": ("sum", "float", "real", "bool", "index"),
+    "moves": ("nothing", "ones", "shape", "elements"),
+    "reduces": ("sum", "mean", "prod", "amax", "amin", "any", "all"),
+    "accumulates": ("sum", "prod"),
+    "undoes": ("itself",),
     "selects": ("some", "all"),
 }
 # The numbers that a text of the column `c` is for.
@@ -53,6 +58,8 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "number": ("real", "whole"),
     "all": ("real", "whole", "bool"),
 }
+_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
+_PRODUCT = re.compile(r"(\w+)(?:\.conj\(\))? @ (\w+)(?:\.mT)?")
 _NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?")
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
@@ -217,6 +224,68 @@ class Row:
     def prepared_key(self, *words: str) -> str:
         """The name under which code of this row is prepared; empty if it is not."""
         return " ".join((self.prepared_as, *words)) if self.prepared_as else ""
+
+    # -- facts that passes and the compiler ask for -----------------------------------------------
+
+    @cached_property
+    def random(self) -> bool:
+        """Whether running the operator twice gives two results."""
+        takes = any(a.type.base == "Generator" for a in self.schema.arguments)
+        return takes or self.texts.get("random", "").lower() == "true"
+
+    @property
+    def moves(self) -> str:
+        """The result holds elements of the first tensor and nothing else: "nothing" where all of
+        them are in their places, "ones" where dimensions of size 1 come or go, "shape" where they
+        keep their order, "elements" where they are moved, repeated or left out.
+        """
+        return self.texts.get("moves", "")
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether the result holds all elements in their order, perhaps in another shape."""
+        return self.moves in ("ones", "shape")
+
+    @property
+    def fills(self) -> str:
+        """What all elements of the result are: "0", or the name of an argument."""
+        return self.texts.get("fills", "")
+
+    @property
+    def reduces(self) -> str:
+        """How many elements become one, along `dim` or all: "sum"."""
+        return self.texts.get("reduces", "")
+
+    @property
+    def accumulates(self) -> str:
+        """The running totals along `dim` that the result holds: "sum"."""
+        return self.texts.get("accumulates", "")
+
+    @property
+    def product(self) -> str:
+        """The matrices that are multiplied: "mat1 @ mat2"."""
+        return self.texts.get("product", "")
+
+    @property
+    def overwrites(self) -> str:
+        """The view of the first tensor in whose place the second is put: "slice.Tensor"."""
+        return self.texts.get("overwrites", "")
+
+    @cached_property
+    def identities(self) -> Mapping[str, float]:
+        """Arguments with the numbers for which the other one is the result: {"other": 1.0}."""
+        pairs = (pair.split("=") for pair in self.texts.get("identity", "").split(",") if pair)
+        return {name.strip(): float(number) for name, number in pairs}
+
+    @cached_property
+    def linear(self) -> tuple[str, ...]:
+        """The arguments in each of which the operator is linear, element by element."""
+        return tuple(n.strip() for n in self.texts.get("linear", "").split(",") if n)
+
+    @property
+    def undoes_itself(self) -> bool:
+        """Whether the operator applied twice gives what it was given."""
+        return "undoes" in self.texts
 
     def place(self, column: str) -> Location:
         """Where the text of a column stands; of a column that is not there, the row."""
@@ -449,6 +518,46 @@ class _Reader:
                     self.lines.setdefault(str(key.value), self.lines["dispatch"])
         return found
 
+    def argument(self, column: str, name: str, *, tensor: bool | None = None) -> None:
+        """Refuse what is no argument; with `tensor`, what is none of the kind."""
+        names = [
+            a.name
+            for a in self.schema.arguments
+            if tensor is None or (a.type.is_tensor and not a.type.is_list) == tensor
+        ]
+        if name not in names:
+            raise TableError(
+                f"{self.where(column).of(name)}: {column}: {name!r} is no such argument"
+                f"{did_you_mean(name, names)}"
+            )
+
+    def number_or_argument(self, column: str) -> None:
+        text = self.text(column)
+        if not text.isdigit():
+            self.argument(column, text, tensor=False)
+
+    def argument_names(self, column: str) -> None:
+        for name in self.text(column).split(","):
+            self.argument(column, name.strip(), tensor=True)
+
+    def identity(self, column: str) -> None:
+        for pair in self.text(column).split(","):
+            name, _, number = (part.strip() for part in pair.partition("="))
+            self.argument(column, name)
+            others = [a for a in self.schema.tensors if a.name != name]
+            if not _NUMBER.fullmatch(number) or len(others) != 1:
+                raise TableError(
+                    f"{self.where(column)}: {column} must be argument=number, and there must be "
+                    "one other tensor, which is the result"
+                )
+
+    def matrices(self, column: str) -> None:
+        names = _PRODUCT.fullmatch(self.text(column))
+        if names is None:
+            raise TableError(f"{self.where(column)}: {column} must be a @ b, of two arguments")
+        for name in names.groups():
+            self.argument(column, name, tensor=True)
+
     def native(self) -> dict[str, str]:
         """The C text for each kind of numbers; a text by itself is for real ones."""
         node = self.nodes.get("c")
@@ -477,12 +586,17 @@ class _Reader:
                 raise schemas.SchemaError("the name must stand as it is in its first line")
         except schemas.SchemaError as error:
             raise TableError(f"{self.where('name').of(error.word)}: {error}") from None
+        for argument in schema.tensors:
+            if argument.name in _COLUMNS:
+                where = self.where("name").of(argument.name)
+                raise TableError(f"{where}: {argument.name!r} is a column; call it something else")
         like = self.each(self.word, "like", "none")
         archetype = ARCHETYPES[like or "none"]
         dispatch = self.each(self.dispatch) or {}
         reverse, forward = self._formulas()
-        for column in ("numbers", "order", "domain", "selects"):
-            self.each(self.word, column)
+        for column in ("numbers", "order", "domain", "selects", *_FACTS):
+            if column in self.nodes:
+                self.each(_FACTS.get(column, _Reader.word), self, column)
         for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan"):
             self.each(self.text, column)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
@@ -633,6 +747,21 @@ class _Reader:
         ):
             return tuple(i == 0 for i in range(count))
         return (True,) * count
+
+
+# How the columns that state facts are read; the text stays in `Row.texts`.
+_FACTS: dict[str, Callable[[_Reader, str], Any]] = {
+    "moves": _Reader.word,
+    "reduces": _Reader.word,
+    "accumulates": _Reader.word,
+    "undoes": _Reader.word,
+    "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
+    "fills": _Reader.number_or_argument,
+    "linear": _Reader.argument_names,
+    "identity": _Reader.identity,
+    "product": _Reader.matrices,
+    "overwrites": _Reader.text,
+}
 
 
 def _is_word_like(text: str) -> bool:

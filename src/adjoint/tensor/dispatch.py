@@ -85,7 +85,7 @@ def run(op: Operator, values: list[Any]) -> Any:
         except UNUSUAL as error:
             raise_explained(op, error, tuple(values))
     levels = current().levels
-    if levels and op.row.family == "random":  # the innermost transform says who gets which numbers
+    if levels and op.row.random:  # the innermost transform says who gets which numbers
         return levels[-1].random(op, values)
     if interpreter is not None:
         return interpreter.process(op, values)

@@ -260,11 +260,7 @@ class _Writer:
 
     def _condition(self) -> str:
         checks = ["not _extra"]
-        if (
-            self.row.archetype.name == "creation"
-            or self.row.family == "random"
-            or self.schema.name == "clone"
-        ):
+        if self.row.archetype.name == "creation" or self.row.random or self.schema.name == "clone":
             checks.append(
                 "not _state().levels"
             )  # inside a transform, its level sees what is created

@@ -6,56 +6,65 @@ another write of it; one write is left.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from adjoint.graph.facts import argument, is_call
+from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
+from adjoint.ops.operator import Operator
 
 
 def _part(node: Node) -> tuple[Any, ...]:
-    """Which part of its first tensor a slice, a select or a write to one means."""
-    shape = node.args[0].shape
+    """Which part of its first tensor a view, or a write to one, means."""
+    names, shape = node.op.schema.names, node.args[0].shape
+    if "dim" not in names:
+        return tuple(a for a in node.args[1:] if not isinstance(a, Value))
     dim = argument(node, "dim") % len(shape)
-    if "index" in node.op.schema.names:
+    if "index" in names:
         return dim, argument(node, "index") % shape[dim]
     start, end, step = (argument(node, k) for k in ("start", "end", "step"))
     return dim, *slice(start, end, step).indices(shape[dim])
 
 
-def part_that_is_all(rewriter: Any, node: Node) -> Any:
-    """slice(x, everything) -> x,  slice_scatter(x, p, everything) -> p"""
+def _writer(value: Any, view: str) -> Node | None:
+    """The node that made a value by writing to a view of another; None where none did."""
+    node = value.node if isinstance(value, Value) else None
+    writes = node is not None and isinstance(node.op, Operator) and node.op.row.overwrites == view
+    return node if writes else None
+
+
+def slice_that_is_all(rewriter: Any, node: Node) -> Any:
+    """slice(x, everything) -> x"""
     whole, out = node.args[0], node.outputs[0]
-    if node.op.name == "slice":
-        same = whole.shape == out.shape and out not in rewriter.outputs
-        return whole if same else None
+    return whole if whole.shape == out.shape and out not in rewriter.outputs else None
+
+
+def write_all(rewriter: Any, node: Node) -> Any:
+    """slice_scatter(x, p, everything) -> p"""
     part = node.args[1]
-    return part if part.shape == out.shape else None
+    return part if part.shape == node.outputs[0].shape else None
 
 
 def read_what_was_written(rewriter: Any, node: Node) -> Any:
     """slice(slice_scatter(x, p, A), A) -> p"""
-    inner = node.args[0]
-    if not is_call(inner, f"{node.op.name}_scatter") or _part(inner.node) != _part(node):
-        return None
-    return inner.node.args[1]
+    writer = _writer(node.args[0], node.name)
+    return None if writer is None or _part(writer) != _part(node) else writer.args[1]
 
 
 def write_what_is_there(rewriter: Any, node: Node) -> Any:
     """slice_scatter(x, slice(x, A), A) -> x"""
     whole, part = node.args[:2]
-    name = node.op.name.removesuffix("_scatter")
-    if not is_call(part, name) or part.node.args[0] is not whole:
+    view = part.node
+    if view is None or view.name != node.op.row.overwrites or view.args[0] is not whole:
         return None
-    return whole if _part(part.node) == _part(node) else None
+    return whole if _part(view) == _part(node) else None
 
 
 def write_over(rewriter: Any, node: Node) -> Any:
     """slice_scatter(slice_scatter(x, p, A), q, A) -> slice_scatter(x, q, A)"""
-    inner = node.args[0]
-    if not is_call(inner, node.op.name) or _part(inner.node) != _part(node):
+    writer = _writer(node.args[0], node.op.row.overwrites)
+    if writer is None or _part(writer) != _part(node):
         return None
-    return rewriter.call(node.name, inner.node.args[0], *node.args[1:])
+    return rewriter.call(node.name, writer.args[0], *node.args[1:])
 
 
 def copy_of_all(rewriter: Any, node: Node) -> Any:
@@ -64,10 +73,5 @@ def copy_of_all(rewriter: Any, node: Node) -> Any:
     return source if isinstance(source, Value) and source.type == node.outputs[0].type else None
 
 
-RULES: dict[str, tuple[Callable[[Any, Node], Any], ...]] = {
-    "slice": (part_that_is_all, read_what_was_written),
-    "select": (read_what_was_written,),
-    "slice_scatter": (part_that_is_all, write_what_is_there, write_over),
-    "select_scatter": (write_what_is_there, write_over),
-    "copy": (copy_of_all,),
-}
+READS = (read_what_was_written,)
+WRITES = (write_all, write_what_is_there, write_over)

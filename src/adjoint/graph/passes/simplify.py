@@ -1,24 +1,26 @@
 """Algebraic simplification, one rule per function: its docstring says `before -> after`.
 
 Rules must not change values beyond rounding, infinities and NaN included: x * 0 is not 0 for a
-float. `RULES` is the list by operator; `uniform.py` says which values are one number everywhere,
-such as the ones that start a backward.
+float. `BY_FACT` and `RULES` say which rules an operator has; `uniform.py` says which values are one
+number everywhere, such as the ones that start a backward.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 from adjoint.core.shapes import wrap_dims
-from adjoint.graph.facts import argument, is_call
+from adjoint.graph.facts import argument, is_call, keeps_order
 from adjoint.graph.functional import IN_MEMORY
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.graph.passes.uniform import Uniform
 from adjoint.ops.operator import Operator
+from adjoint.table.rows import Row
 
 _ROUNDS = 4  # what a rule makes, the next round may simplify further
 
@@ -63,7 +65,7 @@ def _simplified(rewriter: Any, node: Node) -> Any:
         and node.op.name not in ("zeros", "ones", "full")
     ):
         return rewriter.filled(number, node.outputs[0])
-    for rule in RULES.get(node.op.name, ()):
+    for rule in _rules_of(node.op):
         new = rule(rewriter, node)
         if new is not None and new.type == node.outputs[0].type:
             return new
@@ -73,36 +75,31 @@ def _simplified(rewriter: Any, node: Node) -> Any:
 # --- arithmetic -----------------------------------------------------------------------------------
 
 
-def _is(rewriter: Any, value: Any, number: int) -> bool:
+def _is(rewriter: Any, value: Any, number: float) -> bool:
     return not isinstance(value, bool) and rewriter.uniform.of(value) == number
 
 
-def drop_zero(rewriter: Any, node: Node) -> Any:
-    """n + 0 -> n,  0 + n -> n,  x - 0 -> x,  x + (-0.0) -> x; but -0.0 + 0 is 0"""
-    left, right = node.args[:2]
-    if node.op.name == "add" and node.outputs[0].dtype.is_differentiable:
-        gone = _is(rewriter, right, 0) and _is_negative(rewriter.uniform.of(right))
-        return left if gone and isinstance(left, Value) else None
-    if _is(rewriter, right, 0) and not _is_negative(rewriter.uniform.of(right)):
-        return left if isinstance(left, Value) else None
-    alpha = argument(node, "alpha") if "alpha" in node.op.schema.names else 1
-    if node.op.name == "add" and _is(rewriter, left, 0) and alpha == 1 and isinstance(right, Value):
-        return right
+def drop_identity(rewriter: Any, node: Node) -> Any:
+    """x * 1 -> x,  n + 0 -> n,  x + (-0.0) -> x,  x ** 1 -> x; but -0.0 + 0.0 is 0.0"""
+    row = node.op.row
+    for name, number in row.identities.items():
+        value = argument(node, name)
+        other = next(argument(node, a.name) for a in row.schema.tensors if a.name != name)
+        if isinstance(other, Value) and _is(rewriter, value, number) and _scales_by_one(node, name):
+            real = node.outputs[0].dtype.is_differentiable
+            if not real or _is_negative(rewriter.uniform.of(value)) == _is_negative(number):
+                return other
     return None
 
 
-def _is_negative(zero: Any) -> bool:
-    return math.copysign(1, zero) < 0 if isinstance(zero, float) else False
+def _scales_by_one(node: Node, name: str) -> bool:
+    """Whether the operand that stays is not multiplied by alpha: a + alpha * b."""
+    scaled = "alpha" in node.op.schema.names and name == "self"
+    return not scaled or argument(node, "alpha") == 1
 
 
-def drop_one(rewriter: Any, node: Node) -> Any:
-    """x * 1 -> x,  1 * x -> x,  x / 1 -> x"""
-    left, right = node.args[:2]
-    if _is(rewriter, right, 1) and "rounding_mode" not in node.op.schema.names:
-        return left if isinstance(left, Value) else None
-    if node.op.name == "mul" and _is(rewriter, left, 1) and isinstance(right, Value):
-        return right
-    return None
+def _is_negative(number: Any) -> bool:
+    return math.copysign(1, number) < 0 if isinstance(number, float) else False
 
 
 def multiply_by_zero(rewriter: Any, node: Node) -> Any:
@@ -111,11 +108,6 @@ def multiply_by_zero(rewriter: Any, node: Node) -> Any:
     if out.dtype.is_differentiable or not any(_is(rewriter, a, 0) for a in node.args[:2]):
         return None
     return rewriter.filled(0, out)
-
-
-def drop_power(rewriter: Any, node: Node) -> Any:
-    """x ** 1 -> x"""
-    return node.args[0] if node.name == "pow.Tensor_Scalar" and node.args[1] == 1 else None
 
 
 def undo_twice(rewriter: Any, node: Node) -> Any:
@@ -158,14 +150,11 @@ def join_permutes(rewriter: Any, node: Node) -> Any:
     return rewriter.call("permute.default", source, tuple(before[d] % ndim for d in dims))
 
 
-_RESHAPES = ("reshape", "view", "_reshape_alias", "squeeze", "unsqueeze")
-
-
 def join_reshapes(rewriter: Any, node: Node) -> Any:
     """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x"""
     source, out = node.args[0], node.outputs[0]
     count = 1
-    while any(is_call(source, name) for name in _RESHAPES) and source.node.name != "view.dtype":
+    while keeps_order(source):
         source = source.node.args[0]
         count += 1
     if source.shape == out.shape:
@@ -187,7 +176,8 @@ def join_expands(rewriter: Any, node: Node) -> Any:
 
 def drop_copy(rewriter: Any, node: Node) -> Any:
     """x.clone() -> x,  x.alias() -> x; a result that is returned stays a tensor of its own"""
-    if node.op.name == "clone" and any(user.name in IN_MEMORY for user in node.outputs[0].uses):
+    copies = not node.op.schema.is_view
+    if copies and any(user.name in IN_MEMORY for user in node.outputs[0].uses):
         return None
     return None if node.outputs[0] in rewriter.outputs else node.args[0]
 
@@ -283,29 +273,33 @@ def sum_of_expand(rewriter: Any, node: Node) -> Any:
     return rewriter.call("mul.Scalar", total, count)
 
 
-RULES: dict[str, tuple[Callable[[Any, Node], Any], ...]] = {
-    "add": (drop_zero,),
-    "sub": (drop_zero,),
-    "mul": (drop_one, multiply_by_zero),
-    "div": (drop_one,),
-    "pow": (drop_power,),
-    "neg": (undo_twice,),
-    "_conj": (undo_twice,),
-    "_conj_physical": (undo_twice,),
-    "t": (undo_twice,),
+Rule = Callable[[Any, Node], Any]
+# By what the row of an operator says of it.
+BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
+    (lambda row: row.identities, (drop_identity,)),
+    (lambda row: row.undoes_itself, (undo_twice,)),
+    (lambda row: row.keeps_order, (join_reshapes,)),
+    (lambda row: row.moves == "nothing" and row.differentiable, (drop_copy,)),
+    (lambda row: row.reduces == "sum", (sum_of_nothing, sum_of_expand, join_sums)),
+    (lambda row: row.overwrites, parts.WRITES),
+    (lambda row: row.moves == "elements" and row.schema.is_view, parts.READS),
+)
+# By the operator.
+RULES: dict[str, tuple[Rule, ...]] = {
+    "mul": (multiply_by_zero,),
     "where": (same_choice,),
     "transpose": (undo_transpose,),
     "permute": (join_permutes,),
-    "reshape": (join_reshapes,),
-    "squeeze": (join_reshapes,),
-    "unsqueeze": (join_reshapes,),
     "expand": (join_expands,),
-    "clone": (drop_copy,),
-    "alias": (drop_copy,),
-    "positive": (drop_copy,),
-    "lift_fresh": (drop_copy,),
     "_to_copy": (drop_cast,),
     "detach": (drop_detach,),
-    "sum": (sum_of_nothing, sum_of_expand, join_sums),
-    **parts.RULES,
+    "slice": (parts.slice_that_is_all,),
+    "copy": (parts.copy_of_all,),
 }
+
+
+@lru_cache(None)
+def _rules_of(op: Operator) -> tuple[Rule, ...]:
+    """The rules for an operator, in the order in which they are tried."""
+    facts = (rule for holds, rules in BY_FACT if holds(op.row) for rule in rules)
+    return (*facts, *RULES.get(op.name, ()))

@@ -12,16 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.graph.facts import argument, is_call
+from adjoint.graph.facts import argument, filled, is_call
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
-
-# Operators that are linear in an argument and elementwise, with that argument's position.
-_LINEAR = {
-    "mul.Tensor": (0, 1), "mul.Scalar": (0,), "div.Tensor": (0,), "div.Scalar": (0,),
-    "neg.default": (0,), "_conj.default": (0,), "_conj_physical.default": (0,),
-}  # fmt: skip
 
 
 def sink_where(graph: Graph, *, everywhere: bool = False) -> Graph:
@@ -31,7 +25,8 @@ def sink_where(graph: Graph, *, everywhere: bool = False) -> Graph:
     def rule(rewriter: Rewriter, node: Node) -> Any:
         if not isinstance(node.op, Operator) or not (everywhere or node.block is not None):
             return None
-        for place in _LINEAR.get(node.name, ()):
+        for name in node.op.row.linear:
+            place = node.op.schema.names.index(name)
             mask = masked(node.args[place])
             if mask is not None:
                 return _inside(rewriter, node, place, *mask)
@@ -74,5 +69,5 @@ def masked(value: Any) -> tuple[Value, Value, bool] | None:
 
 def _is_zero(value: Any) -> bool:
     if isinstance(value, Value):
-        return any(is_call(value, name) for name in ("zeros", "zeros_like", "new_zeros"))
+        return value.node is not None and filled(value.node) == 0
     return value == 0

@@ -9,25 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.graph.facts import argument
+from adjoint.graph.facts import filled
 from adjoint.graph.ir import Constant, Node, Value
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor.tensor import Tensor
 
-_FILLS = {"zeros": 0, "zeros_like": 0, "new_zeros": 0, "ones": 1, "ones_like": 1, "new_ones": 1}
-_FILLED = {
-    "full": "fill_value",
-    "full_like": "fill_value",
-    "new_full": "fill_value",
-    "scalar_tensor": "s",
-}
-# These move, repeat or leave out elements, and change none.
-_MOVES = frozenset((
-    "expand", "reshape", "view", "permute", "transpose", "t", "squeeze", "unsqueeze", "select",
-    "slice", "alias", "clone", "_unreduce", "diagonal", "unfold", "detach", "flip", "repeat",
-))  # fmt: skip
-_ODD = frozenset(("neg", "_conj", "_conj_physical"))  # f(0) = 0
 _SMALL = 64
 
 
@@ -57,16 +44,12 @@ class Uniform:
             return _of_constant(node.op.tensor)
         if not isinstance(node.op, Operator):
             return None
-        name = node.op.name
-        if name in _FILLS:
-            return _FILLS[name]
-        if name in _FILLED:
-            return _fitting(argument(node, _FILLED[name]))
-        if name in _MOVES and node.args[0].dtype is node.outputs[0].dtype:
+        row = node.op.row
+        if row.fills:
+            return _fitting(filled(node))
+        if row.moves and node.args[0].dtype is node.outputs[0].dtype:
             return self.numbers.get(node.args[0])
-        if (name in _ODD or _is_linear(node.op.row)) and self._all_zero(node):
-            return 0
-        return None
+        return 0 if _is_linear(row) and self._all_zero(node) else None
 
     def _all_zero(self, node: Node) -> bool:
         values = list(node.inputs())
@@ -77,6 +60,8 @@ class Uniform:
 
 def _is_linear(row: Row) -> bool:
     """Whether an operator is linear in all its tensors together."""
+    if len(row.linear) == len(row.schema.arguments) == 1:  # no number, which may be infinite
+        return True
     return (
         bool(row.forward)
         and all(f.automatic == "auto_linear" for f in row.forward)
