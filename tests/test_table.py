@@ -504,6 +504,22 @@ MISTAKES = {
         "4:11",
         "two inputs with a derivative",
     ),
+    "a word of a fact": (_KERNEL + "  moves: shap\n  self: grad\n", "3:10", "did you mean shape?"),
+    "no argument to fill with": (_KERNEL + "  fills: vlaue\n  self: zero\n", "3:10", "argument"),
+    "no such view": (_KERNEL + "  overwrites: slise.Tensor\n  self: grad\n", "3:15", "view takes"),
+    "no matrices": (_KERNEL + "  product: self + self\n  self: grad\n", "3:12", "a @ b"),
+    "an identity of one": (_KERNEL + "  identity: self=1\n  self: grad\n", "3:13", "one other"),
+    "a linear argument": (
+        _KERNEL + "  like: pointwise\n  linear: slef\n  self: grad\n",
+        "4:11",
+        "did you mean self?",
+    ),
+    "a reduction of nothing": (
+        "- name: {}(int dim) -> Tensor\n  kernel: creation.zeros\n  reduces: sum\n",
+        "3:12",
+        "reduces needs a tensor",
+    ),
+    "random or not": (_KERNEL + "  random: perhaps\n  self: grad\n", "3:11", "True or False"),
     "auto_gather of two inputs": (
         "- name: {}(Tensor self, Tensor other) -> Tensor\n  kernel: xp.add\n  self: grad\n"
         "  other: grad\n  result: auto_gather\n",

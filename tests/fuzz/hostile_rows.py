@@ -70,6 +70,8 @@ COLUMNS = (
     "kernel", "decompose", "self", "other", "result", "shape", "batch", "kink", "fan",
     "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
     "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "c",
+    "moves", "fills", "reduces", "accumulates", "product", "overwrites", "identity", "linear",
+    "undoes", "random",
 )  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
     "kernel": ("xp.sin", "xp.add", "hostile.twice", "hostile.os", "xp.testing", "self * 2"),
@@ -88,6 +90,16 @@ VALUES: dict[str, tuple[str, ...]] = {
     "inplace": ("True", "False", "maybe"),
     "output_differentiability": ("[True]", "[False]", "[True, False]", "3", "{a: b}"),
     "dispatch": ("{Default: {self: grad}}", "[x]", "{Default: 3}"),
+    "moves": ("nothing", "ones", "shape", "elements", "[x]"),
+    "fills": ("0", "dim", "other", "-1"),
+    "reduces": ("sum", "amax", "all"),
+    "accumulates": ("sum", "prod"),
+    "product": ("self @ other", "self @ self.mT", "self.conj() @ other", "self @"),
+    "overwrites": ("slice.Tensor", "select.int", "diagonal.default", "sin", "slice"),
+    "identity": ("other=1", "self=-0.0, other=0", "other", "other=1e9", "=1"),
+    "linear": ("self", "self, other", "dim", "self,"),
+    "undoes": ("itself", "other"),
+    "random": ("True", "False", "maybe"),
     "c": ("exp@(self)", "{all: self}", "{real: self * other, whole: 3}", "self / dim", "*self"),
 }
 BYTES = (

@@ -255,6 +255,39 @@ def _archetype(row: Row) -> Iterator[str]:
             yield f"{row.place(column)}: {column} is for operators that promote dtypes"
 
 
+def _facts(row: Row) -> Iterator[str]:
+    """Columns that tell passes and the compiler something need the arguments that it is about."""
+    schema = row.schema
+    first = schema.arguments[0].type if schema.arguments else None
+    tensor = first is not None and first.is_tensor and not (first.is_list or first.is_optional)
+    alone = tensor and len(schema.arguments) == 1
+    single = len(schema.returns) == 1 and not schema.returns[0].type.is_list
+    dims = [a.type for a in schema.arguments if a.name == "dim"]
+    needs: dict[str, tuple[bool, str]] = {
+        "moves": (tensor, "a tensor as its first argument"),
+        "reduces": (tensor and all(t.base == "int" for t in dims), "a tensor, and `dim` if any"),
+        "accumulates": (tensor and bool(dims) and not dims[0].is_list, "a tensor, and `int dim`"),
+        "fills": (True, "nothing more"),
+        "product": (tensor, "a tensor as its first argument"),
+        "linear": (row.archetype.promotes or alone, "like: pointwise"),
+        "identity": (row.archetype.promotes, "like: pointwise"),
+        "undoes": (alone, "one argument, a tensor"),
+        "overwrites": (_fits_view(row), "(Tensor self, Tensor src, what the view takes)"),
+    }
+    for column, (fits, wanted) in needs.items():
+        if column in row.texts and not (fits and single):
+            yield f"{row.place(column)}: {column} needs {wanted}, and one result"
+
+
+def _fits_view(row: Row) -> bool:
+    """Whether a row takes what the view takes that it overwrites, and what is put there."""
+    name, _, overload = row.overwrites.partition(".")
+    if name not in TABLE or overload.replace("default", "") not in TABLE.overloads(name):
+        return False
+    view = TABLE.row(name, overload).schema.names
+    return row.schema.names[:1] + row.schema.names[2:] == view
+
+
 def _writes(row: Row) -> Iterator[str]:
     """A kernel computes; what is written over is the first argument, by the result."""
     schema = row.schema
@@ -290,6 +323,7 @@ _PARTS: tuple[Callable[[Row], Iterator[str]], ...] = (
     _decided,
     _forward,
     _archetype,
+    _facts,
     _writes,
     _defaults,
 )
