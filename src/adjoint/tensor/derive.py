@@ -20,7 +20,7 @@ from adjoint.table.rows import Forward, Reverse, Row
 from adjoint.tensor import binding, fitting
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback, pullback_on
-from adjoint.tensor.saving import grad_names, result_names
+from adjoint.tensor.saving import grad_names, kept_on_row, result_names
 from adjoint.tensor.tensor import Tensor
 
 
@@ -83,17 +83,25 @@ def in_dtype(tensor: Any, common: DType) -> Any:
 
 def with_facts(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
     """Add self__shape, self__dtype, … where the reverse formulas of a row use them."""
+    used_facts = _used_facts(row)
+    if not used_facts:
+        return scope
     facts: dict[str, Any] = {}
-    for used in (
-        n for entry in row.reverse if entry.formula for n in entry.formula.names if "__" in n
-    ):
-        name, _, fact = used.rpartition("__")
+    for used, name, fact in used_facts:
         value = scope.get(name)
         if isinstance(value, Tensor):
             facts[used] = _fact(value, fact)
         elif type(value) is list:
             facts[used] = [_fact(v, fact) for v in value]
     return scope | facts
+
+
+@kept_on_row
+def _used_facts(row: Row) -> tuple[tuple[str, str, str], ...]:
+    """The facts in the reverse formulas of a row: ("self__shape", "self", "shape")."""
+    formulas = [entry.formula for entry in row.reverse if entry.formula]
+    found = (n.rpartition("__") for f in formulas for n in f.names if "__" in n)
+    return tuple((f"{name}__{fact}", name, fact) for name, _, fact in found)
 
 
 def _fact(tensor: Any, name: str) -> Any:
@@ -319,38 +327,42 @@ def _element_wise(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> Any:
     """The factors of the reverse formulas: t ↦ conj(vjp(conj(t))), summed over the inputs."""
-    entries = [
-        e
-        for e in row.reverse
-        if e.formula and e.word != "zero" and tangents.get(e.inputs[0]) is not None
-    ]
-    if not entries:
+    slopes = [s for s in _slopes(row) if tangents.get(s[0]) is not None]
+    if not slopes:
         return materialised(results[row.differentiable_outputs.index(True)], None)
-    names = {n for n, i in grad_names(row).items() if i >= 0}
-    local = with_facts(row, dict(scope) | {n: results[i] for n, i in result_names(row).items()})
+    local = with_facts(row, scope | {n: results[i] for n, i in result_names(row).items()})
     known = (*scope.values(), *tangents.values())
-    is_complex = any(isinstance(v, Tensor) and v.is_complex() for v in known)
+    is_complex = any(isinstance(v, Tensor) and v.dtype.is_complex for v in known)
     total: Any = None
-    for entry in entries:
-        tangent = tangents[entry.inputs[0]]
-        symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
+    for name, symbol, general, real in slopes:
+        tangent = tangents[name].conj() if is_complex else tangents[name]
+        local |= dict.fromkeys(_single_grads(row), tangent)
         if is_complex:
-            tangent = tangent.conj()
+            term = call_formula(row, general, symbol, local).conj()
         else:
-            entry, symbol = _real(row, entry), f"{symbol}_real"
-        term = call_formula(row, entry, symbol, local | dict.fromkeys(names, tangent))
-        term = term.conj() if is_complex else term
+            term = call_formula(row, real, f"{symbol}_real", local)
         total = term if total is None else total + term
     return total
 
 
-def _real(row: Row, entry: Reverse) -> Reverse:
-    """A reverse formula for real numbers, without conj(); kept on the row."""
-    cache = row.__dict__.setdefault("_real", {})
-    if entry.inputs not in cache:
-        assert entry.formula is not None
-        cache[entry.inputs] = replace(entry, formula=entry.formula.without_conj())
-    return cache[entry.inputs]
+@kept_on_row
+def _slopes(row: Row) -> list[tuple[str, str, Reverse, Reverse]]:
+    """Inputs with a slope: the name, its formula's symbol, the formula, and the one for reals."""
+    return [
+        (
+            entry.inputs[0],
+            f"{row.schema.symbol}_{'_'.join(entry.inputs)}",
+            entry,
+            replace(entry, formula=entry.formula.without_conj()),
+        )
+        for entry in row.reverse
+        if entry.formula and entry.word != "zero"
+    ]
+
+
+@kept_on_row
+def _single_grads(row: Row) -> tuple[str, ...]:
+    return tuple(n for n, i in grad_names(row).items() if i >= 0)
 
 
 _AUTOMATIC: dict[str, Callable[[Row, dict[str, Any], dict[str, Any], list[Any]], Any]] = {

@@ -31,7 +31,7 @@ class Save:
     condition: str = ""  # of wrap_opt_if
 
 
-def _kept_on_row(function: Callable[[Row], Any]) -> Callable[[Row], Any]:
+def kept_on_row(function: Callable[[Row], Any]) -> Callable[[Row], Any]:
     """Compute something once for a row."""
     name = f"_{function.__name__}"
 
@@ -45,7 +45,7 @@ def _kept_on_row(function: Callable[[Row], Any]) -> Callable[[Row], Any]:
     return kept
 
 
-@_kept_on_row
+@kept_on_row
 def grad_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for output gradients; -1 stands for all, `grads`."""
     first = next((i for i, d in enumerate(row.differentiable_outputs) if d), 0)
@@ -54,7 +54,7 @@ def grad_names(row: Row) -> dict[str, int]:
     return {n: i for n, i in names.items() if n not in row.schema.names}
 
 
-@_kept_on_row
+@kept_on_row
 def result_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for outputs."""
     returns = row.schema.returns
