@@ -54,7 +54,7 @@ class Prepared:
         self._modules = _modules()
         self._texts = hashlib.sha256()  # of the table
         self._known: dict[str, memoryview] | None = None  # sealed; None before anybody asked
-        self._added: dict[str, bytes] = {}
+        self._added: dict[str, Any] = {}
         self._process = os.getpid()
 
     def depend_on(self, text: str) -> None:
@@ -73,7 +73,7 @@ class Prepared:
         """Keep a value that `marshal` can write for later processes."""
         if not self._added:
             atexit.register(self.write)
-        self._added[key] = cachedir.sealed(marshal.dumps(value))
+        self._added[key] = value
 
     def once(self, key: str, work: Callable[[], Any]) -> Any:
         """What `work` gives, from an earlier process if one kept it; nothing is kept under ''."""
@@ -117,12 +117,13 @@ class Prepared:
         """Put what this process added beside what is there; called when it ends."""
         if os.getpid() != self._process or _modules() != self._modules:
             return  # a child after a fork, or the modules have been edited meanwhile
+        added = {k: cachedir.sealed(marshal.dumps(v)) for k, v in self._added.items()}
         entries: dict[str, bytes | memoryview] = {}
         size = 0
-        for key, value in {**self._added, **self._read(), **self._added}.items():  # new ones first
-            size += len(key) + len(value)
+        for key, entry in {**added, **self._read(), **added}.items():  # new ones come first
+            size += len(key) + len(entry)
             if size <= _MOST:
-                entries[key] = value
+                entries[key] = entry
         lengths = {key: len(value) for key, value in entries.items()}
         head = cachedir.sealed(marshal.dumps((self._stamp(), lengths)))
         with contextlib.suppress(OSError):
