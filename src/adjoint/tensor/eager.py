@@ -798,7 +798,7 @@ def _default(op: Operator, argument: Argument) -> Any:
     return arguments.convert("", argument, argument.default) if argument.has_default else None
 
 
-_NAMESPACE |= {"_must_be_real": _must_be_real, "_unordered": _unordered, "_own": _own}
+_NAMESPACE.update(_must_be_real=_must_be_real, _unordered=_unordered, _own=_own)
 # Values that depend on the operator, and on one of its arguments: _default_dim, _arg_dim, …
 _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
     "_rule": rule_of,
