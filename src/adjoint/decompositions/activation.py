@@ -222,8 +222,8 @@ def glu(self: Tensor, dim: int) -> Tensor:
 
 
 def glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
-    """(σ(b), a σ(b) (1 - σ(b)))."""
-    a, b = _halves("glu_backward", self, dim)
+    """grad · (σ(b), a σ(b) (1 - σ(b))), conjugated."""
+    a, b = _halves("glu_backward", self.conj(), dim)
     gate = b.sigmoid()
     return ops.cat([grad_output * gate, grad_output * a * gate * (1 - gate)], dim)
 

@@ -27,6 +27,7 @@ import adjoint as ad
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import TableError
 from adjoint.table.rows import Row
+from adjoint.testing import references
 from adjoint.testing.samples import automatic
 
 Array = np.ndarray[Any, Any]
@@ -237,10 +238,11 @@ def for_row(
     load()
     make = Make(dtype, row.full_name, seed)
     found: list[tuple[Sample, Callable[..., Any] | None]] = []
+    known = references.of(row)
     if row.archetype.promotes and not row.schema.mutates:
-        found += [(sample, None) for sample in _run(automatic.samples(row, make, Sample), make)]
+        found += [(sample, known) for sample in _run(automatic.samples(row, make, Sample), make)]
     for entry in samplers_of(row):
-        found += [(s, entry.reference) for s in _run(entry.function(make), make)]
+        found += [(s, entry.reference or known) for s in _run(entry.function(make), make)]
     _name_apart([sample for sample, _ in found], row)
     return found
 

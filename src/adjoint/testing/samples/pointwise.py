@@ -25,7 +25,7 @@ def _integers(*values: int) -> ad.Tensor:
 # powers ------------------------------------------------------------------------------------------
 
 
-@sampler("pow.Tensor_Scalar", reference=lambda self, exponent: self**exponent)
+@sampler("pow.Tensor_Scalar")
 def powers(make: Make) -> Iterator[Sample]:
     for exponent in (0, 1, 2, 3, 2.0):
         yield Sample(make.like([0.0, -1.5, 2.0]), exponent, name=f"at 0 to the {exponent}")
@@ -35,7 +35,7 @@ def powers(make: Make) -> Iterator[Sample]:
     yield Sample(make.positive(3), 1.5 - 0.5j, name="complex exponent")
 
 
-@sampler("pow.Tensor_Tensor", reference=lambda self, exponent: np.power(self, exponent))
+@sampler("pow.Tensor_Tensor")
 def powers_of_tensors(make: Make) -> Iterator[Sample]:
     base, whole = [0.0, 0.0, 0.0, 0.0, -2.0, -2.0, -2.0], _integers(0, 1, 2, 3, 0, 1, 3)
     yield Sample(make.like(base), whole, name="whole exponents")
@@ -106,13 +106,13 @@ def sums_of_exponentials(make: Make) -> Iterator[Sample]:
         yield Sample(make.like(a), make.like(b), kink=True, name="infinities")
 
 
-@sampler("sigmoid", reference=lambda self: 0.5 + 0.5 * np.tanh(0.5 * self))
+@sampler("sigmoid")
 def far_exponentials(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([-30.0, -1.0, 0.0, 30.0]), name="both ends")
     yield Sample(make.like([-2000.0, 2000.0]), kink=True, name="beyond overflow")
 
 
-@sampler("ldexp.Tensor", reference=lambda self, other: self * 2.0**other)
+@sampler("ldexp.Tensor")
 def scalings(make: Make) -> Iterator[Sample]:
     yield Sample(make(3), _integers(-2, 0, 5), name="whole exponents")
     yield Sample(make(3), make(3), name="any exponents")
@@ -148,8 +148,7 @@ def rounded_quotients_by_a_number(make: Make) -> Iterator[Sample]:
             yield Sample(make(3), -0.7, rounding_mode=mode, name=mode)
 
 
-@sampler("remainder.Tensor", reference=lambda self, other: self - other * np.floor(self / other))
-@sampler("fmod.Tensor", reference=lambda self, other: self - other * np.trunc(self / other))
+@sampler("remainder.Tensor", "fmod.Tensor")
 def remainders(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
@@ -260,12 +259,8 @@ def booleans(make: Make) -> Iterator[Sample]:
     yield Sample(make.bool(0), name="empty")
 
 
-@sampler("bitwise_and.Tensor", reference=lambda self, other: self & other)
-@sampler("bitwise_or.Tensor", reference=lambda self, other: self | other)
-@sampler("bitwise_xor.Tensor", reference=lambda self, other: self ^ other)
-@sampler("bitwise_left_shift.Tensor", reference=lambda self, other: self << other)
-@sampler("bitwise_right_shift.Tensor", reference=lambda self, other: self >> other)
-@sampler("gcd", "lcm")
+@sampler("bitwise_and.Tensor", "bitwise_or.Tensor", "bitwise_xor.Tensor", "gcd", "lcm")
+@sampler("bitwise_left_shift.Tensor", "bitwise_right_shift.Tensor")
 def pairs_of_integers(make: Make) -> Iterator[Sample]:
     yield Sample(make.index(9, 2, 3), make.index(9, 3), name="broadcast")
     yield Sample(_integers(0, -6, 6), _integers(0, 4, 3), name="0 and signs")

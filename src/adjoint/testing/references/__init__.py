@@ -1,0 +1,60 @@
+"""Values of operators by other means: one function for each operator, of NumPy arrays.
+
+`references/<family>.py` holds `REFERENCES`, from an operator's name (or name and overload, where
+overloads differ) to a function with the operator's arguments. None of them calls an operator or a
+kernel of ours: elementary functions come from Python's `math` and `cmath`, special ones from mpmath
+or SciPy, shapes from index arithmetic. The law `value_equals_reference` compares. A sampler's own
+`reference` comes first; operators in place, on lists (`_foreach_`) and copies of views have the
+reference of the operator that they follow from.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from adjoint.table.rows import Row
+
+Reference = Callable[..., Any]
+
+
+@cache
+def _family(family: str) -> dict[str, Reference]:
+    name = f"{__name__}.{family}"
+    if importlib.util.find_spec(name) is None:
+        return {}
+    return importlib.import_module(name).REFERENCES
+
+
+def of(row: Row) -> Reference | None:
+    """The reference of a row, or None."""
+    if row.family == "foreach":
+        return _of_lists(row)
+    known = _family(row.family)
+    names = (row.name, row.name.removesuffix("_"), row.name.removesuffix("_copy"))
+    for name in names:
+        if found := known.get(f"{name}.{row.schema.overload}") or known.get(name):
+            return found
+    return None
+
+
+def _of_lists(row: Row) -> Reference | None:
+    """Lists go entry by entry into the function of one tensor; others are the same for all."""
+    name = row.name.removeprefix("_foreach_").removesuffix("_")
+    families = ("pointwise", "special", "shape", "reduction", "matmul")
+    found = next((_family(f)[name] for f in families if name in _family(f)), None)
+    if found is None:
+        return None
+    function = found
+    lists = [a.name for a in row.schema.arguments if a.type.is_list or a.name == "scalars"]
+
+    def reference(*args: Any, **kwargs: Any) -> list[Any]:
+        given = dict(zip(row.schema.names, args, strict=False)) | kwargs
+        count = len(given[lists[0]])
+        entries = [{k: v[i] if k in lists else v for k, v in given.items()} for i in range(count)]
+        return [function(*entry.values()) for entry in entries]
+
+    return reference
