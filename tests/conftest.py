@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import adjoint as ad
 from adjoint.compiler import memory, program
 from adjoint.table import TABLE
 from tests import tables
@@ -29,3 +30,10 @@ def _check_memory_plans(monkeypatch: pytest.MonkeyPatch) -> None:
         return memory.verify(memory.lay_out(*args, **keywords))
 
     monkeypatch.setattr(program, "lay_out", checked)
+
+
+@pytest.fixture
+def float64_by_default() -> Iterator[None]:
+    ad.set_default_dtype(ad.float64)
+    yield
+    ad.set_default_dtype(ad.float32)

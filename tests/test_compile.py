@@ -267,17 +267,14 @@ def backwards(x: Any, w: Any) -> Any:
     return carry.sum() + (ys * ys).sum()
 
 
+@pytest.mark.usefixtures("float64_by_default")
 @pytest.mark.parametrize("function", [rotating, nested, integrated, backwards])
 def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
-    ad.set_default_dtype(ad.float64)
-    try:
-        inputs = make(3), make(3, seed=1)
-        both = ad.value_and_grad(function, argnums=(0, 1))
-        compiled = ad.compile(both)
-        assert_same(compiled(*inputs), both(*inputs), rtol=1e-10)
-        assert "scan" not in compiled.lower(*inputs).callbacks()
-    finally:
-        ad.set_default_dtype(ad.float32)
+    inputs = make(3), make(3, seed=1)
+    both = ad.value_and_grad(function, argnums=(0, 1))
+    compiled = ad.compile(both)
+    assert_same(compiled(*inputs), both(*inputs), rtol=1e-10)
+    assert "scan" not in compiled.lower(*inputs).callbacks()
 
 
 MOVES = (

@@ -31,8 +31,9 @@ from adjoint.graph.ir import Region
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.testing import jacobians, laws
+from adjoint.testing.jacobians import random_like
 from adjoint.testing.laws import Case
-from adjoint.testing.laws.case import depends_on_values, detached, random_like
+from adjoint.testing.laws.case import depends_on_values, detached
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

@@ -27,6 +27,7 @@ from tests.random_programs import modes
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
 F = ad.nn.functional
+pytestmark = pytest.mark.usefixtures("float64_by_default")  # programs are written without dtypes
 Program = tuple[Callable[..., Any], tuple[Any, ...]]  # a function to a scalar, and its arguments
 
 
@@ -389,14 +390,6 @@ PROGRAMS: dict[str, tuple[Program, tuple[int, ...]]] = {
     ),
     "branches": ((branches, (make(8), make(8, seed=1))), (0, 1)),
 }
-
-
-@pytest.fixture(autouse=True)
-def _float64() -> Any:
-    """Programs are written without dtypes."""
-    ad.set_default_dtype(ad.float64)
-    yield
-    ad.set_default_dtype(ad.float32)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

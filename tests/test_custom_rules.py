@@ -14,13 +14,7 @@ import adjoint as ad
 from adjoint.core.errors import ArgumentError, GradError
 
 Function = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def _double() -> Any:
-    ad.set_default_dtype(ad.float64)
-    yield
-    ad.set_default_dtype(ad.float32)
+pytestmark = pytest.mark.usefixtures("float64_by_default")
 
 
 def close(tensor: Any, expected: Any) -> bool:

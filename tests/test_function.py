@@ -41,6 +41,52 @@ class Cube(Function):
         return x_t * 3 * ctx.x * ctx.x
 
 
+class Exp(Function):
+    """Saves its output."""
+
+    @staticmethod
+    def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+        result = x.exp()
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+        (result,) = ctx.saved_tensors
+        return grad * result
+
+
+class Double(Function):
+    """Writes to its input."""
+
+    @staticmethod
+    def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
+        return grad * 2
+
+
+class Times(Function):
+    """Of two tensors, with `setup_context`."""
+
+    @staticmethod
+    def forward(x: ad.Tensor, y: ad.Tensor) -> ad.Tensor:
+        return x * y
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, grad: ad.Tensor) -> Any:
+        x, y = ctx.saved_tensors
+        return grad * y, grad * x
+
+
 class Scale(Function):
     """With `setup_context`, a number and an argument that is not a tensor."""
 
@@ -198,17 +244,6 @@ def test_mark_non_differentiable() -> None:
 
 
 def test_mark_dirty() -> None:
-    class Double(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            x.mul_(2)
-            ctx.mark_dirty(x)
-            return x
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
-            return grad * 2
-
     x = leaf(3.0)
     y = x * 1
     z = Double.apply(y)
@@ -219,17 +254,6 @@ def test_mark_dirty() -> None:
 
 
 def test_mark_dirty_on_a_leaf_is_refused() -> None:
-    class Double(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            x.mul_(2)
-            ctx.mark_dirty(x)
-            return x
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
-            return grad * 2
-
     with pytest.raises(RuntimeError):
         Double.apply(leaf(3.0))
 
@@ -269,18 +293,6 @@ def test_saved_values_are_freed() -> None:
 
 
 def test_saved_output() -> None:
-    class Exp(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            result = x.exp()
-            ctx.save_for_backward(result)
-            return result
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
-            (result,) = ctx.saved_tensors
-            return grad * result
-
     x = leaf(0.5)
     (g,) = ad.autograd.grad(Exp.apply(x).sum(), x, create_graph=True)
     (h,) = ad.autograd.grad(g.sum(), x)
@@ -549,17 +561,6 @@ def test_a_view_of_a_tensor_made_inside_cannot_be_written_to() -> None:
 
 
 def test_a_saved_output_that_is_written_to_is_noticed() -> None:
-    class Exp(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            result = x.exp()
-            ctx.save_for_backward(result)
-            return result
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
-            return grad * ctx.saved_tensors[0]
-
     for write in (lambda y: y.mul_(2), lambda y: y.detach().mul_(2), lambda y: y[:1].mul_(2)):
         y = Exp.apply(leaf(1.0, 2.0))
         write(y)
@@ -900,23 +901,10 @@ def test_a_second_derivative_of_once_differentiable_never_vanishes_silently() ->
 # vmap
 
 
-class Batch(Function):
+class Batch(Times):
     """With a rule for vmap of its own."""
 
     calls: list[Any] = []  # noqa: RUF012
-
-    @staticmethod
-    def forward(x: ad.Tensor, y: ad.Tensor) -> ad.Tensor:
-        return x * y
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        ctx.save_for_backward(*inputs)
-
-    @staticmethod
-    def backward(ctx: Any, grad: ad.Tensor) -> Any:
-        x, y = ctx.saved_tensors
-        return grad * y, grad * x
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, x: ad.Tensor, y: ad.Tensor) -> Any:
@@ -994,20 +982,6 @@ def test_marks_hold_inside_every_transform() -> None:
 
 
 def test_a_write_to_a_saved_value_is_noticed_inside_transforms() -> None:
-    class Times(Function):
-        @staticmethod
-        def forward(x: ad.Tensor, y: ad.Tensor) -> ad.Tensor:
-            return x * y
-
-        @staticmethod
-        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            ctx.save_for_backward(*inputs)
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> Any:
-            x, y = ctx.saved_tensors
-            return grad * y, grad * x
-
     def f(x: ad.Tensor) -> ad.Tensor:
         y = x * 2
         z = Times.apply(x, y)
@@ -1071,17 +1045,6 @@ def test_jvp_sees_what_was_saved_for_it() -> None:
 
 
 def test_forward_over_reverse_through_a_saved_output() -> None:
-    class Exp(Function):
-        @staticmethod
-        def forward(ctx: Any, x: ad.Tensor) -> ad.Tensor:
-            result = x.exp()
-            ctx.save_for_backward(result)
-            return result
-
-        @staticmethod
-        def backward(ctx: Any, grad: ad.Tensor) -> ad.Tensor:
-            return grad * ctx.saved_tensors[0]
-
     forward_ad = ad.autograd.forward_ad
     with forward_ad.dual_level():
         x = forward_ad.make_dual(leaf(0.5), ad.ones(1, dtype=ad.float64))

@@ -41,7 +41,7 @@ class Pair:
 
     @staticmethod
     def _random(like: Sequence[Any], generator: np.random.Generator) -> tuple[Any, ...]:
-        return tuple(tensor_of(laws.random_like(array_of(t), generator)) for t in like)
+        return tuple(tensor_of(jacobians.random_like(array_of(t), generator)) for t in like)
 
     def f(self, *leaves: Any) -> tuple[Any, ...]:
         outputs = self.call(leaves)

@@ -147,6 +147,26 @@ def run_step(pool: Pool, step: Step) -> str:
     return ""
 
 
+def run(pool: Pool, steps: Sequence[Step]) -> Pool:
+    """Run steps, all of which must work; return the pool at the end."""
+    for step in steps:
+        if trouble := run_step(pool, step):
+            raise RuntimeError(f"{step}: {trouble}")
+    return pool
+
+
+def possible(seed: int, attempt: Callable[[list[Step]], Any]) -> list[Step]:
+    """The steps of a program that `attempt` takes, after those before them."""
+    kept: list[Step] = []
+    for step in draw(seed, 12):
+        try:
+            attempt([*kept, step])
+        except RuntimeError:
+            continue
+        kept.append(step)
+    return kept
+
+
 def total(library: Any, pool: Pool) -> Any:
     """A number that depends on all of the pool that requires a gradient."""
     roots = [t for t in pool if t.requires_grad]

@@ -9,7 +9,7 @@ import numpy as np
 
 import adjoint as ad
 from adjoint.testing.explain import GradcheckError, Options
-from adjoint.testing.jacobians import Array, Call, array_of, tensor_of
+from adjoint.testing.jacobians import Array, Call, array_of, random_like, tensor_of
 
 _SIZE = 2  # of the batch
 
@@ -45,13 +45,7 @@ def check_batched_forward_grad(call: Call, wanted: list[int], options: Options) 
 
 def _batches(like: list[Array]) -> list[Array]:
     generator = np.random.default_rng(0)
-    found: list[Array] = []
-    for array in like:
-        values = generator.standard_normal((_SIZE, *array.shape))
-        if array.dtype.kind == "c":
-            values = values + 1j * generator.standard_normal(values.shape)
-        found.append(np.asarray(values).astype(array.dtype))
-    return found
+    return [random_like(np.broadcast_to(a, (_SIZE, *a.shape)), generator) for a in like]
 
 
 def _attempt(mode: str, run: Callable[[], Any]) -> Any:
@@ -60,8 +54,7 @@ def _attempt(mode: str, run: Callable[[], Any]) -> Any:
     except Exception as error:
         raise GradcheckError(
             f"gradcheck: {mode} mode fails under vmap ({type(error).__name__}: {error}), though "
-            "not for one "
-            "sample. Is the derivative written with adjoint's operators only?"
+            "not for one sample. Is the derivative written with adjoint's operators only?"
         ) from error
 
 

@@ -6,7 +6,7 @@ entry, and a failure says which output and input, where, how far off, and what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from adjoint.testing.jacobians import (
     GradcheckMisuse,
     Jacobians,
     array_of,
+    random_like,
     tensor_of,
 )
 
@@ -123,11 +124,21 @@ def gradgradcheck(
     """
     call = Call.of(func, inputs)
     _require_inputs(call)
-    outputs = [t for t in call(call.leaves()) if t.requires_grad]
     if grad_outputs is None:
-        given = _random_cotangents(outputs, contiguous=not gen_non_contig_grad_outputs)
+        given = _random_cotangents(call, contiguous=not gen_non_contig_grad_outputs)
     else:
         given = jacobians.tensors_in(grad_outputs)
+    return gradcheck(
+        _gradients(call), (*call.inputs, *given), eps=eps, atol=atol, rtol=rtol,
+        raise_exception=raise_exception, nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad, check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev, fast_mode=fast_mode, masked=masked,
+    )  # fmt: skip
+
+
+def _gradients(call: Call) -> Callable[..., tuple[ad.Tensor, ...]]:
+    """The function (inputs, cotangents) ↦ gradients of a call's inputs."""
     count = len(call.inputs)
 
     def gradients(*arguments: ad.Tensor) -> tuple[ad.Tensor, ...]:
@@ -137,41 +148,19 @@ def gradgradcheck(
         grads = ad.autograd.grad(outputs, leaves, cotangents, create_graph=True, allow_unused=True)
         return tuple(g for g in grads if g is not None)
 
-    return gradcheck(
-        gradients,
-        (*call.inputs, *given),
-        eps=eps,
-        atol=atol,
-        rtol=rtol,
-        raise_exception=raise_exception,
-        nondet_tol=nondet_tol,
-        check_undefined_grad=check_undefined_grad,
-        check_grad_dtypes=check_grad_dtypes,
-        check_batched_grad=check_batched_grad,
-        check_forward_ad=check_fwd_over_rev,
-        check_backward_ad=check_rev_over_rev,
-        fast_mode=fast_mode,
-        masked=masked,
-    )
+    return gradients
 
 
-def _random_cotangents(outputs: Sequence[ad.Tensor], *, contiguous: bool) -> list[ad.Tensor]:
+def _random_cotangents(call: Call, *, contiguous: bool) -> list[ad.Tensor]:
     generator = np.random.default_rng(0)
     result: list[ad.Tensor] = []
-    for output in outputs:
+    for output in (t for t in call(call.leaves()) if t.requires_grad):
         like = array_of(output)
-        array = _random(like, generator)
+        array = random_like(like, generator)
         if not contiguous and array.ndim:
             array = np.repeat(array[..., None], 2, axis=-1)[..., 0]
         result.append(tensor_of(array, requires_grad=True))
     return result
-
-
-def _random(like: Array, generator: np.random.Generator) -> Array:
-    values = generator.standard_normal(like.shape)
-    if like.dtype.kind == "c":
-        values = values + 1j * generator.standard_normal(like.shape)
-    return np.asarray(values).astype(like.dtype)
 
 
 # The check
@@ -221,9 +210,8 @@ def _check_gap(gap: float, output: int, number: int, options: Options) -> None:
     if gap > options.nondet_tol:
         raise GradcheckError(
             f"gradcheck: backward is not reproducible: two runs differ by {gap:.3g} in output "
-            f"{output} with respect to input {number}, more than nondet_tol="
-            f"{options.nondet_tol:g}. "
-            "If func draws random numbers, seed it inside; if it adds in varying order, allow for "
+            f"{output} with respect to input {number}, more than nondet_tol={options.nondet_tol:g}."
+            " If func draws random numbers, seed it inside; if it adds in varying order, allow for "
             "it with nondet_tol."
         )
 
@@ -232,9 +220,9 @@ def _check_fast(call: Call, wanted: list[int], options: Options) -> None:
     """vᵀJu, for one random v per output and one random u per input."""
     generator = np.random.default_rng(0)
     outputs = call(call.leaves())
-    cotangents = [_random(array_of(outputs[k]), generator) for k in wanted]
+    cotangents = [random_like(array_of(outputs[k]), generator) for k in wanted]
     for i, x in enumerate(call.inputs):
-        direction = _random(array_of(x), generator)
+        direction = random_like(array_of(x), generator)
         columns = jacobians.difference(call, {i: direction}, wanted, options.eps)
         expected = np.array(
             [c @ jacobians.parts(v) for c, v in zip(columns, cotangents, strict=True)]
@@ -246,7 +234,7 @@ def _check_fast(call: Call, wanted: list[int], options: Options) -> None:
             for k, gap in zip(wanted, np.abs(got - again), strict=True):
                 _check_gap(float(np.nan_to_num(gap)), k, i, options)
         if options.check_forward_ad:
-            tangents = jacobians.tangents(call, {i: direction}, wanted)
+            tangents = jacobians.tangents(call, jacobians.along(call, i, direction), wanted)
             pairs = zip(tangents, cotangents, strict=True)
             got = np.array([t @ jacobians.parts(v) for t, v in pairs])
             _compare_fast("forward mode", got, expected, i, call, wanted, options)
@@ -358,7 +346,7 @@ def _check_one_undefined(call: Call, wanted: list[int], absent: int, options: Op
     leaves = call.leaves()
     outputs = call(leaves)
     outputs = [outputs[k] for k in wanted]
-    cotangents = [_random(array_of(t), generator) for t in outputs]
+    cotangents = [random_like(array_of(t), generator) for t in outputs]
     cotangents[absent] = np.zeros_like(cotangents[absent])
     tensors = [tensor_of(v) for v in cotangents]
     keep = [k for k in range(len(wanted)) if k != absent]

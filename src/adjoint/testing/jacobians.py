@@ -75,6 +75,14 @@ def tensor_of(array: Array, *, requires_grad: bool = False) -> ad.Tensor:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+def random_like(array: Array, generator: np.random.Generator) -> Array:
+    """Return a random array of the same shape and dtype."""
+    values = generator.standard_normal(array.shape)
+    if array.dtype.kind == "c":
+        values = values + 1j * generator.standard_normal(array.shape)
+    return np.asarray(values).astype(array.dtype)
+
+
 def parts(array: Array) -> Array:
     """Return the elements as float64: real parts, then (of a complex array) imaginary parts."""
     flat = array.reshape(-1)
@@ -180,14 +188,19 @@ def forward(call: Call, wanted: Sequence[int]) -> Jacobians:
     columns: list[list[list[Array]]] = []  # [input][direction][output]
     for number, x in enumerate(call.inputs):
         base = array_of(x)
-        columns.append([tangents(call, {number: unit(base, j)}, wanted) for j in range(size(base))])
+        moves = [along(call, number, unit(base, j)) for j in range(size(base))]
+        columns.append([tangents(call, move, wanted) for move in moves])
     return _matrices(call, columns, wanted)
 
 
+def along(call: Call, number: int, direction: Array) -> dict[int, Array]:
+    """A tangent of every input: `direction` for one of them, zeros for the others."""
+    zeros = {k: np.zeros_like(array_of(t)) for k, t in enumerate(call.inputs)}
+    return zeros | {number: direction}
+
+
 def tangents(call: Call, directions: dict[int, Array], wanted: Sequence[int]) -> list[Array]:
-    """Return the tangents of the outputs `wanted`, in parts, for tangents of some inputs; the
-    others have none.
-    """
+    """Return the tangents of the outputs `wanted`, in parts; inputs without direction have none."""
     forward_ad = ad.autograd.forward_ad
     with forward_ad.dual_level():
         leaves = [t.detach() for t in call.inputs]

@@ -20,7 +20,7 @@ from adjoint.table.rows import Row
 from adjoint.testing import samples
 from adjoint.testing.closeness import Worst, measured
 from adjoint.testing.laws.batching import vmap_equals_loop
-from adjoint.testing.laws.case import Case, random_like, with_gradients, without_data
+from adjoint.testing.laws.case import Case, with_gradients, without_data
 from adjoint.testing.laws.derivatives import (
     jvp_is_adjoint_of_vjp,
     reverse_equals_differences,
@@ -196,7 +196,6 @@ __all__ = [
     "claims",
     "judge",
     "laws_of",
-    "random_like",
     "value_equals_reference",
     "with_gradients",
     "without_data",

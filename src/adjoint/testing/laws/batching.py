@@ -10,12 +10,11 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.errors import DependsOnValues
 from adjoint.testing import batches, jacobians
-from adjoint.testing.jacobians import Call, array_of, tensor_of
+from adjoint.testing.jacobians import Call, array_of, random_like, tensor_of
 from adjoint.testing.laws.case import (
     Case,
     assert_close,
     depends_on_values,
-    random_like,
 )
 from adjoint.transforms import batch
 

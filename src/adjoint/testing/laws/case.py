@@ -18,7 +18,7 @@ from adjoint.tensor import binding
 from adjoint.tensor.meta import meta_tensor
 from adjoint.testing import jacobians
 from adjoint.testing.closeness import near
-from adjoint.testing.jacobians import Array, Call, array_of, tensor_of
+from adjoint.testing.jacobians import Array, Call, array_of, random_like, tensor_of
 from adjoint.testing.samples import Sample
 
 #              relative, absolute times the largest element (at least 1)
@@ -136,14 +136,6 @@ def with_gradients(case: Case, run: Callable[..., Any]) -> tuple[list[Array], li
     pairs = zip(grads, call.inputs, strict=True)
     filled = [np.zeros_like(array_of(t)) if g is None else array_of(g) for g, t in pairs]
     return [array_of(t) for t in outputs], filled
-
-
-def random_like(array: Array, generator: np.random.Generator) -> Array:
-    """Return a random array of the same shape and dtype."""
-    values = generator.standard_normal(array.shape)
-    if array.dtype.kind == "c":
-        values = values + 1j * generator.standard_normal(array.shape)
-    return np.asarray(values).astype(array.dtype)
 
 
 def assert_close(what: str, got: Array, expected: Array, *, same_dtype: bool = True) -> None:

@@ -13,12 +13,11 @@ from adjoint.testing import jacobians
 from adjoint.testing.closeness import near
 from adjoint.testing.explain import GradcheckError
 from adjoint.testing.gradcheck import gradcheck, gradgradcheck
-from adjoint.testing.jacobians import Call, array_of, tensor_of
+from adjoint.testing.jacobians import Call, array_of, random_like, tensor_of
 from adjoint.testing.laws.case import (
     TOLERANCE,
     Case,
     assert_close,
-    random_like,
 )
 
 

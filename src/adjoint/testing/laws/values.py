@@ -11,11 +11,10 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.errors import DependsOnValues, ShapeError
 from adjoint.testing import jacobians
-from adjoint.testing.jacobians import Array, Call, array_of, tensor_of
+from adjoint.testing.jacobians import Array, Call, array_of, random_like, tensor_of
 from adjoint.testing.laws.case import (
     Case,
     assert_close,
-    random_like,
     without_data,
 )
 
