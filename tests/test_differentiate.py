@@ -13,6 +13,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import pytrees
+from adjoint.core.places import show_place
 from adjoint.graph import Gradient, Graph, partition
 from adjoint.graph.ir import Value
 
@@ -309,6 +310,50 @@ def test_minimum_cut_keeps_less_than_everything_used() -> None:
 
     assert kept(ad.differentiate(graph)) < kept(ad.differentiate(graph, recompute="nothing"))
     assert kept(ad.differentiate(graph)) == 20 * 20 * 8  # the product, from which the rest is cheap
+
+
+def test_of_equal_cuts_the_one_nearest_the_backward_is_taken() -> None:
+    """The result of tanh is as large as the product, and nothing is computed from it again."""
+    graph = ad.trace(lambda x, w: (x @ w).tanh().sum(), make(20, 3), make(3, 20))
+    pair = ad.differentiate(graph)
+    (kept,) = (pair.f.outputs[i] for i in pair.captured_outputs)
+    assert kept.node.op.name == "tanh"
+    assert "tanh" not in {n.op.name for n in pair.df.nodes}
+
+
+def layer(x: Any, w: Any) -> Any:
+    y = (x @ w).tanh()
+    z = ad.einsum("ij,ij->i", y, x)
+    return (z.logsumexp(0) + y).sum()
+
+
+LINES = {f"test_differentiate.py:{layer.__code__.co_firstlineno + i}" for i in (1, 2, 3)}
+
+
+def test_nodes_of_df_carry_the_line_of_the_operator_that_they_differentiate() -> None:
+    """In any order of derivative, sums of gradients included."""
+    graph = ad.trace(layer, make(3, 3), make(3, 3))
+    pair = ad.differentiate(graph)
+    second = ad.differentiate(pair.df)
+    for made in (pair.f, pair.df, second.f, second.df, ad.graph.jvp(graph), ad.graph.jvp(pair.df)):
+        assert {n.place for n in made.nodes} <= LINES
+    assert {n.place for n in pair.df.nodes} == LINES
+
+
+def test_a_gradient_that_is_traced_carries_the_lines_of_its_function() -> None:
+    """As `ad.compile` traces it; the line of the call is that of the 1 that it starts with."""
+    graph = ad.trace(layer, make(3, 3), make(3, 3))
+    for function in (layer, graph):
+        traced = ad.trace(ad.grad(function), make(3, 3), make(3, 3))
+        others = {n.op.name for n in traced.nodes if n.place not in LINES}
+        assert others == {"detach", "ones_like"}
+        assert {n.place for n in traced.nodes} >= LINES
+
+
+def test_an_operator_of_a_graph_is_recorded_where_it_was_written() -> None:
+    graph = ad.trace(layer, make(3, 3), make(3, 3))
+    y = graph(make(3, 3).requires_grad_(), make(3, 3))
+    assert show_place(y.grad_fn.place) in LINES
 
 
 def test_transpose_of_a_linear_graph() -> None:

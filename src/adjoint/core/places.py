@@ -15,7 +15,8 @@ from typing import Any
 
 from adjoint.core.quiet import NO_MODULE
 
-Place = tuple[CodeType, int]  # code and instruction of a caller
+# code and instruction of a caller; of an operator of a graph, where it was traced: "model.py:12"
+Place = tuple[CodeType, int] | str
 
 
 class _Inherited(threading.local):
@@ -59,7 +60,7 @@ def caller() -> Place | None:
     return place_of(sys._getframe(1))
 
 
-def _line(place: Place) -> int:
+def _line(place: tuple[CodeType, int]) -> int:
     code, instruction = place
     lines = (n for a, b, n in code.co_lines() if a <= instruction < b and n is not None)
     return next(lines, code.co_firstlineno)
@@ -69,12 +70,33 @@ def show_place(place: Place | None) -> str:
     """Write a place as file:line."""
     if place is None:
         return "an unknown place"
+    if isinstance(place, str):
+        return place
     return f"{place[0].co_filename.rsplit('/', 1)[-1]}:{_line(place)}"
+
+
+def user_line() -> str:
+    """The line of `caller`: "model.py:12"; nothing where there is none."""
+    found = place_of(sys._getframe(1))
+    if found is None or isinstance(found, str):
+        return found or ""
+    shown = _LINES.get(found)
+    if shown is None:
+        if len(_LINES) > _MOST_LINES:
+            _LINES.clear()
+        shown = _LINES[found] = show_place(found)
+    return shown
+
+
+_LINES: dict[Place, str] = {}
+_MOST_LINES = 100_000
 
 
 def source_of(place: Place | None) -> str:
     """The text of the line of a place, where it can be found."""
-    return "" if place is None else linecache.getline(place[0].co_filename, _line(place)).strip()
+    if place is None or isinstance(place, str):
+        return ""
+    return linecache.getline(place[0].co_filename, _line(place)).strip()
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

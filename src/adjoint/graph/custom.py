@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.core.places import user_line
 from adjoint.graph.ir import Graph, Node, Region, Type, Value
 from adjoint.tensor.function import FunctionContext
 from adjoint.tensor.levels import LevelTensor
@@ -47,6 +48,7 @@ def traced(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, A
         for o, constant in zip(graph.outputs, returned.constant, strict=True)
     ]
     node = level.graph.add(Region(function.__name__, run), values, types, graphs={FORWARD: graph})
+    node.place = user_line()
     return returned.filled([level.lift(v) for v in node.outputs])
 
 

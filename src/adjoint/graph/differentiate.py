@@ -1,42 +1,42 @@
-"""Differentiating graphs: a graph in, a pair of graphs out, with the table as the only source of
-derivatives.
+"""Differentiating graphs: a graph in, a pair of graphs out.
 
-`differentiate` walks the nodes backwards with a map from values to their gradients, and evaluates
-each row's reverse
-formula on traced tensors; what that writes down is the node's *linear block*. Forward and backward
-stand in one joint
-graph then, which `partition` cuts in two: `f` computes the outputs and what the backward needs,
-`df` the gradients.
+`differentiate` is a trace of the graph's pullback: the interpreter runs the graph on a level of
+reverse mode, and a gradient comes in for each output. Forward and backward stand in one joint graph
+then, which `partition` cuts in two: `f` computes the outputs and what the backward needs, `df` the
+gradients. The engine tells which node of the tape it passes, so that each node of the backward
+knows its *linear block*, the operator that it belongs to. `jvp` is a trace of the pushforward.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from adjoint.core.errors import ArgumentError, NotDifferentiable
-from adjoint.graph import interpret, partition, typing
+from adjoint.core.errors import ArgumentError
+from adjoint.graph import partition
+from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import (
     Block,
     Constant,
     Graph,
     GraphError,
     Node,
-    Region,
     Signature,
     Type,
     Value,
     substitute,
 )
 from adjoint.graph.passes import simplified
+from adjoint.graph.staging import UNKNOWN
 from adjoint.graph.trace import TraceLevel, TraceTensor
-from adjoint.ops.operator import Operator, operator
-from adjoint.table.rows import Row
-from adjoint.tensor import binding, derive, fitting
-from adjoint.tensor.forward import fit_tangent
-from adjoint.tensor.pullback import pullback
-from adjoint.tensor.saving import grad_names, result_names
+from adjoint.ops.operator import operator
+from adjoint.tensor import engine, tape
+from adjoint.tensor.levels import GradLevel, GradTensor
+from adjoint.tensor.passes import Pass
+from adjoint.tensor.pullback import pullback_on
+from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.forward import pushforward
 
 
@@ -72,7 +72,7 @@ class Gradient:
 
     def run(self, *inputs: Any) -> tuple[list[Any], list[Any]]:
         """Run `f`: the real outputs, and what `pull` needs."""
-        outputs = interpret.run_flat(self.f, list(inputs))
+        outputs = run_flat(self.f, list(inputs))
         captured = [inputs[i] for i in self.captured_inputs] + [
             outputs[i] for i in self.captured_outputs
         ]
@@ -86,7 +86,7 @@ class Gradient:
             raise ArgumentError(f"pull: {len(grads)} gradients for {self.real_outputs} outputs")
         given = [grads[i] if i < self.real_outputs else None for i in self.output_grads]
         absent = tuple(i for i, g in enumerate(given) if g is None)
-        found = interpret.run_flat(
+        found = run_flat(
             self.specialised(absent), [g for g in given if g is not None] + list(captured)
         )
         spread: list[Any] = [None] * len(self.f.inputs)
@@ -136,208 +136,113 @@ def without_absent(df: Graph, count: int, absent: Sequence[int]) -> Graph:
     return simplified(made)
 
 
-class _JointLevel(TraceLevel):
-    """A trace that marks what it writes with the block of the node under differentiation."""
+class _Retrace(TraceLevel):
+    """A trace that runs a graph."""
 
-    block: Block | None = None
+    def __init__(self, graph: Graph, name: str) -> None:
+        super().__init__(Graph(Signature(name=name)))
+        self.source = graph
+        self.inputs = [self.input(v, v.name) for v in graph.inputs]
+        for node in graph.nodes:
+            if isinstance(node.op, Constant):  # as it is: a trace would copy its array
+                made = self.graph.add(node.op, (), (node.output.type,)).output
+                self.constants[id(node.op.tensor)] = (node.op.tensor, made)
 
-    def _node(self, op: Operator, args: Any, kind: Any, types: Any, values: Any) -> Any:
-        out = super()._node(op, args, kind, types, values)
-        node = self.graph.last
-        if node is not None:
-            node.block = self.block
-        return out
+    def input(self, like: Any, name: str) -> TraceTensor:
+        """A further input, of the shape and dtype of a value or tensor."""
+        return self.lift(self.graph.add_input(Type(tuple(like.shape), like.dtype), name))
+
+    def output(self, result: Any) -> Any:
+        """A result as an output of the graph; numbers and None as they are."""
+        return self.value(result) if isinstance(result, Tensor) else result
 
 
-class _Walk:
-    """One differentiation: the joint graph under construction."""
+class _Tape(GradLevel):
+    """Reverse mode that knows all its tensors."""
 
-    def __init__(self, graph: Graph, wanted: Sequence[int]) -> None:
-        self.graph = graph
-        self.level = _JointLevel(Graph())
-        self.here: dict[
-            Value, Any
-        ] = {}  # a value of the original -> its traced tensor in the joint graph
-        self.needs: set[Value] = {graph.inputs[i] for i in wanted}
-        self.grads: dict[Value, Any] = {}
-        self.incoming: list[Value] = []  # gradient inputs of the joint graph
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors: list[GradTensor] = []
 
-    def choose(self, wanted: Sequence[int], recompute: Any) -> list[Value]:
-        """The values of the original graph that the backward half gets from the forward half."""
-        joint = self.level.graph
-        count = len(self.graph.inputs)
-        received = [i for i in wanted if self.graph.inputs[i] in self.grads]
-        outputs = [self.here[o].value for o in self.graph.outputs if isinstance(o, Value)]
-        back = {t.value: v for v, t in self.here.items()}
-        kept = partition.choose(
-            joint,
-            joint.inputs[:count],
-            joint.inputs[count:],
-            outputs,
-            self.results(received),
-            set(back),
-            recompute,
-        )
-        return [back[v] for v in kept]
+    def lift(self, value: Any, edge: Any = None) -> GradTensor:
+        made = super().lift(value, edge)
+        self.tensors.append(made)
+        return made
 
-    def results(self, received: Sequence[int]) -> list[Value]:
-        """The gradients of the inputs at these positions."""
-        return [_value_of(self.level, self.grads[self.graph.inputs[i]]) for i in received]
 
-    def copy_forward(self) -> None:
-        """Put the original into the joint graph, and note which values need a gradient."""
-        joint = self.level.graph
-        for value in self.graph.inputs:
-            self.here[value] = self.level.lift(joint.add_input(value.type, value.name))
-        for node in self.graph.nodes:
-            args = substitute(node.args, lambda v: self.here[v].value)
-            graphs = {k: g.clone() for k, g in node.graphs.items()}
-            made = joint.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
-            made.place = node.place
-            for old, new in zip(node.outputs, made.outputs, strict=True):
-                self.here[old] = self.level.lift(new)
-            self.needs.update(_needing(node, self.needs))
+class _Joint(_Retrace):
+    """The forward and the backward of a graph in one graph."""
 
-    def accumulate(self, value: Value, grad: Any) -> None:
-        """Add to the gradient of a value; a sum of blocks belongs to none of them."""
-        like = self.here[value]
-        grad = fitting.fit_tensor(grad, like.shape, like.dtype)
-        known = self.grads.get(value)
-        block, self.level.block = self.level.block, None
-        self.grads[value] = grad if known is None else known + grad
-        self.level.block = block
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph, graph.signature.name)
+        self.grads: list[TraceTensor] = []  # inputs too: the gradient that comes in at each root
+        self.nodes: list[Node] = []  # of the source, as they run
+        self.starts: list[int] = []  # how far the tape's numbers had come when each of them ran
+        self.block: Block | None = None  # of the nodes that are traced now
+        self.marked: Node | None = None  # the last node before them
 
-    def walk_back(self) -> None:
-        for number, node in enumerate(self.graph.reversed_nodes()):
-            grads = [self.grads.get(v) for v in node.outputs]
-            if all(g is None for g in grads) or not any(v in self.needs for v in node.inputs()):
-                continue
-            self.level.block = Block(number, node.name)
-            self._node_back(node, grads)
-            self.level.block = None
-
-    def _node_back(self, node: Node, grads: list[Any]) -> None:
-        if isinstance(node.op, Constant):
-            return
-        args = [_traced(a, self.here) for a in node.args]
-        if isinstance(node.op, Region) or _through_decomposition(node.op.row):
-            self._by_pullback(node, args, grads)
-            return
-        row = node.op.row
-        _refuse(node, self.needs)
-        wanted = {
-            a.name: True for a in row.differentiable if _wants(_argument(node, a.name), self.needs)
-        }
-        if not wanted:
-            return
-        results = [self.here[v] for v in node.outputs]
-        found = _reverse(row, args, results, grads, wanted)
-        for target, grad in zip(_targets(node, row), found, strict=True):
-            if isinstance(target, Value) and target in self.needs and grad is not None:
-                self.accumulate(target, grad)
-
-    def _by_pullback(self, node: Node, args: list[Any], grads: list[Any]) -> None:
-        """The derivative of what the node does, for a region or an operator without a formula of
-        its own.
-        """
-        inputs = list(dict.fromkeys(v for v in node.inputs() if v in self.needs))
+    def forward(self, wanted: Sequence[int]) -> None:
+        """Run the source, with variables at the wanted positions of its inputs."""
+        self.tape = _Tape()
 
         def run(*variables: Any) -> tuple[list[Any], None]:
-            mapping = dict(zip(inputs, variables, strict=True))
-            given = [_traced(a, {**self.here, **mapping}) for a in node.args]
-            result = _call(node, given)
-            return list(result) if isinstance(result, (tuple, list)) else [result], None
+            given: list[Any] = list(self.inputs)
+            for position, variable in zip(wanted, variables, strict=True):
+                given[position] = variable
+            return run_flat(self.source, given, self._runs), None
 
-        _, pull = pullback(run, [self.here[v] for v in inputs])
-        for value, grad in zip(inputs, pull.last(grads), strict=True):
-            if grad is not None:
-                self.accumulate(value, grad)
+        (outputs, _), self.pull = pullback_on(self.tape, run, [self.inputs[i] for i in wanted])
+        self.outputs = [self.output(o) for o in outputs]
+        self.computed = [v for node in self.graph.nodes for v in node.outputs]
+        self.tensors = [t for t in self.tape.tensors if self.owns(t.value)]
+        self.roots = {t.value.value: t for t in self.tensors if t.edge is not None}
 
+    def backward(self, roots: Sequence[Any]) -> list[Any]:
+        """The gradient of each variable, None where there is none, from that of each root."""
+        for root in roots[len(self.grads) :]:
+            self.grads.append(self.input(root, f"grad_{root.value.value.name}"))
+        if not roots:
+            return [None] * len(self.pull.inputs)
+        self.marked = self.graph.last
+        how = Pass(retain_graph=True, level=self.tape, whole=True, observer=self._passes)
+        found = self.pull.settled(engine.gradients(roots, self.grads, self.pull.inputs, how))
+        self._mark()
+        return [None if g is None else self.value(g) for g in found]
 
-def _call(node: Node, args: list[Any]) -> Any:
-    if isinstance(node.op, Region):
-        return node.op.run(node, args)
-    return binding.decomposition(node.op.row)(*args)
+    def _runs(self, node: Node) -> None:
+        self.nodes.append(node)
+        self.starts.append(tape.next_sequence())
 
+    def _passes(self, node: tape.Node) -> None:
+        self._mark()
+        number = bisect(self.starts, node.sequence) - 1
+        self.block = Block(len(self.nodes) - 1 - number, self.nodes[number].name)
 
-def _through_decomposition(row: Row) -> bool:
-    return bool(row.decompose and not row.reverse and not row.forward)
+    def _mark(self) -> None:
+        """Say of the nodes since the last call which block they belong to."""
+        node = self.graph.first if self.marked is None else self.marked.following
+        while node is not None:
+            node.block, node = self.block, node.following
+        self.marked, self.block = self.graph.last, None
 
+    def cut(self, results: Sequence[Any]) -> partition.Cut:
+        """The joint graph with these gradients, to be cut."""
+        present = [g for g in results if g is not None]
+        inputs, grads = ([t.value for t in some] for some in (self.inputs, self.grads))
+        return partition.Cut(self.graph, inputs, self.outputs, grads, present)
 
-def _reverse(
-    row: Row, args: list[Any], results: list[Any], grads: list[Any], wanted: dict[str, Any]
-) -> Iterable[Any]:
-    """The gradients of a row's differentiable arguments, lists flattened."""
-    listed = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list
-    per_return: list[Any] = [results] if listed else results
-    scope = dict(zip(row.schema.names, args, strict=True)) | {
-        n: per_return[i] for n, i in result_names(row).items()
-    }
-    if not any(entry.formula for entry in row.reverse):
-        needs = [a.name in wanted for a in row.differentiable]
-        return derive.reverse_from_forward(
-            row, scope, grads if len(row.schema.returns) > 1 else grads[0], needs
-        )
-    several = listed or len(row.schema.returns) > 1
-    for name, number in grad_names(row).items():
-        scope[name] = grads if number < 0 else grads[number] if several else grads[0]
-    return derive.reverse_all(row, derive.with_facts(row, scope), wanted)
+    def keepable(self) -> set[Value]:
+        """The values that the forward may hand to the backward.
 
-
-def _traced(argument: Any, here: dict[Value, Any]) -> Any:
-    if isinstance(argument, Value):
-        return here[argument]
-    if isinstance(argument, tuple) and any(isinstance(a, Value) for a in argument):
-        return [_traced(a, here) for a in argument]
-    return argument
-
-
-def _argument(node: Node, name: str) -> Any:
-    return node.args[node.op.row.schema.names.index(name)]
-
-
-def _wants(argument: Any, needs: set[Value]) -> bool:
-    if isinstance(argument, tuple):
-        return any(_wants(a, needs) for a in argument)
-    return isinstance(argument, Value) and argument in needs
-
-
-def _targets(node: Node, row: Row) -> list[Any]:
-    """The arguments that the gradients of a row belong to, lists flattened."""
-    found: list[Any] = []
-    for argument in row.differentiable:
-        value = _argument(node, argument.name)
-        found.extend(value) if argument.type.is_list else found.append(value)
-    return found
-
-
-def _refuse(node: Node, needs: set[Value]) -> None:
-    for name, entry in node.op.row.refused.items():
-        if _wants(_argument(node, name), needs):
-            reason = f": {entry.reason}" if entry.reason else ""
-            raise NotDifferentiable(
-                f"{node.name} is not differentiable in {name}{reason} "
-                f"({node.place or 'in the graph'})"
-            )
-
-
-def _needing(node: Node, needs: set[Value]) -> list[Value]:
-    """The outputs of a node that depend on values in `needs` by a derivative."""
-    if isinstance(node.op, Constant) or not any(v in needs for v in node.inputs()):
-        return []
-    if isinstance(node.op, Region):
-        return [v for v in node.outputs if v.dtype.is_differentiable]
-    row = node.op.row
-    names = typing.differentiable_names(row)
-    if not any(
-        _wants(a, needs) for n, a in zip(row.schema.names, node.args, strict=True) if n in names
-    ):
-        return []
-    listed = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list
-    flags = row.differentiable_outputs * len(node.outputs) if listed else row.differentiable_outputs
-    return [
-        v for v, flag in zip(node.outputs, flags, strict=True) if flag and v.dtype.is_differentiable
-    ]
+        One with a derivative must be known to the tape: a gradient in it, from a derivative of the
+        backward, can then be passed on.
+        """
+        known = {t.value.value for t in self.tensors}
+        return {
+            v
+            for v in self.computed
+            if (v in known or not v.dtype.is_differentiable) and UNKNOWN not in v.shape
+        }
 
 
 def _wanted_inputs(graph: Graph, wrt: Sequence[int] | None) -> list[int]:
@@ -372,88 +277,58 @@ def differentiate(
             f"differentiate: needs a graph, got {type(graph).__name__}; "
             "make one with ad.trace(f, x), or use ad.grad(f)"
         )
-    wanted = _wanted_inputs(graph, wrt)
-    outputs = [o for o in graph.outputs if isinstance(o, Value)]
-    first = _walked(graph, wanted, outputs)
-    kept = first.choose(wanted, recompute)
-    known = set(graph.inputs) | set(outputs)
-    temporaries = [v for v in kept if v not in known]
-    # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be
-    # differentiated itself.
-    rooted = [v for v in temporaries if v in first.needs]
-    walk = _walked(graph, wanted, [*outputs, *rooted]) if rooted else first
-    return _cut(walk, graph, wanted, kept, rooted)
+    joint, wanted = _Joint(graph), _wanted_inputs(graph, wrt)
+    with joint:
+        joint.forward(wanted)
+        outputs = [o for o in joint.pull.outputs if o is not None]
+        results = joint.backward(outputs)
+        cut = joint.cut(results)
+        kept = cut.choose(joint.keepable(), recompute)
+        # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be
+        # differentiated itself.
+        known = {*joint.graph.inputs, *joint.outputs}
+        temporaries = [v for v in kept if v in joint.roots and v not in known]
+        if temporaries:
+            results = joint.backward([*outputs, *(joint.roots[v] for v in temporaries)])
+            cut = joint.cut(results)
+    return _pair(joint, wanted, results, cut.floor(set(kept)), temporaries)
 
 
-def _walked(graph: Graph, wanted: Sequence[int], roots: Sequence[Value]) -> _Walk:
-    """The joint graph, with a gradient coming in at each root that needs one."""
-    walk = _Walk(graph, wanted)
-    with walk.level as level:
-        walk.copy_forward()
-        for root in roots:
-            if root in walk.needs:
-                given = level.graph.add_input(_gradient_type(root), f"grad_{root.name}")
-                walk.incoming.append(given)
-                walk.accumulate(root, level.lift(given))
-        walk.walk_back()
-    return walk
-
-
-def _gradient_type(value: Value) -> Type:
-    return Type(value.shape, value.dtype)
-
-
-def _cut(
-    walk: _Walk, graph: Graph, wanted: Sequence[int], kept: Sequence[Value], rooted: Sequence[Value]
+def _pair(
+    joint: _Joint,
+    wanted: Sequence[int],
+    results: Sequence[Any],
+    kept: Sequence[Value],
+    temporaries: Sequence[Value],
 ) -> Gradient:
-    joint = walk.level.graph
-    count = len(graph.inputs)
-    received = [i for i in wanted if graph.inputs[i] in walk.grads]
-    grads = walk.results(received)
-    here = {v: walk.here[v].value for v in kept}
-    chosen = partition.floor(
-        joint, joint.inputs[count:], grads, set(joint.inputs[:count]) | set(here.values())
-    )
-    back = {new: old for old, new in here.items()}
-    kept = [back.get(v, v) for v in chosen]
-    inputs_at = {v: i for i, v in enumerate(graph.inputs)}
-    outputs = list(graph.outputs)
-    outputs_at: dict[Value, int] = {}
+    """The halves of a joint graph, and how they are called."""
+    inputs = {t.value: i for i, t in enumerate(joint.inputs)}
+    outputs = list(joint.outputs)
+    places: dict[Value, int] = {}
     for i, output in enumerate(outputs):
         if isinstance(output, Value):
-            outputs_at.setdefault(output, i)
-    inputs_back = dict(zip(joint.inputs[:count], graph.inputs, strict=True))
-    kept = [inputs_back.get(v, v) for v in kept]
-    for value in (*kept, *rooted):
-        if value not in inputs_at and value not in outputs_at:
-            outputs_at[value] = len(outputs)
+            places.setdefault(output, i)
+    for value in (*kept, *temporaries):
+        if value not in inputs and value not in places:
+            places[value] = len(outputs)
             outputs.append(value)
-    captured_inputs = [v for v in kept if v in inputs_at]
-    captured_outputs = [v for v in kept if v not in inputs_at]
-    positions = [i for i, o in enumerate(graph.outputs) if isinstance(o, Value) and o in walk.needs]
-    positions += [outputs_at[v] for v in rooted]
-    values = [walk.here[o].value if isinstance(o, Value) else o for o in outputs]
-    captures = [walk.here[v].value for v in (*captured_inputs, *captured_outputs)]
-    name = graph.signature.name
-    f = partition.extract(
-        joint, joint.inputs[:count], values, Signature(name=name, names=graph.signature.names)
-    )
-    df = partition.extract(
-        joint, [*joint.inputs[count:], *captures], grads, Signature(name=f"d{name}")
-    )
+    captured = [v for v in kept if v in inputs] + [v for v in kept if v not in inputs]
+    rooted = [i for i, o in enumerate(joint.pull.outputs) if o is not None]
+    source = joint.source.signature
+    forward = Signature(name=source.name, names=source.names)
+    given = [t.value for t in joint.grads] + captured
+    grads = [g for g in results if g is not None]
     return Gradient(
-        f=simplified(f),
-        df=simplified(df),
-        real_outputs=len(graph.outputs),
-        output_grads=tuple(positions),
-        captured_inputs=tuple(inputs_at[v] for v in captured_inputs),
-        captured_outputs=tuple(outputs_at[v] for v in captured_outputs),
-        input_grads=tuple(received),
+        f=simplified(partition.extract(joint.graph, list(inputs), outputs, forward)),
+        df=simplified(
+            partition.extract(joint.graph, given, grads, Signature(name=f"d{source.name}"))
+        ),
+        real_outputs=len(joint.outputs),
+        output_grads=(*rooted, *(places[v] for v in temporaries)),
+        captured_inputs=tuple(inputs[v] for v in captured if v in inputs),
+        captured_outputs=tuple(places[v] for v in captured if v not in inputs),
+        input_grads=tuple(i for i, g in zip(wanted, results, strict=True) if g is not None),
     )
-
-
-def _value_of(level: TraceLevel, tensor: Any) -> Value:
-    return tensor.value if isinstance(tensor, TraceTensor) else level.constant(tensor)
 
 
 def jvp(graph: Graph) -> Graph:
@@ -463,78 +338,20 @@ def jvp(graph: Graph) -> Graph:
     Only inputs and outputs of a differentiable dtype have tangents. An output that depends on no
     input has zeros.
     """
-    level = _JointLevel(Graph(Signature(name=f"jvp_{graph.signature.name}")))
-    with level:
-        here = {v: level.lift(level.graph.add_input(v.type, v.name)) for v in graph.inputs}
-        tangents: dict[Value, Any] = {
-            v: level.lift(level.graph.add_input(_gradient_type(v), f"{v.name}_t"))
+    with _Retrace(graph, f"jvp_{graph.signature.name}") as level:
+        tangents = [
+            level.input(v, f"{v.name}_t") if v.dtype.is_differentiable else None
             for v in graph.inputs
-            if v.dtype.is_differentiable
-        }
-        for node in graph.nodes:
-            _push_node(level, node, here, tangents)
-        outputs = [here[o].value if isinstance(o, Value) else o for o in graph.outputs]
-        for output in graph.outputs:
-            if isinstance(output, Value) and output.dtype.is_differentiable:
-                tangent = tangents.get(output)
-                outputs.append(
-                    _value_of(level, here[output].zeros_like() if tangent is None else tangent)
-                )
-    level.graph.outputs = outputs
+        ]
+        run = lambda *values: (run_flat(graph, values), None)
+        outputs, found, _ = pushforward(run, level.inputs, tangents)
+        pushed = [
+            o.zeros_like() if t is None else t
+            for o, t in zip(outputs, found, strict=True)
+            if isinstance(o, Tensor) and o.is_differentiable_dtype()
+        ]
+        level.graph.outputs = [level.output(o) for o in (*outputs, *pushed)]
     return simplified(level.graph)
-
-
-def _push_node(
-    level: TraceLevel, node: Node, here: dict[Value, Any], tangents: dict[Value, Any]
-) -> None:
-    args = substitute(node.args, lambda v: here[v].value)
-    graphs = {k: g.clone() for k, g in node.graphs.items()}
-    made = level.graph.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
-    made.place = node.place
-    here.update(zip(node.outputs, map(level.lift, made.outputs), strict=True))
-    if isinstance(node.op, Constant) or not any(v in tangents for v in node.inputs()):
-        return
-    if isinstance(node.op, Region) or _through_decomposition(node.op.row):
-        found = _push_through(node, here, tangents)
-    else:
-        found = _push_row(node, here, tangents)
-    for value, tangent in zip(node.outputs, found, strict=True):
-        if tangent is not None and value.dtype.is_differentiable:
-            tangents[value] = fit_tangent(tangent, here[value])
-
-
-def _push_row(node: Node, here: dict[Value, Any], tangents: dict[Value, Any]) -> list[Any]:
-    row = node.op.row
-    _refuse(node, set(tangents))
-    given: dict[str, Any] = {}
-    for argument in row.differentiable:
-        value = _argument(node, argument.name)
-        given[argument.name] = (
-            [tangents.get(v) for v in value] if argument.type.is_list else tangents.get(value)
-        )
-    if not any(
-        t is not None and (not isinstance(t, list) or any(e is not None for e in t))
-        for t in given.values()
-    ):
-        return [None] * len(node.outputs)
-    args = [_traced(a, here) for a in node.args]
-    results = [here[v] for v in node.outputs]
-    listed = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_list
-    return derive.forward_all(
-        row, dict(zip(row.schema.names, args, strict=True)), given, [results] if listed else results
-    )
-
-
-def _push_through(node: Node, here: dict[Value, Any], tangents: dict[Value, Any]) -> list[Any]:
-    inputs = list(dict.fromkeys(v for v in node.inputs() if v in tangents))
-
-    def run(*variables: Any) -> tuple[list[Any], None]:
-        mapping = dict(zip(inputs, variables, strict=True))
-        result = _call(node, [_traced(a, {**here, **mapping}) for a in node.args])
-        return list(result) if isinstance(result, (tuple, list)) else [result], None
-
-    _, found, _ = pushforward(run, [here[v] for v in inputs], [tangents[v] for v in inputs])
-    return found
 
 
 def transpose(graph: Graph) -> Graph:

@@ -7,7 +7,7 @@ gradients through it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.generator import Generator, default_generator
+from adjoint.core.places import inherited
 from adjoint.core.promotion import python_number
 from adjoint.core.shapes import show
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
@@ -120,24 +121,36 @@ def _drawing_from(generator: Generator, graph: Graph, values: list[Any]) -> list
         default_generator.set_state(before)
 
 
-def run_flat(graph: Any, values: Sequence[Any]) -> list[Any]:
-    """Run on one tensor per input; return one result per output. Nothing is checked."""
+def run_flat(
+    graph: Any, values: Sequence[Any], observer: Callable[[Node], None] | None = None
+) -> list[Any]:
+    """Run on one tensor per input; return one result per output. Nothing is checked.
+
+    `observer` is told each node before it runs.
+    """
     if not isinstance(graph, Graph):  # a Python function that stands for one, in printed text
         result = graph(*values)
         return list(result) if isinstance(result, tuple) else [result]
     known: dict[Value, Any] = dict(zip(graph.inputs, values, strict=True))
     remaining = {v: len(v.uses) for v in graph.inputs}
     kept = {o for o in graph.outputs if isinstance(o, Value)}
-    for node in graph.nodes:
-        results = evaluate(node, known)
-        for value, result in zip(node.outputs, results, strict=True):
-            if value.uses or value in kept:
-                known[value] = result
-                remaining[value] = len(value.uses)
-        for value in set(node.inputs()):
-            remaining[value] -= 1
-            if not remaining[value] and value not in kept:
-                del known[value]
+    before = inherited.place
+    try:
+        for node in graph.nodes:
+            inherited.place = node.place or before  # a node is recorded where it was written
+            if observer is not None:
+                observer(node)
+            results = evaluate(node, known)
+            for value, result in zip(node.outputs, results, strict=True):
+                if value.uses or value in kept:
+                    known[value] = result
+                    remaining[value] = len(value.uses)
+            for value in set(node.inputs()):
+                remaining[value] -= 1
+                if not remaining[value] and value not in kept:
+                    del known[value]
+    finally:
+        inherited.place = before
     return [known[o] if isinstance(o, Value) else o for o in graph.outputs]
 
 

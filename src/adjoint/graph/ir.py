@@ -238,7 +238,7 @@ class Graph:
         self.last: Node | None = None
         self.count = 0
         self._names: dict[str, int] = {}
-        self._point: Node | None = None  # new nodes go before it; None: to the end
+        self.point: Node | None = None  # new nodes go before it; None: to the end
 
     if TYPE_CHECKING:  # what graph/__init__.py puts on the class
 
@@ -302,7 +302,7 @@ class Graph:
         `name` is for all outputs, or one for each.
         """
         node = Node(op, args, graphs)
-        wanted = name or _short_name(node.name)
+        wanted = name or op.name.strip("_") or "v"
         types = tuple(types)
         if len(types) > 1:
             names = wanted if isinstance(wanted, tuple) else _several(op, wanted, len(types))
@@ -310,13 +310,13 @@ class Graph:
             names = wanted if isinstance(wanted, tuple) else (wanted,)
         for number, type in enumerate(types):
             node.outputs.append(Value(self.fresh_name(names[number]), type, node, number))
-        self._link(node, self._point)
+        self._link(node, self.point)
         node._claim()
         return node
 
     def append(self, node: Node) -> None:
         """Put a node made elsewhere at the insertion point; it has its outputs already."""
-        self._link(node, self._point)
+        self._link(node, self.point)
         node._claim()
 
     def inserting_before(self, node: Node | None) -> _InsertionPoint:
@@ -431,15 +431,11 @@ class _InsertionPoint:
         self.graph, self.node = graph, node
 
     def __enter__(self) -> Graph:
-        self.before, self.graph._point = self.graph._point, self.node
+        self.before, self.graph.point = self.graph.point, self.node
         return self.graph
 
     def __exit__(self, *_: Any) -> None:
-        self.graph._point = self.before
-
-
-def _short_name(name: str) -> str:
-    return name.split(".")[0].strip("_") or "v"
+        self.graph.point = self.before
 
 
 def _several(op: Any, name: str, count: int) -> tuple[str, ...]:

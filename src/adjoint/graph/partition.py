@@ -1,65 +1,74 @@
 """Cutting a joint graph in two: which values the forward half keeps for the backward half.
 
-`choose` finds them, `extract` takes a half out. By default a minimum cut chooses the fewest bytes,
-given that cheap
-operators (pointwise ones, views, constants) may be computed again in the backward half. Inputs and
-outputs are alive
-anyway and count almost nothing.
+`Cut.choose` finds them, `extract` takes a half out. By default a minimum cut chooses the fewest
+bytes, given that cheap operators (pointwise ones, views, constants) may be computed again in the
+backward half. Of several such cuts it takes the one that computes least again. Inputs and outputs
+are alive anyway and count almost nothing.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.core.places import warn
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
 
 _INFINITE = math.inf
 
 
-def choose(
-    joint: Graph,
-    inputs: Sequence[Value],
-    grads: Sequence[Value],
-    outputs: Sequence[Any],
-    results: Sequence[Value],
-    originals: set[Value],
-    recompute: Any,
-) -> list[Value]:
-    """The values that the backward half takes from the forward half, in the order of the joint
-    graph.
-
-    `results` are what the backward half computes from `grads`; `originals` the values of the
-    forward graph.
+class Cut:
+    """A joint graph that is to be cut: inputs and outputs of the forward half, the gradients that
+    come into the backward half, and its results.
     """
-    dependent = _depending_on(joint, grads)
-    required = _required(joint, dependent, results)
-    if recompute == "nothing":
-        kept = _down_to(required, set(inputs) | originals)
-    elif recompute == "everything":
-        kept = _down_to(required, set(inputs) | {v for v in originals if _is_fixed(v.node)})
-    elif recompute == "auto":
-        kept = _minimum_cut(inputs, outputs, required, originals)
-    elif isinstance(recompute, int) and not isinstance(recompute, bool):
-        return _within(recompute, joint, inputs, grads, outputs, results, originals)
-    else:
+
+    def __init__(
+        self,
+        joint: Graph,
+        inputs: Sequence[Value],
+        outputs: Sequence[Any],
+        grads: Sequence[Value],
+        results: Sequence[Value],
+    ) -> None:
+        self.joint, self.inputs, self.outputs = joint, inputs, outputs
+        self.required = _required(_needed(joint, set(), results), set(grads), results)
+
+    def choose(self, keepable: set[Value], recompute: Any) -> list[Value]:
+        """The values that the backward half takes from the forward half, in order."""
+        if recompute == "nothing":
+            return self.floor(keepable)
+        if recompute == "everything":
+            return self.floor({v for v in keepable if _is_fixed(v.node)})
+        if recompute == "auto":
+            kept = _minimum_cut(self.inputs, self.outputs, self.required, keepable)
+            return _in_order(self.joint, kept)
+        if isinstance(recompute, int) and not isinstance(recompute, bool):
+            return self._within(recompute, keepable)
         raise ArgumentError(
             "recompute must be 'auto', 'nothing', 'everything' or a number of bytes, got "
             f"{recompute!r}"
         )
-    return _in_order(joint, kept)
 
+    def floor(self, allowed: set[Value]) -> list[Value]:
+        """What the backward half needs of the inputs and of `allowed`, computing the rest again."""
+        return _in_order(self.joint, _down_to(self.required, allowed | set(self.inputs)))
 
-def floor(
-    joint: Graph, grads: Sequence[Value], results: Sequence[Value], allowed: set[Value]
-) -> list[Value]:
-    """What the backward half needs of `allowed`, computing everything else again."""
-    dependent = _depending_on(joint, grads)
-    return _in_order(joint, _down_to(_required(joint, dependent, results), allowed))
+    def _within(self, limit: int, keepable: set[Value]) -> list[Value]:
+        """The choice that computes least again and keeps at most `limit` bytes of temporaries."""
+        smallest: list[Value] = []
+        for mode in ("nothing", "auto", "everything"):
+            kept = self.choose(keepable, mode)
+            temporaries = sum(size_of(v) for v in kept if v not in self.inputs)
+            if temporaries <= limit:
+                return kept
+            smallest = kept
+        warn(
+            f"differentiate: recompute={limit} bytes cannot be kept; {temporaries} bytes are needed"
+        )
+        return smallest
 
 
 def size_of(value: Value) -> int:
@@ -67,37 +76,17 @@ def size_of(value: Value) -> int:
     return math.prod(value.shape) * value.dtype.itemsize
 
 
-def _within(limit: int, *arguments: Any) -> list[Value]:
-    """The choice that computes least again and keeps at most `limit` bytes of temporaries."""
-    inputs = set(arguments[1])
-    smallest: list[Value] = []
-    for mode in ("nothing", "auto", "everything"):
-        kept = choose(*arguments, recompute=mode)
-        temporaries = sum(size_of(v) for v in kept if v not in inputs)
-        if temporaries <= limit:
-            return kept
-        smallest = kept
-    warnings.warn(
-        f"differentiate: recompute={limit} bytes cannot be kept; {temporaries} bytes are needed",
-        stacklevel=4,
-    )
-    return smallest
+def _required(
+    nodes: Sequence[Node], dependent: set[Value], results: Sequence[Value]
+) -> list[Value]:
+    """The values of the forward side that the backward side uses directly.
 
-
-def _depending_on(joint: Graph, grads: Sequence[Value]) -> set[Value]:
-    """All values that depend on the incoming gradients, these included."""
-    found = set(grads)
-    for node in joint.nodes:
-        if any(v in found for v in node.inputs()):
-            found.update(node.outputs)
-    return found
-
-
-def _required(joint: Graph, dependent: set[Value], results: Sequence[Value]) -> list[Value]:
-    """Values of the forward side that the backward side uses directly."""
+    `dependent`, at first the incoming gradients, grows to all values of the backward side.
+    """
     found: dict[Value, None] = {}
-    for node in joint.nodes:
-        if any(v in dependent for v in node.outputs):
+    for node in nodes:
+        if any(v in dependent for v in node.inputs()):
+            dependent.update(node.outputs)
             found.update((v, None) for v in node.inputs() if v not in dependent)
     found.update((v, None) for v in results if v not in dependent)
     return list(found)
@@ -186,6 +175,19 @@ class _Flow:
                     queue.append(b)
         return depth
 
+    def leads_to(self, sink: int) -> list[bool]:
+        """Of each vertex, whether there is room on a way from it to the sink."""
+        leads = [False] * len(self.edges)
+        leads[sink] = True
+        stack = [sink]
+        while stack:
+            for e in self.edges[stack.pop()]:
+                a = self.head[e]
+                if self.room[e ^ 1] > 0 and not leads[a]:
+                    leads[a] = True
+                    stack.append(a)
+        return leads
+
     def saturate(self, source: int, sink: int) -> None:
         while (depth := self.layers(source))[sink] >= 0:
             position = [0] * len(self.edges)
@@ -219,13 +221,14 @@ class _Flow:
 
 
 def _minimum_cut(
-    inputs: Sequence[Value], outputs: Sequence[Any], required: list[Value], originals: set[Value]
+    inputs: Sequence[Value], outputs: Sequence[Any], required: list[Value], keepable: set[Value]
 ) -> set[Value]:
     """The values with the fewest bytes from which all required ones can be computed cheaply.
 
     Each value is an edge whose capacity is its size; a node that may not run twice ties its outputs
-    to the source. What
-    a formula computes is not cut: it stays in the backward half, where it can be differentiated.
+    to the source. What a formula computes is not cut: it stays in the backward half, where it can
+    be differentiated. Of all minimum cuts it is the one nearest the sink: tanh(matmul) keeps the
+    result of tanh, and computes nothing again.
     """
     alive = set(inputs) | {o for o in outputs if isinstance(o, Value)}
     flow = _Flow()
@@ -238,7 +241,7 @@ def _minimum_cut(
             found = entry[value] = flow.vertex()
             size = 1.0 if value in alive else max(float(size_of(value)), 1.0) + 1.0
             flow.edge(
-                found, flow.vertex(), size if value in originals or value in alive else _INFINITE
+                found, flow.vertex(), size if value in keepable or value in alive else _INFINITE
             )
         return found
 
@@ -252,7 +255,7 @@ def _minimum_cut(
         if _is_constant(node):
             continue
         here = enter(value)
-        if node is None or (value in originals and not _is_cheap(node)):
+        if node is None or (value in keepable and not _is_cheap(node)):
             flow.edge(source, here, _INFINITE)
             continue
         for before in node.inputs():
@@ -262,8 +265,8 @@ def _minimum_cut(
                     seen.add(before)
                     stack.append(before)
     flow.saturate(source, sink)
-    depth = flow.layers(source)
-    return {v for v, here in entry.items() if depth[here] >= 0 and depth[here + 1] < 0}
+    leads = flow.leads_to(sink)
+    return {v for v, here in entry.items() if leads[here + 1] and not leads[here]}
 
 
 def extract(
@@ -273,8 +276,8 @@ def extract(
     made = Graph(signature)
     mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in inputs}
     for node in _needed(joint, set(inputs), outputs):
-        graphs = {k: g.clone() for k, g in node.graphs.items()}
-        args = substitute(node.args, lambda v: mapping[v])
+        graphs = {k: g.clone() for k, g in node.graphs.items()} if node.graphs else None
+        args = substitute(node.args, mapping.__getitem__)
         copied = made.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
         copied.block, copied.place = node.block, node.place
         for old, new in zip(node.outputs, copied.outputs, strict=True):

@@ -18,12 +18,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import DtypeError, GradError, ShapeError
+from adjoint.core.places import user_line
 from adjoint.core.state import current
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Type
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.regions import REGIONS
-from adjoint.graph.trace import TraceLevel, place
+from adjoint.graph.trace import TraceLevel
 from adjoint.ops import operator as operators
 from adjoint.tensor import dispatch, observe
 from adjoint.tensor.levels import GradLevel
@@ -171,7 +172,7 @@ def _node(level: Any, call: Call, operands: Flat) -> Flat:
     node = level.graph.add(
         REGIONS[call.name], call.args(values), call.types(operands, needs), graphs=dict(call.graphs)
     )
-    node.place = place()
+    node.place = user_line()
     return [level.lift(v) for v in node.outputs]
 
 

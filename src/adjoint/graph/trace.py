@@ -23,7 +23,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues, InplaceError
-from adjoint.core.places import caller, show_place, warn
+from adjoint.core.places import user_line, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
 from adjoint.graph import custom, functional, typing
@@ -69,22 +69,6 @@ class ShapeDtype:
         return hash((self.shape, self.dtype, self.requires_grad))
 
 
-def place() -> str:
-    """The user's line, the nearest one outside this package: "model.py:12"."""
-    found = caller()
-    if found is None:
-        return ""
-    shown = _PLACES.get(found)
-    if shown is None:
-        if len(_PLACES) > 100_000:
-            _PLACES.clear()
-        shown = _PLACES[found] = show_place(found)
-    return shown
-
-
-_PLACES: dict[Any, str] = {}
-
-
 class TraceTensor(LevelTensor):
     """A tensor of a trace; `value` is the graph's value, and another one after a write in place."""
 
@@ -123,7 +107,7 @@ class TraceTensor(LevelTensor):
 
     @property
     def array(self) -> Any:
-        where = place()
+        where = user_line()
         raise TraceError(
             f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), "
             "item(), float(), tolist(), an if or a while on it). Choose by value with ad.where or "
@@ -144,18 +128,19 @@ class TraceTensor(LevelTensor):
     def requires_grad_(self, requires_grad: bool = True) -> Any:
         if requires_grad and not self.requires_grad:
             raise TraceError(
-                f"{place()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp there"
+                f"{user_line()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp there"
             )
         return self
 
     def backward(self, *_: Any, **__: Any) -> None:
         raise TraceError(
-            f"{place()}: backward() inside ad.trace; use ad.grad, or differentiate the graph"
+            f"{user_line()}: backward() inside ad.trace; use ad.grad, or differentiate the graph"
         )
 
     def numpy(self, *, force: bool = False) -> Any:
         raise TraceError(
-            f"{place()}: numpy() inside ad.trace: the values are not known; use adjoint's operators"
+            f"{user_line()}: numpy() inside ad.trace: the values are not known; use adjoint's "
+            "operators"
         )
 
 
@@ -238,8 +223,8 @@ class TraceLevel(Level):
             return self.types.of(op, args)
         except DependsOnValues as error:
             raise TraceError(
-                f"{place()}: {error}. A graph has fixed shapes: use ad.where, or compute the mask "
-                "or the size outside"
+                f"{user_line()}: {error}. A graph has fixed shapes: use ad.where, or compute the "
+                "mask or the size outside"
             ) from error
 
     def _node(
@@ -251,7 +236,7 @@ class TraceLevel(Level):
         values: list[Any],
     ) -> Any:
         node = self.graph.add(op, args, types)
-        node.place = place()
+        node.place = user_line()
         if kind is None:
             out: Any = self.lift(node.outputs[0])
         else:
@@ -275,7 +260,7 @@ class TraceLevel(Level):
         found = self.detached.get(value)
         if found is None:
             node = self.graph.add(_DETACH(), (value,), (Type(value.shape, value.dtype),))
-            node.place = place()
+            node.place = user_line()
             found = self.detached[value] = node.outputs[0]
         return found
 
@@ -306,15 +291,14 @@ class TraceLevel(Level):
         target = values[0]
         if not self.owns(target) and not self.takes_in(target):
             raise TraceError(
-                f"{place()}: {op.name} changes a tensor from outside the traced function in place; "
-                "pass it as an argument "
-                "and return the new value"
+                f"{user_line()}: {op.name} changes a tensor from outside the traced function in "
+                "place; pass it as an argument and return the new value"
             )
         view = None if target.extra is None else target.extra.view
         if id(target if view is None else view.base) in self.copied:
             raise InplaceError(
-                f"{place()}: {op.name}: in a graph this view() is a copy, since its source may lie "
-                "otherwise in memory; write to the source, or clone() it before view()"
+                f"{user_line()}: {op.name}: in a graph this view() is a copy, since its source may "
+                "lie otherwise in memory; write to the source, or clone() it before view()"
             )
         return functional.write(self, op, function, values)
 

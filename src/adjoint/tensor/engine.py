@@ -65,6 +65,7 @@ class Run:
         self.last: set[Any] = set()  # nodes that run though nothing beyond them is needed
         self.roots: list[Any] = []
         self.reached: dict[Any, int] | None = None  # see `reaches`
+        self.place: Any = None  # what records have before the first node and where one has none
         self.node: Node | None = None  # the one that runs, in anomaly mode
         self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
 
@@ -97,12 +98,16 @@ class Run:
         special = how.create_graph or self.ends.pending or now.anomaly or how.observer is not None
         plain = not special and self.needed is None
         retain = not self.release
-        with changed(recording=recording, retain=retain), np.errstate(all="ignore"):
-            if kinks.met:
-                self._run_after_kink(plain)
-            else:
-                self._run_plain() if plain else self._run()
-            self.ends.settle()
+        self.place = inherited.place
+        try:
+            with changed(recording=recording, retain=retain), np.errstate(all="ignore"):
+                if kinks.met:
+                    self._run_after_kink(plain)
+                else:
+                    self._run_plain() if plain else self._run()
+                self.ends.settle()
+        finally:
+            inherited.place = self.place
 
     def _run_after_kink(self, plain: bool) -> None:
         """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.
@@ -258,16 +263,14 @@ class Run:
         return self._apply_generally(node, grad, needs)
 
     def _apply_generally(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
-        """As `_apply`, on tensors. What it records has the place of the node's forward call."""
+        """As `_apply`, on tensors. What it records has the place of the node's forward call, and so
+        have the sums of what is sent on.
+        """
         if self.how.on_arrays:
             sent = node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
             return [g.value if type(g) is Tensor else g for g in sent]
-        before = inherited.place
-        inherited.place = node.place or before
-        try:
-            return node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
-        finally:
-            inherited.place = before
+        inherited.place = node.place or self.place
+        return node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
 
 
 def _is_absent(grad: Any) -> bool:

@@ -38,8 +38,8 @@ def _key(node: Node) -> Any:
         return None
     key = (
         node.op,
-        tuple(_part(a) for a in node.args),
-        tuple(v.type.requires_grad for v in node.outputs),
+        tuple([_part(a) for a in node.args]),
+        tuple([v.type.requires_grad for v in node.outputs]),
     )
     try:
         hash(key)

@@ -36,6 +36,8 @@ def call(graph: Graph, body: Graph, args: Sequence[Value]) -> Node:
 def inline_calls(graph: Graph) -> Graph:
     """y = call(x, body=g)  ->  the nodes of g, with x for its input"""
     inner_graphs(graph, inline_calls)
+    if all(node.op is not CALL for node in graph.nodes):
+        return graph
     return Rewriter(graph).run(
         lambda rewriter, node: _inlined(rewriter, node) if node.op is CALL else None
     )

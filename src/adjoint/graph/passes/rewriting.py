@@ -30,20 +30,17 @@ class Rewriter:
     def run(self, rule: Rule) -> Graph:
         """Walk, and put replacements everywhere; `eliminate_dead` removes what is then unused."""
         graph, replaced = self.graph, self.replaced
-        for node in graph.nodes:
-            if replaced and any(v in replaced for v in node.inputs()):
-                node.set_args(substitute(node.args, lambda v: replaced.get(v, v)))
-                _forget_gradients(node)
-            self.node = node
-            with graph.inserting_before(node):
+        with graph.inserting_before(graph.first):
+            for node in graph.nodes:
+                if replaced and any(v in replaced for v in node.inputs()):
+                    node.set_args(substitute(node.args, lambda v: replaced.get(v, v)))
+                    _forget_gradients(node)
+                self.node = graph.point = node
                 new = rule(self, node)
-            if new is not None:
-                self.changes += 1
-                replaced.update(
-                    zip(
-                        node.outputs, new if isinstance(new, (tuple, list)) else (new,), strict=True
-                    )
-                )
+                if new is not None:
+                    self.changes += 1
+                    made = new if isinstance(new, (tuple, list)) else (new,)
+                    replaced.update(zip(node.outputs, made, strict=True))
         graph.outputs = [replaced.get(o, o) if isinstance(o, Value) else o for o in graph.outputs]
         return graph
 
