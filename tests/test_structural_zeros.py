@@ -19,6 +19,8 @@ from adjoint.table import TABLE
 from adjoint.tensor import zeros
 from adjoint.tensor.tape import KEEPS, MOVES, SELECTS
 
+pytestmark = pytest.mark.filterwarnings("ignore:Anomaly")
+
 Function = Callable[[Any], Any]
 
 
@@ -165,7 +167,6 @@ MODES: dict[str, Callable[[Function, ad.Tensor], Any]] = {
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.filterwarnings("ignore:Anomaly")
 def test_what_was_not_selected_has_no_gradient(name: str, mode: str) -> None:
     f, x, expected = PROGRAMS[name]
     assert np.allclose(MODES[mode](f, x).numpy(), expected, rtol=1e-6, atol=0)
@@ -223,6 +224,19 @@ def test_a_sum_of_gradients_is_structurally_zero_only_where_all_are() -> None:
     assert np.isnan(ad.grad(f)(tensor(0.0, 4.0)).numpy()).tolist() == [True, False]
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_real_and_imaginary_parts_are_selected_together(mode: str) -> None:
+    def f(x: Any) -> Any:
+        y = ad.view_as_complex(ad.stack([x, x.sin()], -1)).square().abs()  # x² + sin² x
+        z = ad.complex(y, y * -0.5)
+        z.real.mul_(2)
+        return z.imag * z.real  # −y²
+
+    x = 0.7
+    expected = -2 * (x**2 + np.sin(x) ** 2) * (2 * x + np.sin(2 * x))
+    assert np.allclose(MODES[mode](f, tensor(x)).numpy(), expected)
+
+
 def test_what_a_hook_returns_is_a_number() -> None:
     x = tensor(0.0, 4.0).requires_grad_()
     y = x.sqrt()
@@ -244,7 +258,6 @@ def test_a_retained_gradient_shows_zeros_and_changes_nothing() -> None:
     assert x.grad.tolist() == [0.0, 0.125]
 
 
-@pytest.mark.filterwarnings("ignore:Anomaly")
 def test_anomaly_mode_still_finds_a_computed_nan() -> None:
     x = tensor(0.0).requires_grad_()
     with ad.autograd.detect_anomaly(), pytest.raises(GradError, match="SqrtBackward0"):

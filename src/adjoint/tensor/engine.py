@@ -60,6 +60,7 @@ class Run:
         self.wanted = wanted  # the edges to reach; None: all leaves
         self.ends = ends
         self.release = not (how.retain_graph or how.create_graph)
+        self.on_arrays = not how.records and how.level is None  # gradients are arrays, if they can
         self.queue = Queue(ends)
         self.needed: set[Any] | None = None  # the nodes that lead to `wanted`
         self.last: set[Any] = set()  # nodes that run though nothing beyond them is needed
@@ -78,7 +79,7 @@ class Run:
             self.last = targets if self.ends.captures is None else set()
         self.ends.watch(self.roots, self.needed)
         for output, grad in zip(outputs, grads, strict=True):
-            plain = self.how.on_arrays and type(grad) is Tensor
+            plain = self.on_arrays and type(grad) is Tensor
             self.queue.send(output.edge, grad.value if plain else grad)
         if self.ends.pending:
             self.ends.count_down(self.roots)
@@ -266,7 +267,7 @@ class Run:
         """As `_apply`, on tensors. What it records has the place of the node's forward call, and so
         have the sums of what is sent on.
         """
-        if self.how.on_arrays:
+        if self.on_arrays:
             sent = node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
             return [g.value if type(g) is Tensor else g for g in sent]
         inherited.place = node.place or self.place

@@ -38,11 +38,6 @@ class Pass(NamedTuple):
         """Whether the pass makes nodes of its own."""
         return self.create_graph or self.linear
 
-    @property
-    def on_arrays(self) -> bool:
-        """Whether gradients are arrays, where they can be."""
-        return not (self.create_graph or self.linear) and self.level is None
-
 
 # the passes of this context, innermost last
 _underway: ContextVar[tuple[Any, ...]] = ContextVar("adjoint backward passes", default=())

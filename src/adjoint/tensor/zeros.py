@@ -215,13 +215,18 @@ def _selected_by_shape(node: Node, grads: Any, known: Any, needs: Any) -> Any:
 
 
 def _ones(grad: Any, known: Any) -> Any:
-    """Ones of the dtype of a gradient where it is live, zeros elsewhere."""
+    """Ones of the dtype of a gradient where it is live, zeros elsewhere.
+
+    1 + i if it is complex, since a row may select the real or the imaginary parts.
+    """
     if grad is None:
         return None
     if type(grad) is ndarray:
         shape, dtype = grad.shape, grad.dtype
-        return np.ones(shape, dtype) if known is None else np.asarray(known != 0, dtype)
-    return packet("ones_like")(grad) if known is None else (as_tensor(known) != 0).to(grad.dtype)
+        ones = np.ones(shape, dtype) if known is None else np.asarray(known != 0, dtype)
+        return ones * dtype.type(1 + 1j) if dtype.kind == "c" else ones
+    ones = packet("ones_like")(grad) if known is None else (as_tensor(known) != 0).to(grad.dtype)
+    return ones * (1 + 1j) if grad.is_complex() else ones
 
 
 def _matters(edge: Any, depth: int = 3) -> bool:
