@@ -318,7 +318,8 @@ def test_a_long_chain_of_selections_is_one_loop() -> None:
 # The column
 
 
-def test_views_and_constants_select_without_saying_so() -> None:
+def test_views_sums_and_constants_select_without_saying_so() -> None:
+    assert TABLE.row("mean", "dim").selects == "all"
     assert TABLE.row("permute", "default").selects == "all"
     assert TABLE.row("floor", "default").selects == "some"
     assert TABLE.row("mm", "default").selects == ""
@@ -336,11 +337,20 @@ def test_rules_do_what_the_column_says() -> None:
         assert (node.name(), node.rule.zeros) == (name, expected)
 
 
-def test_another_word_is_refused(tmp_path: Any) -> None:
+@pytest.mark.parametrize(
+    ("derivative", "word", "message"),
+    [
+        ("self: grad", "many", "selects cannot be 'many'"),
+        ("self: non_differentiable", "some", "selects is for operators with reverse formulas"),
+    ],
+)
+def test_a_column_without_meaning_is_refused(
+    tmp_path: Any, derivative: str, word: str, message: str
+) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(
         "- name: chosen(Tensor self) -> Tensor\n  like: pointwise\n  kernel: xp.positive\n"
-        "  self: grad\n  selects: many\n"
+        f"  {derivative}\n  selects: {word}\n"
     )
-    with pytest.raises(TableError, match="selects cannot be 'many'"):
+    with pytest.raises(TableError, match=message):
         ad.library(path)

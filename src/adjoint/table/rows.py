@@ -178,12 +178,18 @@ class Row:
 
     @cached_property
     def selects(self) -> str:
-        """Which elements the result is made of, by selecting, moving and adding them alone: "some"
-        or "all" of the inputs'; "" if it computes more. Views that do not say select all.
+        """Which elements of the inputs the result is made of, by selecting, moving and adding them:
+        "some" or "all"; "" if it computes more. Follows from other facts, if the column is not set.
         """
-        constant = self.reverse and all(r.word == "zero" for r in self.reverse)
-        default = "some" if constant else "all" if self.schema.is_view else ""
-        return self.texts.get("selects", default)
+        if "selects" in self.texts:
+            return self.texts["selects"]
+        if self.reverse and all(r.word == "zero" for r in self.reverse):
+            return "some"
+        moves = self.schema.is_view or self.archetype.shape == "view" or "moves" in self.texts
+        adds = "sum" in (self.texts.get("reduces"), self.texts.get("accumulates"))
+        same = self.reverse and self.passes_on([a.name for a in self.differentiable])
+        all_used = moves or adds or self.texts.get("reduces") == "mean"
+        return "all" if all_used or (same and not self.archetype.promotes) else ""
 
     @cached_property
     def promoted(self) -> tuple[Argument, ...]:

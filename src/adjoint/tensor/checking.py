@@ -288,6 +288,14 @@ def _fits_view(row: Row) -> bool:
     return row.schema.names[:1] + row.schema.names[2:] == view
 
 
+def _selects(row: Row) -> Iterator[str]:
+    if "selects" in row.texts and not any(r.formula for r in row.reverse):
+        yield (
+            f"{row.place('selects')}: selects is for operators with reverse formulas, which tell "
+            "what was selected"
+        )
+
+
 def _writes(row: Row) -> Iterator[str]:
     """A kernel computes; what is written over is the first argument, by the result."""
     schema = row.schema
@@ -324,6 +332,7 @@ _PARTS: tuple[Callable[[Row], Iterator[str]], ...] = (
     _forward,
     _archetype,
     _facts,
+    _selects,
     _writes,
     _defaults,
 )
