@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import definitions
 from adjoint.compiler.c import build
 from adjoint.core import pytrees
 from adjoint.ops import operator as operators
@@ -289,7 +288,7 @@ def native_rows() -> list[str]:
         *(
             row.full_name
             for row in TABLE.rows()
-            if row.c or row.reduces or row.accumulates or definitions.is_product(row)
+            if row.c or row.reduces or row.accumulates or row.is_product
         ),
         *MOVES,
     ]

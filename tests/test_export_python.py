@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ import pytest
 
 import adjoint as ad
 from adjoint.cli import main
+from adjoint.export import renderers
 from adjoint.table import TABLE
 from adjoint.testing import jacobians, laws
 from adjoint.testing.jacobians import Call, array_of
+from tests import tables
 from tests.test_control import FUNCTIONS, XS, W
 
 # A Python in which only NumPy and the standard library can be imported.
@@ -125,6 +128,31 @@ def test_a_custom_rule_is_written_as_what_it_computes() -> None:
     x = ad.tensor(3.0, dtype=ad.float64)
     text = ad.export.python(ad.trace(ad.value_and_grad(clipped), x), "f")
     assert [float(v) for v in run_here(text, "f", 3.0)] == [9.0, 1.0]
+
+
+def test_columns_name_functions_that_exist() -> None:
+    named = [row.texts.get("numpy", "") for row in TABLE.rows()]
+    names = {n.partition(".")[2] for n in named if n.startswith("renderers.")}
+    assert {n for n in names if not callable(getattr(renderers, n, None))} == set()
+
+
+def test_a_row_of_a_library_is_exported_as_it_says(tmp_path: Path) -> None:
+    rows = """
+- name: distance(Tensor self, Scalar width=0) -> Tensor
+  like: pointwise
+  kernel: mine.distance
+  numpy: xp.abs(self).astype(result.dtype) if width == 0 else xp.abs(self - width)
+  self: grad * (self - width).sign()
+"""
+    kernels = SimpleNamespace(distance=lambda x, width: np.abs(x - width))
+    with tables.added(tmp_path, rows, kernels):
+        x = ad.tensor([1.0, -2.0])
+        text = ad.export.python(ad.trace(lambda x: ad.distance(x) + ad.distance(x, 3), x))
+        assert "np.abs(x).astype(np.float32)" in text
+        assert "np.abs(x - 3)" in text
+        space: dict[str, Any] = {}
+        exec(text, space)
+        assert space["f"](x.numpy()).tolist() == [3.0, 7.0]
 
 
 def test_what_numpy_cannot_do_is_refused_by_name() -> None:

@@ -30,6 +30,7 @@ COLUMNS = {
     "batch": "  kernel: xp.add(self, other)\n  self, other: zero\n  batch: {}\n",
     "kink": "  kernel: xp.add(self, other)\n  self, other: zero\n  kink: {}\n",
     "fan": "  kernel: xp.add(self, other)\n  self, other: zero\n  fan: {}\n",
+    "numpy": "  kernel: xp.add(self, other)\n  self, other: zero\n  numpy: {}\n",
     "c": "  like: pointwise\n  kernel: xp.add(self, other)\n  self, other: zero\n  c: {}\n",
 }
 HOSTILE = (
@@ -209,7 +210,7 @@ def test_hostile_texts_are_refused_in_every_column(column: str, tmp_path: Path) 
             told = [m for m in mistakes.splitlines() if "no forward formula uses" not in m]
             assert told
             assert all(m.startswith(str(tmp_path / "hostile.yaml")) for m in told)
-    optional = column in ("shape", "batch", "kink", "fan")
+    optional = column in ("shape", "batch", "kink", "fan", "numpy")
     assert accepted == [""] * optional  # an empty column is an absent one
 
 

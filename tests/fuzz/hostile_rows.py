@@ -71,7 +71,7 @@ COLUMNS = (
     "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
     "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "c",
     "moves", "fills", "reduces", "accumulates", "product", "overwrites", "identity", "linear",
-    "undoes", "random",
+    "undoes", "random", "numpy",
 )  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
     "kernel": ("xp.sin", "xp.add", "hostile.twice", "hostile.os", "xp.testing", "self * 2"),
@@ -100,6 +100,7 @@ VALUES: dict[str, tuple[str, ...]] = {
     "linear": ("self", "self, other", "dim", "self,"),
     "undoes": ("itself", "other"),
     "random": ("True", "False", "maybe"),
+    "numpy": ("xp.sin", "self * 2", "result.shape", "self.reshape(result.shape)", "renderers.cat"),
     "c": ("exp@(self)", "{all: self}", "{real: self * other, whole: 3}", "self / dim", "*self"),
 }
 BYTES = (

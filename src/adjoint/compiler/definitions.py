@@ -35,7 +35,6 @@ from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.ops.operator import operator
-from adjoint.table.rows import Row
 from adjoint.tensor.tensor import make
 
 
@@ -465,7 +464,7 @@ def _library(node: Node) -> Library | None:
     floats = all(v.dtype.name in ("float32", "float64") for v in node.inputs())
     if not floats or 0 in node.outputs[0].shape or any(0 in v.shape for v in node.inputs()):
         return None
-    if is_product(node.op.row) and len({v.dtype.name for v in node.inputs()}) == 1:
+    if node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1:
         return Library("gemm")
     if node.name == "linalg_solve_triangular.default" and node.args[1].shape == node.output.shape:
         a, b = node.args[:2]
@@ -475,14 +474,9 @@ def _library(node: Node) -> Library | None:
     return None
 
 
-def is_product(row: Row) -> bool:
-    """Whether an operator multiplies its matrices, and does nothing else."""
-    return row.product.split(" @ ") == [a.name for a in row.schema.tensors]
-
-
 def multiplications(node: Node) -> float:
     """How many products a matrix product sums; infinite where a loop cannot do it."""
-    if isinstance(node.op, (Constant, Region)) or not is_product(node.op.row):
+    if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
         return math.inf
     a, b = node.args[:2]
     if not (a.dtype.is_floating_point and is_native(a)):

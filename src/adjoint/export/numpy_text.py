@@ -1,7 +1,7 @@
 """Nodes as NumPy text: names and numbers, casts, and kernels that are NumPy expressions already.
 
 An operator whose kernel is a NumPy function, or an expression with one, is written from its row;
-the dtypes, which are known in a graph, decide the branches of the expression. `numpy_table` has the
+the dtypes, which are known in a graph, decide the branches of the expression. `renderers` has the
 others.
 """
 
@@ -96,10 +96,11 @@ def promoted(s: Scope, name: str) -> str:
 
 
 class _Known:
-    """A tensor argument of which a kernel asks the dtype."""
+    """A tensor of which an expression asks the dtype or the number of dimensions."""
 
-    def __init__(self, dtype: Any) -> None:
+    def __init__(self, dtype: Any, shape: tuple[int, ...]) -> None:
         self.dtype = dtype
+        self.ndim = len(shape)
 
 
 class _Fill(ast.NodeTransformer):
@@ -109,9 +110,10 @@ class _Fill(ast.NodeTransformer):
         self.s = s
         common = computes_in(s.node)
         self.known: dict[str, Any] = {
-            n: _Known((common or v.type.dtype).np) if isinstance(v, Value) else v
+            n: _Known((common or v.type.dtype).np, v.shape) if isinstance(v, Value) else v
             for n, v in s.values.items()
         }
+        self.known["result"] = _Known(s.out.dtype.np, s.out.shape)
 
     def visit_IfExp(self, node: ast.IfExp) -> Any:
         try:
@@ -124,6 +126,12 @@ class _Fill(ast.NodeTransformer):
             raise ExportError(f"its kernel chooses by {ast.unparse(node.test)}") from error
         return self.visit(node.body if test else node.orelse)
 
+    def visit_Attribute(self, node: ast.Attribute) -> Any:
+        if isinstance(node.value, ast.Name) and node.value.id == "result":
+            text = repr(self.s.out.shape) if node.attr == "shape" else dtype_text(self.s.out.dtype)
+            return ast.parse(text, mode="eval").body
+        return self.generic_visit(node)
+
     def visit_Name(self, node: ast.Name) -> Any:
         if node.id == "xp":
             return ast.Name(MODULE)
@@ -132,19 +140,34 @@ class _Fill(ast.NodeTransformer):
         raise ExportError(f"its kernel uses {node.id}")
 
 
+# NumPy's functions that Python has signs for.
+_SIGNS = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "equal": "==", "not_equal": "!=",
+    "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=", "bitwise_and": "&",
+    "bitwise_or": "|", "bitwise_xor": "^", "negative": "-", "invert": "~",
+}  # fmt: skip
+
+
 def from_row(s: Scope) -> str | None:
-    """The kernel of a row as text; None if it is a function of ours."""
+    """The column `numpy` of a row as text, or its kernel; None if that is a function of ours."""
     row: Row = s.node.op.row
-    if is_reference(row.kernel, row.schema.names):
-        family, _, function = row.kernel.partition(".")
-        if family != "xp":
-            return None
-        return f"{MODULE}.{function}({', '.join(promoted(s, n) for n in row.schema.names)})"
-    if not row.kernel:
+    column = "numpy" if "numpy" in row.texts else "kernel"
+    text = row.texts.get(column, "")
+    if is_reference(text, row.schema.names):
+        family, _, function = text.partition(".")
+        return _called(s, function) if family == "xp" else None
+    if not text:
         return None
     try:
-        kernel = language.expression(row.kernel, row.place("kernel"))
-        tree = ast.fix_missing_locations(_Fill(s).visit(kernel))
+        tree = _Fill(s).visit(language.expression(text, row.place(column)))
     except ExportError:
         return None
-    return ast.unparse(tree)
+    return ast.unparse(ast.fix_missing_locations(tree))
+
+
+def _called(s: Scope, function: str) -> str:
+    given = [promoted(s, n) for n in s.node.op.row.schema.names]
+    sign = _SIGNS.get(function)
+    if sign is None or len(given) > 2:
+        return f"{MODULE}.{function}({', '.join(given)})"
+    return f"{sign}{given[0]}" if len(given) == 1 else f"{given[0]} {sign} {given[1]}"

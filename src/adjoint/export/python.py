@@ -1,8 +1,8 @@
 """A graph as a Python file that needs NumPy alone.
 
 The graph is decomposed as far as needed, and each operator written as a NumPy expression: from the
-table in numpy_table.py, from its row where the kernel is NumPy's, or by copying the source of its
-kernel where that stands on its own. What is none of these is refused by name.
+facts and the column `numpy` of its row, from its kernel where that is NumPy's, or by copying the
+source of its kernel where that stands on its own. What is none of these is refused by name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from adjoint._version import __version__
 from adjoint.core.errors import AdjointError, ArgumentError
-from adjoint.export import numpy_table, numpy_text
+from adjoint.export import numpy_text, renderers
 from adjoint.export.numpy_helpers import HELPERS
 from adjoint.export.numpy_text import ExportError, Scope, dtype_text
 from adjoint.graph.facts import is_random
@@ -29,6 +29,7 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.decompose import decompose
 from adjoint.graph.passes.inline import inline_functions
 from adjoint.ops.operator import Operator
+from adjoint.table.rows import Row
 from adjoint.tensor import binding
 
 SMALL = 64  # elements of a constant that is written as a list
@@ -68,11 +69,30 @@ def python(graph: Graph, name: str | None = None) -> str:
             f"export.python: needs a graph, got {type(graph).__name__}; make one with ad.trace"
         )
     small = simplify(inline_functions(graph.clone()))
-    small = _without_aliases(decompose(small, keep=numpy_table.has_text))
+    small = _without_aliases(decompose(small, keep=_has_text))
     function = name or graph.signature.name
     if not function.isidentifier() or function in _TAKEN:
         function = "f"
     return _File(small, function).text()
+
+
+def _has_text(op: Operator) -> bool:
+    """Whether an operator is written as it is, without being decomposed."""
+    row = op.row
+    direct = "xp." in row.kernel and "pointwise." not in row.kernel and row.archetype.promotes
+    return "numpy" in row.texts or renderers.is_told(row) or direct
+
+
+def _rendered(s: Scope) -> str | None:
+    """The text by a function that the row names, or by the facts that it tells."""
+    family, _, function = s.node.op.row.texts.get("numpy", "").partition(".")
+    if family == "renderers":
+        return getattr(renderers, function)(s)
+    return None if family else renderers.from_facts(s)
+
+
+def _is_alias(row: Row) -> bool:
+    return row.moves == "nothing" and row.schema.is_view
 
 
 def _without_aliases(graph: Graph) -> Graph:
@@ -80,7 +100,7 @@ def _without_aliases(graph: Graph) -> Graph:
     for node in graph.nodes:
         for inner in node.graphs.values():
             _without_aliases(inner)
-        if node.name in ("detach.default", "alias.default", "lift_fresh.default"):
+        if isinstance(node.op, Operator) and _is_alias(node.op.row):
             graph.replace_uses(node.outputs[0], node.args[0])
     return eliminate_dead(graph)
 
@@ -157,7 +177,7 @@ class _File:
         try:
             if is_random(node):
                 raise ExportError("it draws random numbers; pass them in as an argument")
-            text = numpy_table.text_of(scope) or numpy_text.from_row(scope)
+            text = _rendered(scope) or numpy_text.from_row(scope)
             text = text or self.computed(node) or self.copied(scope)
         except ExportError as error:
             where = f" ({node.place})" if node.place else ""

@@ -35,7 +35,7 @@ _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
-    "identity", "linear", "undoes", "selects",
+    "identity", "linear", "undoes", "selects", "numpy",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -271,6 +271,11 @@ class Row:
     def product(self) -> str:
         """The matrices that are multiplied: "mat1 @ mat2"."""
         return self.texts.get("product", "")
+
+    @cached_property
+    def is_product(self) -> bool:
+        """Whether the operator multiplies its matrices and does nothing else."""
+        return self.product.split(" @ ") == [a.name for a in self.schema.tensors]
 
     @property
     def overwrites(self) -> str:
@@ -603,7 +608,7 @@ class _Reader:
         for column in ("numbers", "order", "domain", "selects", *_FACTS):
             if column in self.nodes:
                 self.each(_FACTS.get(column, _Reader.word), self, column)
-        for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan"):
+        for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan", "numpy"):
             self.each(self.text, column)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
         native = self.each(self.native)

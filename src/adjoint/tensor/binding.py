@@ -463,12 +463,12 @@ def _decomposition(row: Row) -> Callable[..., Any]:
     return bind(formula, symbol, row.schema.names, raw=False, key=row.prepared_key(symbol))
 
 
-def kernel_expression(row: Row) -> tuple[ast.Expression, dict[str, Any]]:
+def kernel_expression(row: Row, column: str = "kernel") -> tuple[ast.Expression, dict[str, Any]]:
     """A kernel that is an expression, on arrays `_v_self` in place of tensors; and the functions
-    that it names.
+    that it names. The column `numpy` speaks the same language, and may ask for `result`.
     """
-    tree = language.expression(row.kernel, row.place("kernel"))
-    namer = _Kernel(row)
+    tree = language.expression(row.texts[column], row.place(column))
+    namer = _Kernel(row, column)
     tree = namer.visit(tree)
     known = {*BUILTINS, *namer.functions, *namer.arrays.values(), *row.schema.names}
     for name in sorted(language.free_names(tree) - known):
@@ -483,15 +483,17 @@ class _Kernel(ast.NodeTransformer):
     for modules of kernels/; beside these only listed attributes are read.
     """
 
-    def __init__(self, row: Row) -> None:
-        self.row = row
+    def __init__(self, row: Row, column: str) -> None:
+        self.row, self.column = row, column
         self.arrays = {a.name: f"_v_{a.name}" for a in row.schema.tensors}
+        if column == "numpy":
+            self.arrays["result"] = "_v_result"
         self.functions: dict[str, Any] = {}
         self.mistakes = Mistakes()
 
     def refuse(self, word: str, why: str) -> None:
-        where = self.row.place("kernel").of(word)
-        self.mistakes.found.append(f"{where}: {why}: {self.row.kernel!r}")
+        where = self.row.place(self.column).of(word)
+        self.mistakes.found.append(f"{where}: {why}: {self.row.texts[self.column]!r}")
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return ast.Name(self.arrays.get(node.id, node.id), node.ctx)
@@ -519,7 +521,7 @@ class _Kernel(ast.NodeTransformer):
             self._check(node, ARRAY_ATTRIBUTES)
             return self.generic_visit(node)
         name = bound_function(owner, node.attr)
-        where = self.row.place("kernel")
+        where = self.row.place(self.column)
         self.functions[name] = None
         with self.mistakes.gathered():
             self.functions[name] = resolve(f"{owner}.{node.attr}", "kernels", where, self.row)
@@ -532,7 +534,8 @@ class _Kernel(ast.NodeTransformer):
 
     def _owner(self, node: ast.Attribute) -> str:
         """The module in `xp.tanh`; empty for an attribute of a value."""
-        plain = isinstance(node.value, ast.Name) and node.value.id not in self.row.schema.names
+        named = {*self.row.schema.names, *self.arrays}
+        plain = isinstance(node.value, ast.Name) and node.value.id not in named
         return node.value.id if plain else ""  # type: ignore[attr-defined]
 
     def _check(self, node: ast.Attribute, known: frozenset[str]) -> None:

@@ -17,10 +17,10 @@ from adjoint.core.errors import TableError, did_you_mean
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
-from adjoint.table import TABLE
+from adjoint.table import FAMILIES, TABLE
 from adjoint.table import formula as language
 from adjoint.table.formula import Formula
-from adjoint.table.rows import Forward, Mistakes, Row
+from adjoint.table.rows import Forward, Mistakes, Row, is_reference
 from adjoint.tensor import binding, eager, reverse
 from adjoint.tensor.saving import forward_parameters, reverse_parameters
 
@@ -50,6 +50,20 @@ def _kernel(row: Row) -> Iterator[str]:
     returns = row.schema.returns
     if not returns or (len(returns) > 1 and any(r.type.is_list for r in returns)):
         yield f"{row.place('name')}: a kernel returns tensors, or one list of tensors"
+
+
+def _numpy(row: Row) -> Iterator[str]:
+    """What a row from outside is to be exported as; ours may name a function of export/."""
+    text = row.texts.get("numpy", "")
+    if not text or row.family in FAMILIES:
+        return
+    if not is_reference(text, row.schema.names):
+        binding.kernel_expression(row, "numpy")
+    elif text.startswith("xp."):
+        function = binding.reference(text, "kernels", row, "numpy")
+        yield from _takes(row, "numpy", function, len(row.schema.arguments))
+    else:
+        yield f"{row.place('numpy')}: numpy: {text} is no function of xp, and no expression"
 
 
 def _shape(row: Row) -> Iterator[str]:
@@ -322,6 +336,7 @@ def _defaults(row: Row) -> Iterator[str]:
 
 _PARTS: tuple[Callable[[Row], Iterator[str]], ...] = (
     _kernel,
+    _numpy,
     _shape,
     _batch,
     _decompose,
