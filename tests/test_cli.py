@@ -91,6 +91,35 @@ def test_where_finds_all_layers_of_an_operator(capsys: pytest.CaptureFixture[str
         assert f"{layer}/matmul.py" in text
 
 
+WHERE = {
+    "tanh": (r"c +.*tanh@\(self\)", "compiled +one loop", r"exported +np.tanh\("),
+    "pow.Tensor_Scalar": (r"c +\S+/compiler/c/variants.py:\d+ power", "fact +identity: exp"),
+    "cat": (r"numpy +\S+/export/renderers.py:\d+ cat", "compiled +one loop"),
+    "mm": ("fact +product: self @ mat2", "compiled +a call of gemm", "exported .* @ "),
+    "sort.stable": ("compiled +calls back to sort.default", "batch +.*batching/common.py"),
+    "reshape": ("fact +moves: shape", "fact +a view", "compiled +nothing to compute"),
+    "rand": ("fact +random: True", "exported +rand.default cannot be .*: it draws random numbers"),
+    "silu": (r"decompose +.*self \* self.sigmoid", "samples +.*activation.py", "fact +silu_"),
+}
+
+
+@pytest.mark.parametrize("name", WHERE)
+def test_where_tells_texts_facts_and_what_becomes(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = run(capsys, "where", name)
+    for line in WHERE[name]:
+        assert re.search(rf"^  {line}", text, re.M), (line, text)
+
+
+def test_where_knows_rows_of_a_library(
+    capsys: pytest.CaptureFixture[str], library: list[str]
+) -> None:
+    text = run(capsys, "where", *library, "checked_clip")
+    assert re.search(r"^  row +\S+\.yaml:\d+$", text, re.M)
+    assert re.search(r"^  compiled +calls back to checked_clip.default$", text, re.M)
+
+
 def test_unknown_operator_is_an_error_with_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "matmull"]) == 1
     error = capsys.readouterr().err

@@ -3,7 +3,7 @@
     adjoint demo [FUNCTION]    value, gradient and Hessian, the rows they came from, and a check
     adjoint ops [PATTERN]      the operators of the table, or those whose name matches
     adjoint show NAME          the rows of an operator, with its formulas
-    adjoint where NAME         every place an operator lives, as file:line
+    adjoint where NAME         everything about an operator: places, texts, facts
     adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python
     adjoint grad FILE:FUNCTION --at ARGUMENT …     value and gradient; --source: as a NumPy file
     adjoint check NAME …       run the laws of operators; --library FILE: of your own rows
@@ -20,7 +20,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import checks, coverage, demo, grads, graphs, operators
+from adjoint.cli import checks, coverage, demo, grads, graphs, operators, where
 from adjoint.core.errors import AdjointError
 
 
@@ -50,7 +50,8 @@ def parser() -> argparse.ArgumentParser:
 
     four = commands.add_parser("where", help="print every place an operator lives")
     four.add_argument("name")
-    four.set_defaults(run=lambda args: operators.where(args.name))
+    checks.add_library(four)
+    four.set_defaults(run=where.where)
 
     five = commands.add_parser("coverage", help="count what the rows have, by family")
     five.add_argument("--family", help="only this family, for instance linalg")

@@ -35,14 +35,31 @@ def add_check(commands: Any) -> None:
     made = commands.add_parser("check", help="run the laws of operators, also of your own")
     made.add_argument("names", nargs="*", metavar="NAME", help="for instance tanh, or add.Tensor")
     made.add_argument("--family", help="all operators of a family, for instance linalg")
-    made.add_argument("--library", metavar="FILE", help="rows of your own, for instance mine.yaml")
-    made.add_argument(
-        "--kernels", metavar="FILE", help="the Python file with the kernels of --library"
-    )
+    add_library(made)
     made.add_argument(
         "--seed", type=int, default=0, metavar="N", help="draw other values for the samples"
     )
     made.set_defaults(run=run_check)
+
+
+def add_library(command: Any) -> None:
+    """Describe the options that add rows of the user's own."""
+    command.add_argument(
+        "--library", metavar="FILE", help="rows of your own, for instance mine.yaml"
+    )
+    command.add_argument(
+        "--kernels", metavar="FILE", help="the Python file with the kernels of --library"
+    )
+
+
+def load_library(args: argparse.Namespace) -> list[str]:
+    """Add the rows of the user's own; returns the names of their operators."""
+    if args.kernels and not args.library:
+        raise ArgumentError("--kernels goes with --library FILE, whose rows name its functions")
+    if not args.library:
+        return []
+    module = load_module(args.kernels) if args.kernels else None
+    return [packet.__name__ for packet in ad.library(args.library, module)]
 
 
 def run_check(args: argparse.Namespace) -> Iterator[str]:
@@ -68,12 +85,8 @@ def run_check(args: argparse.Namespace) -> Iterator[str]:
 def _rows(args: argparse.Namespace) -> Iterator[Row]:
     """The rows to check; all of a library if none is named."""
     names = list(args.names)
-    if args.kernels and not args.library:
-        raise ArgumentError("--kernels goes with --library FILE, whose rows name its functions")
-    if args.library:
-        module = load_module(args.kernels) if args.kernels else None
-        added = [packet.__name__ for packet in ad.library(args.library, module)]
-        names = names or ([] if args.family else added)
+    added = load_library(args)
+    names = names or ([] if args.family else added)
     if args.family:
         families = {name: TABLE.family(name) for name in TABLE.names()}
         if args.family not in families.values():

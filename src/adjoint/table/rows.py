@@ -605,9 +605,9 @@ class _Reader:
         archetype = ARCHETYPES[like or "none"]
         dispatch = self.each(self.dispatch) or {}
         reverse, forward = self._formulas()
-        for column in ("numbers", "order", "domain", "selects", *_FACTS):
+        for column in ("numbers", "order", "domain", *FACTS):
             if column in self.nodes:
-                self.each(_FACTS.get(column, _Reader.word), self, column)
+                self.each(FACTS.get(column, _Reader.word), self, column)
         for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan", "numpy"):
             self.each(self.text, column)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
@@ -761,11 +761,12 @@ class _Reader:
 
 
 # How the columns that state facts are read; the text stays in `Row.texts`.
-_FACTS: dict[str, Callable[[_Reader, str], Any]] = {
+FACTS: dict[str, Callable[[_Reader, str], Any]] = {
     "moves": _Reader.word,
     "reduces": _Reader.word,
     "accumulates": _Reader.word,
     "undoes": _Reader.word,
+    "selects": _Reader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _Reader.number_or_argument,
     "linear": _Reader.argument_names,

@@ -1,0 +1,197 @@
+"""Everything there is about an operator: `adjoint where NAME`.
+
+Where its row, kernel, formulas and rules stand, its texts in C and NumPy, the facts that its row
+tells, and what becomes of it when it is compiled and exported: that is tried on a sample.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import inspect
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+import adjoint as ad
+from adjoint.cli.checks import load_library
+from adjoint.cli.operators import follows, relative, rows_of
+from adjoint.compiler.fuse import fuse
+from adjoint.compiler.lower import lower
+from adjoint.compiler.plan import Call as LibraryCall
+from adjoint.compiler.plan import Callback, Loop
+from adjoint.core.errors import AdjointError
+from adjoint.export import ExportError, python
+from adjoint.graph.ir import Graph
+from adjoint.table.rows import FACTS, Row
+from adjoint.testing import laws
+from adjoint.testing.jacobians import Call, tensors_in
+from adjoint.testing.samples import automatic, samplers_of
+from adjoint.transforms.batch import rule_of
+
+Place = tuple[str, str]  # ("kernel", "src/adjoint/kernels/matmul.py:31 mm")
+
+# Columns that name functions, and the layer the functions live in. All others are formulas.
+_LAYERS = {
+    "kernel": "kernels",
+    "shape": "shapes",
+    "decompose": "decompositions",
+    "batch": "batching",
+    "c": "compiler.c",
+    "numpy": "export",
+}
+_PLAIN = frozenset(("name", "like", "promote", "inplace", "doc", "domain", "dispatch", *FACTS))
+
+
+def where(args: argparse.Namespace) -> Iterator[str]:
+    """Print everything there is about an operator, perhaps of the user's own."""
+    load_library(args)
+    for number, row in enumerate(rows_of(args.name)):
+        if number:
+            yield ""
+        yield row.full_name
+        places = [*places_of(row), *facts_of(row), *becomes(row)]
+        width = max(len(what) for what, _ in places)
+        yield from (f"  {what:{width}}  {place}" for what, place in places)
+
+
+def places_of(row: Row) -> Iterator[Place]:
+    """Yield what a row consists of and where each part is."""
+    yield "row", f"{relative(row.where.path)}:{row.where.line}"
+    for column, text in row.texts.items():
+        if column in _PLAIN:
+            continue
+        layer = _LAYERS.get(column, "formulas")
+        line = f"{relative(row.where.path)}:{row.lines.get(column, row.where.line)}"
+        named = dict.fromkeys(_functions(text, layer))
+        yield from ((column, place) for place in named or [f"{line} {text}"])
+    if row.archetype.shape and not row.shape:
+        yield "shape", f"archetype {row.archetype.name}"
+    if "batch" not in row.texts:
+        kind, rule = rule_of(row)
+        yield "batch", f"{kind}: {_line_of(rule)} {rule.__name__}" if rule is not None else kind
+    yield from (("samples", place) for place in _samples(row))
+
+
+def facts_of(row: Row) -> Iterator[Place]:
+    """Yield what a row tells passes and the compiler, written down or not."""
+    for column in FACTS:
+        if column in row.texts:
+            yield "fact", f"{column}: {row.texts[column]}"
+    if row.schema.is_view:
+        yield "fact", "a view: shares memory with its argument"
+    if row.random and "random" not in row.texts:
+        yield "fact", "random: running it twice gives two results"
+    if row.archetype.promotes:
+        yield "fact", f"elementwise ({row.archetype.name})"
+    yield from (("fact", fact) for fact in follows(row))
+
+
+# -- what becomes of it ---------------------------------------------------------------------------
+
+
+def becomes(row: Row) -> Iterator[Place]:
+    """Yield what native code and exported code of an operator are, for its first sample."""
+    graph = _sample(row)
+    if graph is None:
+        return
+    yield "compiled", compiled(graph)
+    yield "exported", exported(graph)
+
+
+def _sample(row: Row) -> Graph | None:
+    """The graph of the operator on the first sample that can be traced."""
+    for case in (case for dtype in laws.DTYPES for case in laws.cases(row, dtype)):
+        tensors = tuple({id(t): t for t in tensors_in(case.arguments)}.values())
+        try:
+            graph = ad.trace(Call(case.run, case.arguments, tensors), [t.detach() for t in tensors])
+        except AdjointError:  # sizes that depend on values, say
+            continue
+        for node in graph.nodes:
+            node.place = None  # a line of ours
+        return graph
+    return None
+
+
+def compiled(graph: Graph) -> str:
+    """What native code of a graph does: "one loop", "a call of gemm", "calls back to sort.stable".
+
+    >>> print(compiled(ad.trace(lambda x: x.sin() * 2, ad.ShapeDtype(3))))
+    one loop
+    >>> print(compiled(ad.trace(lambda x: (x @ x).sort().values, ad.ShapeDtype((3, 3)))))
+    a call of gemm, calls back to sort.default
+    """
+    steps = fuse(lower(graph, small_products=False)).steps
+    loops = sum(isinstance(step, Loop) for step in steps)
+    calls = Counter(step.routine for step in steps if isinstance(step, LibraryCall))
+    kernels = dict.fromkeys(step.node.name for step in steps if isinstance(step, Callback))
+    parts = ["one loop" if loops == 1 else f"{loops} loops"] if loops else []
+    parts += [f"{'a call' if n == 1 else f'{n} calls'} of {name}" for name, n in calls.items()]
+    parts += [f"calls back to {', '.join(kernels)}"] if kernels else []
+    return ", ".join(parts) or "nothing to compute: the memory of its argument, or a constant"
+
+
+def exported(graph: Graph) -> str:
+    """A graph as NumPy text; the reason where there is none.
+
+    >>> exported(ad.trace(lambda x: x.sin(), ad.ShapeDtype(3)))
+    'np.sin(x)'
+    """
+    try:
+        text = python(graph)
+    except ExportError as error:
+        return str(error).removeprefix("export.python: ")
+    function = ast.parse(text).body[-1]
+    assert isinstance(function, ast.FunctionDef)
+    block = function.body[-1]
+    assert isinstance(block, ast.With)
+    made = [ast.unparse(s.value) for s in block.body if isinstance(s, ast.Assign)]
+    helpers = [s.name for s in ast.parse(text).body[:-1] if isinstance(s, ast.FunctionDef)]
+    more = f", and the source of {', '.join(helpers)}" if helpers else ""
+    return f"{made[0]}{more}" if len(made) == 1 else f"{len(made)} lines of NumPy{more}"
+
+
+# -- places ---------------------------------------------------------------------------------------
+
+
+def _functions(text: str, layer: str) -> Iterator[str]:
+    """Yield the places of the functions that a column names: `matmul.mm`, `xp.tanh`."""
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except SyntaxError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "xp":
+                function = getattr(np, node.attr, None)
+                yield f"NumPy: np.{node.attr}{' (ufunc)' if isinstance(function, np.ufunc) else ''}"
+            elif function := _find(f"adjoint.{layer}.{node.value.id}", node.attr):
+                yield function
+
+
+def _find(module: str, name: str) -> str:
+    """Return 'path:line name' of a function of ours, or ''."""
+    try:
+        function = getattr(importlib.import_module(module), name, None)
+    except ModuleNotFoundError:
+        return ""
+    return f"{_line_of(function)} {name}" if function is not None else ""
+
+
+def _line_of(function: Any) -> str:
+    function = inspect.unwrap(function)
+    try:
+        path, (_, line) = inspect.getfile(function), inspect.getsourcelines(function)
+    except (TypeError, OSError):  # a ufunc or a partial has no source
+        return repr(function)
+    return f"{relative(path)}:{line}"
+
+
+def _samples(row: Row) -> Iterator[str]:
+    if row.archetype.promotes:
+        yield f"{_line_of(automatic.samples)} samples (of every {row.archetype.name} row)"
+    for entry in samplers_of(row):
+        yield f"{_line_of(entry.function)} {entry.function.__name__}"
