@@ -96,24 +96,27 @@ def facts_of(row: Row) -> Iterator[Place]:
 def becomes(row: Row) -> Iterator[Place]:
     """Yield what native code and exported code of an operator are, for its first sample."""
     graph = _sample(row)
-    if graph is None:
+    if isinstance(graph, str):
+        yield "compiled", graph
         return
     yield "compiled", compiled(graph)
     yield "exported", exported(graph)
 
 
-def _sample(row: Row) -> Graph | None:
-    """The graph of the operator on the first sample that can be traced."""
+def _sample(row: Row) -> Graph | str:
+    """The graph of the operator on the first sample that can be traced; why none can."""
+    reason = "there are no samples"
     for case in (case for dtype in laws.DTYPES for case in laws.cases(row, dtype)):
         tensors = tuple({id(t): t for t in tensors_in(case.arguments)}.values())
         try:
             graph = ad.trace(Call(case.run, case.arguments, tensors), [t.detach() for t in tensors])
-        except AdjointError:  # sizes that depend on values, say
+        except AdjointError as error:  # sizes that depend on values, say
+            reason = f"cannot be traced: {str(error).splitlines()[0]}"
             continue
         for node in graph.nodes:
             node.place = None  # a line of ours
         return graph
-    return None
+    return reason
 
 
 def compiled(graph: Graph) -> str:
