@@ -8,8 +8,8 @@ changes none. docs/library_files.md says what a file can and cannot do.
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import adjoint
@@ -23,7 +23,7 @@ from adjoint.tensor import checking
 from adjoint.tensor.tensor import Tensor
 
 
-def library(path: str | Path, kernels: Any = None) -> list[Any]:
+def library(path: str | os.PathLike[str], kernels: Any = None) -> list[Any]:
     """Add the rows of a YAML file; returns their operators.
 
     In the rows, `<file name>.<function>` means a function of the module (or any object) `kernels`,
@@ -31,12 +31,12 @@ def library(path: str | Path, kernels: Any = None) -> list[Any]:
     at once; mistakes raise one `TableError` that tells each with `file:line:column`, and nothing is
     added.
     """
-    file = Path(path)
-    family = file.stem
+    file = os.fspath(path)
+    family, _ = os.path.splitext(os.path.basename(file))
     if family == "xp" or family in FAMILIES:
         raise TableError(f"{file}: {family!r} is a family of adjoint's own; rename the file")
     taken = _taken()
-    added = TABLE.add_file(str(file), family, read(str(file)), kernels)
+    added = TABLE.add_file(file, family, read(file), kernels)
     try:
         _check(added, taken)
     except BaseException:

@@ -18,7 +18,6 @@ import contextlib
 import errno
 import hashlib
 import os
-import shlex
 import stat
 import time
 from collections.abc import Generator
@@ -71,6 +70,8 @@ def trouble(path: str) -> tuple[str, str] | None:
     if not hasattr(os, "geteuid"):
         return None
     if reason := _distrust(os.lstat(path), may_be_shared=False):
+        import shlex
+
         return (
             reason,
             f"Remove it (rm -r {shlex.quote(path)}), and it is made again for you alone; to "

@@ -7,7 +7,6 @@ was got and what to do, in the user's words, the user's call first.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 import numpy as np
@@ -95,5 +94,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("sinn", ("sin", "cos"))
     '; did you mean sin?'
     """
+    import difflib  # for those who err
+
     close = difflib.get_close_matches(name, list(known), 3) if len(name) < 100 else []
     return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -8,7 +8,7 @@ and other numbers than there.
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import threading
 from collections.abc import Generator as Yields
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class Generator:
     True
     """
 
-    __slots__ = ("_lock", "_seed", "device", "numpy")
+    __slots__ = ("_lock", "_numpy", "_seed", "device")
 
     def __init__(self, device: Any = "cpu") -> None:
         if str(device) != "cpu":
@@ -41,7 +41,15 @@ class Generator:
         self.device = "cpu"
         self._lock = threading.RLock()
         self._seed = DEFAULT_SEED
-        self.numpy = np.random.Generator(np.random.PCG64(DEFAULT_SEED))
+        self._numpy: np.random.Generator | None = None
+
+    @property
+    def numpy(self) -> np.random.Generator:
+        """NumPy's generator; made on first use, since that loads NumPy's part of them."""
+        with self._lock:
+            if self._numpy is None:
+                self._numpy = np.random.Generator(np.random.PCG64(self._seed))
+            return self._numpy
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the stream that belongs to `seed`, an integer of 64 bits, and return self."""
@@ -51,12 +59,12 @@ class Generator:
             raise ValueRangeError(f"manual_seed: the seed {seed} does not fit 64 bits")
         with self._lock:
             self._seed = int(seed) % 2**64
-            self.numpy = np.random.Generator(np.random.PCG64(self._seed))
+            self._numpy = None
         return self
 
     def seed(self) -> int:
         """Start a stream that nobody can predict, and return its seed."""
-        self.manual_seed(secrets.randbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         return self._seed
 
     def initial_seed(self) -> int:

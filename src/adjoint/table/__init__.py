@@ -26,7 +26,7 @@ _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
 _START = re.compile(r"^- ", re.M)
 _MOST_ROWS = 2000  # of a file
 _LONGEST = 2**20  # bytes of a file; our longest has 60,000
-_SELF = re.compile(r"[(,]\s*\S+ self\b")
+_SELF = r"[(,]\s*\S+ self\b"
 
 
 class Table:
@@ -93,7 +93,9 @@ class Table:
         return [
             name
             for name, overloads in self._sources.items()
-            if any(_SELF.search(source.text.partition("\n")[0]) for source in overloads.values())
+            if any(
+                re.search(_SELF, source.text.partition("\n")[0]) for source in overloads.values()
+            )
         ]
 
     def overloads(self, name: str) -> list[str]:

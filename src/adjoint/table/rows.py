@@ -58,18 +58,16 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "number": ("real", "whole"),
     "all": ("real", "whole", "bool"),
 }
-_NUMBER = re.compile(r"-?\d{1,9}(\.\d{1,9})?")
-_PRODUCT = re.compile(r"(\w+)(?:\.conj\(\))? @ (\w+)(?:\.mT)?")
-_NOT_IMPLEMENTED = re.compile(r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?")
+_NUMBER = r"-?\d{1,9}(\.\d{1,9})?"
+_PRODUCT = r"(\w+)(?:\.conj\(\))? @ (\w+)(?:\.mT)?"
+_NOT_IMPLEMENTED = r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?"
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
 AUTOMATIC = ("auto_linear", "auto_element_wise", "auto_multilinear", "auto_gather")
 # Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
-_UNUSUAL = re.compile(r"(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? ", re.S)
+_UNUSUAL = r"(?s)(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? "
 # Control characters and marks that turn text around: what is read is what is seen.
-_INVISIBLE = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
+_INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 _LONGEST = 20_000  # characters of a row, its comments included
 _DEEPEST = 5  # levels of YAML in a row: the list in dispatch: {Default: {promote: [self]}}
 
@@ -409,7 +407,7 @@ class _Reader:
         if len(source.text) > _LONGEST:
             raise TableError(f"{source.where}: a row has at most {_LONGEST} characters")
         try:
-            if _UNUSUAL.search(source.text) or source.text.count("[") > 50:
+            if re.search(_UNUSUAL, source.text) or source.text.count("[") > 50:
                 self._refuse_references()
             node = yaml.compose(source.text, Loader=_loader())
         except yaml.MarkedYAMLError as error:
@@ -459,7 +457,7 @@ class _Reader:
             return ""
         if not isinstance(node, yaml.ScalarNode):
             raise TableError(f"{self._at(node)}: {column} must be a text")
-        if odd := _INVISIBLE.search(node.value):
+        if odd := re.search(_INVISIBLE, node.value):
             raise TableError(f"{self._at(node)}: {odd[0]!r} in a text")
         return node.value
 
@@ -556,14 +554,14 @@ class _Reader:
             name, _, number = (part.strip() for part in pair.partition("="))
             self.argument(column, name)
             others = [a for a in self.schema.tensors if a.name != name]
-            if not _NUMBER.fullmatch(number) or len(others) != 1:
+            if not re.fullmatch(_NUMBER, number) or len(others) != 1:
                 raise TableError(
                     f"{self.where(column)}: {column} must be argument=number, and there must be "
                     "one other tensor, which is the result"
                 )
 
     def matrices(self, column: str) -> None:
-        names = _PRODUCT.fullmatch(self.text(column))
+        names = re.fullmatch(_PRODUCT, self.text(column))
         if names is None:
             raise TableError(f"{self.where(column)}: {column} must be a @ b, of two arguments")
         for name in names.groups():
@@ -685,7 +683,7 @@ class _Reader:
                 )
         if text == "non_differentiable":
             return Reverse(names, None, text)
-        if waiting := _NOT_IMPLEMENTED.fullmatch(text):
+        if waiting := re.fullmatch(_NOT_IMPLEMENTED, text):
             return Reverse(names, None, "not_implemented", waiting["reason"] or "")
         if text == "zero":
             zeros = ", ".join(_ZEROS[self.schema.argument(n).type.is_list].format(n) for n in names)

@@ -15,16 +15,13 @@ from typing import Any
 
 from adjoint.core.errors import TableError, did_you_mean
 
-_TYPE = re.compile(
-    r"(?P<base>\w+)(?:\((?P<alias>[a-z]!?(?: -> \*)?)\))?(?P<inner>\?)?"
-    r"(?P<list>\[(?P<length>\d{0,3})\])?(?P<outer>\?)?",
-    re.ASCII,
+# Patterns as texts: `re` compiles them on first use, and prepared schemas use none.
+_TYPE = (
+    r"(?a)(?P<base>\w+)(?:\((?P<alias>[a-z]!?(?: -> \*)?)\))?(?P<inner>\?)?"
+    r"(?P<list>\[(?P<length>\d{0,3})\])?(?P<outer>\?)?"
 )
-_HEAD = re.compile(
-    r"(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)",
-    re.S | re.ASCII,
-)
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?")  # no _ before it, no __ in it
+_HEAD = r"(?as)(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<body>.*)\)\s*->\s*(?P<returns>.+)"
+_NAME = r"[A-Za-z][A-Za-z0-9]*(_[A-Za-z0-9]+)*_?"  # no _ before it, no __ in it
 _LONGEST = 2000  # characters of a schema
 _LONGEST_NAME = 100
 _LONGEST_LIST = 64  # n in int[n]
@@ -171,7 +168,7 @@ def parse(text: str) -> Schema:
     """
     if len(text) > _LONGEST:
         raise SchemaError(f"{len(text)} characters; a schema has at most {_LONGEST}")
-    match = _HEAD.fullmatch(" ".join(text.split()))
+    match = re.fullmatch(_HEAD, " ".join(text.split()))
     if match is None:
         raise SchemaError(f"not a schema: {text!r}; expected 'name.overload(Type arg, …) -> Type'")
     arguments: list[Argument] = []
@@ -224,7 +221,7 @@ def _split(text: str) -> list[str]:
 
 
 def _type(text: str, where: str) -> tuple[Type, str | None, bool]:
-    match = _TYPE.fullmatch(text)
+    match = re.fullmatch(_TYPE, text)
     if match is None:
         raise SchemaError(f"not a type: {text!r} in {where!r}", text)
     base = _INTEGERS.get(match["base"], match["base"])
@@ -271,7 +268,7 @@ def check(schema: Schema) -> None:
         (r.name, "a result") for r in schema.returns
     ]
     for name, what in named:
-        fits = _NAME.fullmatch(name) is not None and len(name) <= _LONGEST_NAME
+        fits = re.fullmatch(_NAME, name) is not None and len(name) <= _LONGEST_NAME
         if not fits or name in _RESERVED or _is_keyword(name):
             raise SchemaError(f"{what} cannot be called {name!r}", name)
 
@@ -302,7 +299,7 @@ def _single_default(text: str, kind: Type) -> Any:
     if kind.base == "str":
         return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"" else _NOT
     if kind.base in _NAMED:
-        return text if _NAME.fullmatch(text) else 0 if text == "0" else _NOT
+        return text if re.fullmatch(_NAME, text) else 0 if text == "0" else _NOT
     if kind.base not in ("int", "float", "Scalar"):
         return _NOT
     return _number(text, kind)
