@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from adjoint.core.errors import DependsOnValues
+from adjoint.core.records import record
 from adjoint.core.shapes import wrap_dim
 
 Tensor = Any
@@ -29,7 +29,7 @@ DIMS = frozenset(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Batch:
     """What a batching rule is told of the call."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 
 
-@dataclass(frozen=True)
+@record
 class Affine:
     """offset + Σ coefficient · variable"""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from adjoint.compiler.c import texts
 from adjoint.compiler.c.accumulators import ACCUMULATORS
 from adjoint.compiler.c.numbers import C_TYPES
 from adjoint.core.dtypes import DType
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
@@ -38,14 +38,14 @@ from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
 
 
-@dataclass(frozen=True)
+@record
 class Fill:
     """One number everywhere."""
 
     number: Any
 
 
-@dataclass(frozen=True)
+@record
 class Count:
     """start, start + step, …: arange."""
 
@@ -53,14 +53,14 @@ class Count:
     step: Any
 
 
-@dataclass(frozen=True)
+@record
 class Pointwise:
     """An expression of the elements of the inputs, which broadcast."""
 
     weight: int  # what it costs: 1 for a sum, 20 for a sine
 
 
-@dataclass(frozen=True)
+@record
 class View:
     """Another look at the elements of one value."""
 
@@ -71,7 +71,7 @@ class View:
         return tuple(each.at(index) for each in self.index)
 
 
-@dataclass(frozen=True)
+@record
 class Reshape:
     """The elements of one value, in the same order, in another shape."""
 
@@ -82,7 +82,7 @@ class Reshape:
         return reshaped(self.source.shape, self.shape, index, bounds)
 
 
-@dataclass(frozen=True)
+@record
 class Piece:
     """A part of a value that is another value."""
 
@@ -98,7 +98,7 @@ class Piece:
         return (*index[: self.dim], *middle, *index[self.dim + 1 :])
 
 
-@dataclass(frozen=True)
+@record
 class Pieces:
     """A value put together of others: cat, and writes to a part."""
 
@@ -106,7 +106,7 @@ class Pieces:
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Address:
     """A place in a value that indices in other values choose."""
 
@@ -125,7 +125,7 @@ class Address:
         return [d for d in self.dims if isinstance(d, Value)]
 
 
-@dataclass(frozen=True)
+@record
 class Gather:
     """Elements of a value, chosen by indices."""
 
@@ -133,7 +133,7 @@ class Gather:
     address: Address
 
 
-@dataclass(frozen=True)
+@record
 class Put:
     """A copy of a value, with elements written to chosen places."""
 
@@ -144,7 +144,7 @@ class Put:
     accumulate: bool
 
 
-@dataclass(frozen=True)
+@record
 class Reduction:
     """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any', 'all'."""
 
@@ -153,7 +153,7 @@ class Reduction:
     dims: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Prefix:
     """Running totals along one dimension: 'sum', 'prod'."""
 
@@ -162,7 +162,7 @@ class Prefix:
     dim: int
 
 
-@dataclass(frozen=True)
+@record
 class Library:
     """A routine of BLAS or LAPACK: see `libraries`."""
 

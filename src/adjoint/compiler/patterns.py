@@ -7,12 +7,12 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
+from adjoint.core.records import record
 from adjoint.graph.ir import Constant, Graph, Value
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:f|LL)?(?![\w.])")
@@ -22,7 +22,7 @@ class NotUniform(Exception):
     """Programs for different sizes differ in more than numbers."""
 
 
-@dataclass(frozen=True)
+@record
 class Polynomial:
     """Σ c · nⁱ mʲ, or one over it."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import Reshape
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Graph, Node, Value
 
@@ -32,7 +33,7 @@ class Call:
     operands: list[Operand]
 
 
-@dataclass(frozen=True)
+@record
 class Operand:
     """A value where it lies in memory."""
 

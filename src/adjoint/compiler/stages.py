@@ -12,10 +12,11 @@ from adjoint.compiler import libraries
 from adjoint.compiler.memory import Layout, nbytes, reads, writes
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
+from adjoint.core.records import record
 from adjoint.graph.ir import Constant, Graph, Value
 
 
-@dataclass(frozen=True)
+@record
 class Cost:
     """What one call does, by counting: not measured."""
 

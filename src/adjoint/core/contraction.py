@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -24,6 +23,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.products import check_dtypes
 from adjoint.core.promotion import result_type
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
 
 Labels = tuple[int, ...]
@@ -147,7 +147,7 @@ def _sublist(labels: list[Any]) -> str:
 # -- planning --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Pair:
     """One product of two operands; both leave the list and the result is appended."""
 
@@ -159,7 +159,7 @@ class Pair:
     moves: tuple[Move, ...]  # on the product
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """A program: moves on each operand, then products, then moves on what is left."""
 
@@ -194,7 +194,7 @@ def _plan_equation(equation: str, shapes: tuple[Shape, ...], path: tuple[int, ..
     return plan(inputs, output, shapes, path, f"einsum({equation!r})")
 
 
-@dataclass(frozen=True)
+@record
 class Transposed:
     """How the gradient of an einsum goes to one operand: by another einsum, then spread out."""
 

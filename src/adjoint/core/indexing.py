@@ -8,7 +8,6 @@ where an operator takes `dim`, as in PyTorch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import (
@@ -18,6 +17,7 @@ from adjoint.core.errors import (
     ShapeError,
     ValueRangeError,
 )
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape, broadcast, show, wrap_dim
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -238,7 +238,7 @@ def check_strided(
 # ---- index tensors ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record
 class Layout:
     """Where the dimensions of `self[indices]` come from."""
 

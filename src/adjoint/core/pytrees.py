@@ -13,10 +13,10 @@ import dataclasses
 import functools
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import AdjointError, ArgumentError
+from adjoint.core.records import record
 
 Children = Sequence[Any]
 IsLeaf = Callable[[Any], bool]
@@ -26,7 +26,7 @@ class StructureError(AdjointError, ValueError, TypeError):
     """Two pytrees that should have the same structure and have not."""
 
 
-@dataclass(frozen=True)
+@record
 class Container:
     """How values of one class are taken apart and put together."""
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
+from adjoint.core.records import record
 
 Shape = tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Spec:
     """What a shape rule takes and gives in place of an array."""
 

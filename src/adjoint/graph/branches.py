@@ -6,10 +6,10 @@ Reverse and forward mode are a `cond` of the derivatives of the branches.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import DtypeError, ShapeError
+from adjoint.core.records import record
 from adjoint.graph.ir import Graph, Region, Type
 from adjoint.graph.regions import register
 from adjoint.graph.staging import (
@@ -39,7 +39,7 @@ from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import BatchLevel
 
 
-@dataclass(frozen=True)
+@record
 class Cond(Call):
     """operands: predicate, then what both branches get."""
 

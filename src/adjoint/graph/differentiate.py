@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.core.records import record
 from adjoint.graph import partition
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import (
@@ -40,7 +40,7 @@ from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.forward import pushforward
 
 
-@dataclass(frozen=True)
+@record
 class Gradient:
     """A function and its reverse derivative as two graphs, and how to call them.
 

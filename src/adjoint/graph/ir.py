@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
 from adjoint.core.pytrees import TreeDef
+from adjoint.core.records import record
 from adjoint.core.shapes import Spec
 
 _SHORT = {
@@ -45,7 +46,7 @@ class GraphError(AdjointError, ValueError):
     """A graph that is not legal, or an edit that would make it so."""
 
 
-@dataclass(frozen=True)
+@record
 class Type:
     """What is known of a value without running the graph."""
 
@@ -92,7 +93,7 @@ class Value:
         return f"%{self.name}: {self.type}"
 
 
-@dataclass(frozen=True)
+@record
 class Block:
     """The backward of one forward node."""
 
@@ -100,7 +101,7 @@ class Block:
     operator: str  # "tanh.default"
 
 
-@dataclass(frozen=True)
+@record
 class Region:
     """An operator that runs graphs: `cond`, `scan`, `while_loop`."""
 
@@ -187,7 +188,7 @@ class Node:
         return f"{outs} = {self.name}({', '.join(map(str, self.args))})"
 
 
-@dataclass(frozen=True)
+@record
 class Constant:
     """The operator of a node that holds a tensor known beforehand; it has no arguments."""
 

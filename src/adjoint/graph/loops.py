@@ -7,9 +7,9 @@ that were kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from adjoint.core.records import record
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type
 from adjoint.graph.regions import register
@@ -44,7 +44,7 @@ from adjoint.transforms.batch import BatchLevel
 Step = Callable[[Flat, Flat, Flat], tuple[Flat, Flat]]  # constants, carry, x -> carry, y
 
 
-@dataclass(frozen=True)
+@record
 class Scan(Call):
     """operands: constants, the carry at the start, and what is scanned."""
 

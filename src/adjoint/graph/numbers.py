@@ -10,7 +10,6 @@ Whole numbers and flags are no inputs: they often say how a function goes on.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, OF, DType
 from adjoint.core.promotion import python_number
+from adjoint.core.records import record
 from adjoint.core.shapes import Spec
 from adjoint.ops import runtime
 from adjoint.tensor.levels import LevelTensor, wrap
@@ -27,7 +27,7 @@ from adjoint.tensor.tensor import Tensor
 _WIDE: dict[type, DType] = {float: dtypes.float64, complex: dtypes.complex128}
 
 
-@dataclass(frozen=True)
+@record
 class Number:
     """A kind of number: Python's float, NumPy's float32, …"""
 

@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from adjoint.core.records import record
 from adjoint.graph.facts import argument, is_view
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 from adjoint.ops.operator import Operator
 
 
-@dataclass(frozen=True)
+@record
 class Statistics:
     """What `graph.statistics()` returns."""
 

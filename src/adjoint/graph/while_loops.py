@@ -6,10 +6,10 @@ Reverse mode is a scan over the carries that the loop stacked as it ran.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import DtypeError
+from adjoint.core.records import record
 from adjoint.graph.branches import any_truth, cond_flat, known_truth
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type
@@ -48,7 +48,7 @@ from adjoint.ops import operator as operators
 from adjoint.transforms.batch import BatchLevel
 
 
-@dataclass(frozen=True)
+@record
 class While(Call):
     """operands: constants of the condition, constants of the body, the carry at the start."""
 

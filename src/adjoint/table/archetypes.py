@@ -7,10 +7,10 @@ their own columns (`promote`, `shape`, `inplace`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from adjoint.core.records import record
 
 
-@dataclass(frozen=True)
+@record
 class Archetype:
     """Facts shared by a family of rows."""
 

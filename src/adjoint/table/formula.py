@@ -21,12 +21,13 @@ import ast
 import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from types import CodeType
 from typing import Any
 
 from adjoint.core.errors import TableError
+from adjoint.core.records import record
 
 _LONGEST = 2000  # characters of a formula; our longest has 260
 _DEEPEST = 40  # levels of a formula's tree; our deepest has 11
@@ -118,7 +119,7 @@ BUILTINS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Location:
     """A place in a table file."""
 
@@ -141,7 +142,7 @@ class Location:
         return Location(self.path, self.line + before.count("\n"), column)
 
 
-@dataclass(frozen=True)
+@record
 class Formula:
     """A checked expression and what it uses; parsed when its tree is first asked for."""
 

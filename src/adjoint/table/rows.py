@@ -12,7 +12,7 @@ import pickle
 import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -20,6 +20,7 @@ from adjoint.core.dtypes import DEFAULT, FLOAT, DType
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.core.lazy import Lazy
 from adjoint.core.promotion import result_type
+from adjoint.core.records import record
 from adjoint.table import formula as language
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import ARCHETYPES, NOT_PROMOTED, Archetype
@@ -72,7 +73,7 @@ _LONGEST = 20_000  # characters of a row, its comments included
 _DEEPEST = 5  # levels of YAML in a row: the list in dispatch: {Default: {promote: [self]}}
 
 
-@dataclass(frozen=True)
+@record
 class Reverse:
     """One reverse formula and the inputs it serves."""
 
@@ -82,7 +83,7 @@ class Reverse:
     reason: str = ""  # of not_implemented
 
 
-@dataclass(frozen=True)
+@record
 class Forward:
     """One forward formula and the output it serves."""
 
@@ -107,7 +108,7 @@ class Source(NamedTuple):
         return Location(self.path, self.line)
 
 
-@dataclass(frozen=True)
+@record
 class Row:
     """Everything the table says of one operator."""
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import keyword
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from adjoint.core.errors import TableError, did_you_mean
+from adjoint.core.records import record
 
 # Patterns as texts: `re` compiles them on first use, and prepared schemas use none.
 _TYPE = (
@@ -55,7 +56,7 @@ class SchemaError(TableError):
         self.word = word
 
 
-@dataclass(frozen=True)
+@record
 class Type:
     """The type of an argument or of a return."""
 
@@ -76,7 +77,7 @@ class Type:
         return text + ("?" if self.is_optional else "")
 
 
-@dataclass(frozen=True)
+@record
 class Argument:
     """One argument of an operator."""
 
@@ -89,7 +90,7 @@ class Argument:
     writes: bool = False  # the "!"
 
 
-@dataclass(frozen=True)
+@record
 class Return:
     """One result of an operator."""
 
@@ -99,7 +100,7 @@ class Return:
     writes: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Schema:
     """A parsed schema; `str()` gives it back in ATen's notation."""
 

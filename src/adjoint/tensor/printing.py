@@ -19,6 +19,7 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import COMPLEX, INTEGER, DType
 from adjoint.core.errors import ValueRangeError
+from adjoint.core.records import record
 
 Array = np.ndarray[Any, Any]
 
@@ -177,7 +178,7 @@ def _edges(array: Array) -> Array:
     return array
 
 
-@dataclass(frozen=True)
+@record
 class _Layout:
     text: Callable[[Any], str]  # of one element
     width: int  # of one element
@@ -200,7 +201,7 @@ class _Layout:
         return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-@dataclass(frozen=True)
+@record
 class _Format:
     """The format that the elements of a tensor share."""
 

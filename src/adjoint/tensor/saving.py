@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from adjoint.core.records import record
 from adjoint.table.formula import FACT_METHODS, FACTS, Formula
 from adjoint.table.rows import Reverse, Row
 
 TENSOR, TENSORS, VALUE, RESULT, FACT = "tensor", "tensors", "value", "result", "fact"
 
 
-@dataclass(frozen=True)
+@record
 class Save:
     """One entry of a node's saved values."""
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 import adjoint as ad
+from adjoint.core.records import record
 
 ORDERS = (0, 1, 2, 3)
 DIGITS = 50
@@ -63,7 +63,7 @@ ALIASES = {
 }
 
 
-@dataclass(frozen=True)
+@record
 class Subject:
     """A function of one real argument, with its exact counterpart."""
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 import numpy as np
 
 import adjoint as ad
 from adjoint.core.errors import ShapeError
+from adjoint.core.records import record
 from adjoint.testing.jacobians import Array, array_of, tensor_of
 
 FACTORS = (1.0, 0.96, 1.04, 0.98, 1.02)  # of the copies; five, a size that samples do not have
@@ -23,7 +23,7 @@ Function = Callable[..., Sequence[ad.Tensor]]
 Close = Callable[[str, Array, Array], None]
 
 
-@dataclass(frozen=True)
+@record
 class Way:
     """How a function is mapped."""
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from adjoint.core.errors import AdjointError
+from adjoint.core.records import record
 from adjoint.testing import jacobians
 from adjoint.testing.closeness import near
 from adjoint.testing.jacobians import Array, Call, Jacobians, array_of
@@ -18,7 +17,7 @@ class GradcheckError(AdjointError, RuntimeError):
     """A derivative that disagrees with finite differences."""
 
 
-@dataclass(frozen=True)
+@record
 class Options:
     """How a check is made, and how close is close."""
 

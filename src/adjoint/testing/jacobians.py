@@ -9,13 +9,13 @@ convention, d Re⟨v, f⟩ = Re⟨g, dz⟩, the row of reverse mode is (Re g, Im
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError
+from adjoint.core.records import record
 
 Array = np.ndarray[Any, Any]
 Jacobians = list[list[Array]]  # [output][input] -> matrix
@@ -25,7 +25,7 @@ class GradcheckMisuse(AdjointError, ValueError, AssertionError):
     """A check that cannot be made: of nothing, or of outputs that change their shape."""
 
 
-@dataclass(frozen=True)
+@record
 class Call:
     """A function with its arguments, some of which are the inputs of its derivative."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint import ops
@@ -12,6 +11,7 @@ from adjoint.batching.indexing.masks import is_one_mask, put_at_mask
 from adjoint.core import indexing
 from adjoint.core.errors import ShapeError
 from adjoint.core.indexing import is_mask
+from adjoint.core.records import record
 from adjoint.core.shapes import Spec
 
 Tensor = Any
@@ -19,7 +19,7 @@ Indices = Sequence[Tensor | None]
 Shape = Sequence[int]
 
 
-@dataclass(frozen=True)
+@record
 class Plan:
     """How indexing of one sample becomes indexing of all of them.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
+from adjoint.core.records import record
 
-@dataclass(frozen=True)
+
+@record
 class Accumulator:
     """One way to make one number of many; texts are for `double`, then for `long long`."""
 

@@ -8,7 +8,6 @@ was asked for before at the same index is in a variable already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.compiler.affine import (
@@ -39,11 +38,12 @@ from adjoint.compiler.definitions import (
     text_of,
 )
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Node, Value
 
 
-@dataclass(frozen=True)
+@record
 class Guard:
     """low <= position < high"""
 
@@ -52,7 +52,7 @@ class Guard:
     high: int
 
 
-@dataclass(frozen=True)
+@record
 class Place:
     """An element of a value in memory."""
 
@@ -61,7 +61,7 @@ class Place:
     chosen: tuple[tuple[str, int], ...] = ()  # (variable with an index, its stride)
 
 
-@dataclass(frozen=True)
+@record
 class Load:
     name: str
     c_type: str
@@ -69,7 +69,7 @@ class Load:
     guards: tuple[Guard, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Let:
     """A variable and its expression; positions of the loop stand in it as {0}, {1}."""
 
@@ -80,7 +80,7 @@ class Let:
     guards: tuple[Guard, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class Check:
     """An index that must be in range: it becomes `name`, which always is."""
 

@@ -23,7 +23,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from typing import Any
 from adjoint._version import __version__
 from adjoint.compiler.c import cache, units
 from adjoint.core.errors import ArgumentError
+from adjoint.core.records import record
 
 FLAGS = (
     "-O3",
@@ -84,7 +85,7 @@ _VECTOR_DECLARATION = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Toolchain:
     """A compiler that works, and how to call it."""
 

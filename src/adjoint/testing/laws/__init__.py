@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import adjoint as ad
 from adjoint.core.dtypes import DType, complex128, float32, float64, named
 from adjoint.core.errors import AdjointError, DtypeError
+from adjoint.core.records import record
 from adjoint.table import FAMILIES, TABLE
 from adjoint.table.rows import Row
 from adjoint.testing import samples
@@ -143,7 +143,7 @@ def _derivatives_of(case: Case) -> tuple[bool, bool]:
     return bool(flowing), all(t.dtype.to_real().itemsize >= 8 for t in flowing)
 
 
-@dataclass(frozen=True)
+@record
 class Outcome:
     """How a law did on a case."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DependsOnValues
+from adjoint.core.records import record
 from adjoint.ops import arguments as converting
 from adjoint.ops import operator as operators
 from adjoint.table.rows import Row
@@ -29,7 +29,7 @@ TOLERANCE: dict[str, tuple[float, float]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record
 class Case:
     """An operator at one sample."""
 

@@ -17,7 +17,6 @@ import importlib
 import pkgutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -26,6 +25,7 @@ import numpy as np
 import adjoint as ad
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import TableError
+from adjoint.core.records import record
 from adjoint.table.rows import Row
 from adjoint.testing import references
 from adjoint.testing.samples import automatic
@@ -177,7 +177,7 @@ class Make:
         return np.where(self._generator.uniform(0, 1, shape) < 0.5, -1.0, 1.0)
 
 
-@dataclass(frozen=True)
+@record
 class Sampler:
     """A function that yields samples, and the operators it serves."""
 
