@@ -1,11 +1,9 @@
 """The whole idea of adjoint on one page. Run it: python docs/adjoint_in_200_lines.py
 
-The real thing has 600 rows, two ways to run a formula, views, in-place writes and transforms that
-nest. This page has ten rows, and
-everything else is the same in small: a row is all that is known of an operator; a formula is
-written once; what
-the tape must save is read off the formula; backward takes the newest node first; the missing mode
-is derived.
+The real thing has 1,200 rows, two ways to run a formula, views, in-place writes and transforms that
+nest. This page has ten rows, and everything else is the same in small: a row is all that is known
+of an operator; a formula is written once; the values that the tape must save are read off the
+formula; backward takes the newest node first; the missing mode is derived.
 """
 
 from __future__ import annotations
@@ -25,9 +23,8 @@ def sum_to(array: Any, shape: tuple[int, ...]) -> Any:
 
 
 # 1. The table. An operator is a row: its arguments, its kernel on arrays, and one reverse formula
-# per argument.
-# `grad` is the gradient coming in, `result` the value computed; the rest are arguments and other
-# operators.
+#    per argument. `grad` is the gradient coming in, `result` the value computed; other names are
+#    arguments and operators.
 TABLE: dict[str, dict[str, Any]] = {
     "add": {"args": ("a", "b"), "kernel": np.add, "a": "grad", "b": "grad"},
     "sub": {"args": ("a", "b"), "kernel": np.subtract, "a": "grad", "b": "-grad"},
@@ -42,9 +39,8 @@ TABLE: dict[str, dict[str, Any]] = {
 }
 
 
-# 2. A formula is an expression, parsed once. What it mentions is what the tape must save: a tensor
-# mentioned only
-#    through `.shape` is not saved, its shape is.
+# 2. A formula is an expression, parsed once. The tape must save the values that it mentions; of a
+#    tensor mentioned only through `.shape`, the shape.
 class Formula:
     def __init__(self, text: str) -> None:
         tree = ast.parse(text, mode="eval")
@@ -62,8 +58,7 @@ for row in TABLE.values():
     row["formulas"] = {name: Formula(row[name]) for name in row["args"] if name in row}
 
 
-# 3. A tensor is an array and an edge: the node that made it, or a leaf that wants a gradient, or
-# nothing.
+# 3. A tensor is an array and an edge: the node that made it, a leaf that wants a gradient, or None.
 class Shape:
     """Stands for a tensor of which only the shape was saved."""
 
@@ -87,6 +82,7 @@ class Tensor:
     def __init__(self, array: Any, edge: Any = None) -> None:
         self.array, self.edge = np.asarray(array, dtype=float), edge
 
+    __array_ufunc__ = None  # array * tensor is ours, too
     shape = property(lambda self: self.array.shape)
     __add__ = lambda self, other: call("add", self, wrap(other))
     __radd__ = __add__
@@ -130,9 +126,8 @@ sin, cos, exp, total = OPERATORS["sin"], OPERATORS["cos"], OPERATORS["exp"], OPE
 
 
 # 5. Backward. A node is younger than all it uses, so the youngest first is always right: no
-# recursion, no counting.
-# Formulas are evaluated on tensors, so a backward pass leaves a tape of its own: gradients of
-# gradients.
+#    recursion, no counting. Formulas are evaluated on tensors, so a backward pass leaves a tape of
+#    its own: gradients of gradients. An argument that was broadcast gets the sum over its copies.
 def gradient(output: Tensor, inputs: list[Tensor], grad: Tensor) -> list[Any]:
     grads: dict[Any, Tensor] = {output.edge: grad}
     heap = [(-e.sequence, id(e), e) for e in grads if e is not None]
@@ -146,7 +141,7 @@ def gradient(output: Tensor, inputs: list[Tensor], grad: Tensor) -> list[Any]:
             if edge is None:
                 continue
             part = eval(row["formulas"][argument].code, {}, scope)
-            if part.shape != shape:  # the argument was broadcast
+            if part.shape != shape:
                 part = call("sum_to", part, shape)
             if edge in grads:
                 grads[edge] = grads[edge] + part
@@ -168,8 +163,8 @@ def grad(f: Any) -> Any:
 
 
 # 6. The missing mode. Reverse mode applies the transpose of the Jacobian, and is linear in `grad`;
-# transposing that
-#    linear map by another backward pass gives forward mode. No second table of derivatives exists.
+#    transposing that linear map by another backward pass gives forward mode. There is no second
+#    table of derivatives.
 def jvp(f: Any, x: Any, tangent: Any) -> Tensor:
     variable = Tensor(x, Leaf())
     output = f(variable)

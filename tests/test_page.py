@@ -35,6 +35,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "from a number": lambda x, sin, exp, total: total(exp(1.0 - x) * MATRIX),
     "used three times": lambda x, sin, exp, total: total(x * x * MATRIX + x),
     "sum inside": lambda x, sin, exp, total: total(sin(total(x * x) * VECTOR) + x * total(x)),
+    "arrays first": lambda x, sin, exp, total: total(VECTOR * x + (MATRIX - sin(x))),
+    "a sum broadcast": lambda x, sin, exp, total: total((MATRIX + total(x)) * (x + VECTOR)),
     "unused": lambda x, sin, exp, total: total(sin(x * 0.0) * 0.0) + 1.0,
 }
 POINTS: dict[str, Any] = {
@@ -56,8 +58,9 @@ def _values(name: str, point: str) -> tuple[Any, Any, Any]:
 
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_gradient_on_the_page_is_the_librarys(name: str, point: str) -> None:
+def test_value_and_gradient_on_the_page_are_the_librarys(name: str, point: str) -> None:
     small, large, x = _values(name, point)
+    assert np.allclose(small(page.Tensor(x)).array, large(ad.asarray(x)).numpy())
     assert np.allclose(page.grad(small)(x).array, ad.grad(large)(ad.asarray(x)).numpy())
     assert page.grad(small)(x).shape == x.shape
 
