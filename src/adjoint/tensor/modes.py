@@ -124,31 +124,14 @@ class Mode:
         return inside
 
     def _around_generator(self, function: Any) -> Any:
-        """The mode is in force while the generator runs, and not while its user does."""
-
         def inside(*args: Any, **keywords: Any) -> Generator[Any, Any, Any]:
-            generator = function(*args, **keywords)
-            resume = functools.partial(next, generator)
-            while True:
-                with self._clone():
-                    try:
-                        value = resume()
-                    except StopIteration as stop:
-                        return stop.value
-                try:
-                    sent = yield value
-                except GeneratorExit:
-                    with self._clone():
-                        generator.close()
-                    raise
-                except BaseException as error:
-                    resume = functools.partial(generator.throw, error)
-                else:
-                    resume = functools.partial(generator.send, sent)
+            return (yield from _Steps(self, function(*args, **keywords)))
 
         return inside
 
     def _around_async_generator(self, function: Any) -> Any:
+        """As `_Steps`, written out: there is no `yield from` for async generators."""
+
         async def inside(*args: Any, **keywords: Any) -> AsyncGenerator[Any, Any]:
             generator = function(*args, **keywords)
             resume = generator.__anext__
@@ -170,6 +153,25 @@ class Mode:
                     resume = functools.partial(generator.asend, sent)
 
         return inside
+
+
+class _Steps(Generator[Any, Any, Any]):
+    """A generator with a mode in force while it runs, and not while its user does."""
+
+    def __init__(self, mode: Mode, generator: Generator[Any, Any, Any]) -> None:
+        self._mode, self._generator = mode, generator
+
+    def send(self, value: Any, /) -> Any:
+        with self._mode._clone():
+            return self._generator.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        with self._mode._clone():
+            return self._generator.throw(*error)
+
+    def close(self) -> None:
+        with self._mode._clone():
+            self._generator.close()
 
 
 class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name

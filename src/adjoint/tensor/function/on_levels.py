@@ -7,6 +7,7 @@ context of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import GradError
@@ -41,10 +42,11 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
     several = isinstance(output, (tuple, list))
     below = list(output) if several else [output]
     outs = [_lifted(level, function.__name__, context, inputs, o) for o in below]
+    call = _Call(level, function, context, inputs, below, outs)
     if isinstance(level, levels.GradLevel):
-        _record(level, function, context, inputs, below, outs)
+        call.record()
     else:
-        _push(level, function, context, inputs, below, outs)
+        call.push()
     return tuple(outs) if several else outs[0]
 
 
@@ -73,44 +75,48 @@ def _views(output: Tensor, source: Any) -> bool:
     return base is not None and (base is source or base is source._base)
 
 
-def _record(
-    level: Any,
-    function: Any,
-    context: FunctionContext,
-    inputs: Inputs,
-    below: list[Any],
-    outs: list[Any],
-) -> None:
-    if not current().recording or not any(context.needs_input_grad):
-        return
-    following = [a.edge if level.owns(a) else None for a in inputs.args if isinstance(a, Tensor)]
-    node = eager.make_node(function, context, inputs.primals, following, outs)
-    node.home = level
-    node._zeros = [o.detach().zeros_like if is_materialised(context, o) else None for o in below]
-    for number, (output, out) in enumerate(zip(below, outs, strict=True)):
-        if is_differentiable(context, output):
-            edge = Output(node, number)
-            if is_among(output, context.dirty_tensors):
-                views.check_writable(out, function.__name__)
-                views.rebase(out, edge)
-            else:
-                out.edge = edge
-    node.saved = tuple(keep(t, None) for t in context.take_saved(function))
+@dataclass(frozen=True)
+class _Call:
+    """A function that has run below a level; its derivative there is still to come."""
 
+    level: Any
+    function: Any
+    context: FunctionContext
+    inputs: Inputs
+    below: list[Any]  # the outputs one level below
+    outs: list[Any]  # the outputs on the level
 
-def _push(
-    level: Any,
-    function: Any,
-    context: FunctionContext,
-    inputs: Inputs,
-    below: list[Any],
-    outs: list[Any],
-) -> None:
-    given = [level.tangent(a) for a in inputs.args]
-    if not any(t is not None for t in given):
-        return
-    with level.outside():
-        found = tangents.output_tangents(function, context, inputs.primals, given, below)
-        for output, out, tangent in zip(below, outs, found, strict=True):
-            if isinstance(output, Tensor):
-                out.tangent = None if tangent is None else forward.fit_tangent(tangent, output)
+    def record(self) -> None:
+        """Put a node on the level's tape."""
+        context = self.context
+        if not current().recording or not any(context.needs_input_grad):
+            return
+        given = (a for a in self.inputs.args if isinstance(a, Tensor))
+        following = [a.edge if self.level.owns(a) else None for a in given]
+        node = eager.make_node(self.function, context, self.inputs.primals, following, self.outs)
+        node.home = self.level
+        node._zeros = [
+            o.detach().zeros_like if is_materialised(context, o) else None for o in self.below
+        ]
+        for number, (output, out) in enumerate(zip(self.below, self.outs, strict=True)):
+            if is_differentiable(context, output):
+                edge = Output(node, number)
+                if is_among(output, context.dirty_tensors):
+                    views.check_writable(out, self.function.__name__)
+                    views.rebase(out, edge)
+                else:
+                    out.edge = edge
+        node.saved = tuple(keep(t, None) for t in context.take_saved(self.function))
+
+    def push(self) -> None:
+        """Give the outputs their tangents."""
+        given = [self.level.tangent(a) for a in self.inputs.args]
+        if not any(t is not None for t in given):
+            return
+        with self.level.outside():
+            found = tangents.output_tangents(
+                self.function, self.context, self.inputs.primals, given, self.below
+            )
+            for output, out, tangent in zip(self.below, self.outs, found, strict=True):
+                if isinstance(output, Tensor):
+                    out.tangent = None if tangent is None else forward.fit_tangent(tangent, output)
