@@ -6,9 +6,8 @@
     >>> x.grad
     tensor([ 1.3818,  0.0770, -2.8289])
 
-Functions of the table (`ad.sin`, `ad.linalg.vector_norm`, …) are found by name when they are first
-used, and so are the
-upper layers (graphs, the compiler, export); `dir(ad)` lists everything.
+Functions of the table (`ad.sin`, `ad.linalg.vector_norm`, …) and the upper layers (graphs, the
+compiler, export) are found by name when they are first used; `dir(ad)` lists everything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Where the layers are handed to one another, once, before anything else of the package runs.
 
-Operators do not import tensors, and the tape does not import transforms; what they need of the
-layers above is given to
-them here.
+Operators do not import tensors, and the tape does not import transforms. The functions that they
+need of the layers above are given to them here.
 """
 
 from __future__ import annotations

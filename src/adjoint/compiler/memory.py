@@ -1,8 +1,7 @@
 """The memory plan: every value that a program keeps has a place in one arena.
 
 A place is taken from the first step that writes a value to the last that reads it, and then given
-to
-others. The plans inside loops over time and branches have arenas of their own, which lie in the
+to others. The plans inside loops over time and branches have arenas of their own, which lie in the
 outer one while their step runs.
 """
 

@@ -1,10 +1,8 @@
-"""A function as standalone C: one C99 file and a header, no Python, no adjoint, all memory given by
-the caller.
+"""A function as standalone C: one C99 file and a header, without Python and without adjoint.
 
-It is what `ad.compile` builds, with a plain signature: pointers to the inputs, to the outputs, and
-to a piece of work
-memory whose size the header tells. A function with operators that have no native code cannot be
-exported.
+The code is what `ad.compile` builds, with a plain signature: pointers to the inputs, to the
+outputs, and to work memory whose size the header tells, all given by the caller. A function with
+operators that have no native code cannot be exported.
 """
 
 from __future__ import annotations

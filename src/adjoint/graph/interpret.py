@@ -72,8 +72,7 @@ def _leaves(signature: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> 
             if not (leaf is wanted or (type(leaf) is type(wanted) and leaf == wanted)):
                 raise ArgumentError(
                     f"{signature.name}() was traced with {wanted!r} for its argument {number}, "
-                    f"got {leaf!r}; trace it again, "
-                    "or pass a tensor in both calls"
+                    f"got {leaf!r}; trace it again, or pass a tensor in both calls"
                 )
         else:
             kept.append(leaf)
@@ -99,8 +98,7 @@ def _checked(graph: Graph, value: Any, number: int) -> Tensor:
     if value.dtype is not wanted.dtype:
         raise DtypeError(
             f"{graph.signature.name}(): {name} is {value.dtype.name}, and the graph is for "
-            f"{wanted.dtype.name}; convert it, "
-            "or trace again"
+            f"{wanted.dtype.name}; convert it, or trace again"
         )
     return value
 

@@ -1,16 +1,13 @@
 """The graph: inputs, nodes in order, outputs; every value is made once (SSA).
 
 A `Node` holds an operator, one argument for each of its schema's (values, constants, lists of both)
-and its output
-values. A `Value` knows its type, what made it, and who uses it; the uses are kept right under every
-edit. Nodes form
-a linked list, so that inserting and removing cost nothing in a graph of any size.
+and its output values. A `Value` knows its type, its maker and its users; the users are kept right
+under every edit. Nodes form a linked list, so that inserting and removing cost nothing in a graph
+of any size.
 
 Control flow (`cond`, `scan`, `while_loop`) is a node whose operator is a `Region`, with graphs of
-its own. A node of a
-backward remembers the `Block` it belongs to: the operator it differentiates, so that a block whose
-incoming
-gradients are all zero can be skipped.
+its own. A node of a backward remembers its `Block`, the operator that it differentiates, so that a
+block whose incoming gradients are all zero can be skipped.
 """
 
 from __future__ import annotations

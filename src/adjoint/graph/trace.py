@@ -382,8 +382,7 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
 
     Examples are tensors, arrays, floats, `ad.ShapeDtype(shape, dtype)`, or pytrees of them; their
     values are not used. Whole numbers, flags, strings and None are kept as they are, and the graph
-    is only good for them.
-    Tensors that the function finds outside its arguments become constants.
+    is only good for them. Tensors that the function finds outside its arguments become constants.
 
     >>> import adjoint as ad
     >>> graph = ad.trace(lambda x: (x * x).sum(), ad.ShapeDtype(3))
@@ -452,6 +451,5 @@ def _warn_of_writes(level: TraceLevel, tensors: list[Any], signature: Signature)
         if tensor.value is not value:
             warn(
                 f"trace: {signature.name} changes its argument {path} in place; the graph leaves "
-                "its arguments alone. "
-                "Return the new value, or clone() the argument first.",
+                "its arguments alone. Return the new value, or clone() the argument first.",
             )

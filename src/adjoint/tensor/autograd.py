@@ -191,9 +191,8 @@ def backward(
     if create_graph:
         warn(
             "Using backward() with create_graph=True makes a cycle of a tensor and its gradient, "
-            "which only "
-            "the garbage collector frees. Use autograd.grad(…, create_graph=True), or set .grad "
-            "to None when it is no longer needed."
+            "which only the garbage collector frees. Use autograd.grad(…, create_graph=True), or "
+            "set .grad to None when it is no longer needed."
         )
     keep = create_graph if retain_graph is None else retain_graph
     engine.backward(roots, grads, wanted, Pass(create_graph, keep))

@@ -1,12 +1,12 @@
-"""Binding formulas: to tensors, where names are operators, and to raw arrays, where they are
-kernels. This is the one place where a name in the table becomes a value: `resolve` for names with
-a dot, `_in_scope` for the others. Both give what is listed, and nothing else: Note [Rows from
-outside] in table/formula.py.
+"""Binding formulas: to tensors, where names are operators, and to arrays, where they are kernels.
 
-The same formula text serves both. On arrays, arithmetic is NumPy's own; a call of a simple
-pointwise operator goes straight to its ufunc; any other operator or formula function is *lifted*:
-its
-array arguments are wrapped as tensors, and its results unwrapped.
+This is the one place where a name in the table becomes a value: `resolve` for names with a dot,
+`_in_scope` for the others. Both give listed values, and nothing else: Note [Rows from outside] in
+table/formula.py.
+
+The same formula text serves tensors and arrays. On arrays, arithmetic is NumPy's own; a call of a
+simple pointwise operator goes straight to its ufunc; any other operator or formula function is
+*lifted*: its array arguments are wrapped as tensors, and its results unwrapped.
 """
 
 from __future__ import annotations

@@ -50,8 +50,7 @@ class MetaInterpreter:
         elif result.shape != values[0].shape:
             raise ShapeError(
                 f"{op.name}: the result has shape {show(result.shape)}, but the tensor written "
-                "to has "
-                f"{show(values[0].shape)}"
+                f"to has {show(values[0].shape)}"
             )
         return values[0]
 

@@ -270,14 +270,12 @@ def check_writable(tensor: Tensor, by: str, *, with_history: bool = False) -> No
     if view.several and (base_needs or tensor.edge is not None):
         raise InplaceError(
             f"{by}: this view is one of several outputs of {view.path[-1][0].name}, and such "
-            "views cannot be "
-            "changed in place while gradients are recorded; clone() it first"
+            "views cannot be changed in place while gradients are recorded; clone() it first"
         )
     if not view.recorded and (base_needs or type(tensor.edge) is Node):
         raise InplaceError(
             f"{by}: this view was made under no_grad() and is changed in place with gradients "
-            "on, so its "
-            "history is unclear; make the view with gradients on, or clone() it"
+            "on, so its history is unclear; make the view with gradients on, or clone() it"
         )
 
 

@@ -75,8 +75,7 @@ class Call:
             if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height):
                 raise UsesOutsideTensor(
                     f"{self.what}: the function uses a tensor that is being differentiated and is "
-                    "not one of its "
-                    "arguments; pass it as an argument, or detach() it"
+                    "not one of its arguments; pass it as an argument, or detach() it"
                 )
         return tree, given
 

@@ -250,15 +250,14 @@ def _check_complex(what: str, inputs: list[Any], outputs: list[Any], holomorphic
     if not all(t.is_complex() for t in (*inputs, *outputs)):
         raise GradError(
             f"{what}: the function mixes complex and real arguments or results, and has no "
-            "Jacobian of one number per "
-            "entry; separate real and imaginary parts with ad.view_as_real, or use vjp"
+            "Jacobian of one number per entry; separate real and imaginary parts with "
+            "ad.view_as_real, or use vjp"
         )
     if not holomorphic:
         raise GradError(
             f"{what}: complex inputs and outputs have a Jacobian of one complex number each only "
-            "if the function is "
-            "holomorphic: say holomorphic=True if it is, or separate real and imaginary parts "
-            "with ad.view_as_real"
+            "if the function is holomorphic: say holomorphic=True if it is, or separate real and "
+            "imaginary parts with ad.view_as_real"
         )
 
 

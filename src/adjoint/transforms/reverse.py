@@ -131,8 +131,7 @@ def _check_scalar(what: str, outputs: list[Any], holomorphic: bool) -> None:
     if output.ndim:
         raise GradError(
             f"{what}(f): f returned shape {tuple(output.shape)}, and {what} needs a scalar. Use "
-            "jacobian(f), or vjp(f) "
-            "with a cotangent."
+            "jacobian(f), or vjp(f) with a cotangent."
         )
     if output.is_complex() and not holomorphic:
         raise GradError(

@@ -44,8 +44,7 @@ def slice_inverse(
     if not (batch.has[0] and batch.has[1]):
         raise ShapeError(
             "slice_inverse inside vmap: self must be a slice of src, and only one of them differs "
-            "from sample to sample; "
-            "use slice_scatter(src, self, dim, start, end, step)."
+            "from sample to sample; use slice_scatter(src, self, dim, start, end, step)."
         )
     return batch.op.call([self, src, shift("slice_inverse", dim, batch.ndims[0]), start, end, step])
 

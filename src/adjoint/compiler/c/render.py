@@ -1,9 +1,8 @@
 """A program as C text: functions for its nests, and one function that runs all steps in order.
 
 `p` is the block of arguments: the arena, the library's routines, a word for errors, then the
-arrays.
-Values of the program lie in the arena; what a region (a loop over time, a branch) reads is handed
-to it as a pointer.
+arrays. Values of the program lie in the arena; a region (a loop over time, a branch) gets pointers
+to the values that it reads.
 """
 
 from __future__ import annotations
@@ -272,8 +271,7 @@ class _Turns:
     """The carried values of a loop over time.
 
     A turn reads where `c…` points, and writes to one of two buffers, or to the row of an output
-    that
-    is the same value; then the pointer moves there. Nothing is copied that a turn makes itself.
+    that is the same value; then the pointer moves there. A value that a turn makes is not copied.
     """
 
     def __init__(

@@ -1,11 +1,8 @@
-"""Nodes in another order, so that less memory is needed at a time: a value is made late and used
-soon.
+"""Nodes in another order that needs less memory at a time: values are made late and used soon.
 
 A greedy list schedule: of the nodes whose inputs are there, the one that leaves the least memory in
-use goes next.
-Where that is not better than the order given, that one stays. Random operators keep their order
-among themselves,
-since it decides who gets which numbers.
+use goes next. The given order stays where the new one is not better. Random operators keep their
+order among themselves, since it decides who gets which numbers.
 """
 
 from __future__ import annotations
