@@ -46,9 +46,7 @@ def _input_mask(input: Tensor, *_: Any, mask: Tensor, **__: Any) -> Tensor:
 
 
 def _output_mask(op: Any, input: Tensor, *args: Any, mask: Tensor, **options: Any) -> Tensor:
-    """Which elements of the result of `op` have any input: of a reduction those with one selected
-    element.
-    """
+    """Which elements of the result of `op` come from a selected element of the input."""
     selected = _mask_of(input, mask)
     if op.__name__ in _KEEP_SHAPE:
         return selected
@@ -61,9 +59,7 @@ _KEEP_SHAPE = ("softmax", "log_softmax", "softmin", "normalize", "cumsum", "cump
 
 
 def _filled(input: Tensor, mask: Tensor | None, neutral: float) -> Tensor:
-    """The input, with `neutral` (an infinity as the end of an integer dtype) where the mask is
-    False.
-    """
+    """The input, with `neutral` where the mask is False; for an infinity an integer dtype's end."""
     if mask is None:
         return input
     value: Any = neutral

@@ -225,9 +225,7 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
 
 
 def _argument(value: Any) -> Any:
-    """Arrays as tensors, and real and complex numbers too, so that another number needs no other
-    program; anything else as it is.
-    """
+    """Arrays and numbers as tensors, so that one program serves all; anything else as it is."""
     if isinstance(value, Tensor):
         return value
     number = number_of(value)
@@ -365,8 +363,7 @@ def compile(
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
 ) -> Compiled:
-    """Return `function` as native code, compiled when it is first called with arguments of some
-    shapes and dtypes.
+    """Return `function` as native code, compiled on its first call with some shapes and dtypes.
 
     Pointwise operators, views, reductions, gathers and loops over time are fused into loops in C,
     products and factors of matrices are calls of BLAS and LAPACK; other operators call their eager

@@ -78,9 +78,7 @@ class Sizes:
         return template.instance(point)
 
     def _places(self, tensors: Sequence[Any], structure: Any) -> list[tuple[int, int, int]]:
-        """(leaf, dimension, size) of every open dimension; leaves are counted over all
-        arguments.
-        """
+        """(leaf, dimension, size) of every open dimension; leaves count over all arguments."""
         args, keywords = pytrees.unflatten(structure, range(len(tensors)))
         given = {self._name(n): pytrees.leaves(a) for n, a in enumerate(args)}
         given |= {name: pytrees.leaves(a) for name, a in keywords.items()}

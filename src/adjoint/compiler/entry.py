@@ -67,8 +67,9 @@ def text(inputs: list[Value], slots: dict[Value, int], first: int, segments: lis
 
 
 def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[..., Any] | None:
-    """The Python function that calls a program with tensors and arrays, alone or in tuples, lists
-    and dictionaries; None for other containers.
+    """The Python function that calls a program with tensors and arrays, or None.
+
+    They may stand alone or in tuples, lists and dictionaries; other containers have none.
     """
     names = [f"x{i}" for i in range(len(arguments.children))]
     tests = ["DEFAULT.dtype is default"]  # what is not said in the arguments may depend on it
@@ -125,9 +126,7 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
 
 
 def _taken(structure: TreeDef, name: str, tests: list[str], leaves: list[str]) -> bool:
-    """Python text that takes the leaves of a container out, and tests that it is one like this;
-    whether there is any.
-    """
+    """Write tests of a container and names of its leaves, as Python text; False if it cannot be."""
     if structure.kind is None:
         leaves.append(name)
         return True

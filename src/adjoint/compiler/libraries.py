@@ -209,9 +209,7 @@ def _flattened(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Sh
 
 
 def _lead(operand: Operand) -> tuple[str, int]:
-    """How a row-major matrix looks to a column-major library: not transposed, and the step from row
-    to row; or transposed.
-    """
+    """(flag, step) for a column-major library: "N" and the step from row to row, or "T"."""
     (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
         return "N", max(row if rows > 1 else columns, columns, 1)
@@ -233,9 +231,7 @@ def _offset(strides: tuple[int, ...], where: list[str]) -> str:
 
 
 def flops(call: Call) -> int:
-    """Additions and multiplications of a call: 2mnk of a product, n²m of a triangular solution,
-    n³/3 of a factor.
-    """
+    """Arithmetic of a call: 2mnk for a product, n²m for a triangular solve, n³/3 for a factor."""
     shape = call.node.outputs[0].shape
     if call.routine == "join":
         return 0

@@ -116,9 +116,7 @@ def _itself(tensor: Any) -> Any:
 
 
 def _is_no_change(node: Node | None) -> bool:
-    """x - x.detach(), by which decompositions give one value the derivatives of another; or a
-    multiple of it.
-    """
+    """Whether a node is x - x.detach(), or a multiple: zeros, by which a value gets derivatives."""
     if node is None or node.name not in ("sub.Tensor", "mul.Tensor", "div.Tensor"):
         return False
     first, second = (a.node if isinstance(a, Value) else None for a in node.args[:2])

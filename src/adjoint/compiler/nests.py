@@ -119,9 +119,7 @@ def _join(found: list[Nest | Step], member: Member, plan: Plan, place: dict[int,
 
 
 def _common(nest: Nest, member: Member) -> Shape:
-    """The outer dimensions that a nest would have with one more loop; none: it cannot, or should
-    not, join.
-    """
+    """The outer dimensions of a nest with one more loop; none if it cannot, or should not, join."""
     if any(m.sequential for m in nest.members):
         return ()
     written = {v: (m, a) for m in nest.members for v, a in m.writes.items()}
@@ -151,8 +149,9 @@ def _in_rows(
     written: dict[Value, tuple[Member, Affine]],
     count: int,
 ) -> bool:
-    """Whether a loop reads values of a nest in its own row only, rows being counted by the first
-    dimensions; and whether a row is small.
+    """Whether a loop reads values of a nest in its own row only, and whether a row is small.
+
+    Rows are counted by the first dimensions.
     """
     space = member.loop.space
     bounds = [(0, s) for s in space]

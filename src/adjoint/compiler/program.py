@@ -1,6 +1,4 @@
-"""A graph as native code, for inputs of fixed shapes and dtypes: memory, native calls,
-callbacks.
-"""
+"""A graph as native code, for inputs of fixed types: memory, native calls, callbacks."""
 
 from __future__ import annotations
 

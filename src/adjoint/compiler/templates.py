@@ -76,9 +76,7 @@ class Template:
         self._find_rooms()
 
     def _find_rooms(self) -> None:
-        """Memory that the program needs while it runs: as much as the largest size wants, for
-        all.
-        """
+        """Memory that the program needs while it runs, for all sizes as much as for the largest."""
         first = self.first
         given = {*first.graph.inputs, *first.made}
         self.rooms: dict[int, Any] = {

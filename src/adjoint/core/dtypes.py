@@ -167,9 +167,7 @@ def get_default_dtype() -> DType:
 
 
 class finfo:  # noqa: N801 - the name is NumPy's and PyTorch's
-    """The limits of a floating point dtype: eps, max, min, tiny, smallest_normal, resolution,
-    bits.
-    """
+    """Limits of a floating point dtype: eps, max, min, tiny, smallest_normal, resolution, bits."""
 
     def __init__(self, dtype: Any = None) -> None:
         wanted = DEFAULT.dtype if dtype is None else to_dtype(dtype)

@@ -18,8 +18,9 @@ NO_MODULE: Any = None  # `__name__` of code whose warnings are dropped
 
 
 def hush_modules(package: str) -> None:
-    """Take the name from all modules of a package that were imported; packages keep theirs, which
-    the import system needs.
+    """Take the name from all imported modules of a package, but not from packages.
+
+    The import system needs the names of packages.
     """
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{package}.") and not hasattr(module, "__path__"):

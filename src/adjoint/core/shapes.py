@@ -80,9 +80,7 @@ def wrap_dims(what: str, dims: int | Sequence[int] | None, ndim: int) -> Shape:
 
 
 def reduced(shape: Shape, dims: Iterable[int], keepdim: bool) -> Shape:
-    """Return the shape that is left of `shape` after reducing over `dims` (counted from the
-    front).
-    """
+    """Return the shape after reducing `shape` over `dims` (counted from the front)."""
     gone = set(dims)
     if keepdim:
         return tuple(1 if i in gone else s for i, s in enumerate(shape))

@@ -1,6 +1,4 @@
-"""Functions in other languages: `export.python` needs NumPy alone, `export.c` a C compiler
-alone.
-"""
+"""Functions in other languages: `export.python` needs only NumPy, `export.c` only a C compiler."""
 
 from adjoint.export.c import c
 from adjoint.export.numpy_text import ExportError

@@ -38,8 +38,7 @@ _HEAD = """#include <math.h>
 def c(
     function: Callable[..., Any], *examples: Any, path: str | Path, name: str = ""
 ) -> tuple[Path, Path]:
-    """Write `function` as C for arguments like `examples`; returns the paths of the source and the
-    header.
+    """Write `function` as C for arguments like `examples`; return the paths of source and header.
 
     Export a gradient by giving one: `ad.export.c(ad.value_and_grad(f), x, path="f.c")`.
     """

@@ -1,5 +1,4 @@
-"""The interpreter: runs a graph on tensors, node by node, and lets go of each value after its last
-use.
+"""The interpreter: runs a graph on tensors, node by node; a value goes after its last use.
 
 It calls operators like any user, so a graph runs under every transform, and eager tensors get
 gradients through it.

@@ -400,9 +400,7 @@ class Graph:
         return made
 
     def inline(self, graph: Graph, mapping: dict[Value, Any]) -> list[Any]:
-        """Copy the nodes of another graph here; `mapping` says what its inputs are. Returns its
-        outputs here.
-        """
+        """Copy another graph's nodes here; `mapping` gives its inputs. Return its outputs here."""
 
         def lookup(value: Value) -> Any:
             return mapping[value]

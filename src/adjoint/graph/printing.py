@@ -1,5 +1,4 @@
-"""Graphs as text: Python that runs (`print(graph)`), and a compact listing for debugging
-(`graph.ssa()`).
+"""Graphs as text: Python that runs (`print(graph)`), and a compact listing (`graph.ssa()`).
 
 The Python text holds everything, types and places in comments, and `parsing.parse` reads it back.
 Large constants are not written out: the text takes them from a dictionary `constants`, which

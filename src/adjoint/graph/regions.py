@@ -1,5 +1,4 @@
-"""Regions by name: the operators that run graphs (`cond`, `scan`, `while_loop`), as printed text
-calls them."""
+"""Regions by name: operators that run graphs (`cond`, `scan`, `while_loop`), for printed text."""
 
 from __future__ import annotations
 

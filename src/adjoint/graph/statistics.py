@@ -1,5 +1,4 @@
-"""Numbers about a graph: how many nodes, how much arithmetic, how many bytes move, how much memory
-at once."""
+"""Numbers about a graph: nodes, arithmetic, bytes that move, memory at once."""
 
 from __future__ import annotations
 

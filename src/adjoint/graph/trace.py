@@ -1,5 +1,4 @@
-"""Tracing: run a Python function on tensors that have a type and no data, and write down what it
-does.
+"""Tracing: run a Python function on tensors without data, and write down its operators.
 
 A trace is a level like `grad` and `vmap`: an operator on its tensors becomes a node, and the types
 of the results come from the shape rule of the row. Transforms inside the function call operators on

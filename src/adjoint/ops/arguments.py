@@ -202,9 +202,7 @@ def _with_tensors_for_numbers(
 
 
 def _checks_numbers(op: Any) -> bool:
-    """Whether a number that an integer dtype cannot hold is an error, as the overload that takes a
-    number says.
-    """
+    """Whether an integer dtype refuses a number beyond its range: as the number's overload says."""
     known = op.__dict__.get("checks_numbers")
     if known is None:
         name = op.row.schema.name
@@ -385,9 +383,7 @@ def rename(schema: Schema, keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 def match(schema: Schema, args: tuple[Any, ...], keywords: dict[str, Any], *, lenient: int) -> bool:
-    """Whether a call fits a schema; integers may be spread (`x.view(2, 3)`), and tensors
-    (`meshgrid(x, y)`).
-    """
+    """Whether a call fits a schema; `x.view(2, 3)` and `meshgrid(x, y)` spread their lists."""
     positional = [a for a in schema.arguments if not a.keyword_only]
     start = spreads(schema)
     if (

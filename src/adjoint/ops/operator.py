@@ -1,5 +1,4 @@
-"""Operators: one per row (`ad.ops.add.Tensor`), and packets that choose among overloads
-(`ad.ops.add`).
+"""Operators: one for each row (`ad.ops.add.Tensor`), and packets of overloads (`ad.ops.add`).
 
 The function of an operator is generated on first use by the builder that `runtime` holds. A packet
 remembers which overload a combination of argument types led to, so the choice costs one look-up.

@@ -214,9 +214,7 @@ class Formula:
 
 
 def parse(text: str, where: Location, tensors: Iterable[str], lists: Iterable[str] = ()) -> Formula:
-    """Parse and check a formula; `tensors` and `lists` (of tensors) are the names whose facts are
-    split off.
-    """
+    """Parse and check a formula; the facts of `tensors` and `lists` (of tensors) are split off."""
     formula = Formula(str(text), where, frozenset(tensors), frozenset(lists))
     _ = formula.names, formula.conditions  # mistakes are told now
     return formula
@@ -410,8 +408,7 @@ def loop_names(tree: ast.AST) -> frozenset[str]:
 
 
 class _Facts(ast.NodeTransformer):
-    """self.shape -> self__shape, self.numel() -> self__numel: a fact is saved instead of the
-    tensor.
+    """self.shape -> self__shape, self.numel() -> self__numel: the tape saves the fact alone.
 
     Of a list, [x.shape for x in tensors] -> tensors__shape.
     """

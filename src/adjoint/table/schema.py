@@ -1,5 +1,4 @@
-"""ATen schemas: `name.overload(Tensor(a!) self, int[2] size=[1,1], *, Scalar? alpha=1) ->
-Tensor(a!)`.
+"""ATen schemas: `name.overload(Tensor(a!) self, int[2] size=[1,1], *, Scalar? n=1) -> Tensor(a!)`.
 
 A schema is parsed once into frozen records. Nothing here knows of derivatives or kernels. Names and
 types are checked, because generated code is written with them: a mistake raises `SchemaError`.

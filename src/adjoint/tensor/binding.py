@@ -164,9 +164,7 @@ def raw_operator(name: str) -> Callable[..., Any]:
 
 
 def _straight(packet: operators.Packet) -> Callable[..., Any]:
-    """Return an operator on arrays that calls its kernel where that takes them as they are, else
-    lifts.
-    """
+    """Return an operator on arrays: its kernel where that takes them as they are, else lifted."""
     lifted = lift(packet.function)
     chosen: dict[Any, Callable[..., Any] | None] = {}
 
@@ -192,9 +190,7 @@ def _straight(packet: operators.Packet) -> Callable[..., Any]:
 def _kernel_on_arrays(
     packet: operators.Packet, args: Any, keywords: Any
 ) -> Callable[..., Any] | None:
-    """Return the kernel of the overload that the arguments fit, as a function of all ways to pass
-    them.
-    """
+    """Return the kernel of the overload that fits, as a function of all ways to pass arguments."""
     op = next(
         (
             o
@@ -423,9 +419,7 @@ def takes_operator(name: str, count: int) -> bool:
 
 
 def decomposition(row: Row) -> Callable[..., Any]:
-    """Return the decomposition of a row as a function of all its arguments; it is kept on the
-    row.
-    """
+    """Return the decomposition of a row as a function of all its arguments, kept on the row."""
     known = row.__dict__.get("_decomposition")
     if known is None:
         known = row.__dict__["_decomposition"] = _promoting(row, _decomposition(row))
@@ -464,8 +458,9 @@ def _decomposition(row: Row) -> Callable[..., Any]:
 
 
 def kernel_expression(row: Row, column: str = "kernel") -> tuple[ast.Expression, dict[str, Any]]:
-    """A kernel that is an expression, on arrays `_v_self` in place of tensors; and the functions
-    that it names. The column `numpy` speaks the same language, and may ask for `result`.
+    """A kernel that is an expression, on arrays `_v_self` for tensors; and the functions in it.
+
+    The column `numpy` speaks the same language, and may ask for `result`.
     """
     tree = language.expression(row.texts[column], row.place(column))
     namer = _Kernel(row, column)

@@ -231,9 +231,7 @@ def is_followed(data: Any) -> bool:
 
 
 def common_dtype(data: Any, dtype: DType | None) -> DType:
-    """The dtype of a tensor of `data`, a list with tensors among its leaves: what PyTorch would
-    infer, or the one that is asked for.
-    """
+    """The dtype of a tensor of `data`, a list with tensors: as asked, or as PyTorch infers."""
     return _target(_leaf_dtypes(data, "data"), dtype)
 
 

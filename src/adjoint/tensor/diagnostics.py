@@ -67,9 +67,7 @@ def _traces(node: Node) -> list[str]:
 
 
 def _warn(text: str) -> None:
-    """Warn; where warnings are errors, write it to standard error, so that the error itself is
-    raised.
-    """
+    """Warn; where warnings are errors, on standard error, so that the real error is raised."""
     try:
         warnings.warn(text, UserWarning, stacklevel=2)
     except UserWarning:

@@ -1,5 +1,4 @@
-"""Writing in place: the out-of-place operator, its result written over `self`, and the history
-moved.
+"""Writing in place: the operator's result is written over `self`, and the history moves.
 
 Whatever `name_` does to memory, its derivative is that of `name`: compute, write back, and let
 `self` (and the base it views, and that base's other views) continue from the new node.

@@ -1,6 +1,4 @@
-"""What memory a tensor stands on: looking at it (`storage`), and taking other memory (`set_`,
-`resize_`).
-"""
+"""A tensor's memory: looking at it (`storage`), and taking other memory (`set_`, `resize_`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Methods and functions that no row can say: construction, `to`, `backward`, comparison of whole
-tensors.
-"""
+"""Methods and functions that no row can say: construction, `to`, `backward`, whole comparisons."""
 
 from __future__ import annotations
 
@@ -111,9 +109,7 @@ def backward(
 
 
 def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-    """Convert to a dtype, to a device, or to those of another tensor; itself where nothing
-    changes.
-    """
+    """Convert to a dtype, a device, or those of another tensor; itself where nothing changes."""
     keywords = dict(keywords)
     copy = keywords.pop("copy", False)
     for ignored in ("non_blocking", "memory_format"):

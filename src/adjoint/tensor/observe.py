@@ -122,9 +122,7 @@ def check_kept(node: Node) -> None:
 
 
 def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
-    """The saved values as tensors: with their own history if `graph`, for a backward of
-    backward.
-    """
+    """The saved values as tensors; if `graph`, with their own history, for a second backward."""
     check_kept(node)
     assert node.saved is not None
     check_versions(node)

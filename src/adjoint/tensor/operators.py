@@ -1,5 +1,4 @@
-"""Python's operators on tensors: `x + 1`, `-x`, `x @ y`, `x[0]`, `x += y`, and the properties
-`x.T`, `x.real`.
+"""Python's operators on tensors (`x + 1`, `-x`, `x @ y`, `x[0]`, `x += y`), and `x.T`, `x.real`.
 
 Each is a function made on first use from the operators of the table. They live in this module, so
 that a node can tell them from the user's code when it remembers its place.

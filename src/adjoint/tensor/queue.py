@@ -69,8 +69,9 @@ class Queue:
         buffer[number] = grad if known is None else self._add((node, number), known, grad)
 
     def send_nothing(self, edge: Any) -> None:
-        """Let a node have its turn though no gradient may reach it: its hooks run, and a user's
-        function is asked with zeros or None.
+        """Let a node have its turn though no gradient may reach it.
+
+        Its hooks run, and a user's function is asked with zeros or None.
         """
         node = key(edge)[0]
         if isinstance(node, Node) and node not in self.buffers:

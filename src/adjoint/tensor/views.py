@@ -60,9 +60,7 @@ class View:
 
 
 def attach(op: Operator, source: Tensor, outs: Any, rest: tuple[Any, ...]) -> None:
-    """Note that `outs` (a tensor, or a list of them) view `source`; reshape may also have
-    copied.
-    """
+    """Note that `outs` (a tensor or a list of them) view `source`; reshape may have copied."""
     if type(outs) is not list and not _shares(outs.value, source.value):
         mark_inference(outs)
         return
@@ -120,9 +118,7 @@ def link_function(name: str, source: Any, out: Any) -> None:
 
 
 def _share_memory(view: Any, source: Any) -> bool:
-    """Whether the tensors at the bottom of two of a transform share memory; that of a trace is
-    imagined.
-    """
+    """Whether two tensors of a transform share memory below it; a trace's memory is imagined."""
     while isinstance(source.value, Tensor) and isinstance(view.value, Tensor):
         source, view = source.value, view.value
     if isinstance(source.value, np.ndarray) and isinstance(view.value, np.ndarray):

@@ -35,9 +35,7 @@ class Call:
 
     @staticmethod
     def of(function: Callable[..., Any], arguments: Any) -> Call:
-        """Find the tensors that require grad in `arguments` (one, or a tuple or list of them), also
-        inside lists and tuples there.
-        """
+        """Find the tensors in `arguments` that require grad, also inside lists and tuples."""
         given = tuple(arguments) if isinstance(arguments, tuple | list) else (arguments,)
         return Call(function, given, tuple(t for t in tensors_in(given) if t.requires_grad))
 

@@ -1,3 +1,1 @@
-"""Transforms of functions: grad, vjp, jvp, vmap and what is made of them. They nest in any
-order.
-"""
+"""Transforms of functions: grad, vjp, jvp, vmap and their relatives. They nest in any order."""

@@ -97,8 +97,9 @@ class Toolchain:
     def compile(
         self, source: str, folder: Path, more: tuple[str, ...] = (), at_once: int = 1
     ) -> tuple[Path, str]:
-        """Compile in a folder, long sources in up to `at_once` units; the path of the object, and
-        what was said if there is none.
+        """Compile in a folder, long sources in up to `at_once` units.
+
+        Return the path of the object, and the compiler's words if there is none.
         """
         made = folder / "program.so"
         parts = units.split(source, at_once)
@@ -262,9 +263,7 @@ def _choices(command: tuple[str, ...], version: str) -> Iterator[Toolchain]:
 
 
 def _complaint(candidate: Toolchain, place: Path | None) -> str:
-    """Why a toolchain does not work in a directory (None: the system's temporary one); empty if it
-    does.
-    """
+    """Why a toolchain fails in a directory (None: the system's temporary one), or an empty text."""
     try:
         with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
             made, said = candidate.compile(candidate.adapt(_PROBE), Path(folder))

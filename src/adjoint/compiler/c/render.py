@@ -166,9 +166,7 @@ class Renderer:
     # -- regions ----------------------------------------------------------------------------------
 
     def _inner(self, scope: Scope, number: int, name: str) -> Scope:
-        """The scope of a graph of a region; its arena follows those of the region's other
-        graphs.
-        """
+        """The scope of a graph of a region; its arena follows those of the region's others."""
         start = scope.layout.starts[number]
         step = scope.layout.steps[number]
         assert isinstance(step, Nested)
@@ -362,8 +360,9 @@ def _copied(value: Value, target: str, source: Any) -> str:
 
 
 def segments(layout: Layout, scope: Scope, *, open_sizes: bool = False) -> tuple[str, list[Any]]:
-    """Runs of native steps as C functions, with callbacks between them; and the names of the
-    functions, a `Callback` standing for itself.
+    """Runs of native steps as C functions, with callbacks between them.
+
+    Also the names of the functions in order, a `Callback` standing for itself.
     """
     renderer = Renderer(open_sizes)
     names: list[Any] = []

@@ -32,9 +32,7 @@ _QUICK = frozenset((
 
 
 def expression(row: Row, dtype: str, given: Arguments) -> str | None:
-    """The text of an operator that computes in a dtype, with `{self}` for operands and `{@}` for
-    the suffix; None where there is none.
-    """
+    """The C text of an operator in a dtype, or None: `{self}` is an operand, `{@}` the suffix."""
     text: str | None = row.c.get(
         "real" if dtype in REAL else "bool" if dtype == "bool" else "whole"
     )

@@ -1,5 +1,4 @@
-"""Passes over graphs, one file each. A pass edits the graph that it is given and returns it; `run`
-copies first.
+"""Passes over graphs, one file each: a pass edits its graph and returns it; `run` copies first.
 
 `SIMPLIFY` is what every graph goes through. Each pass costs time in proportion to the graph.
 """

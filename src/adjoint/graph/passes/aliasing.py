@@ -1,5 +1,4 @@
-"""Results keep memory of their own: where a pass made a result share memory with an argument, it is
-copied.
+"""Results keep memory of their own: one that a pass made share an argument's memory is copied.
 
 x * 1 is a new tensor and x is not; a user who then writes to the result must not change the
 argument, or a constant of the graph.

@@ -1,5 +1,4 @@
-"""Common subexpressions: the same operator on the same values is computed once. Random operators
-are left alone."""
+"""Common subexpressions: an operator on the same values runs once, unless it is random."""
 
 from __future__ import annotations
 

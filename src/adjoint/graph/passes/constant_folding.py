@@ -1,5 +1,4 @@
-"""Constant folding: operators on constants alone are run once, here, unless the result is much
-larger than what it comes from."""
+"""Constant folding: operators on constants run once, here, unless the result is much larger."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""scan(…) -> scan(…) without stacked results that nobody reads and inputs that its body does not
-use.
+"""scan(…) -> scan(…) without stacked results that nobody reads and inputs that nobody uses.
 
 Reverse mode keeps every carry of a loop; where the backward body turns out not to read them, they
 need not be kept.
@@ -12,9 +11,7 @@ from adjoint.graph.passes.dead_code import eliminate_dead
 
 
 def prune_scans(graph: Graph) -> Graph:
-    """Take unused results and inputs out of scans, last scan first, so that one sets the next
-    free.
-    """
+    """Take unused results and inputs out of scans, last scan first, so that one frees the next."""
     for node in graph.reversed_nodes():
         if isinstance(node.op, Region) and node.op.name == "scan":
             _prune(graph, node)

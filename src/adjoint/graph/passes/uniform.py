@@ -1,5 +1,4 @@
-"""Values that are one number everywhere, such as the ones that start a backward and the zeros of
-unused branches.
+"""Values that are one number everywhere: a backward's first ones, zeros of unused branches.
 
 Found in one walk: creation operators say their number, moving elements about keeps it, and an
 operator that is linear in all its tensors (the table says so) makes zeros of zeros.

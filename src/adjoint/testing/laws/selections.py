@@ -42,9 +42,7 @@ def unselected_elements_have_no_gradient(case: Case) -> None:
 
 
 def _outer(case: Case, values: list[Array]) -> Function | None:
-    """A random combination of the operator's results as a function of its inputs; None if no
-    gradient flows.
-    """
+    """A random combination of an operator's results, of its inputs; None if no gradient flows."""
     call = Call.of(case.run, case.arguments)
     outputs = call([tensor_of(x).requires_grad_() for x in values])
     flowing = [k for k, t in enumerate(outputs) if t.requires_grad]
