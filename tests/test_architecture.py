@@ -88,3 +88,16 @@ def test_our_own_modules_are_not_imported_inside_functions() -> None:
                     ):
                         inside.append(f"{path.relative_to(SOURCE)}:{node.lineno}")
     assert inside == []
+
+
+def test_a_tensor_never_changes_its_class() -> None:
+    """A tensor that becomes one of a transform gets another home."""
+    wrong = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"
+        for path in SOURCE.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Attribute)
+        and node.attr == "__class__"
+        and isinstance(node.ctx, ast.Store)
+    ]
+    assert wrong == []

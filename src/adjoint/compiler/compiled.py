@@ -65,7 +65,7 @@ class Compiled:
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         key, tensors, structure = self._signature(args, keywords)
         given = [t for t in tensors if isinstance(t, Tensor)]
-        if build.compiler() is None or any(t.interpreter is not None for t in given):
+        if build.compiler() is None or any(t.home is not None for t in given):
             if build.compiler() is None:
                 _warn_once()
             return self.function(*args, **keywords)
@@ -315,7 +315,7 @@ class _PairFunction(Function):
         captured = len(pair.captured_inputs) + len(pair.captured_outputs)
         inputs = [*given, *saved[:captured]]
         try:
-            if current().recording or any(g.interpreter is not None for g in given):
+            if current().recording or any(g.home is not None for g in given):
                 found = interpret.run_flat(pair.specialised(absent), inputs)
             else:
                 found = ctx.programs.run(absent, inputs)

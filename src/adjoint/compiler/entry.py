@@ -82,7 +82,7 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
     for i, leaf in enumerate(leaves):
         lines += [
             f"    a{i} = {leaf}",
-            f"    if type(a{i}) is Tensor and a{i}.edge is None:",
+            f"    if type(a{i}) is Tensor and a{i}.edge is a{i}.home is None:",
             f"        a{i} = a{i}.value",
             f"    elif type(a{i}) is not ndarray:",
             "        return DECLINED",

@@ -34,7 +34,7 @@ from adjoint.graph.staging import (
     type_of,
     type_of_output,
 )
-from adjoint.tensor.levels import LevelTensor
+from adjoint.tensor.levels import on_level
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.batch import BatchLevel
 
@@ -160,8 +160,8 @@ def _check_branches(first: Graph, second: Graph, paths: Paths) -> None:
 
 def known_truth(predicate: Any) -> bool | None:
     """Whether a condition holds; None if it differs from sample to sample of a vmap."""
-    while isinstance(predicate, LevelTensor):
-        if isinstance(predicate.home, BatchLevel) and predicate.axis is not None:
+    while on_level(predicate):
+        if isinstance(predicate.home, BatchLevel) and predicate.beside is not None:
             return None
         predicate = predicate.value
     return bool(predicate)
@@ -169,7 +169,7 @@ def known_truth(predicate: Any) -> bool | None:
 
 def any_truth(predicate: Any) -> bool:
     """Whether a condition holds for any sample of any vmap."""
-    while isinstance(predicate, LevelTensor):
+    while on_level(predicate):
         predicate = predicate.value
     return bool(predicate.array.any()) if isinstance(predicate, Tensor) else bool(predicate)
 

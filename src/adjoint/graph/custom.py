@@ -14,7 +14,7 @@ from typing import Any
 from adjoint.core.places import user_line
 from adjoint.graph.ir import Graph, Node, Region, Type, Value
 from adjoint.tensor.function import FunctionContext
-from adjoint.tensor.levels import LevelTensor
+from adjoint.tensor.levels import on_level
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
@@ -97,7 +97,7 @@ def _forward(
         output, context = _run_forward(function, lifted, keywords)
         returned = _Returned(output, context)
         inner.graph.outputs = [inner.value(o) for o in _listed(output) if isinstance(o, Tensor)]
-    if any(isinstance(t, LevelTensor) for t, _ in inner.constants.values()):
+    if any(on_level(t) for t, _ in inner.constants.values()):
         return None, None
     assert all(isinstance(o, Value) for o in inner.graph.outputs)
     return inner.graph, returned

@@ -30,10 +30,10 @@ from adjoint.graph.ir import (
 )
 from adjoint.graph.passes import simplified
 from adjoint.graph.staging import UNKNOWN
-from adjoint.graph.trace import TraceLevel, TraceTensor
+from adjoint.graph.trace import TraceLevel
 from adjoint.ops.operator import operator
 from adjoint.tensor import engine, tape
-from adjoint.tensor.levels import GradLevel, GradTensor
+from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.pullback import pullback_on
 from adjoint.tensor.tensor import Tensor
@@ -148,7 +148,7 @@ class _Retrace(TraceLevel):
                 made = self.graph.add(node.op, (), (node.output.type,)).output
                 self.constants[id(node.op.tensor)] = (node.op.tensor, made)
 
-    def input(self, like: Any, name: str) -> TraceTensor:
+    def input(self, like: Any, name: str) -> Tensor:
         """A further input, of the shape and dtype of a value or tensor."""
         return self.lift(self.graph.add_input(Type(tuple(like.shape), like.dtype), name))
 
@@ -162,9 +162,9 @@ class _Tape(GradLevel):
 
     def __init__(self) -> None:
         super().__init__()
-        self.tensors: list[GradTensor] = []
+        self.tensors: list[Tensor] = []
 
-    def lift(self, value: Any, edge: Any = None) -> GradTensor:
+    def lift(self, value: Any, edge: Any = None) -> Tensor:
         made = super().lift(value, edge)
         self.tensors.append(made)
         return made
@@ -175,7 +175,7 @@ class _Joint(_Retrace):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, graph.signature.name)
-        self.grads: list[TraceTensor] = []  # inputs too: the gradient that comes in at each root
+        self.grads: list[Tensor] = []  # inputs too: the gradient that comes in at each root
         self.nodes: list[Node] = []  # of the source, as they run
         self.starts: list[int] = []  # how far the tape's numbers had come when each of them ran
         self.block: Block | None = None  # of the nodes that are traced now

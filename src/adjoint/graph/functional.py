@@ -26,7 +26,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.tensor import derive, fitting, views
 from adjoint.tensor.tape import wrote
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
@@ -61,7 +61,7 @@ def without_masks(values: list[Any]) -> list[Any]:
 def _indices(indices: list[Any]) -> list[Any]:
     found: list[Any] = []
     for index in indices:
-        if type(index) is Tensor and index.dtype.name in ("bool", "uint8"):
+        if is_plain(index) and index.dtype.name in ("bool", "uint8"):
             found.extend(make(a) for a in np.nonzero(index.value))
         else:
             found.append(index)

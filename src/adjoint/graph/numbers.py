@@ -20,8 +20,8 @@ from adjoint.core.promotion import python_number
 from adjoint.core.records import record
 from adjoint.core.shapes import Spec
 from adjoint.ops import runtime
-from adjoint.tensor.levels import LevelTensor, wrap
-from adjoint.tensor.tape import ZERO
+from adjoint.tensor.home import new_tensor
+from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tensor import Tensor
 
 _WIDE: dict[type, DType] = {float: dtypes.float64, complex: dtypes.complex128}
@@ -75,49 +75,39 @@ class NumberTensor(Tensor):
 
     __slots__ = ("wrapped",)
 
-    interpreter = None  # an ordinary tensor, not a user's class
+    class_home = None  # an ordinary tensor, not a user's class
     wrapped: Number
 
 
 def number_tensor(value: Any, number: Number) -> NumberTensor:
     """Make the argument of a call from a number."""
     plain = python_number(value) if isinstance(value, np.generic) else value
-    tensor = object.__new__(NumberTensor)
-    tensor.value = np.asarray(plain, number.dtype.np)
-    tensor.edge = tensor.extra = None
-    tensor.counter = ZERO
+    tensor = new_tensor(None, np.asarray(plain, number.dtype.np), kind=NumberTensor)
     tensor.wrapped = number
     return tensor
 
 
-def traced_number(base: type[LevelTensor]) -> type[Any]:
-    """Return the class of numbers inside a trace, whose other tensors are of class `base`."""
+class TraceNumber(Tensor):
+    """A number of a traced call, 0-d; it becomes a tensor as soon as an operator takes it."""
 
-    class TraceNumber(base):
-        """A number of a traced call, 0-d; it becomes a tensor as soon as an operator takes it."""
+    __slots__ = ("wrapped",)
 
-        __slots__ = ("wrapped",)
+    class_home = None
+    wrapped: Number
 
-        wrapped: Number
+    def as_operand(self, alone: bool) -> Any:
+        """What promotion sees: a number, or a 0-d array where there are scalars alone."""
+        own = self.wrapped.own
+        return Spec((), own) if alone and own is not None else self.wrapped.kind(0)
 
-        def as_operand(self, alone: bool) -> Any:
-            """What promotion sees: a number, or a 0-d array where there are scalars alone."""
-            own = self.wrapped.own
-            return Spec((), own) if alone and own is not None else self.wrapped.kind(0)
+    def strong(self) -> Any:
+        """The exact value as a tensor like any other."""
+        return self.home.lift(self.value)
 
-        def strong(self) -> Any:
-            """The exact value as a tensor like any other."""
-            return self.home.lift(self.value)
-
-        def settled(self, dtype: DType | None = None) -> Any:
-            """The number as a tensor of this dtype, or of the one that it has alone."""
-            wanted = dtype or self.wrapped.alone
-            return self.strong() if wanted is self.dtype else self.strong().to(wanted)
-
-    for method in _METHODS:
-        setattr(TraceNumber, method, _arithmetic(TraceNumber, method))
-    runtime.NUMBER_TYPES.add(TraceNumber)
-    return TraceNumber
+    def settled(self, dtype: DType | None = None) -> Any:
+        """The number as a tensor of this dtype, or of the one that it has alone."""
+        wanted = dtype or self.wrapped.alone
+        return self.strong() if wanted is self.dtype else self.strong().to(wanted)
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
@@ -127,7 +117,7 @@ _METHODS = (
 )
 
 
-def _arithmetic(cls: type, method: str) -> Callable[..., Any]:
+def _arithmetic(method: str) -> Callable[..., Any]:
     """Python's operator on numbers, which gives a number; with anything else, the tensor's."""
 
     def operator(self: Any, *other: Any) -> Any:
@@ -137,16 +127,26 @@ def _arithmetic(cls: type, method: str) -> Callable[..., Any]:
         number = self.wrapped
         for kind in kinds:
             number = number.joined(kind)
-        plain = [o.strong() if type(o) is cls else o for o in other]
+        plain = [o.strong() if type(o) is TraceNumber else o for o in other]
         result = getattr(Tensor, method)(self.strong().to(number.dtype), *plain)
         if result.dtype.category < dtypes.FLOAT:
             return result
-        made = wrap(cls, self.home, result.value)
-        made.wrapped = Number(float) if method == "__abs__" else number
-        return made
+        return number_on(self.home, result.value, Number(float) if method == "__abs__" else number)
 
     operator.__name__ = operator.__qualname__ = method
     return operator
+
+
+def number_on(level: Level, value: Any, number: Number) -> TraceNumber:
+    """Make a number inside a trace."""
+    made = wrap(level, value, kind=TraceNumber)
+    made.wrapped = number
+    return made
+
+
+for _method in _METHODS:
+    setattr(TraceNumber, _method, _arithmetic(_method))
+runtime.NUMBER_TYPES.add(TraceNumber)
 
 
 def _python_kind(value: Any) -> Number | type | None:

@@ -22,7 +22,7 @@ from adjoint.graph.custom import is_custom
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import is_plain
 
 SMALL = 64  # elements of a constant that is written out
 _TAKEN = frozenset(("ad", "constants", "complex", *keyword.kwlist))
@@ -186,7 +186,7 @@ def _object_name(node: Node | None) -> str:
 
 
 def _is_small(tensor: Any) -> bool:
-    return type(tensor) is Tensor and tensor.edge is None and tensor.numel() <= SMALL
+    return is_plain(tensor) and tensor.edge is None and tensor.numel() <= SMALL
 
 
 def _large(graph: Graph) -> Iterator[tuple[str, Any]]:

@@ -31,7 +31,7 @@ from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule, Watch
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, is_plain
 from adjoint.transforms.batch import BatchLevel
 from adjoint.transforms.forward import JvpLevel, pushforward
 
@@ -71,7 +71,7 @@ def stage(
 
 def _is_plain(tensor: Any) -> bool:
     """Whether a tensor is the same for all transforms: a body may hold it as a constant."""
-    return type(tensor) is Tensor and tensor.edge is None
+    return is_plain(tensor) and tensor.edge is None
 
 
 def captured_first(graph: Graph, *groups: int) -> Graph:

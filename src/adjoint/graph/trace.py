@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import inspect
 import keyword
-import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -27,15 +26,15 @@ from adjoint.core.shapes import Spec
 from adjoint.core.state import current
 from adjoint.graph import custom, functional, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
-from adjoint.graph.numbers import NumberTensor, number_of, traced_number
+from adjoint.graph.numbers import NumberTensor, TraceNumber, number_of, number_on
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
-from adjoint.tensor.levels import Level, LevelTensor, wrap
-from adjoint.tensor.limits import NearLevelTensor, approach_traced
+from adjoint.tensor.levels import Level, wrap
+from adjoint.tensor.limits import NearLevel, approach_traced
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tape import Counter, own_counter
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, is_plain
 
 
 class TraceError(AdjointError, RuntimeError):
@@ -68,86 +67,11 @@ class ShapeDtype:
         return hash((self.shape, self.dtype, self.requires_grad))
 
 
-class TraceTensor(LevelTensor):
-    """A tensor of a trace; `value` is the graph's value, and another one after a write in place."""
-
-    __slots__ = ()
-
-    home: TraceLevel
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.value.type.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.type.dtype
-
-    @property
-    def ndim(self) -> int:
-        return len(self.value.type.shape)
-
-    def numel(self) -> int:
-        return math.prod(self.value.type.shape)
-
-    nelement = numel
-
-    @property
-    def requires_grad(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.value.type.requires_grad
-
-    @property
-    def is_leaf(self) -> bool:
-        return not self.requires_grad
-
-    @property
-    def data(self) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
-        return self.detach()
-
-    @property
-    def array(self) -> Any:
-        where = user_line()
-        raise TraceError(
-            f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), "
-            "item(), float(), tolist(), an if or a while on it). Choose by value with ad.where or "
-            "ad.cond, loop with ad.scan or ad.while_loop, or pass what decides as a whole number, "
-            "a flag or a string; for ad.compile a real number, too, if static_argnums names it."
-        )
-
-    def stride(self, dim: int | None = None) -> Any:
-        strides = functional.strides(self)
-        return strides if dim is None else strides[dim]
-
-    def storage_offset(self) -> int:
-        return functional.offset(self)
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        return functional.is_contiguous(self)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Any:
-        if requires_grad and not self.requires_grad:
-            raise TraceError(
-                f"{user_line()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp there"
-            )
-        return self
-
-    def backward(self, *_: Any, **__: Any) -> None:
-        raise TraceError(
-            f"{user_line()}: backward() inside ad.trace; use ad.grad, or differentiate the graph"
-        )
-
-    def numpy(self, *, force: bool = False) -> Any:
-        raise TraceError(
-            f"{user_line()}: numpy() inside ad.trace: the values are not known; use adjoint's "
-            "operators"
-        )
-
-
-TraceNumber = traced_number(TraceTensor)
-
-
 class TraceLevel(Level):
-    """One call of `trace`, writing to `graph`."""
+    """One call of `trace`, writing to `graph`.
+
+    A tensor's value is the graph's value, and another one after a write in place.
+    """
 
     name = "trace"
     creates = True
@@ -163,8 +87,8 @@ class TraceLevel(Level):
         self.detached: dict[Value, Value] = {}
         self.types = typing.Types()
 
-    def lift(self, value: Any, edge: Any = None) -> TraceTensor:
-        return wrap(TraceTensor, self, value)
+    def lift(self, value: Any, edge: Any = None) -> Tensor:
+        return wrap(self, value)
 
     def constant(self, tensor: Any) -> Value:
         """The value of a tensor from outside."""
@@ -178,9 +102,9 @@ class TraceLevel(Level):
 
     def value(self, tensor: Any) -> Value:
         """The graph's value of any tensor."""
-        if type(tensor) is TraceTensor and tensor.home is self:
+        if tensor.home is self:
             return tensor.value
-        if type(tensor) is NearLevelTensor:  # leaves a branch or a loop
+        if isinstance(tensor.home, NearLevel):  # leaves a branch or a loop
             return self.value(tensor.value)
         return self.constant(tensor)
 
@@ -207,10 +131,8 @@ class TraceLevel(Level):
     def _arguments(self, values: list[Any]) -> tuple[Any, ...]:
         args = []
         for v in values:
-            if type(v) is TraceTensor and v.home is self:
-                args.append(v.value)
-            elif isinstance(v, Tensor):
-                args.append(self.value(v))
+            if isinstance(v, Tensor):
+                args.append(v.value if v.home is self else self.value(v))
             elif type(v) is list:
                 args.append(tuple([self.value(t) if isinstance(t, Tensor) else t for t in v]))
             else:
@@ -248,7 +170,7 @@ class TraceLevel(Level):
 
     def _attach(self, op: Operator, values: list[Any], out: Any) -> None:
         for source in values:
-            if type(source) is TraceTensor and source.home is self:
+            if self.owns(source):
                 if op.name == "reshape" and functional.copies(op, source, values):
                     return
                 views.link(op, source, out, tuple(v for v in values if v is not source))
@@ -268,12 +190,53 @@ class TraceLevel(Level):
         clone = operator("clone")
         return self.graph.add(clone, (value, 0), (value.type,)).outputs[0]
 
-    def process_detach(self, tensor: Any) -> Any:
+    def detach(self, tensor: Any) -> Any:
         return self.process(_DETACH(), [tensor])
+
+    # -- what its tensors say --------------------------------------------------------------------
+
+    def requires_grad(self, tensor: Tensor) -> bool:
+        return tensor.value.type.requires_grad
+
+    def array(self, tensor: Tensor) -> Any:
+        where = user_line()
+        raise TraceError(
+            f"{where + ': ' if where else ''}a traced tensor has no numbers to look at (bool(), "
+            "item(), float(), tolist(), an if or a while on it). Choose by value with ad.where or "
+            "ad.cond, loop with ad.scan or ad.while_loop, or pass what decides as a whole number, "
+            "a flag or a string; for ad.compile a real number, too, if static_argnums names it."
+        )
+
+    def strides(self, tensor: Tensor) -> tuple[int, ...]:
+        return functional.strides(tensor)
+
+    def storage_offset(self, tensor: Tensor) -> int:
+        return functional.offset(tensor)
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return functional.is_contiguous(tensor)
+
+    def has_leaves(self, tensor: Tensor, wanted: bool) -> bool:
+        if wanted and not tensor.requires_grad:
+            raise TraceError(
+                f"{user_line()}: requires_grad_() inside ad.trace; use ad.grad or ad.vjp there"
+            )
+        return False
+
+    def check_backward(self) -> None:
+        raise TraceError(
+            f"{user_line()}: backward() inside ad.trace; use ad.grad, or differentiate the graph"
+        )
+
+    def check_numpy(self) -> None:
+        raise TraceError(
+            f"{user_line()}: numpy() inside ad.trace: the values are not known; use adjoint's "
+            "operators"
+        )
 
     def created(self, tensor: Tensor) -> Tensor:
         """A tensor with known numbers: it keeps them, unless it is written to."""
-        if type(tensor) is Tensor:
+        if is_plain(tensor):
             self.made.add(own_counter(tensor))
         return tensor
 
@@ -312,7 +275,7 @@ def _DETACH() -> Operator:  # a constant, made late: operators need the wired pa
 
 def _snapshot(tensor: Any) -> Any:
     """A constant that later writes to the tensor do not reach; history is kept."""
-    if type(tensor) is Tensor and tensor.edge is None:
+    if is_plain(tensor) and tensor.edge is None:
         made = tensor.detach()
         if tensor.value.flags.writeable:
             made = as_tensor(tensor.value.copy())
@@ -428,9 +391,7 @@ def _input(level: TraceLevel, value: Value, leaf: Any) -> Any:
     number = leaf.wrapped if type(leaf) is NumberTensor else number_of(leaf)
     if number is None:
         return level.lift(value)
-    made = wrap(TraceNumber, level, value)
-    made.wrapped = number
-    return made
+    return number_on(level, value, number)
 
 
 def _output(level: TraceLevel, leaf: Any, path: str) -> Any:

@@ -16,15 +16,5 @@ def direction_of(A: Tensor) -> Any:
 
     Repeated values part along it, which chooses the basis: Note [Repeated values].
     """
-    if not hasattr(type(A), "tangent") or _slot(A, "axis") is not None:
-        return None  # of a batch, below is another shape
-    tangent = _slot(A, "tangent")
-    return direction_of(getattr(A, "value", None)) if tangent is None else tangent
-
-
-def _slot(A: Tensor, name: str) -> Any:
-    """What a slot of a tensor holds; None if it is empty."""
-    try:
-        return object.__getattribute__(A, name)
-    except AttributeError:
-        return None
+    home = getattr(A, "home", None)  # what the tensors of a trace hold has none
+    return None if home is None else home.direction(A)

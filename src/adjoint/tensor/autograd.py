@@ -12,9 +12,9 @@ from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.tensor import engine
 from adjoint.tensor.edges import GradientEdge
-from adjoint.tensor.levels import LevelTensor
+from adjoint.tensor.levels import on_level
 from adjoint.tensor.passes import Pass
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 Source = Tensor | GradientEdge  # what can be differentiated, and in what
 
@@ -37,7 +37,7 @@ def _check_inputs(what: str, inputs: list[Any]) -> None:
         raise ValueRangeError(f"{what}: inputs is empty; there is nothing to differentiate in")
     _check_sources(what, "inputs", inputs)
     for tensor in inputs:
-        if isinstance(tensor, LevelTensor):
+        if on_level(tensor):
             raise GradError(
                 f"autograd.{what} inside {tensor.home.name}: use ad.grad or ad.vjp there in place "
                 "of the tape"
@@ -89,7 +89,7 @@ def _default_cotangent(what: str, output: Any, shape: tuple[int, ...], dtype: An
         raise GradError(
             f"{what}: the output is complex; pass its gradient, or differentiate a real loss"
         )
-    if type(output) is Tensor or isinstance(output, GradientEdge):
+    if is_plain(output) or isinstance(output, GradientEdge):
         return make(np.ones(shape, dtype.np))
     return output.detach().ones_like()
 

@@ -206,7 +206,7 @@ def _refusal(path: str, value: Any) -> str:
 
 def _value(tensor: Any) -> Array:
     """Return the array of a tensor whose value is copied, and not differentiated through."""
-    if type(tensor).interpreter is not None:
+    if tensor.home is not None:
         raise GradError(
             "tensor: copies numbers, and this tensor stands for a value that a transform follows; "
             "use ad.stack, or pass the tensor itself."
@@ -224,7 +224,7 @@ def _value(tensor: Any) -> Array:
 def is_followed(data: Any) -> bool:
     """Whether a list holds tensors that the tape or a transform follows."""
     if isinstance(data, runtime.Tensor):
-        return data.edge is not None or data.interpreter is not None
+        return data.edge is not None or data.home is not None
     if not isinstance(data, _SEQUENCES) or set(map(type, data)) <= _PLAIN:
         return False
     return any(map(is_followed, data))

@@ -32,7 +32,7 @@ from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, meta
 from adjoint.tensor.tape import before_write, wrote
-from adjoint.tensor.tensor import Tensor, alias
+from adjoint.tensor.tensor import Tensor, alias, is_plain
 
 # Where a new tensor may live; checked here, and ignored by kernels.
 _PLACES = {"device": ("cpu", "cpu:0", "meta"), "layout": ("strided",), "pin_memory": ("False",)}
@@ -115,7 +115,7 @@ def topmost(values: Sequence[Any]) -> Any:
     top = None
     for value in values:
         if isinstance(value, Tensor):
-            found = value.interpreter
+            found = value.home
         elif type(value) is list:
             found = topmost(value)
         else:
@@ -164,20 +164,20 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
     if current().recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
     for tensor in (out, result):
-        if tensor.interpreter is not None and not tensor.interpreter.takes_out:
+        if tensor.home is not None and not tensor.home.takes_out:
             raise GradError(
-                f"{what}: out= cannot be differentiated inside {tensor.interpreter.name}; drop out="
+                f"{what}: out= cannot be differentiated inside {tensor.home.name}; drop out="
             )
     check_inplace_cast(what, result.dtype, out.dtype)
-    plain = out.interpreter is None
-    if plain and not out.is_meta and is_expanded(out.value):
+    plain = out.home is None
+    if plain and is_expanded(out.value):
         raise InplaceError(
             f"{what}: several elements of out= share one place in memory (it was expanded)"
         )
     before_write(out, f"{what} with out=")
     if out.shape != result.shape:
         if not plain or (out.numel() and not (out.extra is None or out.extra.view is None)):
-            kind = "a view" if plain else f"a tensor inside {out.interpreter.name}"
+            kind = "a view" if plain else f"a tensor inside {out.home.name}"
             raise ShapeError(
                 f"{what}: out= is {kind} of shape {show(out.shape)}, the result is "
                 f"{show(result.shape)}"
@@ -186,7 +186,7 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
             out.value = np.empty(result.shape, out.value.dtype)
         except MemoryError as error:
             raise OutOfMemory(f"{what}: {error}") from None
-    if plain and result.interpreter is None:
+    if plain and result.home is None:
         np.copyto(out.value, result.value, casting="unsafe")
         wrote(out, what)
         return out
@@ -201,12 +201,12 @@ def same_dtype(arrays: tuple[Any, ...]) -> bool:
 
 def all_plain(values: Any) -> bool:
     """Whether this is a list of plain tensors."""
-    return type(values) is list and all(type(v) is Tensor for v in values)
+    return type(values) is list and all(type(v) is Tensor and v.home is None for v in values)
 
 
 def all_plain_or_none(values: Any) -> bool:
     """Whether this is a list of plain tensors and None."""
-    return type(values) is list and all(v is None or type(v) is Tensor for v in values)
+    return type(values) is list and all(v is None or is_plain(v) for v in values)
 
 
 def recover(op: Operator, error: Exception, args: tuple[Any, ...]) -> Any:

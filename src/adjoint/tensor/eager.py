@@ -269,8 +269,8 @@ class _Writer:
             if kind.is_tensor and kind.is_list:
                 checks.append(f"_plain{'_or_none' * kind.holds_none}({name})")
             elif kind.is_tensor:
-                optional = f"({name} is None or type({name}) is _Tensor)"
-                checks.append(optional if kind.is_optional else f"type({name}) is _Tensor")
+                plain = f"type({name}) is _Tensor and {name}.home is None"
+                checks.append(f"({name} is None or {plain})" if kind.is_optional else plain)
             elif kind.base in ("Device", "Layout") or name == "pin_memory":
                 checks.append(f"{name} is None")  # anything else is checked on the slow way
             elif not argument.has_default and not kind.is_optional:
@@ -736,7 +736,8 @@ class _Writer:
 
 
 def _fresh(name: str) -> list[str]:
-    return [f"{name}.edge = None", f"{name}.counter = _ZERO", f"{name}.extra = None"]
+    none = [f"{name}.{slot} = None" for slot in ("edge", "extra", "home")]
+    return [*none, f"{name}.counter = _ZERO"]
 
 
 def rule_of(op: Operator) -> RowRule:

@@ -26,7 +26,7 @@ from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.queue import Queue
 from adjoint.tensor.tape import SELECTS, Node, key, next_sequence
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import is_plain
 
 ndarray = np.ndarray
 
@@ -79,7 +79,7 @@ class Run:
             self.last = targets if self.ends.captures is None else set()
         self.ends.watch(self.roots, self.needed)
         for output, grad in zip(outputs, grads, strict=True):
-            plain = self.on_arrays and type(grad) is Tensor
+            plain = self.on_arrays and is_plain(grad)
             self.queue.send(output.edge, grad.value if plain else grad)
         if self.ends.pending:
             self.ends.count_down(self.roots)
@@ -269,7 +269,7 @@ class Run:
         """
         if self.on_arrays:
             sent = node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
-            return [g.value if type(g) is Tensor else g for g in sent]
+            return [g.value if is_plain(g) else g for g in sent]
         inherited.place = node.place or self.place
         return node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
 

@@ -1,6 +1,6 @@
 """Forward mode in eager: dual tensors, which carry a tangent beside their value.
 
-A dual tensor is an ordinary one of another class, so that the fast path does not see it. An
+A dual tensor is an ordinary one whose home is `FORWARD`, so that the fast path does not see it. An
 operator on dual tensors computes its value and its node as usual, and its tangent by the row's
 forward formula on the tensors without their tangents. What the node saves is dual, so backward
 through it gives gradients with tangents (forward over reverse); the tangent is computed by recorded
@@ -18,6 +18,7 @@ from adjoint.core.errors import NotDifferentiable
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
+from adjoint.tensor.home import Home
 from adjoint.tensor.tape import Node, Output, own_counter
 from adjoint.tensor.tensor import Tensor, alias, make
 
@@ -25,7 +26,7 @@ from adjoint.tensor.tensor import Tensor, alias, make
 duals: ContextVar[list[Any] | None] = ContextVar("adjoint duals", default=None)
 
 
-class ForwardInterpreter:
+class ForwardInterpreter(Home):
     """Runs operators on dual tensors. It is also the home of the nodes recorded there."""
 
     level = 0.5
@@ -69,39 +70,38 @@ class ForwardInterpreter:
         tangent = node.extra.tangents.get(number) if node.extra is not None else None
         return made if tangent is None else dual(made, tangent)
 
+    def after_detach(self, tensor: Tensor) -> None:
+        write_tangent(tensor, None)
+
+    def direction(self, tensor: Tensor) -> Any:
+        return tensor.beside
+
+    def text(self, tensor: Tensor) -> str:
+        return f"{super().text(tensor)[:-1]}, tangent={tensor.beside!r})"
+
 
 FORWARD = ForwardInterpreter()
 
 
-class DualTensor(Tensor):
-    """A tensor with a tangent, inside `forward_ad.dual_level()`."""
-
-    __slots__ = ()
-    interpreter = FORWARD
-
-    def detach_(self) -> Tensor:
-        super().detach_()
-        write_tangent(self, None)
-        return self
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, tangent={self.tangent!r})"
-
-
 def dual(tensor: Tensor, tangent: Any) -> Any:
     """Give a tensor a tangent: it becomes a dual tensor, until its level ends."""
-    if tensor.__class__ is not DualTensor:
-        tensor.__class__ = DualTensor
+    if tensor.home is not FORWARD:
+        tensor.home = FORWARD
         living = duals.get()
         if living is not None:
             living.append(weakref.ref(tensor))
-    tensor.tangent = tangent
+    tensor.beside = tangent
     return tensor
+
+
+def is_dual(value: Any) -> bool:
+    """Whether this is a tensor with a tangent."""
+    return isinstance(value, Tensor) and value.home is FORWARD
 
 
 def primal(value: Any) -> Any:
     """The same tensor without its tangent; lists entry by entry."""
-    if isinstance(value, DualTensor):
+    if is_dual(value):
         made = alias(value, value.edge)
         made.extra = value.extra
         return made
@@ -111,12 +111,12 @@ def primal(value: Any) -> Any:
 def without_history(tensor: Tensor) -> Tensor:
     """The same tensor, with its tangent, cut off the tape."""
     made = alias(tensor)
-    return dual(made, tensor.tangent) if isinstance(tensor, DualTensor) else made
+    return dual(made, tensor.beside) if is_dual(tensor) else made
 
 
 def tangent_of(value: Any) -> Any:
     """The tangent, or None."""
-    return value.tangent if isinstance(value, DualTensor) else None
+    return value.beside if is_dual(value) else None
 
 
 def _tangents(row: Row, values: list[Any]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
     for name, value in zip(row.schema.names, values, strict=True):
         if (
             name in row.refused
-            and any(isinstance(v, DualTensor) for v in (value if type(value) is list else [value]))
+            and any(is_dual(v) for v in (value if type(value) is list else [value]))
             and any(isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs)
         ):
             raise NotDifferentiable(
@@ -194,7 +194,7 @@ def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
 def share_extras(values: Sequence[Any]) -> None:
     """Before a view is made of a dual tensor: what the view will need to know of its base."""
     for value in values:
-        if isinstance(value, DualTensor):
+        if is_dual(value):
             value.more()
             own_counter(value)
 
@@ -225,7 +225,7 @@ def write_tangent(tensor: Tensor, tangent: Any) -> None:
                 tangent, tensor
             )  # so that it can be viewed where the tensor can
         _set_tangent(tensor, tangent)
-    elif tangent is not None or isinstance(base, DualTensor):
+    elif tangent is not None or is_dual(base):
         old = tangent_of(base)
         new = make(base.value).zeros_like() if old is None else old.clone()
         part = views.replay(view.path, new)
@@ -241,5 +241,5 @@ def write_tangent(tensor: Tensor, tangent: Any) -> None:
 def _set_tangent(tensor: Tensor, tangent: Any) -> None:
     if tangent is not None:
         dual(tensor, tangent)
-    elif type(tensor) is DualTensor:
-        tensor.__class__ = Tensor  # type: ignore[assignment]
+    elif is_dual(tensor):
+        tensor.home = None

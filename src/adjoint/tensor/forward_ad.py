@@ -19,10 +19,10 @@ from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
-from adjoint.tensor.forward import DualTensor, dual, duals, primal
+from adjoint.tensor.forward import FORWARD, dual, duals, is_dual, primal
 from adjoint.tensor.limits import ordinary
 from adjoint.tensor.tape import KEEPS, Node, Rule
-from adjoint.tensor.tensor import Tensor, alias, make
+from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
 
 class UnpackedDualTensor(NamedTuple):
@@ -55,9 +55,8 @@ def exit_dual_level(*, level: int | None = None) -> None:
     duals.set(None)
     for reference in living:
         tensor = reference()
-        if tensor is not None and tensor.__class__ is DualTensor:
-            tensor.__class__ = Tensor
-            del tensor.tangent
+        if tensor is not None and is_dual(tensor):
+            tensor.home = tensor.beside = None
 
 
 class dual_level:  # noqa: N801 - PyTorch's name
@@ -93,9 +92,9 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise DtypeError(
             f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}"
         )
-    if isinstance(tensor, DualTensor):
+    if is_dual(tensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
-    if isinstance(tangent, DualTensor):
+    if is_dual(tangent):
         raise GradError(
             "make_dual: the tangent has a tangent of its own at the same level; nest ad.jvp for "
             "forward over forward"
@@ -105,7 +104,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
-        made.edge.home = DualTensor.interpreter
+        made.edge.home = FORWARD
     return dual(made, tangent)
 
 
@@ -113,14 +112,14 @@ def _is_laid_out_like(tangent: Tensor, tensor: Tensor) -> bool:
     """Whether the tangent can be viewed wherever the tensor can."""
     pairs = zip(tensor.shape, tangent.stride(), tensor.stride(), strict=True)
     same = tensor.numel() == 0 or all(size == 1 or a == b for size, a, b in pairs)
-    if not same or type(tangent) is not Tensor:
+    if not same or not is_plain(tangent):
         return same
     return storage_of(tangent.value)[0].size == storage_of(tensor.value)[0].size
 
 
 def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
     """A copy of the tangent in memory of the size and order of the tensor's."""
-    if type(tangent) is not Tensor or tangent.edge is not None:
+    if not is_plain(tangent) or tangent.edge is not None:
         return views.laid_out(tangent, tensor)
     flat, offset = storage_of(tensor.value)
     whole = np.zeros(flat.size, tangent.value.dtype)
@@ -133,6 +132,6 @@ def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the tensor without its tangent, and the tangent or None."""
     tensor = ordinary(tensor)
-    if isinstance(tensor, DualTensor):
-        return UnpackedDualTensor(primal(tensor), tensor.tangent)
+    if is_dual(tensor):
+        return UnpackedDualTensor(primal(tensor), tensor.beside)
     return UnpackedDualTensor(tensor, None)

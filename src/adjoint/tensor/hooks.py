@@ -17,7 +17,7 @@ from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.tensor.leaves import add_to_grad
 from adjoint.tensor.tape import Leaf, Node
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 ndarray = np.ndarray
 
@@ -31,7 +31,7 @@ def as_tensor(value: Any) -> Any:
 
 def lowered(value: Any, like: Any) -> Any:
     """The array of a plain tensor, where the gradient that it replaces is an array."""
-    return value.value if type(like) is ndarray and type(value) is Tensor else value
+    return value.value if type(like) is ndarray and is_plain(value) else value
 
 
 def on_outputs(node: Node, grad: Any) -> Any:

@@ -21,7 +21,7 @@ from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.ops import runtime
 from adjoint.tensor.tape import Leaf, before_write, wrote
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, is_plain
 
 _Found = list[tuple[int, Any]]  # dimension of the view, index tensor
 
@@ -39,7 +39,7 @@ def getitem(tensor: Any, key: Any) -> Any:
         return tensor.select(0, key)
     if kind is slice:
         key = (key,)
-    elif kind is Tensor and key.value.dtype in _INDEX_DTYPES and key.value.ndim:
+    elif is_plain(key) and key.value.dtype in _INDEX_DTYPES and key.value.ndim:
         return ops.index.Tensor.function(tensor, [key])
     elif kind is not tuple:
         key = _as_tuple(key)
@@ -51,7 +51,7 @@ def getitem(tensor: Any, key: Any) -> Any:
 
 def setitem(tensor: Any, key: Any, value: Any) -> None:
     """Write `value` to `tensor[key]`."""
-    if type(tensor) is Tensor and tensor.edge is None and _written(tensor, key, value):
+    if is_plain(tensor) and tensor.edge is None and _written(tensor, key, value):
         return
     if type(key) is not tuple:
         key = (key,) if type(key) in _SIMPLE else _as_tuple(key)
@@ -74,16 +74,16 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
     """
     before_write(tensor, "__setitem__")
     view = None if tensor.extra is None else tensor.extra.view
-    if view is not None and (type(view.base) is not Tensor or view.base.edge is not None):
+    if view is not None and (not is_plain(view.base) or view.base.edge is not None):
         return False
     array = tensor.value
-    if type(value) is Tensor:
+    if is_plain(value):
         if value.edge is not None or value.value.dtype is not array.dtype:
             return False
         value = value.value
     elif not _fits(array.dtype, value):
         return False
-    if type(key) is Tensor and key.value.dtype in _INDEX_DTYPES and key.value.ndim:
+    if is_plain(key) and key.value.dtype in _INDEX_DTYPES and key.value.ndim:
         key = key.value
         if key.ndim > 1 and key.dtype == np.int64:
             return False  # NumPy does not promise which of two writes to one place is last

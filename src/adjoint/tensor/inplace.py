@@ -21,7 +21,7 @@ from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, views
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
 from adjoint.tensor.tape import Node, before_write, wrote
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 
 def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,7 +33,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     what = op.schema.name
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
-        if not (current().recording or keywords or is_view) and args and type(args[0]) is Tensor:
+        if not (current().recording or keywords or is_view) and args and is_plain(args[0]):
             written = _write_plainly(what, functional, args)
             if written is not None:
                 return written
@@ -52,10 +52,8 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         if result.edge is not None and before.edge is None:
             views.check_writable(tensor, what, with_history=True)
         _write(what, tensor, result)
-        if isinstance(result, forward.DualTensor):
-            forward.write_tangent(tensor, result.tangent)
-        elif isinstance(tensor, forward.DualTensor):
-            forward.write_tangent(tensor, None)
+        if forward.is_dual(result) or forward.is_dual(tensor):
+            forward.write_tangent(tensor, forward.tangent_of(result))
         if current().recording and result.edge is not None:
             if keeps_result and result.edge is not before.edge:
                 _share_result(result, tensor)
@@ -76,7 +74,7 @@ def _write_plainly(
     result = functional(*args)
     array = tensor.value
     if (
-        type(result) is not Tensor
+        not is_plain(result)
         or result.value.dtype is not array.dtype
         or result.value.shape != array.shape
     ):
@@ -124,9 +122,7 @@ def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     recording = current().recording != 0
     edge = views.edge_without_hooks(tensor) if recording else tensor.edge
     before = make(tensor.value.copy() if keeps_self and recording else tensor.value, edge=edge)
-    return (
-        forward.dual(before, tensor.tangent) if isinstance(tensor, forward.DualTensor) else before
-    )
+    return forward.dual(before, tensor.beside) if forward.is_dual(tensor) else before
 
 
 def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
@@ -177,14 +173,14 @@ def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) 
     before_write(tensor, what)
     views.check_writable(tensor, what)
     outer = make(tensor.value, edge=tensor.edge)
-    if isinstance(tensor, forward.DualTensor):
-        outer = forward.dual(outer, tensor.tangent)
+    if forward.is_dual(tensor):
+        outer = forward.dual(outer, tensor.beside)
     view = packet(what.removesuffix("_")) if views.is_shared(tensor) else functional
 
     def take(source: Tensor) -> Tensor:
         viewed = _call(op, view, [source, *values[1:]])
-        if isinstance(tensor, forward.DualTensor):
-            tensor.tangent = viewed.tangent
+        if forward.is_dual(tensor):
+            tensor.beside = viewed.beside
         return viewed
 
     views.become_view(tensor, outer, take)

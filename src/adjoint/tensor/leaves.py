@@ -10,7 +10,7 @@ import numpy as np
 
 from adjoint.core.storage import is_expanded
 from adjoint.tensor.tape import wrote
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 ndarray = np.ndarray
 _adding = threading.RLock()  # passes in several threads may add to one leaf
@@ -29,7 +29,7 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
             else:  # the next pass may add to it in place, and another leaf may have got the same
                 grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
-        elif create_graph or type(known) is not Tensor or not _is_plain(grad):
+        elif create_graph or not is_plain(known) or not _is_plain(grad):
             extra.grad = known + (make(grad) if type(grad) is ndarray else grad)
         else:
             value = grad if type(grad) is ndarray else grad.value
@@ -41,4 +41,4 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
 
 
 def _is_plain(grad: Any) -> bool:
-    return type(grad) is ndarray or type(grad) is Tensor
+    return type(grad) is ndarray or is_plain(grad)

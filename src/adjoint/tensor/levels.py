@@ -13,16 +13,17 @@ the eager tape itself is safe to nest; `pullback` (pullback.py) chooses.
 
 from __future__ import annotations
 
-import itertools
-import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.state import ON, State, current, state
+from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, views
+from adjoint.tensor.home import Home
 from adjoint.tensor.tape import (
     ZERO,
     Node,
@@ -53,7 +54,7 @@ class _Outside:
         state.set(self.before)
 
 
-class Level:
+class Level(Home):
     """One open transform."""
 
     known_below: tuple[State, State] | None = None  # the last state inside, and the one below it
@@ -61,7 +62,9 @@ class Level:
     def __init__(self) -> None:
         self.before = current()  # what is put back at its end
         self.level = len(self.before.levels) + 1  # its height; a higher one is inside a lower one
-        self.birth, self.sequence = next(_BIRTHS), next_sequence()
+        with _opening:
+            _opened[0] = self.birth = _opened[0] + 1
+        self.sequence = next_sequence()
         self.open = True
 
     def __enter__(self) -> Any:
@@ -94,9 +97,7 @@ class Level:
                 "keeping it."
             )
 
-    name = "a transform"
     differentiates = False
-    takes_out = True  # whether out= may be given: a copy_ to it
     creates = False  # whether `process` also makes tensors out of nothing (a trace)
 
     def outside(self) -> _Outside:
@@ -105,8 +106,8 @@ class Level:
 
     def below(self, value: Any) -> Any:
         """What the tensors of this level hold; lists entry by entry, everything else as it is."""
-        if isinstance(value, LevelTensor) and value.home is self:
-            return value.value
+        if isinstance(value, Tensor):
+            return value.value if value.home is self else value
         return [self.below(v) for v in value] if type(value) is list else value
 
     def attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
@@ -131,9 +132,7 @@ class Level:
 
         def take(tensor: Any) -> Any:
             viewed = packet(op.name.removesuffix("_"))(tensor, *values[1:count], **keywords)
-            target.tangent, target.axis = viewed.tangent, viewed.axis
-            if viewed.extra is not None and viewed.extra.near is not None:
-                target.more().near = viewed.extra.near
+            target.beside = viewed.beside
             return viewed
 
         views.become_view(target, outer, take)
@@ -163,8 +162,7 @@ class Level:
         views.hand_over(base, below)
         _become(base, self.enclosed(below))
         for living in views.living_views(base):
-            start = wrap(type(base), self, base.value, base.edge)
-            start.axis = base.axis
+            start = wrap(self, base.value, base.edge, base.beside)
             _become(living, views.replay(living.extra.view.path, start))
         return True
 
@@ -172,8 +170,8 @@ class Level:
         """Whether a tensor was made while this level was open, as far as that is known: of a tensor
         of a level by its birth, of one on the tape by its node's.
         """
-        if isinstance(tensor, LevelTensor):
-            return tensor.birth > self.birth
+        if isinstance(tensor.home, Level):
+            return tensor.birth >= self.birth
         node = tensor.edge.node if type(tensor.edge) is Output else tensor.edge
         return type(node) is Node and node.sequence > self.sequence
 
@@ -193,10 +191,7 @@ class Level:
 
     def owns(self, value: Any) -> bool:
         """Whether a tensor belongs to this level."""
-        return isinstance(value, LevelTensor) and value.home is self
-
-    def process(self, op: Operator, values: list[Any]) -> Any:
-        raise AssertionError(f"{type(self).__name__} defines process")
+        return isinstance(value, Tensor) and value.home is self
 
     def created(self, tensor: Tensor) -> Tensor:
         """A tensor that a function of no tensors made inside this level: it may be written to
@@ -216,6 +211,55 @@ class Level:
             drawn = op.call(values)
         return self.created(drawn) if isinstance(drawn, Tensor) else drawn
 
+    # -- what its tensors say --------------------------------------------------------------------
+
+    def dtype(self, tensor: Tensor) -> DType:
+        return tensor.value.dtype
+
+    def array(self, tensor: Tensor) -> Any:
+        return tensor.value.array
+
+    def strides(self, tensor: Tensor) -> Any:
+        return tensor.value.stride()
+
+    def storage_offset(self, tensor: Tensor) -> int:
+        return int(tensor.value.storage_offset())
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return bool(tensor.value.is_contiguous())
+
+    def data(self, tensor: Tensor) -> Tensor:
+        return self.detach(tensor)
+
+    def direction(self, tensor: Tensor) -> Any:
+        return direction_of(tensor.value)
+
+    def text(self, tensor: Tensor) -> str:
+        return f"<a tensor of {self.name} at level {self.level}: {tensor.value!r}>"
+
+    def has_leaves(self, tensor: Tensor, wanted: bool) -> bool:
+        raise GradError(
+            f"requires_grad_() inside {self.name}: use ad.grad, ad.vjp or ad.jacrev there in place "
+            "of the tape, or call requires_grad_() outside"
+        )
+
+    def check_backward(self) -> None:
+        raise GradError(
+            f"backward() inside {self.name}: use ad.grad or ad.vjp there in place of the tape"
+        )
+
+    def check_leaves(self, tensor: Tensor, what: str) -> None:
+        if self.differentiates and not self.is_idle(tensor):
+            raise GradError(leaving(what, self.name))
+        if isinstance(tensor.value, Tensor):
+            tensor.value.check_leaves(what)
+
+    def check_numpy(self) -> None:
+        raise AdjointError(
+            f"numpy() inside {self.name}: the array would leave the derivative; use "
+            "adjoint's operators there"
+        )
+
 
 def created(tensor: Tensor) -> Tensor:
     """A tensor made inside transforms, on the level of each, so that it may be written to there."""
@@ -228,116 +272,43 @@ def _any_owned(level: Level, values: Sequence[Any]) -> bool:
     return any(_any_owned(level, v) if type(v) is list else level.owns(v) for v in values)
 
 
-class LevelTensor(Tensor):
-    """A tensor inside a transform."""
-
-    __slots__ = ()  # a tensor that is written to inside a level may become one of it
-
-    home: Any  # the level
-    axis: int | None  # where the batch is, on a level of vmap
-    birth: int  # counts tensors and levels: a tensor made inside a level has a larger one
-
-    @property
-    def interpreter(self) -> Any:  # type: ignore[override]
-        return self.home
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.dtype
-
-    @property
-    def array(self) -> Any:
-        return self.value.array
-
-    def numel(self) -> int:
-        return math.prod(self.shape)
-
-    nelement = numel
-
-    def stride(self, dim: int | None = None) -> Any:
-        return self.value.stride(dim)
-
-    def storage_offset(self) -> int:
-        return int(self.value.storage_offset())
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        return bool(self.value.is_contiguous(memory_format))
-
-    def detach(self) -> Tensor:
-        return self.home.process_detach(self)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        raise GradError(
-            f"requires_grad_() inside {self.home.name}: use ad.grad, ad.vjp or ad.jacrev there "
-            "in place of the tape, or call "
-            "requires_grad_() outside"
-        )
-
-    def backward(self, *_: Any, **__: Any) -> None:
-        raise GradError(
-            f"backward() inside {self.home.name}: use ad.grad or ad.vjp there in place of the tape"
-        )
-
-    def __copy__(self) -> Any:
-        return self[...]
-
-    def check_leaves(self, what: str) -> None:
-        if self.home.differentiates and not self.home.is_idle(self):
-            raise GradError(leaving(what, self.home.name))
-        if isinstance(self.value, Tensor):
-            self.value.check_leaves(what)
-
-    def numpy(self, *, force: bool = False) -> Any:
-        raise AdjointError(
-            f"numpy() inside {self.home.name}: the array would leave the derivative; use "
-            "adjoint's operators there"
-        )
-
-    def __repr__(self) -> str:
-        where = f"{self.home.name} at level {self.home.level}"
-        return f"<{type(self).__name__} of {where}: {self.value!r}>"
-
-
-def wrap(kind: type, home: Level, value: Any, edge: Any = None) -> Any:
+def wrap(home: Level, value: Any, edge: Any = None, beside: Any = None, kind: type = Tensor) -> Any:
     """Make a tensor of a level."""
     tensor = object.__new__(kind)
     tensor.value = value
     tensor.edge = edge
-    tensor.tangent = None
     tensor.counter = ZERO
     tensor.extra = None
     tensor.home = home
-    tensor.axis = None
-    tensor.birth = next(_BIRTHS)
+    tensor.beside = beside
+    tensor.birth = _opened[0]
     return tensor
 
 
-_BIRTHS = itertools.count()
+_opened = [0]  # how many levels have been opened, in all threads
+_opening = threading.Lock()
+
+
+def on_level(value: Any) -> bool:
+    """Whether this is a tensor of a transform."""
+    return isinstance(value, Tensor) and isinstance(value.home, Level)
 
 
 def _twin(tensor: Any) -> Any:
     """The same tensor as another object, without what is known of its views."""
-    if not isinstance(tensor, LevelTensor):
+    if not on_level(tensor):
         return make(tensor.value, edge=tensor.edge)
-    twin = wrap(type(tensor), tensor.home, tensor.value, tensor.edge)
-    twin.tangent, twin.axis, twin.birth = tensor.tangent, tensor.axis, tensor.birth
+    twin = wrap(tensor.home, tensor.value, tensor.edge, tensor.beside)
+    twin.birth = tensor.birth
     if tensor.extra is not None:
-        extra = twin.more()
-        extra.near, extra.order = tensor.extra.near, tensor.extra.order
+        twin.more().order = tensor.extra.order
     return twin
 
 
 def _become(tensor: Any, other: Any) -> None:
     """Let a tensor be what another one is; what is known of its views stays."""
-    tensor.__class__ = type(other)
-    for name in ("value", "edge", "tangent", "home", "axis", "birth"):
+    for name in ("value", "edge", "home", "beside", "birth"):
         setattr(tensor, name, getattr(other, name))
-
-
-class GradTensor(LevelTensor):
-    """A tensor of a `GradLevel`; its edge belongs to that level's tape."""
-
-    __slots__ = ()
 
 
 class GradLevel(Level):
@@ -354,8 +325,8 @@ class GradLevel(Level):
         recording = now.recording and self.before.recording
         return now.but(levels=now.levels[: self.level - 1], recording=recording)
 
-    def lift(self, value: Any, edge: Any = None) -> GradTensor:
-        return wrap(GradTensor, self, value, edge)
+    def lift(self, value: Any, edge: Any = None) -> Tensor:
+        return wrap(self, value, edge)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
@@ -380,9 +351,7 @@ class GradLevel(Level):
 
     def _lifted(self, value: Any) -> Any:
         if isinstance(value, Tensor):
-            return (
-                value if isinstance(value, GradTensor) and value.home is self else self.lift(value)
-            )
+            return value if value.home is self else self.lift(value)
         return [self._lifted(v) for v in value] if type(value) is list else value
 
     def is_idle(self, value: Any) -> bool:
@@ -405,11 +374,11 @@ class GradLevel(Level):
         with self.outside():
             target.value.copy_(self.below(result))
         wrote(target, op.name)
-        if current().recording and isinstance(result, GradTensor) and result.edge is not None:
+        if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
         return target
 
-    def process_detach(self, tensor: Any) -> Any:
+    def detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach())
         detached.birth = tensor.birth  # it has the memory of the tensor
         return detached

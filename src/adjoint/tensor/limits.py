@@ -2,13 +2,13 @@
 
 Note [Kinks]: y = ‖x‖ has no derivative at 0, but ‖x‖² has, and its Hessian is 2I. The formulas
 lose that: x̄ = x ȳ/y is 0 · 0/0. They would not at √(‖x‖² + δ²) with a small δ: there y = δ, ȳ = 2δ,
-and ȳ/y = 2 whatever δ is. So where a row with the column `kink` gives 0, a `LimitTensor` goes on
-instead. Its value is 0, and whatever is shown or compared is computed from that; beside it, `near`
-is computed with δ = 2⁻²⁰⁰, and derivatives are those of `near`. They are the same in every mode,
-since `near` is an ordinary tensor that any transform differentiates. What comes out of a derivative
-is its standard part: infinitely small differences are dropped, and where it is infinite (the
-Hessian of ‖x‖ itself) that of the exact computation stands, which has the subgradient 0. What is
-lost beside the leading power of δ is lost: third and higher derivatives hold for powers of norms.
+and ȳ/y = 2 whatever δ is. So where a row with the column `kink` gives 0, a tensor of `LIMITS` goes
+on instead. Its value is 0, and whatever is shown or compared is computed from that; beside it, one
+is computed with δ = 2⁻²⁰⁰, and derivatives are those of the latter. They are the same in every
+mode, since it is an ordinary tensor that any transform differentiates. What comes out of a
+derivative is its standard part: infinitely small differences are dropped, and where it is infinite
+(the Hessian of ‖x‖ itself) that of the exact computation stands, which has the subgradient 0. What
+lies beside the leading power of δ is lost: third and higher derivatives hold for powers of norms.
 
 Matrices with repeated eigenvalues are approached in the same way, with a fan of them in place of
 one δ: the column `fan`, and Note [Repeated values] in kernels/linalg/repeated.py. In a graph values
@@ -30,11 +30,12 @@ from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
 from adjoint.tensor import binding, views
-from adjoint.tensor.levels import Level, LevelTensor, wrap
-from adjoint.tensor.tape import ZERO, Node
-from adjoint.tensor.tensor import Tensor, make
+from adjoint.tensor.home import Home, new_tensor
+from adjoint.tensor.levels import Level, on_level, wrap
+from adjoint.tensor.tape import Node
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
-LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: a LimitTensor, δ in place of 0, or 0
+LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: 0 with a tensor near it, δ in place of 0, or 0
 
 
 def at_kinks(choice: int) -> changed:
@@ -83,12 +84,8 @@ def _limit(exact: Any, near: Any) -> Any:
     """A tensor that shows `exact` and differentiates as `near`."""
     if type(near.value) is np.ndarray and np.array_equal(exact.value, near.value, equal_nan=True):
         return near
-    tensor = object.__new__(LimitTensor)
-    tensor.value = exact.value
-    tensor.edge = _at_once(near).edge
-    tensor.counter = ZERO
-    tensor.extra = None
-    tensor.more().near = near
+    tensor = new_tensor(LIMITS, exact.value, _at_once(near).edge)
+    tensor.beside = near
     kinks.met = True
     return tensor
 
@@ -98,7 +95,7 @@ def _at_once(near: Any) -> Any:
     return near if type(near.value) is np.ndarray else packet("_limit_of_fan")(near.value)
 
 
-class _Pairs:
+class _Pairs(Home):
     """Runs operators on tensors that came from a kink: once on the values, once beside them."""
 
     def exact(self, value: Any) -> Any:
@@ -148,13 +145,12 @@ class LimitInterpreter(_Pairs):
 
     level = 0.75
     name = "a derivative at a kink"
-    takes_out = True
 
     def exact(self, value: Any) -> Any:
-        return make(value.value) if type(value) is LimitTensor else value
+        return make(value.value) if _is_of_limits(value) else value
 
     def near(self, value: Any) -> Any:
-        return value.near if type(value) is LimitTensor else value
+        return value.beside if _is_of_limits(value) else value
 
     def joined(self, exact: Any, near: Any) -> Any:
         return _limit(exact, near)
@@ -174,6 +170,10 @@ class LimitInterpreter(_Pairs):
         """Write to the value, which then has the derivative of what was written and no other."""
         return op.call([_settled(v) for v in values])
 
+    def detach(self, tensor: Tensor) -> Tensor:
+        _protect(tensor)  # a write would not reach what is near
+        return super().detach(tensor)
+
     def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
         if derivative:
             exact = standard_part(exact, near)
@@ -192,19 +192,17 @@ class NearLevel(_Pairs, Level):
         self.open = True
 
     def exact(self, value: Any) -> Any:
-        return value.value if type(value) is NearLevelTensor else value
+        return value.value if is_near(value) else value
 
     def near(self, value: Any) -> Any:
-        return value.near if type(value) is NearLevelTensor else value
+        return value.beside if is_near(value) else value
 
     def joined(self, exact: Any, near: Any) -> Any:
-        tensor = wrap(NearLevelTensor, self, exact)
-        tensor.more().near = near
-        return tensor
+        return wrap(self, exact, None, near)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         result = super().process(op, values)
-        pair = type(values[0]) is NearLevelTensor and _is_differentiable(result)
+        pair = is_near(values[0]) and _is_differentiable(result)
         if op.schema.is_view and pair:  # a level above that takes in one takes in the others
             views.attach_level(op, values[0], result, tuple(values[1:]))
         return result
@@ -217,15 +215,15 @@ class NearLevel(_Pairs, Level):
             return self.swap_view(op, values)
         with at_kinks(EXACT):
             written = op.call(_each(self.exact, values))
-        if type(values[0]) is not NearLevelTensor:
+        if not is_near(values[0]):
             return written
         with at_kinks(NEAR):
             op.call(_each(self.near, values))
         return values[0]
 
-    def process_detach(self, tensor: Any) -> Any:
+    def detach(self, tensor: Any) -> Any:
         """Both: a write to what is detached changes both."""
-        return self.joined(tensor.value.detach(), tensor.near.detach())
+        return self.joined(tensor.value.detach(), tensor.beside.detach())
 
     def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
         if derivative:
@@ -238,15 +236,9 @@ class NearLevel(_Pairs, Level):
         return exact
 
 
-class NearLevelTensor(LevelTensor):
-    """A traced tensor that came from a kink."""
-
-    __slots__ = ()
-
-    @property
-    def near(self) -> Any:
-        """The tensor that derivatives are taken of."""
-        return self.more().near
+def is_near(value: Any) -> bool:
+    """Whether this is a traced tensor that came from a kink."""
+    return isinstance(value, Tensor) and isinstance(value.home, NearLevel)
 
 
 def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> Any:
@@ -275,20 +267,9 @@ def at_kink(op: Operator, values: list[Any]) -> bool:
 LIMITS = LimitInterpreter()
 
 
-class LimitTensor(Tensor):
-    """A tensor that came from a kink: Note [Kinks]."""
-
-    __slots__ = ()
-    interpreter = LIMITS
-
-    @property
-    def near(self) -> Any:
-        """The tensor that derivatives are taken of."""
-        return self.more().near
-
-    def detach(self) -> Tensor:
-        _protect(self)  # a write would not reach `near`
-        return super().detach()
+def _is_of_limits(value: Any) -> bool:
+    """Whether this is a tensor that came from a kink, and not one of a trace."""
+    return isinstance(value, Tensor) and value.home is LIMITS
 
 
 def _each(choose: Callable[[Any], Any], values: list[Any]) -> list[Any]:
@@ -297,29 +278,29 @@ def _each(choose: Callable[[Any], Any], values: list[Any]) -> list[Any]:
 
 def _protect(tensor: Any) -> None:
     """Make memory read-only, so that writing to it raises."""
-    if type(tensor) is LimitTensor:
+    if _is_of_limits(tensor):
         tensor.value = tensor.value.view()
         tensor.value.flags.writeable = False
 
 
 def _settled(value: Any) -> Any:
     """The tensor itself, from now on an ordinary one."""
-    if type(value) is LimitTensor:
-        near = _at_once(value.near)
-        value.__class__ = type(near)
-        if value.__class__ is not Tensor:
-            value.tangent = near.tangent
-        value.more().near = None
+    if _is_of_limits(value):
+        _take_home(value, _at_once(value.beside))
     return value
 
 
 def _like(near: Any, value: Any) -> Any:
     """An ordinary tensor with a value, and the derivatives of another tensor."""
     tensor = make(value, edge=near.edge)
-    if type(near) is not Tensor:
-        tensor.__class__ = type(near)
-        tensor.tangent = near.tangent
+    _take_home(tensor, near)
     return tensor
+
+
+def _take_home(tensor: Any, near: Any) -> None:
+    """Let a tensor live where the one near it lives: it may have a tangent."""
+    tensor.home = near.home
+    tensor.beside = None if near.home is None else near.beside
 
 
 def _is_differentiable(results: Any) -> bool:
@@ -331,7 +312,7 @@ def _is_differentiable(results: Any) -> bool:
 
 def standard_part(exact: Any, near: Any) -> Any:
     """`near` without what is infinitely small; `exact` where it is infinite."""
-    if isinstance(near, LevelTensor) and near.home is runtime.fan:
+    if near.home is runtime.fan:
         return packet("_limit_of_fan")(packet("_linalg_require_no_pole")(near.value.detach()))
     shown = near.detach()
     change = (shown - exact).abs() > _SMALL * infinitesimal(near.dtype.to_real().np)
@@ -348,9 +329,9 @@ _SMALL = 1024  # multiples of δ up to this one are infinitely small
 
 def shown(grad: Any) -> Any:
     """What backward gives: an array or tensor with 0 in place of what is infinitely small."""
-    if type(grad) not in (np.ndarray, Tensor):
+    if type(grad) is not np.ndarray and not is_plain(grad):
         return grad
-    value = grad if type(grad) is np.ndarray else grad.value
+    value: Any = grad.value if isinstance(grad, Tensor) else grad
     size = np.abs(value)
     small = (size > 0) & (size <= _SMALL * infinitesimal(size.dtype))
     if not small.any():
@@ -365,7 +346,7 @@ def shown(grad: Any) -> Any:
 
 
 def _bottom(tensor: Any) -> Any:
-    while isinstance(tensor, LevelTensor) and type(tensor) is not NearLevelTensor:
+    while on_level(tensor) and not is_near(tensor):
         tensor = tensor.value
     return tensor
 
@@ -379,14 +360,15 @@ def settle(tensor: Any, derivative: bool) -> Any:
 
 def ordinary(tensor: Any) -> Any:
     """A tensor without what is beside its kink: its value, with its history and tangent."""
-    if type(tensor) is LimitTensor:
-        return _like(_at_once(tensor.near), tensor.value)
+    if _is_of_limits(tensor):
+        return _like(_at_once(tensor.beside), tensor.value)
     return tensor
 
 
 def is_limit(tensor: Any) -> bool:
     """Whether a tensor came from a kink, so that formulas need no care of their own."""
-    return type(_bottom(tensor)) in (LimitTensor, NearLevelTensor)
+    bottom = _bottom(tensor)
+    return _is_of_limits(bottom) or is_near(bottom)
 
 
 def meets_kink(tensor: Any) -> bool:
@@ -397,6 +379,6 @@ def meets_kink(tensor: Any) -> bool:
     bottom = _bottom(tensor)
     if not isinstance(bottom, Tensor):
         return current().differentiating > 1
-    if bottom.edge is None and bottom.interpreter is None and not current().differentiating:
+    if bottom.edge is None and bottom.home is None and not current().differentiating:
         return False
     return not bottom.value.all()

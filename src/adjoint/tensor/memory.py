@@ -53,10 +53,8 @@ def storage(self: Tensor) -> Storage:
 
 
 def _check_free(what: str, tensor: Tensor) -> None:
-    if tensor.interpreter is not None:
-        raise GradError(
-            f"{what}: a tensor inside {tensor.interpreter.name} has no memory of its own"
-        )
+    if tensor.home is not None:
+        raise GradError(f"{what}: a tensor inside {tensor.home.name} has no memory of its own")
     before_write(tensor, what)
 
 

@@ -14,22 +14,22 @@ from typing import Any
 import numpy as np
 
 from adjoint.core import dtypes
-from adjoint.core.devices import META, Device
+from adjoint.core.devices import META
 from adjoint.core.dtypes import DType, bool_
 from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError, ValueRangeError
 from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, printing
-from adjoint.tensor.tape import ZERO
+from adjoint.tensor.home import Home, new_tensor
 from adjoint.tensor.tensor import Tensor
 
 
-class MetaInterpreter:
-    """Runs shape rules."""
+class MetaInterpreter(Home):
+    """Runs shape rules on tensors without data, which have a shape and a dtype only."""
 
     level = 0.25
     name = "meta tensors"
-    takes_out = True
+    device = META
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         return _wrap(infer(op, values))
@@ -54,41 +54,30 @@ class MetaInterpreter:
             )
         return values[0]
 
-
-class MetaTensor(Tensor):
-    """A tensor without data: shape and dtype only."""
-
-    __slots__ = ()
-    interpreter = MetaInterpreter()
-    is_meta = True
-
-    @property
-    def device(self) -> Device:
-        return META
-
-    def _number(self, what: str) -> Any:
+    def check_numbers(self, what: str) -> None:
         raise DependsOnValues(f"{what} of a meta tensor: it has a shape and no data")
 
-    def tolist(self) -> Any:
-        return self._number("tolist()")
-
-    def numpy(self, *, force: bool = False) -> Any:
-        return self._number("numpy()")
-
-    def __repr__(self) -> str:
+    def text(self, tensor: Tensor) -> str:
+        wants_gradient = tensor.edge is not None
         return printing.format_tensor(
-            self.value, self.dtype, self.edge is not None, None, is_meta=True
+            tensor.value, tensor.dtype, wants_gradient, None, is_meta=True
         )
 
+    def detach(self, tensor: Tensor) -> Tensor:
+        return meta_tensor(tensor.shape, tensor.dtype)
 
-def meta_tensor(shape: tuple[int, ...], dtype: DType) -> MetaTensor:
+    data = detach
+
+    def __reduce__(self) -> str:
+        return "META_TENSORS"
+
+
+META_TENSORS = MetaInterpreter()
+
+
+def meta_tensor(shape: tuple[int, ...], dtype: DType) -> Tensor:
     """Make a tensor without data."""
-    tensor = object.__new__(MetaTensor)
-    tensor.value = dummy(shape, dtype)
-    tensor.edge = None
-    tensor.counter = ZERO
-    tensor.extra = None
-    return tensor
+    return new_tensor(META_TENSORS, dummy(shape, dtype))
 
 
 def dummy(shape: tuple[int, ...], dtype: DType) -> Any:
@@ -190,9 +179,7 @@ def _dummy_like(value: Any) -> Any:
     """A contiguous tensor of the same shape; its memory is asked for and never touched."""
     if not isinstance(value, Tensor):
         return value
-    tensor = meta_tensor((), value.dtype)
-    tensor.value = np.empty(value.shape, value.dtype.np)
-    return tensor
+    return new_tensor(META_TENSORS, np.empty(value.shape, value.dtype.np))
 
 
 def explain(op: Operator, args: tuple[Any, ...]) -> AdjointError | None:

@@ -105,6 +105,8 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Accumulate the gradient of this tensor in the leaves it depends on."""
+    if self.home is not None:
+        self.home.check_backward()
     autograd.backward(self, gradient, retain_graph, create_graph, inputs)
 
 

@@ -14,7 +14,7 @@ from adjoint.core import pytrees
 from adjoint.core.state import OFF, changed, current
 from adjoint.ops import runtime
 from adjoint.tensor import engine, paths, views
-from adjoint.tensor.levels import GradLevel, GradTensor
+from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.tape import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
 from adjoint.tensor.tensor import Tensor, alias
@@ -89,7 +89,7 @@ class TapePullback(Pullback):
 
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
         recording = current().recording != OFF
-        carried = any(c.edge is not None or c.interpreter is not None for c in grads)
+        carried = any(c.edge is not None or c.home is not None for c in grads)
         how = Pass(
             create_graph=self.goes_on and recording,
             retain_graph=retain,
@@ -101,7 +101,7 @@ class TapePullback(Pullback):
     def outside(self, value: Any) -> Any:
         if not isinstance(value, Tensor) or value.edge is None or self.goes_on:
             return value
-        on_level = value.interpreter is not None and not runtime.is_limit(value)
+        on_level = value.home is not None and not runtime.is_limit(value)
         return value if on_level else alias(value)
 
 
@@ -138,7 +138,7 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     A tensor from outside that was written to inside has such a history, too: it keeps the values,
     and the history only where that goes on to other leaves.
     """
-    if current().levels or any(t.interpreter is not None for t in inputs):
+    if current().levels or any(t.home is not None for t in inputs):
         return pullback_on(GradLevel(), function, inputs)
     before = current()
     variables = [variable(t) for t in inputs]
@@ -194,7 +194,7 @@ def pullback_on(
             variables.append(variable)
         outputs, rest = function(*variables)
     live = [
-        o if isinstance(o, GradTensor) and o.home is level and o.edge is not None else None
+        o if isinstance(o, Tensor) and o.home is level and o.edge is not None else None
         for o in outputs
     ]
     pull = LevelPullback(variables, live, level)

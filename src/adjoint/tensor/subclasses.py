@@ -12,17 +12,17 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.ops.operator import Operator, packet
+from adjoint.tensor.home import Home, new_tensor
 from adjoint.tensor.methods import tensor
 from adjoint.tensor.tape import Leaf, own_counter
-from adjoint.tensor.tensor import Tensor, alias
+from adjoint.tensor.tensor import Tensor, alias, is_plain
 
 
-class SubclassInterpreter:
+class SubclassInterpreter(Home):
     """Runs operators on tensors of users' classes; beneath every transform."""
 
     level = 0
     name = "a subclass of Tensor"
-    takes_out = True
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         """Ask the class, or run the operator on plain tensors."""
@@ -45,7 +45,7 @@ SUBCLASSES = SubclassInterpreter()
 
 def is_subclass(kind: type) -> bool:
     """Whether a class of tensors is a user's, or a selective checkpoint's."""
-    return isinstance(getattr(kind, "interpreter", None), SubclassInterpreter)
+    return isinstance(getattr(kind, "class_home", None), SubclassInterpreter)
 
 
 def _tensors(values: Any) -> list[Tensor]:
@@ -128,12 +128,12 @@ def take_over(target: Tensor, written: Tensor) -> None:
 
 def become(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor] | None = None) -> Any:
     """A new tensor of a class that takes the place of a plain one."""
-    return _retyped(kind, tensor, stands_for or {}) if type(tensor) is Tensor else tensor
+    return _retyped(kind, tensor, stands_for or {}) if is_plain(tensor) else tensor
 
 
 def as_class(kind: Any, value: Any, known: dict[int, Tensor]) -> Any:
     """A plain tensor as one of a class, which `known` remembers; anything else as it is."""
-    if type(value) is not Tensor:
+    if not is_plain(value):
         return value
     own_counter(value)
     made = _retyped(kind, alias(value, value.edge), {})
@@ -150,8 +150,7 @@ def plainly(tensor: Tensor, known: dict[int, Tensor]) -> Tensor:
 
 def _retyped(kind: Any, tensor: Tensor, stands_for: dict[int, Tensor]) -> Any:
     """A new tensor of a class that takes the place of another one, in its views too."""
-    made = object.__new__(kind)
-    made.value, made.edge = tensor.value, tensor.edge
+    made = new_tensor(kind.class_home, tensor.value, tensor.edge, kind)
     made.counter, made.extra = tensor.counter, tensor.extra
     view: Any = None if tensor.extra is None else tensor.extra.view
     if view is not None:
@@ -199,7 +198,7 @@ def as_subclass(self: Tensor, cls: Any) -> Any:
 
 def install() -> None:
     """Let users derive classes from the tensor. Classes of ours are made before, or say how."""
-    Tensor.subclass_interpreter = SUBCLASSES
+    Tensor.subclass_home = SUBCLASSES
     Tensor.__torch_function__ = classmethod(default_torch_function)  # type: ignore[attr-defined]
     Tensor._make_subclass = staticmethod(make_subclass)  # type: ignore[attr-defined]
     Tensor.as_subclass = as_subclass  # type: ignore[attr-defined]

@@ -1,21 +1,25 @@
 """The tensor: an array, an edge of the tape, a version counter, and little else.
 
 `value` is the array, or for the tensor of a transform, the tensor one level below. `edge` is where
-gradients go (None: no gradient wanted). Methods that are operators of the table are found by
-`__getattr__` on first use and then stay on the class; what is written here is what no row can say.
+gradients go (None: no gradient wanted). `home` is None for a plain tensor; else it is the level or
+interpreter (`home.py`) that runs the operators on this tensor, and answers what such a tensor says
+otherwise than a plain one: its strides, its numbers, its text. Methods that are operators of the
+table are found by `__getattr__` on first use and then stay on the class; what is written here is
+what no row can say.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 import operator
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from adjoint.core.devices import CPU, Device
+from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
@@ -42,14 +46,13 @@ Array = np.ndarray[Any, Any]
 class TensorExtra:
     """What few tensors have: a gradient, a base that it views, views of itself."""
 
-    __slots__ = ("grad", "near", "order", "retains_grad", "view", "views")
+    __slots__ = ("grad", "order", "retains_grad", "view", "views")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
         self.view: Any = None  # views.View
         self.views: list[Any] = []  # weak references
         self.retains_grad = False
-        self.near: Any = None  # of a LimitTensor: the tensor that derivatives are taken of
         self.order: Any = None  # of a traced one: its dimensions as in memory, unless in order
 
 
@@ -62,7 +65,7 @@ class TensorType(type):
 
 def _install(name: str) -> Any:
     """Put the operator of that name on the class of tensors, or raise AttributeError."""
-    if name.startswith("__") or name == "tangent" or not operators.exists(name):
+    if name.startswith("__") or name == "beside" or not operators.exists(name):
         raise AttributeError(f"a tensor has no attribute {name!r}")
     packet = operators.packet(name)
     if not any(a.name == "self" for o in packet.operators for a in o.schema.arguments):
@@ -83,25 +86,26 @@ class Tensor(metaclass=TensorType):
     """
 
     __slots__ = (
-        "__dict__", "__weakref__", "axis", "birth", "counter", "edge", "extra", "home", "tangent",
-        "value",
+        "__dict__", "__weakref__", "beside", "birth", "counter", "edge", "extra", "home", "value",
     )  # fmt: skip
 
     value: Any
     edge: Any
     counter: Any
     extra: TensorExtra | None
-    tangent: Any  # of dual tensors only
+    home: Any  # None for a plain tensor
+    beside: Any  # not of plain tensors: a tangent, the axis of a batch, the tensor near a kink
+    birth: int  # not of plain tensors: the number of the last level that was opened before
 
-    interpreter: Any = None  # what handles operators on this kind of tensor; None: the eager one
     __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
 
-    subclass_interpreter: Any = None  # that of users' classes; set by subclasses.install()
+    class_home: ClassVar[Any] = None  # the home of tensors of this class outside transforms
+    subclass_home: ClassVar[Any] = None  # that of users' classes; set by subclasses.install()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
-        if cls.interpreter is None and "interpreter" not in vars(cls):
-            cls.interpreter = Tensor.subclass_interpreter
+        if cls.class_home is None and "class_home" not in vars(cls):
+            cls.class_home = Tensor.subclass_home
 
     def __new__(cls, data: Any = (), *args: Any, **keywords: Any) -> Any:
         if cls is Tensor:
@@ -114,19 +118,19 @@ class Tensor(metaclass=TensorType):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.value.shape
+        return self.value.shape if self.home is None else self.home.shape(self)
 
     @property
     def ndim(self) -> int:
-        return self.value.ndim
+        return self.value.ndim if self.home is None else len(self.home.shape(self))
 
     @property
     def dtype(self) -> DType:
-        return OF[self.value.dtype]
+        return OF[self.value.dtype] if self.home is None else self.home.dtype(self)
 
     @property
     def device(self) -> Device:
-        return CPU
+        return CPU if self.home is None else self.home.device
 
     @property
     def layout(self) -> str:
@@ -157,7 +161,7 @@ class Tensor(metaclass=TensorType):
 
     def numel(self) -> int:
         """Return the number of elements."""
-        return self.array.size
+        return self.value.size if self.home is None else math.prod(self.shape)
 
     nelement = numel
 
@@ -167,12 +171,13 @@ class Tensor(metaclass=TensorType):
 
     def stride(self, dim: int | None = None) -> Any:
         """Return the strides, in elements."""
-        strides = strides_in_elements(self.array)
+        plain = self.home is None
+        strides = strides_in_elements(self.value) if plain else self.home.strides(self)
         return strides if dim is None else strides[dim]
 
     def storage_offset(self) -> int:
         """Return how far into its storage the tensor starts, in elements."""
-        return storage_of(self.array)[1]
+        return storage_of(self.value)[1] if self.home is None else self.home.storage_offset(self)
 
     def data_ptr(self) -> int:
         """Return the address of the first element."""
@@ -180,7 +185,9 @@ class Tensor(metaclass=TensorType):
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Whether the elements lie in memory in row-major order."""
-        return bool(self.array.flags.c_contiguous)
+        if self.home is not None:
+            return self.home.is_contiguous(self)
+        return bool(self.value.flags.c_contiguous)
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
@@ -210,17 +217,28 @@ class Tensor(metaclass=TensorType):
         """Whether the tensor was made in `inference_mode`, or views one that was."""
         return is_inference(self)
 
-    is_cuda = is_sparse = is_quantized = is_meta = is_nested = is_mkldnn = False
+    is_cuda = is_sparse = is_quantized = is_nested = is_mkldnn = False
+
+    @property
+    def is_meta(self) -> bool:
+        return self.device is META
 
     @property
     def array(self) -> Array:
         """The array behind the tensor; raises for tensors that have none (inside a transform)."""
-        return self.value
+        return self.value if self.home is None else self.home.array(self)
 
     # -- numbers and arrays --------------------------------------------------------------------
 
     def check_leaves(self, what: str) -> None:
         """Raise if the value is about to leave a derivative that is being computed of it."""
+        if self.home is None:
+            self.check_leaves_tape(what)
+        else:
+            self.home.check_leaves(self, what)
+
+    def check_leaves_tape(self, what: str) -> None:
+        """The same for the eager tape."""
         if self.edge is not None:
             now = current()
             if now.recording and now.variables and reaches(self.edge, now.variables):
@@ -232,6 +250,8 @@ class Tensor(metaclass=TensorType):
         return self._number("item()")
 
     def _number(self, what: str) -> Any:
+        if self.home is not None:
+            self.home.check_numbers(what)
         array = self.array
         if array.size != 1:
             raise ShapeError(
@@ -243,6 +263,8 @@ class Tensor(metaclass=TensorType):
     def tolist(self) -> Any:
         """Return the elements as nested Python lists."""
         self.check_leaves("tolist()")
+        if self.home is not None:
+            self.home.check_numbers("tolist()")
         if self.dtype.name == "bfloat16":
             return self.array.astype(np.float32).tolist()
         return self.array.tolist()
@@ -251,6 +273,8 @@ class Tensor(metaclass=TensorType):
         """Return the array, sharing memory; `force=True` also for a tensor that requires a
         gradient while gradients are recorded.
         """
+        if self.home is not None:
+            self.home.check_numpy()
         if self.edge is not None and current().recording and not force:
             raise GradError(
                 "numpy() on a tensor that requires a gradient: use detach().numpy() or "
@@ -307,6 +331,9 @@ class Tensor(metaclass=TensorType):
         return id(self)
 
     def __repr__(self) -> str:
+        return self._text() if self.home is None else self.home.text(self)
+
+    def _text(self) -> str:
         edge = self.edge
         name = "Invalid" if type(edge) is Refusal else self.grad_fn and self.grad_fn.name()
         return printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
@@ -325,7 +352,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def requires_grad(self) -> bool:
-        return self.edge is not None
+        return self.edge is not None or (self.home is not None and self.home.requires_grad(self))
 
     @requires_grad.setter
     def requires_grad(self, wanted: bool) -> None:
@@ -333,6 +360,8 @@ class Tensor(metaclass=TensorType):
 
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         """Ask for a gradient of this leaf tensor, or stop asking."""
+        if self.home is not None and not self.home.has_leaves(self, requires_grad):
+            return self
         if not requires_grad:
             if self.edge is not None and type(self.edge) is not Leaf:
                 raise GradError(
@@ -355,7 +384,7 @@ class Tensor(metaclass=TensorType):
 
     @property
     def is_leaf(self) -> bool:
-        return self.edge is None or type(self.edge) is Leaf
+        return type(self.edge) is Leaf or not self.requires_grad
 
     @property
     def grad_fn(self) -> Node | None:
@@ -411,7 +440,7 @@ class Tensor(metaclass=TensorType):
     @property
     def data(self) -> Tensor:
         """The same memory without history; writes through it are not tracked."""
-        return alias(self) if self.is_inference() else make(self.value)
+        return data_of(self) if self.home is None else self.home.data(self)
 
     @data.setter
     def data(self, other: Tensor) -> None:
@@ -441,13 +470,15 @@ class Tensor(metaclass=TensorType):
 
     def detach(self) -> Tensor:
         """Return a tensor on the same memory, without history."""
-        return alias(self)
+        return alias(self) if self.home is None else self.home.detach(self)
 
     def detach_(self) -> Tensor:
         """Cut this tensor off its history."""
         if self._is_view():
             raise GradError("detach_() on a view: detach the base instead, or use detach()")
         self.edge = None
+        if self.home is not None:
+            self.home.after_detach(self)
         return self
 
     def register_hook(self, hook: Callable[..., Any]) -> Handle:
@@ -488,10 +519,13 @@ class Tensor(metaclass=TensorType):
         self.check_leaves("pickle")
         array = np.ascontiguousarray(self.array).reshape(self.shape)
         grad = None if self.extra is None else self.extra.grad
-        return _rebuild, (array, self.requires_grad, grad, type(self), vars(self))
+        kind, home = type(self), self.home if self.is_meta else None
+        return _rebuild, (array, self.requires_grad, grad, kind, vars(self), home)
 
     def __copy__(self) -> Tensor:
-        made = _of_class(type(self), alias(self, self.edge))
+        if self.home is not None and self.home is not type(self).class_home:
+            return self[...]
+        made = _of_class(type(self), alias(self, self.edge), None)
         if type(self.edge) is Leaf and not current().variables:  # inside grad it stays a variable
             made.edge = Leaf(made)
         vars(made).update(vars(self))
@@ -501,7 +535,7 @@ class Tensor(metaclass=TensorType):
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
         self.check_leaves("deepcopy")
-        made = _of_class(type(self), make(self.value.copy()))
+        made = _of_class(type(self), make(self.array.copy()), self.home)
         memo[id(self)] = made
         if self.edge is not None:
             made.edge = Leaf(made)
@@ -549,7 +583,13 @@ def make(value: Any, edge: Any = None) -> Tensor:
     tensor.edge = edge
     tensor.counter = ZERO
     tensor.extra = None
+    tensor.home = None
     return tensor
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is a tensor that the eager interpreter runs: no subclass, no transform's."""
+    return type(value) is Tensor and value.home is None
 
 
 def alias(tensor: Any, edge: Any = None) -> Tensor:
@@ -559,14 +599,22 @@ def alias(tensor: Any, edge: Any = None) -> Tensor:
     return made
 
 
+def data_of(tensor: Tensor) -> Tensor:
+    """A plain tensor on the same memory, without history and with a counter of its own."""
+    return alias(tensor) if tensor.is_inference() else make(tensor.value)
+
+
 def _check_callable(hook: Any) -> None:
     if not callable(hook):
         raise TypeError(f"a hook must be callable, got {type(hook).__name__}")
 
 
-def _of_class(kind: type, tensor: Tensor) -> Tensor:
-    """A new tensor as one of a user's class."""
-    return tensor if kind.interpreter is None else tensor.as_subclass(kind)  # type: ignore[attr-defined]
+def _of_class(kind: type, tensor: Tensor, home: Any) -> Tensor:
+    """A new tensor as one of a user's class, or without data as one that has none."""
+    if kind.class_home is not None:  # type: ignore[attr-defined]
+        return tensor.as_subclass(kind)  # type: ignore[attr-defined]
+    tensor.home = home
+    return tensor
 
 
 def _rebuild(
@@ -575,8 +623,9 @@ def _rebuild(
     grad: Tensor | None,
     kind: type = Tensor,
     attributes: dict[str, Any] | None = None,
+    home: Any = None,
 ) -> Tensor:
-    tensor = _of_class(kind, make(array))
+    tensor = _of_class(kind, make(array), home)
     vars(tensor).update(attributes or {})
     if requires_grad:
         tensor.edge = Leaf(tensor)

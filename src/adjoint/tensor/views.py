@@ -399,6 +399,6 @@ def has_living_views(tensor: Tensor) -> bool:
 
 def _stand_in(base: Tensor) -> Tensor:
     """The base without its registry, so that replayed views do not enter it."""
-    if base.interpreter is not None and type(base) is not Tensor and hasattr(base, "home"):
-        return base.home.lift(base.value, base.edge)
-    return alias(base, base.edge)
+    if isinstance(base.value, np.ndarray):
+        return alias(base, base.edge)
+    return base.home.lift(base.value, base.edge)

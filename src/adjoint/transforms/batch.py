@@ -24,7 +24,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
 from adjoint.tensor.function import batching
-from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
 
@@ -75,56 +75,8 @@ def _shifts(row: Row) -> bool:
     return any(a.name in DIMS for a in row.schema.arguments)
 
 
-class BatchTensor(LevelTensor):
-    """A tensor of a `BatchLevel`: `value` has the batch at `axis`, or nowhere if that is None."""
-
-    __slots__ = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        shape = self.value.shape
-        return shape if self.axis is None else shape[: self.axis] + shape[self.axis + 1 :]
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def stride(self, dim: int | None = None) -> Any:
-        strides = self.value.stride()
-        if self.axis is not None:
-            strides = strides[: self.axis] + strides[self.axis + 1 :]
-        return strides if dim is None else strides[dim]
-
-    def storage_offset(self) -> int:
-        """Where the first sample starts."""
-        return int(self.value.storage_offset())
-
-    def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether each sample lies in memory in order."""
-        expected = 1
-        for size, stride in zip(reversed(self.shape), reversed(self.stride()), strict=True):
-            if size != 1 and stride != expected:
-                return 0 in self.shape
-            expected *= size
-        return True
-
-    def front(self) -> Any:
-        """The tensor below, with the batch in front."""
-        return self.value if not self.axis else self.value.movedim(self.axis, 0)
-
-    @property
-    def array(self) -> Any:
-        if self.axis is None:
-            return self.value.array
-        raise DependsOnValues(
-            "inside vmap a tensor stands for a whole batch, so its numbers cannot be looked at "
-            "(item(), bool(), tolist(), an if or a while on it). Use ad.where to choose by value, "
-            "or take the value out of vmap."
-        )
-
-
 class BatchLevel(Level):
-    """One call of `vmap`."""
+    """One call of `vmap`. Beside a tensor stands the axis of the batch in its value, or None."""
 
     name = "vmap"
 
@@ -133,13 +85,11 @@ class BatchLevel(Level):
         self.size = size
         self.randomness = randomness
 
-    def lift(self, value: Any, axis: int | None = 0) -> BatchTensor:
-        tensor = wrap(BatchTensor, self, value)
-        tensor.axis = axis
-        return tensor
+    def lift(self, value: Any, axis: int | None = 0) -> Tensor:
+        return wrap(self, value, None, axis)
 
     def is_batched(self, value: Any) -> bool:
-        return isinstance(value, BatchTensor) and value.home is self and value.axis is not None
+        return isinstance(value, Tensor) and value.home is self and value.beside is not None
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
@@ -149,7 +99,7 @@ class BatchLevel(Level):
                 with self.outside():
                     return self._wrap(op.call(found), 0)
         if op.name == "detach":  # cuts the history below too, as the method does
-            return self.process_detach(values[0])
+            return self.detach(values[0])
         if op.row.archetype.name == "inplace_view":  # what it does apart from writing
             return operators.packet(op.name[:-1])(*values)
         has = tuple(self._has(v) for v in values)
@@ -173,8 +123,8 @@ class BatchLevel(Level):
                 found.append(value)
                 continue
             n = 0
-            if type(value) is BatchTensor and value.home is self:
-                axis, value = value.axis, value.value
+            if value.home is self:
+                axis, value = value.beside, value.value
                 if axis is not None:
                     batched, n = True, -1
                     if axis:
@@ -219,7 +169,9 @@ class BatchLevel(Level):
         """What is below, with the batch in front where there is one; lists entry by entry."""
         if type(value) is list:
             return [self.front(v) for v in value]
-        return value.front() if self.is_batched(value) else self.below(value)
+        if not self.is_batched(value):
+            return self.below(value)
+        return value.value.movedim(value.beside, 0) if value.beside else value.value
 
     def again(
         self, function: Callable[..., Any], axes: Sequence[Any], values: Sequence[Any]
@@ -268,7 +220,7 @@ class BatchLevel(Level):
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         # of a copy: a tape below must not have saved the memory that is written to
         with self.outside():
-            before = self.lift(target.value.clone(), target.axis)
+            before = self.lift(target.value.clone(), target.beside)
         result = functional(before, *values[1:count], **keywords)
         if result.shape != target.shape:
             raise ShapeError(
@@ -276,18 +228,14 @@ class BatchLevel(Level):
                 f"has {show(target.shape)}"
             )
         check_inplace_cast(op.name, result.dtype, target.dtype)
-        if self.is_batched(result) and target.axis is None:
+        if self.is_batched(result) and target.beside is None:
             self._give_batch(target)
         with self.outside():
             self.front(target).copy_(self.front(result))
         wrote(target, op.name)
         return target
 
-    def _become(self, target: BatchTensor, view: BatchTensor) -> BatchTensor:
-        target.value, target.axis = view.value, view.axis
-        return target
-
-    def _give_batch(self, tensor: BatchTensor) -> None:
+    def _give_batch(self, tensor: Tensor) -> None:
         """Let a tensor that was the same for all samples have a value for each.
 
         So must its base, and the base's other views.
@@ -296,7 +244,7 @@ class BatchLevel(Level):
         base: Any = tensor if view is None else view.base
         with self.outside():
             base.value = base.value.expand((self.size, *base.value.shape)).clone()
-        base.axis = 0
+        base.beside = 0
         known: dict[
             int, Any
         ] = {}  # views by their last step, since a view of a view shares its steps
@@ -304,13 +252,46 @@ class BatchLevel(Level):
             path = living.extra.view.path
             done = next((i for i in range(len(path), 0, -1) if id(path[i - 1]) in known), 0)
             start = known[id(path[done - 1])] if done else base
-            self._become(living, views.replay(path[done:], self.lift(start.value, start.axis)))
+            view = views.replay(path[done:], self.lift(start.value, start.beside))
+            living.value, living.beside = view.value, view.beside
             known[id(path[-1])] = living
 
-    def process_detach(self, tensor: Any) -> Any:
-        detached = self.lift(tensor.value.detach(), tensor.axis)
+    def detach(self, tensor: Any) -> Any:
+        detached = self.lift(tensor.value.detach(), tensor.beside)
         views.attach_level(operators.operator("detach"), tensor, detached, ())
         return detached
+
+    # -- what its tensors say --------------------------------------------------------------------
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        shape, axis = tensor.value.shape, tensor.beside
+        return shape if axis is None else shape[:axis] + shape[axis + 1 :]
+
+    def strides(self, tensor: Tensor) -> Any:
+        strides, axis = tensor.value.stride(), tensor.beside
+        return strides if axis is None else strides[:axis] + strides[axis + 1 :]
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        """Whether each sample lies in memory in order."""
+        expected = 1
+        for size, stride in zip(reversed(tensor.shape), reversed(tensor.stride()), strict=True):
+            if size != 1 and stride != expected:
+                return 0 in tensor.shape
+            expected *= size
+        return True
+
+    def direction(self, tensor: Tensor) -> Any:
+        """Of a batch, below is another shape."""
+        return super().direction(tensor) if tensor.beside is None else None
+
+    def array(self, tensor: Tensor) -> Any:
+        if tensor.beside is None:
+            return tensor.value.array
+        raise DependsOnValues(
+            "inside vmap a tensor stands for a whole batch, so its numbers cannot be looked at "
+            "(item(), bool(), tolist(), an if or a while on it). Use ad.where to choose by value, "
+            "or take the value out of vmap."
+        )
 
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor, None)

@@ -112,9 +112,9 @@ class Call:
 
 
 def _comes_from_elsewhere(tensor: Any, height: float) -> bool:
-    if tensor.interpreter is not None and tensor.interpreter.level > height:
+    if tensor.home is not None and tensor.home.level > height:
         return True
-    while isinstance(tensor, levels.LevelTensor):
+    while levels.on_level(tensor):
         tensor = tensor.value
     return getattr(tensor, "edge", None) is not None  # at the bottom of a trace there is none
 

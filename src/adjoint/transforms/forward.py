@@ -15,32 +15,24 @@ from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, views
 from adjoint.tensor.forward import fit_tangent
 from adjoint.tensor.function import on_levels
-from adjoint.tensor.levels import Level, LevelTensor, wrap
+from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.limits import settle
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
 
 
-class JvpTensor(LevelTensor):
-    """A tensor of a `JvpLevel`; `tangent` is None where it is zero."""
-
-    __slots__ = ()
-
-
 class JvpLevel(Level):
-    """One call of `jvp`."""
+    """One call of `jvp`. Beside a tensor stands its tangent, None where that is zero."""
 
     name = "jvp"
     differentiates = True
 
-    def lift(self, value: Any, tangent: Any = None) -> JvpTensor:
-        tensor = wrap(JvpTensor, self, value)
-        tensor.tangent = tangent
-        return tensor
+    def lift(self, value: Any, tangent: Any = None) -> Tensor:
+        return wrap(self, value, None, tangent)
 
     def tangent(self, value: Any) -> Any:
         """The tangent of a tensor at this level, or None."""
-        return value.tangent if isinstance(value, JvpTensor) and value.home is self else None
+        return value.beside if isinstance(value, Tensor) and value.home is self else None
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         self.check_open(op.name)
@@ -95,7 +87,7 @@ class JvpLevel(Level):
         )
 
     def is_idle(self, value: Any) -> bool:
-        return not self.owns(value) or value.tangent is None
+        return not self.owns(value) or value.beside is None
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
@@ -108,7 +100,7 @@ class JvpLevel(Level):
         if op.row.archetype.name == "inplace_view":
             return self.swap_view(op, values)
         with self.outside():
-            before = self.lift(target.value.clone(), target.tangent)
+            before = self.lift(target.value.clone(), target.beside)
         count = op.positional
         keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
         result = functional(before, *values[1:count], **keywords)
@@ -118,32 +110,35 @@ class JvpLevel(Level):
         wrote(target, op.name)
         return target
 
-    def _write_tangent(self, target: JvpTensor, tangent: Any) -> None:
+    def _write_tangent(self, target: Tensor, tangent: Any) -> None:
         view = None if target.extra is None else target.extra.view
         base = target if view is None else view.base
         if view is None:
             if tangent is not None and views.has_living_views(target):
                 tangent = views.laid_out(tangent, target.value)  # to be viewed where the value can
-            target.tangent = tangent
+            target.beside = tangent
         else:
-            known = base.tangent
+            known = base.beside
             new = base.value.zeros_like() if known is None else views.laid_out(known, base.value)
             part = views.replay(view.path, new)
             part.copy_(part.zeros_like() if tangent is None else tangent)
-            base.tangent = new
+            base.beside = new
         for reference in [] if base.extra is None else base.extra.views:
             living = reference()
             if living is not None:
-                living.tangent = (
+                living.beside = (
                     None
-                    if base.tangent is None
-                    else views.replay(living.extra.view.path, base.tangent)
+                    if base.beside is None
+                    else views.replay(living.extra.view.path, base.beside)
                 )
 
-    def process_detach(self, tensor: Any) -> Any:
+    def detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach())
         detached.birth = tensor.birth  # it has the memory of the tensor
         return detached
+
+    def direction(self, tensor: Tensor) -> Any:
+        return super().direction(tensor) if tensor.beside is None else tensor.beside
 
     def created(self, tensor: Tensor) -> Tensor:
         return self.lift(tensor)

@@ -73,7 +73,7 @@ def cdist_any(x1: Tensor, x2: Tensor, p: float, compute_mode: Any) -> Tensor:
     found = ops._cdist_forward(x1, x2, p, None)
     if p != 2 or not runtime.meets_kink(found):
         return found
-    if type(found) is runtime.Tensor:
+    if type(found) is runtime.Tensor and found.home is None:
         return _with_coinciding(x1, x2, found)
     return cdist(x1, x2, p, None)
 

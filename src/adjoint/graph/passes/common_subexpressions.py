@@ -9,7 +9,7 @@ from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import is_plain
 
 _SMALL = 64  # elements of constants that are compared
 
@@ -61,6 +61,6 @@ def _part(argument: Any) -> Any:
 
 
 def _constant_key(tensor: Any) -> Any:
-    if type(tensor) is Tensor and tensor.edge is None and tensor.numel() <= _SMALL:
+    if is_plain(tensor) and tensor.edge is None and tensor.numel() <= _SMALL:
         return (Constant, tensor.dtype, tuple(tensor.shape), tensor.value.tobytes())
     return (Constant, id(tensor))

@@ -11,7 +11,7 @@ from adjoint.graph.ir import Constant, Graph, Node
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import is_plain
 
 _MOST = 4096  # elements that a result may have if the constants it comes from have fewer
 
@@ -38,7 +38,7 @@ def _foldable(node: Node) -> bool:
     if isinstance(node.op, Constant) or not isinstance(node.op, Operator) or is_random(node):
         return False
     sources = [constant_of(v) for v in node.inputs()]
-    if not sources or not all(type(t) is Tensor and t.edge is None for t in sources):
+    if not sources or not all(is_plain(t) and t.edge is None for t in sources):
         return False
     limit = max(_MOST, sum(t.numel() for t in sources))
     return sum(_numel(v.shape) for v in node.outputs) <= limit

@@ -12,7 +12,7 @@ from adjoint.graph.facts import filled
 from adjoint.graph.ir import Constant, Node, Value
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import is_plain
 
 _SMALL = 64
 
@@ -69,7 +69,7 @@ def _is_linear(row: Row) -> bool:
 
 
 def _of_constant(tensor: Any) -> Any:
-    if type(tensor) is not Tensor or tensor.edge is not None or not 0 < tensor.numel() <= _SMALL:
+    if not is_plain(tensor) or tensor.edge is not None or not 0 < tensor.numel() <= _SMALL:
         return None
     first = tensor.value.reshape(-1)[0]
     if not (tensor.value == first).all():  # NaN is not even itself

@@ -23,8 +23,8 @@ from adjoint.kernels.linalg.common import Array, gauge_limit, mH
 #     is computed beside the matrix too: V diag(w + εd) Vᴴ has the same vectors, and no repeated
 #     values if d has none. All derivatives exist there, and those of a function that does not
 #     depend on the basis tend to the true ones with ε. A polynomial through six values of ε, a fan,
-#     gives the limit, to about 1e-10 for second derivatives. A `LimitTensor` takes the fan along:
-#     Note [Kinks] in tensor/limits.py. A derivative that grows as 1/ε on the way is refused.
+#     gives the limit, to about 1e-10 for second derivatives. A tensor of `LIMITS` takes the fan
+#     along: Note [Kinks] in tensor/limits.py. A derivative that grows as 1/ε on the way is refused.
 #   * Singular values 0 of matrices that are not square are parted from 0 likewise. General
 #     matrices, which may be defective, are moved themselves: A + εD, with D in general position.
 #   * In a graph the values are not known beforehand, so there is no fan: its derivatives hold for

@@ -156,7 +156,7 @@ def _positional(
     bound = _signature(cls.forward).bind(*given, **keywords)
     bound.apply_defaults()
     for name, value in bound.kwargs.items():
-        if isinstance(value, Tensor) and (value.edge is not None or value.interpreter is not None):
+        if isinstance(value, Tensor) and (value.edge is not None or value.home is not None):
             raise GradError(
                 f"{cls.__name__}.apply: {name} is differentiated and can only be given by name, "
                 "which has no place in backward; make it a positional argument of forward"

@@ -50,7 +50,7 @@ def run(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 
 def _by_rule(level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     """By the user's `vmap`, which sees the batch where it is."""
-    in_dims = tuple(a.axis if level.is_batched(a) else None for a in args)
+    in_dims = tuple(a.beside if level.is_batched(a) else None for a in args)
     info = VmapInfo(level.size, level.randomness)
     with level.outside():
         returned = function.vmap(info, in_dims, *[level.below(a) for a in args], **keywords)

@@ -119,4 +119,4 @@ class _Call:
             )
             for output, out, tangent in zip(self.below, self.outs, found, strict=True):
                 if isinstance(output, Tensor):
-                    out.tangent = None if tangent is None else forward.fit_tangent(tangent, output)
+                    out.beside = None if tangent is None else forward.fit_tangent(tangent, output)

@@ -8,7 +8,7 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.core.state import current
-from adjoint.tensor.levels import GradTensor
+from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import Node, Rule
 from adjoint.tensor.tensor import Tensor, make
@@ -45,8 +45,8 @@ def _refusing(result: Any, depends: list[Tensor], of: Node | None) -> Any:
     """A gradient whose own gradient raises, if it may depend on anything."""
     if not isinstance(result, Tensor):
         return result
-    home = result.home if isinstance(result, GradTensor) else None
-    edges = [t.edge for t in depends if t.edge is not None and getattr(t, "home", None) is home]
+    home = result.home if isinstance(result.home, GradLevel) else None
+    edges = [t.edge for t in depends if t.edge is not None and t.home is home]
     if of is not None and of.home is None and home is None:
         edges += [e for e in of.next if e is not None]
     if not edges:

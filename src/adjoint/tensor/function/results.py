@@ -13,7 +13,7 @@ from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.tensor.function.context import FunctionContext
-from adjoint.tensor.levels import LevelTensor
+from adjoint.tensor.levels import on_level
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor, alias
 
@@ -72,7 +72,7 @@ def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[A
 def _check_closed(name: str, returned: list[Any]) -> None:
     """Raise if `forward` used a tensor of a transform, which would lose its derivative here."""
     for tensor in returned:
-        if isinstance(tensor, LevelTensor):
+        if on_level(tensor):
             raise GradError(
                 f"{name}.forward uses a tensor inside {tensor.home.name} that is not one of its "
                 "arguments, so that backward could not tell its gradient; pass it to apply()"

@@ -63,7 +63,7 @@ class _Watching(SubclassInterpreter):
 class Watched(Tensor):
     """A tensor inside a selective checkpoint."""
 
-    interpreter = _Watching()
+    class_home = _Watching()
 
 
 def _can_be_kept(op: Operator) -> bool:

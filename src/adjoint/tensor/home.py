@@ -1,0 +1,105 @@
+"""Homes: where tensors live that are not plain, and what such tensors say otherwise.
+
+A tensor's `home` runs the operators on it (`process`, `process_inplace`), and is asked whenever the
+tensor is asked something that is not the same everywhere. What is written here holds for homes
+whose tensors hold arrays, as plain ones do; those of transforms hold tensors (`levels.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.devices import CPU, Device
+from adjoint.core.dtypes import OF, DType
+from adjoint.core.storage import storage_of, strides_in_elements
+from adjoint.ops.operator import Operator
+from adjoint.tensor.tape import ZERO
+from adjoint.tensor.tensor import Tensor, alias, data_of
+
+
+class Home:
+    """A level or an interpreter."""
+
+    name = "a transform"
+    level: Any  # its height: the highest one among the arguments of an operator runs it
+    takes_out = True  # whether out= may be given: a copy_ to it
+    device: Device = CPU
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        """Run an operator, some of whose arguments live here."""
+        raise AssertionError(f"{type(self).__name__} defines process")
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any], /
+    ) -> Any:
+        """Run an operator that writes to its first argument; `functional` is it without that."""
+        raise AssertionError(f"{type(self).__name__} defines process_inplace")
+
+    # -- what its tensors say ------------------------------------------------------------------
+
+    def shape(self, tensor: Tensor) -> tuple[int, ...]:
+        return tensor.value.shape
+
+    def dtype(self, tensor: Tensor) -> DType:
+        return OF[tensor.value.dtype]
+
+    def array(self, tensor: Tensor) -> Any:
+        return tensor.value
+
+    def strides(self, tensor: Tensor) -> tuple[int, ...]:
+        return strides_in_elements(tensor.value)
+
+    def storage_offset(self, tensor: Tensor) -> int:
+        return storage_of(tensor.value)[1]
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return bool(tensor.value.flags.c_contiguous)
+
+    def requires_grad(self, tensor: Tensor) -> bool:
+        """Whether a tensor without an edge requires a gradient: one of a graph may."""
+        return False
+
+    def direction(self, tensor: Tensor) -> Any:
+        """The tangent of a tensor, here or below; None if it has none."""
+        return None
+
+    def text(self, tensor: Tensor) -> str:
+        return tensor._text()
+
+    def data(self, tensor: Tensor) -> Tensor:
+        return data_of(tensor)
+
+    def detach(self, tensor: Tensor) -> Tensor:
+        return alias(tensor)
+
+    def after_detach(self, tensor: Tensor) -> None:
+        """What detach_() does beside taking the edge away."""
+
+    def check_leaves(self, tensor: Tensor, what: str) -> None:
+        tensor.check_leaves_tape(what)
+
+    def check_numbers(self, what: str) -> None:
+        """Raise if a tensor here has no numbers, where `what` asks for them: item()."""
+
+    def check_numpy(self) -> None:
+        """Raise if a tensor here cannot be an array."""
+        self.check_numbers("numpy()")
+
+    def check_backward(self) -> None:
+        """Raise if tensors cannot be differentiated on the tape."""
+
+    def has_leaves(self, tensor: Tensor, wanted: bool) -> bool:
+        """Whether requires_grad_() makes a tensor a leaf of the tape; raise if it may not."""
+        return True
+
+
+def new_tensor(home: Home | None, value: Any, edge: Any = None, kind: type = Tensor) -> Any:
+    """Make a tensor that lives somewhere."""
+    tensor = object.__new__(kind)
+    tensor.value = value
+    tensor.edge = edge
+    tensor.counter = ZERO
+    tensor.extra = None
+    tensor.home = home
+    return tensor
