@@ -49,6 +49,8 @@ PROGRAMS: dict[str, tuple[Function, ad.Tensor, Any]] = {
     "slice": (lambda v: v.log()[1:].sum(), tensor(0.0, 4.0), [0.0, 0.25]),
     "reciprocal": (lambda v: (1 / v)[::2].sum(), tensor(1.0, 0.0, 2.0), [-1.0, 0.0, -0.25]),
     "power": (lambda v: (v**0.5)[1], tensor(0.0, 4.0), [0.0, 0.25]),
+    "number": (lambda v: ad.where(v > 0, v, v * np.inf).sum(), tensor(1.0), [1.0]),
+    "division by 0": (lambda v: ad.where(v > 0, v, v / 0.0).sum(), tensor(1.0), [1.0]),
     "three halves": (lambda x: ad.where(x > 0, x**1.5, x), tensor(0.0), 1.0),
     "masked_fill": (
         lambda v: v.log().masked_fill(v <= 0, 1.0).sum(),

@@ -33,7 +33,6 @@ from adjoint.tensor.tape import DROPS, KEEPS, Node, Output
 ndarray = np.ndarray
 Apply = Callable[[Node, Any, Any], Sequence[Any]]  # a rule: node, gradient, needs -> gradients
 
-
 UNKNOWN = "unknown"  # which elements are live, if more than shapes decides it
 
 
@@ -94,7 +93,7 @@ def _with_zeros(value: Any, live: Live) -> Any:
         total = value.sum()
         if total == total:  # no NaN is among them, so that the others are 0 already
             return value
-        return np.where(live.get() != 0, value, value.dtype.type(0))
+        return np.where(np.asarray(live.get() != 0), value, value.dtype.type(0))
     known = live.get(by_shape=True)
     if known is not UNKNOWN and known.all():
         return value
@@ -162,7 +161,7 @@ def passed_on(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Seque
 
 def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
     """Of a pointwise row: zero where the gradient of its output was."""
-    dirty = grad.dirty or node.rule.holds
+    dirty = grad.dirty or _is_steep(node)
     found = []
     for edge, value in zip(node.next, sent, strict=True):
         if value is None or tuple(value.shape) != tuple(node.shape):
@@ -180,14 +179,15 @@ def _moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence
         return sent
     grads = grad if type(grad) is list else [grad]
     lives = [g.live if type(g) is Zeroed else None for g in grads]
+    like = [_kind(clean(g)) for g in grads]
     saved = node.saved  # the pass goes on to release it
 
     def select(by_shape: bool, *known: Any) -> Any:
         released, node.saved = node.saved, saved
         try:
             if by_shape:
-                return _selected_by_shape(node, grads, known, needs)
-            ones = [_ones(clean(g), k) for g, k in zip(grads, known, strict=True)]
+                return _selected_by_shape(node, like, known, needs)
+            ones = [_ones(g, k) for g, k in zip(like, known, strict=True)]
             with changed(recording=OFF):
                 return apply(node, ones if type(grad) is list else ones[0], needs)
         finally:
@@ -202,41 +202,57 @@ def _moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence
     ]
 
 
-def _selected_by_shape(node: Node, grads: Any, known: Any, needs: Any) -> Any:
+def _selected_by_shape(node: Node, like: list[Any], known: Any, needs: Any) -> Any:
     """What the rule of a node gives for ones, on arrays, if it looks at no tensor."""
     if node.rule.holds or node.rule.raw is None:
         return UNKNOWN
     specs = ((node.shape, node.dtype),) if node.outputs is None else node.outputs
-    like = [np.broadcast_to(np.ones((), OF.get(dtype, dtype).np), shape) for shape, dtype in specs]
-    ones = [None if g is None else _ones(a, k) for a, g, k in zip(like, grads, known, strict=True)]
+    dtypes: list[Any] = [OF.get(dtype, dtype) for _, dtype in specs]
+    ones = [
+        None if g is None else _ones((shape, dtype.np), k)
+        for g, (shape, _), dtype, k in zip(like, specs, dtypes, known, strict=True)
+    ]
     with changed(levels=()):  # what the formula creates belongs to no transform, and to no trace
         raw = node.rule.unmarked or node.rule.raw
         return raw(node, ones if node.outputs is not None else ones[0], needs)
 
 
-def _ones(grad: Any, known: Any) -> Any:
-    """Ones of the dtype of a gradient where it is live, zeros elsewhere.
+def _kind(grad: Any) -> Any:
+    """The shape and dtype of an array, whose memory should not be held; tensors and None pass."""
+    return (grad.shape, grad.dtype) if type(grad) is ndarray else grad
+
+
+def _ones(like: Any, known: Any) -> Any:
+    """Ones where a gradient is live, zeros elsewhere; `like` is a tensor or a shape and dtype.
 
     1 + i if it is complex, since a row may select the real or the imaginary parts.
     """
-    if grad is None:
+    if like is None:
         return None
-    if type(grad) is ndarray:
-        shape, dtype = grad.shape, grad.dtype
+    if type(like) is tuple:
+        shape, dtype = like
         ones = np.ones(shape, dtype) if known is None else np.asarray(known != 0, dtype)
         return ones * dtype.type(1 + 1j) if dtype.kind == "c" else ones
-    ones = packet("ones_like")(grad) if known is None else (as_tensor(known) != 0).to(grad.dtype)
-    return ones * (1 + 1j) if grad.is_complex() else ones
+    ones = packet("ones_like")(like) if known is None else (as_tensor(known) != 0).to(like.dtype)
+    return ones * (1 + 1j) if like.is_complex() else ones
+
+
+def _is_steep(node: Node) -> bool:
+    """Whether the derivative of a pointwise row may be infinite: it reads tensors, or multiplies or
+    divides by a number that is 0 or not finite.
+    """
+    numbers = [s for s in node.saved or () if isinstance(s, (int, float))]
+    return node.rule.holds or any(s == 0 or s - s != 0 for s in numbers)
 
 
 def _matters(edge: Any, depth: int = 3) -> bool:
-    """Whether structural zeros of an edge's gradient can meet a derivative that is infinite: a
-    pointwise row that reads tensors. Looks a few nodes ahead, so that networks of products and
-    `relu` do not carry zeros about.
+    """Whether structural zeros of an edge's gradient can meet a derivative that is infinite.
+
+    Looks a few nodes ahead, so that networks of products and `relu` do not carry zeros about.
     """
     node = edge.node if type(edge) is Output else edge
     if type(node) is not Node or node.rule.zeros == DROPS:
         return False
-    if depth == 0 or (node.rule.zeros == KEEPS and node.rule.holds):
+    if depth == 0 or (node.rule.zeros == KEEPS and _is_steep(node)):
         return True
     return any(_matters(e, depth - 1) for e in node.next)
