@@ -7,13 +7,18 @@ import itertools
 import math
 import re
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
 from adjoint.graph.ir import Constant, Graph, Value
+
+if TYPE_CHECKING:
+    import fractions
+else:
+    fractions = Lazy("fractions")  # for open sizes
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?:f|LL)?(?![\w.])")
 
@@ -26,7 +31,7 @@ class NotUniform(Exception):
 class Polynomial:
     """Σ c · nⁱ mʲ, or one over it."""
 
-    terms: tuple[tuple[tuple[int, ...], Fraction], ...]  # (powers, coefficient)
+    terms: tuple[tuple[tuple[int, ...], fractions.Fraction], ...]  # (powers, coefficient)
     inverse: bool = False
 
     @property
@@ -39,7 +44,7 @@ class Polynomial:
                 c * math.prod(s**p for s, p in zip(sizes, powers, strict=False))
                 for powers, c in self.terms
             ),
-            Fraction(0),
+            fractions.Fraction(0),
         )
         if self.inverse:
             return float(1 / total) if total else math.inf
@@ -51,11 +56,14 @@ def fit(points: Sequence[tuple[int, ...]], values: Sequence[Any]) -> Polynomial:
     for inverse in (False, True):
         if inverse and not all(values):
             break
-        exact = [Fraction(v) for v in values]
+        exact = [fractions.Fraction(v) for v in values]
         wanted = [1 / v for v in exact] if inverse else exact
         if inverse:
             wanted = [
-                Fraction(round(v)) if abs(v - round(v)) < Fraction(1, 10**6) else v for v in wanted
+                fractions.Fraction(round(v))
+                if abs(v - round(v)) < fractions.Fraction(1, 10**6)
+                else v
+                for v in wanted
             ]
         found = _solve(points, wanted)
         if found is None:
@@ -70,13 +78,14 @@ def fit(points: Sequence[tuple[int, ...]], values: Sequence[Any]) -> Polynomial:
     raise NotUniform(f"a number is {known}, which is no polynomial")
 
 
-def _solve(points: Any, values: Sequence[Fraction]) -> Any:
+def _solve(points: Any, values: Sequence[fractions.Fraction]) -> Any:
     """Exact elimination with as many points as there are coefficients."""
     count = len(points[0])
     most = 3 if count == 1 else 2
     powers = [p for p in itertools.product(range(most + 1), repeat=count) if sum(p) <= 3]
     rows = [
-        [Fraction(math.prod(s**e for s, e in zip(point, p, strict=True))) for p in powers] + [v]
+        [fractions.Fraction(math.prod(s**e for s, e in zip(point, p, strict=True))) for p in powers]
+        + [v]
         for point, v in zip(points, values, strict=True)
     ]
     for column in range(len(powers)):
@@ -163,5 +172,5 @@ class Pattern:
 def _varying(points: Any, tokens: tuple[str, ...]) -> tuple[str, Polynomial]:
     real = any(c in tokens[0] for c in ".e")
     digits = [t.rstrip("fL") for t in tokens]
-    values = [Fraction(float(d)) if real else Fraction(int(d)) for d in digits]
+    values = [fractions.Fraction(float(d)) if real else fractions.Fraction(int(d)) for d in digits]
     return ("f" if tokens[0].endswith("f") else "x") if real else "n", fit(points, values)

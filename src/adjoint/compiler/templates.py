@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -28,7 +27,10 @@ from adjoint.compiler.nests import Nest
 from adjoint.compiler.patterns import NotUniform, Pattern, Polynomial, described, fit
 from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost
+from adjoint.core.lazy import Lazy
 from adjoint.graph.ir import Graph
+
+fractions = Lazy("fractions")
 
 _ARRAY = re.compile(
     r"^\s*(?:static |_Thread_local )*(?:double|float|int|long long|unsigned char) \w+\[[^\]]*SIZES"
@@ -144,7 +146,7 @@ class Template:
     def _bound(self, text: str) -> Polynomial:
         """The end of a loop, as it stands in the text."""
         if text.isdigit():
-            return Polynomial((((), Fraction(int(text))),))
+            return Polynomial((((), fractions.Fraction(int(text))),))
         return list(self.wholes)[int(text.split("[")[1].split("]")[0])]
 
     def _parameter(self, kind: str, polynomial: Polynomial) -> str:

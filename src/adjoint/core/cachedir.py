@@ -23,6 +23,10 @@ import time
 from collections.abc import Generator
 from functools import lru_cache
 
+from adjoint.core.lazy import Lazy
+
+shlex, shutil, tempfile = Lazy("shlex"), Lazy("shutil"), Lazy("tempfile")  # none of them to read
+
 _SEAL = b"adjoint1"  # ends a sealed file, after its SHA-256; loaders of objects ignore what follows
 _SCRATCH = "build-"  # folders of files under way
 _STALE = 3600.0  # seconds after which such a folder belongs to a process that was killed
@@ -70,8 +74,6 @@ def trouble(path: str) -> tuple[str, str] | None:
     if not hasattr(os, "geteuid"):
         return None
     if reason := _distrust(os.lstat(path), may_be_shared=False):
-        import shlex
-
         return (
             reason,
             f"Remove it (rm -r {shlex.quote(path)}), and it is made again for you alone; to "
@@ -154,8 +156,6 @@ def discard(path: str) -> None:
     """Remove what cannot be used."""
     with contextlib.suppress(OSError):
         if os.path.isdir(path) and not os.path.islink(path):
-            import shutil
-
             shutil.rmtree(path)
         else:
             os.unlink(path)
@@ -180,8 +180,6 @@ def publish(made: str, path: str) -> None:
 @contextlib.contextmanager
 def scratch(directory: str) -> Generator[str]:
     """A folder for files under way, on the disk where they will be kept."""
-    import tempfile
-
     make(directory)  # somebody may have removed the cache
     sweep(directory)
     with tempfile.TemporaryDirectory(

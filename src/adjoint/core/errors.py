@@ -11,6 +11,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from adjoint.core.lazy import Lazy
+
+difflib = Lazy("difflib")  # for those who err
+
 
 class AdjointError(Exception):
     """Base of all errors raised by adjoint."""
@@ -94,7 +98,5 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("sinn", ("sin", "cos"))
     '; did you mean sin?'
     """
-    import difflib  # for those who err
-
     close = difflib.get_close_matches(name, list(known), 3) if len(name) < 100 else []
     return f"; did you mean {' or '.join(close)}?" if close else ""

@@ -8,13 +8,15 @@ family's. What a backward takes over from the forward is drawn dashed, with its 
 from __future__ import annotations
 
 import math
-from html import escape
-from pathlib import Path
+import os
 from typing import Any
 
+from adjoint.core.lazy import Lazy
 from adjoint.graph.ir import Constant, Graph, Node, Value
 from adjoint.graph.statistics import size
 from adjoint.ops.operator import Operator
+
+html = Lazy("html")
 
 _COLOURS = {
     "creation": "#e8e8e8", "pointwise": "#cfe3f7", "activation": "#cfe3f7", "special": "#d8d4f2",
@@ -73,7 +75,7 @@ def _drawing(graph: Graph, given: int) -> tuple[str, int, int]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" '
         'font-family="sans-serif" font-size="11">',
-        f"<title>{escape(graph.signature.name)}</title>",
+        f"<title>{html.escape(graph.signature.name)}</title>",
         '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="6" '
         'markerHeight="6" orient="auto">'
         '<path d="M0,0 L8,4 L0,8 z" fill="#888888"/></marker></defs>',
@@ -84,20 +86,21 @@ def _drawing(graph: Graph, given: int) -> tuple[str, int, int]:
     return "\n".join([*parts, "</svg>"]), width, height
 
 
-def show(graph: Graph, path: str | Path | None = None) -> Any:
+def show(graph: Graph, path: str | os.PathLike[str] | None = None) -> Any:
     """Write the picture to a file, or give something that notebooks display."""
     return _given(svg(graph), path)
 
 
-def show_pair(pair: Any, path: str | Path | None = None) -> Any:
+def show_pair(pair: Any, path: str | os.PathLike[str] | None = None) -> Any:
     """As `show`, of a gradient: forward and backward side by side."""
     return _given(svg_of_pair(pair), path)
 
 
-def _given(text: str, path: str | Path | None) -> Any:
+def _given(text: str, path: str | os.PathLike[str] | None) -> Any:
     if path is None:
         return Picture(text)
-    Path(path).write_text(text, encoding="utf-8")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
     return None
 
 
@@ -213,8 +216,8 @@ def _drawn(box: _Box) -> str:
         f'fill="{box.colour}" '
         f'stroke="{"#ffffff" if box.dashed and box.colour == _INPUT else "#555555"}"{dash}/>'
         f'<text x="{middle:.0f}" y="{top + 14:.0f}" text-anchor="middle" fill="{box.text_colour}">'
-        f"{escape(box.lines[0])}</text>"
+        f"{html.escape(box.lines[0])}</text>"
         f'<text x="{middle:.0f}" y="{top + 27:.0f}" text-anchor="middle" font-size="9" '
         f'fill="{box.text_colour}">'
-        f"{escape(box.lines[1])}</text>"
+        f"{html.escape(box.lines[1])}</text>"
     )

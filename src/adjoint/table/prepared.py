@@ -95,7 +95,7 @@ class Prepared:
         if (trouble := cachedir.trouble(directory)) is not None:
             raise PermissionError(trouble[0])
         place = hashlib.sha256(_PACKAGE.encode()).hexdigest()[:16]
-        return os.path.join(directory, f"prepared-{sys.implementation.cache_tag}-{place}")
+        return os.path.join(directory, f"prepared-{sys.implementation.cache_tag}-{place}.bin")
 
     def _read(self) -> dict[str, memoryview]:
         """The sealed entries on disk, if they are of this stamp."""

@@ -11,7 +11,6 @@ import ctypes
 import hashlib
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,9 @@ import numpy as np
 from adjoint.compiler.c import cache
 from adjoint.compiler.c.cache import BuildError, cache_directory
 from adjoint.compiler.c.discovery import Toolchain, compiler, extra_flags, open_library, toolchain
+from adjoint.core.lazy import Lazy
+
+futures = Lazy("concurrent.futures")
 
 __all__ = [
     "BuildError",
@@ -60,7 +62,7 @@ def build_all(sources: Sequence[str]) -> list[Path]:
     named = dict.fromkeys(_named(source) for source in sources)
     if len(named) < 2:
         return [build(source) for source in sources]
-    with ThreadPoolExecutor(min(len(named), os.cpu_count() or 1)) as pool:
+    with futures.ThreadPoolExecutor(min(len(named), os.cpu_count() or 1)) as pool:
         made = dict(zip(named, pool.map(lambda pair: _build(*pair), named), strict=True))
     return [made[_named(source)] for source in sources]
 

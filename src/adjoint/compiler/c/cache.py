@@ -10,8 +10,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
-import shutil
-import tempfile
 import threading
 import warnings
 from collections.abc import Generator, Iterator
@@ -20,6 +18,9 @@ from pathlib import Path
 
 from adjoint.core import cachedir
 from adjoint.core.errors import AdjointError
+from adjoint.core.lazy import Lazy
+
+tempfile = Lazy("tempfile")
 
 _ADVICE = "Make room, or set ADJOINT_CACHE to a directory of your own"
 
@@ -68,7 +69,7 @@ def spare_directory() -> Path:
 
     def remove() -> None:
         if os.getpid() == process and not debugging():
-            shutil.rmtree(path, ignore_errors=True)
+            cachedir.discard(str(path))
 
     atexit.register(remove)
     return path

@@ -19,10 +19,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +29,11 @@ from typing import Any
 from adjoint._version import __version__
 from adjoint.compiler.c import cache, units
 from adjoint.core.errors import ArgumentError
+from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
+
+futures = Lazy("concurrent.futures")  # both for those who compile
+tempfile = Lazy("tempfile")
 
 FLAGS = (
     "-O3",
@@ -107,7 +109,7 @@ class Toolchain:
         for path, text in zip(paths, parts, strict=True):
             path.write_text(text, encoding="utf-8")
         if len(parts) > 1:
-            with ThreadPoolExecutor(len(parts)) as pool:
+            with futures.ThreadPoolExecutor(len(parts)) as pool:
                 answers = list(pool.map(lambda path: self._object(path, more), paths))
             if said := "\n".join(filter(None, answers)):
                 return made, said
@@ -299,12 +301,11 @@ def _has_vector(name: str, types: tuple[str, ...]) -> bool:
 @lru_cache(maxsize=1)
 def _machine() -> tuple[str, ...]:
     """Processor, its instructions, the C library, and our version."""
-    features = platform.processor()
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             features = next(line for line in file if line.lower().startswith(("flags", "features")))
     except (OSError, StopIteration):
-        pass
+        features = platform.processor()
     try:
         library = os.confstr("CS_GNU_LIBC_VERSION") or ""
     except (AttributeError, ValueError):
