@@ -221,40 +221,42 @@ def _check_fast(call: Call, wanted: list[int], options: Options) -> None:
     generator = np.random.default_rng(0)
     outputs = call(call.leaves())
     cotangents = [random_like(array_of(outputs[k]), generator) for k in wanted]
-    for i, x in enumerate(call.inputs):
-        direction = random_like(array_of(x), generator)
+    directions = [random_like(array_of(x), generator) for x in call.inputs]
+    run = lambda: _fast_reverse(call, wanted, cotangents, directions)
+    reverse, again = (run(), run()) if options.check_backward_ad else (None, None)
+    for i, direction in enumerate(directions):
         columns = jacobians.difference(call, {i: direction}, wanted, options.eps)
-        expected = np.array(
-            [c @ jacobians.parts(v) for c, v in zip(columns, cotangents, strict=True)]
-        )
-        if options.check_backward_ad:
-            got = _fast_reverse(call, wanted, cotangents, i, direction)
-            _compare_fast("reverse mode", got, expected, i, call, wanted, options)
-            again = _fast_reverse(call, wanted, cotangents, i, direction)
-            for k, gap in zip(wanted, np.abs(got - again), strict=True):
+        expected = _products(columns, cotangents)
+        if reverse is not None and again is not None:
+            _compare_fast("reverse mode", reverse[i], expected, i, call, wanted, options)
+            for k, gap in zip(wanted, np.abs(reverse[i] - again[i]), strict=True):
                 _check_gap(float(np.nan_to_num(gap)), k, i, options)
         if options.check_forward_ad:
             tangents = jacobians.tangents(call, jacobians.along(call, i, direction), wanted)
-            pairs = zip(tangents, cotangents, strict=True)
-            got = np.array([t @ jacobians.parts(v) for t, v in pairs])
+            got = _products(tangents, cotangents)
             _compare_fast("forward mode", got, expected, i, call, wanted, options)
 
 
+def _products(columns: list[Array], cotangents: list[Array]) -> Array:
+    """vᵀc for each output's column c, in parts."""
+    return np.array([c @ jacobians.parts(v) for c, v in zip(columns, cotangents, strict=True)])
+
+
 def _fast_reverse(
-    call: Call, wanted: list[int], cotangents: list[Array], i: int, direction: Array
+    call: Call, wanted: list[int], cotangents: list[Array], directions: list[Array]
 ) -> Array:
+    """vᵀJu by one backward pass for each output: a row for each input, a column for each output."""
     leaves = call.leaves()
     outputs = call(leaves)
-    products: list[float] = []
-    for k, v in zip(wanted, cotangents, strict=True):
-        (grad,) = ad.autograd.grad(
-            [outputs[k]], [leaves[i]], [tensor_of(v)], retain_graph=True, allow_unused=True
+    products = np.zeros((len(leaves), len(wanted)))
+    for column, (k, v) in enumerate(zip(wanted, cotangents, strict=True)):
+        grads = ad.autograd.grad(
+            [outputs[k]], leaves, [tensor_of(v)], retain_graph=True, allow_unused=True
         )
-        zero = grad is None
-        products.append(
-            0.0 if zero else float(jacobians.parts(array_of(grad)) @ jacobians.parts(direction))
-        )
-    return np.array(products)
+        for i, (grad, direction) in enumerate(zip(grads, directions, strict=True)):
+            if grad is not None:
+                products[i, column] = jacobians.parts(array_of(grad)) @ jacobians.parts(direction)
+    return products
 
 
 def _compare_fast(
