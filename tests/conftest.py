@@ -1,6 +1,4 @@
-"""What all tests share: rows that a test adds to the table go with it, and the memory plan of every
-program that a test compiles is checked.
-"""
+"""Shared by all tests: rows that a test adds go with it, and every memory plan is checked."""
 
 from __future__ import annotations
 

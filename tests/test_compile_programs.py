@@ -771,8 +771,9 @@ SHARING: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", SHARING)
 def test_results_share_no_memory(name: str) -> None:
-    """Not with one another, nor with inputs, nor with results of calls before: all are overwritten
-    here, and the next call is right.
+    """Results share memory with no other result, no input, and no earlier call's result.
+
+    All are overwritten here, and the next call is right.
     """
     function = SHARING[name]
     compiled = ad.compile(function)

@@ -1,6 +1,4 @@
-"""`differentiate`: the pair of graphs equals the tape, and keeps its calling convention in every
-odd case.
-"""
+"""`differentiate`: the pair of graphs equals the tape and keeps its calling convention."""
 
 from __future__ import annotations
 
@@ -118,9 +116,7 @@ def test_pair_equals_the_tape(name: str, recompute: str) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_second_order_by_differentiating_df(name: str) -> None:
-    """Differentiate df, chain it with f's own backward, and compare with the tape's second
-    derivative.
-    """
+    """Differentiate df, chain it with f's backward, and compare with the tape's second order."""
     function, shapes = FUNCTIONS[name]
     inputs = [make(*s, seed=i) for i, s in enumerate(shapes)]
 

@@ -1,5 +1,4 @@
-"""The graph itself: use lists under edits, insertion points, clones, and what `verify` says is
-legal."""
+"""The graph itself: use lists under edits, insertion points, clones, and the rules of `verify`."""
 
 from __future__ import annotations
 

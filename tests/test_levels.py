@@ -99,8 +99,9 @@ def test_levels_equal_the_tape(row: Row) -> None:
 
 
 def test_a_copy_made_inside_is_written_to_a_tensor_that_carries_nothing() -> None:
-    """clone() inside a transform belongs to it, but where it carries no derivative and no batch a
-    write of it concerns the levels below alone.
+    """A clone() inside a transform belongs to it.
+
+    Where it carries no derivative and no batch, a write of it concerns the levels below alone.
     """
     x, y = ad.tensor([0.1, 0.2, 0.3, 0.4]), ad.tensor([0.5, 0.6, 0.7, 0.8])
 

@@ -464,9 +464,7 @@ def test_constants_become_inputs() -> None:
 
 
 def test_schedule_uses_values_soon_after_they_are_made() -> None:
-    """Four large values made first and summed last: one at a time needs a fraction of the
-    memory.
-    """
+    """Four large values are made first and summed last: one at a time needs less memory."""
 
     def function(x: ad.Tensor) -> ad.Tensor:
         large = [(x[:, None] * (x + k)).exp() for k in range(4)]

@@ -215,9 +215,7 @@ def test_errors_name_the_operator_and_the_way_out() -> None:
 
 
 def test_a_kink_elsewhere_leaves_tiny_gradients_alone() -> None:
-    """What is infinitely small beside a kink is dropped in the pass that met it, and in no
-    other.
-    """
+    """Infinitely small parts beside a kink are dropped in the pass that met it, and in no other."""
     zero = ad.zeros(3, dtype=ad.float64)
     assert ad.hessian(lambda x: x.norm() ** 2)(zero).tolist() == (2 * ad.eye(3)).tolist()
     x = ad.tensor(1e-280, dtype=ad.float64, requires_grad=True)

@@ -709,9 +709,7 @@ def test_unknown_operator_suggests(capsys: Any) -> None:
 
 
 def test_import_is_light() -> None:
-    """SciPy's heavier modules are not loaded by import; the time itself is measured in
-    benchmarks/.
-    """
+    """SciPy's heavier modules are not loaded by import; benchmarks/ measures the time itself."""
     import subprocess
 
     heavy = "[m for m in sys.modules if m.startswith('scipy.') or m == 'torch']"

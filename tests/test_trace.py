@@ -1,5 +1,4 @@
-"""Tracing: the graph of a function equals the function, through transforms, writes in place and
-views."""
+"""Tracing: a function's graph equals the function, through transforms, writes and views."""
 
 from __future__ import annotations
 

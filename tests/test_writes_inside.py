@@ -172,9 +172,7 @@ KINKED_WRITES: dict[str, Callable[[Any, Any], Any]] = {
 
 @pytest.mark.parametrize("write", KINKED_WRITES)
 def test_a_traced_tensor_beside_a_kink_may_be_written_to(write: str) -> None:
-    """A trace computes a norm twice for second derivatives; a write inside reaches both, and what
-    views them.
-    """
+    """A trace computes a norm twice for second derivatives; writes reach both and their views."""
 
     def curvature(make: Callable[..., Any]) -> Callable[..., Any]:
         def loss(u: Any, x: Any) -> Any:

@@ -197,8 +197,7 @@ def _compare_with_torch(program: Program, values: _Results, gradients: _Results)
 
 
 def is_steady(program: Program) -> bool:
-    """Whether a program's values and gradients stay what they are when arguments are rounded
-    otherwise.
+    """Whether a program's values and gradients stay when its arguments are rounded otherwise.
 
     PyTorch rounds otherwise than NumPy does: (x + ix)² has the real part 0 there, and 1e-17 here,
     where the processor multiplies and adds at once. Where argmax() or a comparison chooses by such
