@@ -1,4 +1,4 @@
-"""What all batching rules share: the facts of a call, and making room for the batch in front."""
+"""Shared by all batching rules: the facts of a call, and making room for the batch in front."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DIMS = frozenset(
 
 @record
 class Batch:
-    """What a batching rule is told of the call."""
+    """The facts of a call that a batching rule gets."""
 
     op: Any  # the Operator
     size: int  # of the batch dimension

@@ -1,4 +1,4 @@
-"""What the table says of an operator: `adjoint ops`, `adjoint show`."""
+"""The table's words on an operator: `adjoint ops`, `adjoint show`."""
 
 from __future__ import annotations
 

@@ -235,7 +235,7 @@ def _argument(value: Any) -> Any:
 
 
 def _part(value: Any) -> tuple[Any, ...]:
-    """What the signature says of an argument."""
+    """An argument's part of the signature."""
     if type(value) is NumberTensor:
         return (value.shape, value.dtype, value.wrapped)
     return (value.shape, value.dtype) if isinstance(value, Tensor) else (type(value), value)

@@ -97,7 +97,7 @@ class Sizes:
         return sorted(set(found))
 
     def _name(self, position: int) -> int | str:
-        """What an argument at some position is called in `open`."""
+        """The name in `open` of an argument at some position."""
         if position in self.open or position >= len(self.parameters):
             return position
         return self.parameters[position].name

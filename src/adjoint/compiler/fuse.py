@@ -289,7 +289,7 @@ class _Planner:
         return math.prod(value.shape) == size and self.plan.home.get(base) == position
 
     def _plain(self, value: Value) -> Value:
-        """What a value is a mere reshape of."""
+        """The value of which this one is a mere reshape."""
         while value.node is not None:
             definition = self.plan.definitions.get(value.node)
             if not isinstance(definition, Reshape):

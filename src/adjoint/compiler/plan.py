@@ -69,7 +69,7 @@ Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions 
 
 @dataclass
 class Plan:
-    """What to run, in order, and what is where."""
+    """The steps to run, in order, and the places of values."""
 
     graph: Graph
     definitions: dict[Node, Any]  # of its nodes, None where only the eager kernel knows

@@ -1,4 +1,4 @@
-"""What became of a function on the way to native code, and what it costs."""
+"""The stages of a function on its way to native code, and its costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adjoint.graph.ir import Constant, Graph, Value
 
 @record
 class Cost:
-    """What one call does, by counting: not measured."""
+    """The work of one call, counted, not measured."""
 
     flops: int  # additions, multiplications, comparisons, …
     functions: int  # calls of exp, sin, …
@@ -73,7 +73,7 @@ class Stages:
         return [s.node.name for s in self.layout.steps if isinstance(s, Callback)]
 
     def cost(self) -> Cost:
-        """What one call does. A loop whose length is not known beforehand counts once."""
+        """The work of one call. A loop whose length is not known beforehand counts once."""
         if self.counted is not None:
             return self.counted
         total = _cost(self.layout)

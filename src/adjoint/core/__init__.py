@@ -1,1 +1,1 @@
-"""What every layer may use: dtypes and promotion, shapes, pytrees, errors, configuration."""
+"""The ground under every layer: dtypes and promotion, shapes, pytrees, errors, configuration."""

@@ -1,4 +1,4 @@
-"""What the rules of embeddings share and need no data: shapes and dtypes, with the errors."""
+"""Shared by rules of embeddings, without data: shapes and dtypes, with the errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the rules of losses share and need no data: reductions by number, classes and their errors.
+"""Shared by rules of losses, without data: reductions by number, classes and their errors.
 
 Everything looks only at `.shape`, `.ndim` and `.dtype`, so arrays, Specs and tensors all do.
 """

@@ -1,4 +1,4 @@
-"""What operators of linear algebra ask of their arguments, with the errors users see.
+"""Checks of the arguments of linear algebra, with the errors users see.
 
 Shared by kernels and shape rules, so that both refuse the same things in the same words. Matrices
 are the last two dimensions; those in front are a batch.

@@ -1,4 +1,4 @@
-"""What the rules of normalizations share and need no data: which dimensions, and the errors."""
+"""Shared by rules of normalizations, without data: which dimensions, and the errors."""
 
 from __future__ import annotations
 

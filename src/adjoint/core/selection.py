@@ -1,4 +1,4 @@
-"""What sorting, selecting and counting ask of their arguments, in kernels and shape rules alike."""
+"""Checks of sorting, selecting and counting, for kernels and shape rules alike."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ Shape = tuple[int, ...]
 
 @record
 class Spec:
-    """What a shape rule takes and gives in place of an array."""
+    """The stand-in for an array that a shape rule takes and gives."""
 
     shape: Shape  # (3, 4)
     dtype: DType  # ad.float32

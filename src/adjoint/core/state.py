@@ -1,4 +1,4 @@
-"""What a context is doing: recording the tape or not, in which transforms, with which observers.
+"""The state of a context: recording or not, in which transforms, with which observers.
 
 It is one record in one context variable, so each thread and each asyncio task has its own, and
 reading it is cheap enough for every operator: `current().recording`. A record never changes.

@@ -39,7 +39,7 @@ def _idle(input: Tensor, p: float, train: bool) -> bool:
 
 
 def _scaled(input: Tensor, kept: Tensor, p: float) -> Tensor:
-    """What is kept, times 1/(1 - p). With p = 1 nothing is kept, not even NaN and infinities."""
+    """The kept elements times 1/(1 - p). With p = 1 none is kept, not even NaN and infinities."""
     return input * 0.0 if p == 1 else input * (kept / (1 - p))
 
 

@@ -57,7 +57,7 @@ def _listed(output: Any) -> list[Any]:
 
 
 class _Returned:
-    """What a function returned, with places for its tensors."""
+    """The result of a function, with places for its tensors."""
 
     def __init__(self, output: Any, context: FunctionContext) -> None:
         self.kind = type(output) if isinstance(output, (tuple, list)) else None

@@ -45,7 +45,7 @@ class GraphError(AdjointError, ValueError):
 
 @record
 class Type:
-    """What is known of a value without running the graph."""
+    """The facts of a value that are known without running the graph."""
 
     shape: tuple[int, ...]
     dtype: DType

@@ -151,7 +151,7 @@ class Scan(Call):
 
 
 def _second(level: BatchLevel, tensor: Any) -> Any:
-    """What is below, with the batch behind the dimension that is scanned.
+    """The tensors below, with the batch behind the dimension that is scanned.
 
     A stack of a loop has it there already.
     """

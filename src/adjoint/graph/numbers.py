@@ -61,7 +61,7 @@ class Number:
 
 
 def number_of(value: Any) -> Number | None:
-    """What kind of real or complex number this is; None for anything else."""
+    """The kind of a real or complex number; None for anything else."""
     if isinstance(value, np.inexact) or type(value) is dtypes.bfloat16.np.type:
         kind = complex if value.dtype.kind == "c" else float
         return Number(kind, OF.get(value.dtype))  # longdouble is Python's float

@@ -397,7 +397,7 @@ def _is_huge(value: Any) -> bool:
 
 
 def _refuse_unusual(function: ast.FunctionDef) -> None:
-    """What a function of a graph does not have."""
+    """Raise for parts that a function of a graph does not have."""
     a = function.args
     if a.posonlyargs or a.kwonlyargs or a.vararg or a.kwarg or a.defaults:
         _refuse(function, "inputs are given by position and have no defaults")

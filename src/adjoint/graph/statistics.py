@@ -14,7 +14,7 @@ from adjoint.ops.operator import Operator
 
 @record
 class Statistics:
-    """What `graph.statistics()` returns."""
+    """The result of `graph.statistics()`."""
 
     nodes: int  # constants not counted
     constants: int

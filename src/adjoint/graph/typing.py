@@ -85,7 +85,7 @@ class Types:
 
 
 def _key(argument: Any) -> Any:
-    """What matters of an argument; 1, 1.0 and True make different types."""
+    """The part of an argument that decides a type; 1, 1.0 and True make different types."""
     if type(argument) is Value:
         return argument.type
     if type(argument) is tuple:

@@ -1,4 +1,4 @@
-"""What a legal graph is. `verify(graph)` raises with the value and the rule that is broken.
+"""The rules of a legal graph: `verify(graph)` raises with the value and the rule that is broken.
 
 1. A value is defined before it is used, in the same graph.
 2. Use lists say who uses a value, and how often.

@@ -217,7 +217,7 @@ def combinations(self: Spec, r: int, with_replacement: bool) -> Spec:
 
 
 def zeros(size: Shape, dtype: DType | None, *options: Any) -> Spec:
-    """What was asked for."""
+    """A tensor of the size and dtype that were asked for."""
     return Spec(tuple(size), dtype or dtypes.DEFAULT.dtype)
 
 

@@ -164,7 +164,7 @@ class Formula:
 
     @cached_property
     def conditions(self) -> Mapping[str, str]:
-        """Those of wrap_opt_if: {"self": "other.requires_grad"}."""
+        """The conditions of wrap_opt_if: {"self": "other.requires_grad"}."""
         return self._parsed[1]
 
     @cached_property

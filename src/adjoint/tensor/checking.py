@@ -204,7 +204,7 @@ def _forward(row: Row) -> Iterator[str]:
 
 
 def _derivable(row: Row, item: Forward) -> Iterator[str]:
-    """What is derived from the other mode needs that mode to be written, and a row of its kind."""
+    """A mode derived from the other needs that mode to be written, and a row of its kind."""
     where = row.place(item.output)
     if not any(e.formula is not None for e in row.reverse):
         if item.automatic:

@@ -1,4 +1,4 @@
-"""What a node has saved, for users to look at: `grad_fn._saved_self`, `grad_fn._raw_saved_self`.
+"""The values that a node has saved: `grad_fn._saved_self`, `grad_fn._raw_saved_self`.
 
 A saved tensor can be given hooks of its own: it is packed at once, and unpacked whenever the node
 needs it.

@@ -1,4 +1,4 @@
-"""What the tape must save for a row, read off its formulas.
+"""The values that the tape must save for a row, read off its formulas.
 
 A name that no formula uses is not saved. Of a tensor that is used only through `.shape`, `.dtype`,
 … that fact is saved. A tensor that only one input's formula uses is saved only if that input needs

@@ -1,4 +1,4 @@
-"""What `gradcheck` says of a wrong derivative: which, where, how far off, what it looks like."""
+"""The message of `gradcheck` about a wrong derivative: which, where, how far off, a resemblance."""
 
 from __future__ import annotations
 

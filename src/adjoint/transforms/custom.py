@@ -64,7 +64,7 @@ class Call:
         return pytrees.unflatten(self.structure, leaves)
 
     def run(self, function: Callable[..., Any], tensors: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """What the function returns, and the tensors it was given. See Note [Closures]."""
+        """The function's result, and the tensors it was given. See Note [Closures]."""
         given = [t.detach() for t in tensors]
         positional, named = self.rebuild(given)
         with enable_grad():

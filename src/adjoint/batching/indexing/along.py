@@ -117,7 +117,7 @@ def index_copy(batch: Batch, self: Tensor, dim: int, index: Tensor, source: Tens
 
 
 def _target(batch: Batch, self: Tensor, dim: int, source: Tensor) -> tuple[Tensor, int, Tensor]:
-    """What is written to, where, and the values, with the batch and as many dimensions."""
+    """(target, dimension, values), with the batch and as many dimensions."""
     indexing.check_same_dtype(batch.op.name, self, source, "source")
     target = _lifted(batch, self, batch.has[0])
     values = _lifted(batch, source, batch.has[3])

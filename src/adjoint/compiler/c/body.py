@@ -139,7 +139,7 @@ class Body:
         return sum(1 for t in texts if any(f"{n}(" in t or f"{n}f(" in t for n in VECTORIZED))
 
     def work(self) -> int:
-        """What one iteration costs, in additions."""
+        """The cost of one iteration, in additions."""
         gathers = sum(isinstance(s, Check) for s in self.statements)
         return len(self.statements) + FUNCTION * (self.functions() + gathers)
 

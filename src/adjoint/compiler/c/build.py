@@ -142,7 +142,7 @@ def _keep_source(target: Path, source: str) -> None:
 
 
 def _advice(name: str, trouble: dict[Path, str]) -> str:
-    """What to do about code that the compiler refused, in every directory that was tried."""
+    """Advice about code that the compiler refused, in every directory that was tried."""
     directory, said = list(trouble.items())[-1]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = [line for line in lines if "error" in line.lower()] or lines

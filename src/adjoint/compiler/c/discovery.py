@@ -151,7 +151,7 @@ class Toolchain:
         return _VECTOR_DECLARATION.sub(kept, source)
 
     def identity(self) -> str:
-        """What machine code depends on beside its source."""
+        """Everything beside its source that machine code depends on."""
         call = (*self.command, *self.flags, *self.libraries)
         return "\n".join((self.version, *call, *_machine()))
 

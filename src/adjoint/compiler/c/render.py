@@ -149,7 +149,7 @@ class Renderer:
         return f"{made.work} >= {loops.PARALLEL} ? THREADS : 1"
 
     def _bases(self, scope: Scope, nest: Nest) -> list[str]:
-        """What a put starts from."""
+        """C text for the arrays that puts start from."""
         plan = scope.layout.plan
         lines = []
         for member in nest.members:

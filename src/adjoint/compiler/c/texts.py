@@ -56,7 +56,7 @@ def _template(text: str, names: tuple[str, ...]) -> str:
 
 @lru_cache(4096)
 def weight(template: str) -> int:
-    """What an expression costs, in additions: the dearest of its functions and quotients."""
+    """The cost of an expression, in additions: the dearest of its functions and quotients."""
     called = {*_CALL.findall(template)} - _QUICK
     if called - {"sqrt"} or "%" in template:
         return FUNCTION

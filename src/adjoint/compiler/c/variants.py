@@ -68,7 +68,7 @@ def quotient(given: Arguments, dtype: str) -> str | None:
 
 
 def _divisor(given: Arguments, dtype: str) -> int:
-    """What whole numbers are divided by, if it is known; by 0 it is an error."""
+    """The divisor of whole numbers, if it is known; 0 is an error."""
     divisor = given["other"]
     return wrapped(divisor, C_TYPES[dtype]) if isinstance(divisor, int) else 0
 

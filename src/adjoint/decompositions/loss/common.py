@@ -1,4 +1,4 @@
-"""What losses share: the mean or the sum of all, and the way back."""
+"""Shared by losses: the mean or the sum of all, and the way back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What normalizations share: moments, and statistics that belong to an input.
+"""Shared by normalizations: moments, and statistics that belong to an input.
 
 Note [Statistics belong to the input]: the backward of a normalization is given the mean and 1/σ as
 numbers, and they are functions of the input. Its own derivative goes through them: `attached` gives

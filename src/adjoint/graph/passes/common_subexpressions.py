@@ -30,7 +30,7 @@ def merge_common(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Any:
-    """What two nodes have in common if they compute the same; None: nothing does."""
+    """A key that two nodes share if they compute the same; None if no other node can."""
     if isinstance(node.op, Constant):
         return _constant_key(node.op.tensor)
     if not isinstance(node.op, Operator) or is_random(node):

@@ -18,7 +18,7 @@ Rule = Callable[["Rewriter", Node], Any]
 
 
 class Rewriter:
-    """What a rule may do: make nodes in front of the current one."""
+    """The hands of a rule: it makes nodes in front of the current one."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

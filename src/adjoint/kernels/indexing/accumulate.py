@@ -1,4 +1,4 @@
-"""What the writing kernels share: bounds of indices, numbers made to fit, sums over repeats."""
+"""Shared by writing kernels: bounds of indices, numbers made to fit, sums over repeats."""
 
 from __future__ import annotations
 

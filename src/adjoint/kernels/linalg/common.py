@@ -1,4 +1,4 @@
-"""What the kernels of linear algebra share: errors, batches, and LAPACK one matrix at a time.
+"""Shared by kernels of linear algebra: errors, batches, and LAPACK one matrix at a time.
 
 Matrices are the last two dimensions. NumPy's batched routines are used where they exist; the others
 run through SciPy's LAPACK, one matrix after the other.

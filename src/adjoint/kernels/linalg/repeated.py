@@ -1,4 +1,4 @@
-"""What repeated eigenvalues and singular values leave open, and how derivatives deal with it."""
+"""Repeated eigenvalues and singular values: the freedom they leave, and derivatives beside it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the kernels of the family share: dtypes to compute in, and the transpose of a sum.
+"""Shared by the kernels of the family: dtypes to compute in, and the transpose of a sum.
 
 `dim` follows PyTorch: None or empty means all dimensions, and a scalar counts as having one.
 """

@@ -1,4 +1,4 @@
-"""What the kernels of special functions share: precision in and out, exact pieces, quadrature.
+"""Shared by kernels of special functions: precision in and out, exact pieces, quadrature.
 
 Kernels compute in float64 whatever the dtype (SciPy's float32 loops apart), and round once at the
 end. SciPy is imported inside the functions that need it: importing adjoint stays light.

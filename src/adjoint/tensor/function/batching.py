@@ -20,7 +20,7 @@ from adjoint.tensor.tensor import Tensor
 
 
 class VmapInfo(NamedTuple):
-    """What a `vmap` method is told about the batch."""
+    """The facts of a batch that a `vmap` method gets."""
 
     batch_size: int
     randomness: str

@@ -1,4 +1,4 @@
-"""What a function leaves behind: its context, the node on the tape, the tensors it saved.
+"""A function's remains: its context, the node on the tape, the tensors it saved.
 
 The context (`ctx`) and the node (`grad_fn`) share one dictionary of attributes, so that whatever
 the user keeps on `ctx` can be seen on `grad_fn`. The node holds the context; the context knows its
@@ -66,7 +66,7 @@ class FunctionContext:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` saved; inside `jvp`, what `save_for_forward` saved."""
+        """The tensors of `save_for_backward`; inside `jvp`, those of `save_for_forward`."""
         if self._in_jvp:
             return self.saved_for_forward
         return self.to_save if self._node_reference is None else self._recorded().saved_tensors
@@ -172,7 +172,7 @@ class FunctionNode(Node):
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
-        """What `save_for_backward` saved."""
+        """The tensors of `save_for_backward`."""
         return tuple(None if s.is_none else s.unpack(self) for s in self._raw_saved_tensors)
 
     @property

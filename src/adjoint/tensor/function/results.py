@@ -1,4 +1,4 @@
-"""What becomes of the tensors that `forward` returns.
+"""The tensors that `forward` returns, and their history.
 
 An input that is returned as it is becomes a view of itself; one that was marked dirty stays itself;
 a tensor with a history made inside `forward` loses it. Views keep their base, and are marked: a

@@ -1,4 +1,4 @@
-"""What is remembered of a saved tensor, so that a recomputation that differs is noticed.
+"""Facts remembered of a saved tensor, so that a recomputation that differs is noticed.
 
 Shape and dtype must be the same, and so must a sample of the numbers, up to rounding: a sum over
 threads may end in another last digit, but other random numbers or other data differ by far more.

@@ -56,7 +56,7 @@ class _Stop(Exception):
 
 
 class _Handle:
-    """What a node keeps in place of a tensor."""
+    """The stand-in that a node keeps for a tensor."""
 
     __slots__ = ("__weakref__", "frame", "number")
 

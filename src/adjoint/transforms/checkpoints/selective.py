@@ -26,7 +26,7 @@ from adjoint.tensor.tensor import Tensor, alias, make
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of the result of an operator; MUST and PREFER mean the same here."""
+    """The fate of an operator's result; MUST and PREFER mean the same here."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -109,7 +109,7 @@ class _Run(AbstractContextManager[None]):
         _active.reset(self.tokens.pop())
 
     def saves(self, op: Operator, values: list[Any]) -> bool:
-        """What the policy says."""
+        """Whether the policy keeps the result of an operator."""
         if self.whole:
             return True
         context = SelectiveCheckpointContext(is_recompute=self.is_recompute)
