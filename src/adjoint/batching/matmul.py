@@ -172,7 +172,7 @@ def linear(batch: Batch, input: Tensor, weight: Tensor, bias: Tensor | None) -> 
 def grouped_mm(
     batch: Batch, self: Tensor, mat2: Tensor, offs: Any, bias: Any, out_dtype: Any
 ) -> Tensor:
-    """The groups of all samples in a row, after those of each an empty one for what is left."""
+    """One product for all: the groups of a sample, an empty group for its rest, the next sample."""
     kinds = batch.ndims[:2]
     a, b = whole(batch, self, batch.has[0]), whole(batch, mat2, batch.has[1])
     if offs is None:

@@ -1,4 +1,4 @@
-"""Fusion: what runs together, what is kept in memory, and in which order.
+"""Fusion: the nodes that run together, the values kept in memory, and the order of it all.
 
 A `Loop` runs over a space. It holds values in registers, and writes those that others need; its
 reductions end in accumulators, and several of them share it. A node goes to the first loop of its
@@ -393,7 +393,7 @@ class _Planner:
         return self._operand(value, whole=True)
 
     def _keep_what_is_needed(self) -> None:
-        """From the last loop to the first: what it must make, and so what it reads."""
+        """From the last loop to the first: the values it must make, and so the values it reads."""
         for value in self.kept:
             self.plan.memory[value] = self.plan.home[value]
         at: dict[int, list[Value]] = {}

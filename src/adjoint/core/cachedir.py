@@ -6,10 +6,9 @@ it: nothing is imported here that reading does not need.
 
 Note [Whose files are read]. Loading an object or a code object is running its code. So the
 directory, with links resolved once, and every directory above it must be such that nobody but this
-user and root can put anything there; then what was checked is what is loaded. That others could
-write it once is enough to distrust what it holds, so a file in it is read only if it belongs to
-this user or root, nobody else can write it, and it is neither a link nor a second name of some
-file.
+user and root can put anything there; then the file that was checked is the file that is loaded.
+Others may have been able to write there once, so a file is read only if it belongs to this user or
+root, nobody else can write it, and it is neither a link nor a second name of some file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shapes and dtypes of matrix products: what fits what, and what is said when it does not.
+"""Shapes and dtypes of matrix products: which operands fit, and the errors for others.
 
 Kernels (in their error path) and shape rules share these checks. Everything here takes shapes and
 dtypes, never data.

@@ -31,7 +31,7 @@ def unreduce(self: Tensor, dim: Dims, shape: Shape, keepdim: bool) -> Tensor:
 
 
 def other_factors(self: Tensor, dim: int | None) -> Tensor:
-    """∏_{j≠i} x[j]: what comes before i times what comes after.
+    """∏_{j≠i} x[j]: the product before i times the product after.
 
     Dividing the product by x[i] would be shorter, and wrong as soon as an x[i] is 0.
     """

@@ -224,8 +224,8 @@ def _prod_src(
 def _others(dim: int, index: Tensor, src: Tensor) -> Tensor:
     """For every s[j] the product of the other s[k] with the same index, without dividing.
 
-    Sorted by index, equal ones are neighbours: the product of those before times the product of
-    those after. Only multiplications, so zeros are right, and so are derivatives of every order.
+    Sorted by index, equal ones are neighbours: the product before times the product after. Only
+    multiplications, so zeros are right, and so are derivatives of every order.
     """
     dim = wrap_dim("scatter_reduce", dim, index.ndim)
     if index.ndim == 0:

@@ -85,7 +85,7 @@ def _run_forward(
 def _forward(
     level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 ) -> tuple[Graph | None, Any]:
-    """The graph of what it computes (None if not closed), and what is returned."""
+    """The graph of a function (None if it is not closed), and its result."""
     with type(level)(Graph()) as inner, no_grad():
         inner.graph.signature.name = function.__name__
         lifted = [

@@ -1,4 +1,4 @@
-"""Arguments: what a user passes, made into what the schema says, or a clear error.
+"""Arguments: a user's values converted to the types of the schema, or a clear error.
 
 Generated functions call these converters only when a cheap type check fails, so that the usual
 call pays nothing. `accepts` is the test that overload choice uses.

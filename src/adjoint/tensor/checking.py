@@ -294,7 +294,7 @@ def _facts(row: Row) -> Iterator[str]:
 
 
 def _fits_view(row: Row) -> bool:
-    """Whether a row takes what the view takes that it overwrites, and what is put there."""
+    """Whether a row takes the arguments of the view that it overwrites, and the new values."""
     name, _, overload = row.overwrites.partition(".")
     if name not in TABLE or overload.replace("default", "") not in TABLE.overloads(name):
         return False

@@ -235,7 +235,7 @@ class _Writer:
         self, shaped: Shaped, number: int, bounds: dict[int, tuple[int, int]], kept: list[int],
         reduced: list[int], vector: int, lane: int | None,
     ) -> list[str]:  # fmt: skip
-        """Loops that reduce: those over what is kept around those over what is reduced."""
+        """The loops over kept dimensions enclose the loops over reduced ones."""
         names = self._accumulators(shaped, number)
         combining = shaped.kind in (Reduction, Prefix)
         axis = shaped.axes[vector]

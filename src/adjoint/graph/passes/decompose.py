@@ -126,7 +126,7 @@ def _named(names: Iterable[str]) -> Callable[[Operator], bool]:
 
 
 def _decompose(graph: Graph, kept: Callable[[Operator], bool]) -> None:
-    """Expand what can be expanded, then what came out of that, and so on."""
+    """Expand nodes, then the nodes that came of them, until none can be expanded."""
     waiting = list(graph.nodes)
     for node in waiting:
         for inner in node.graphs.values():

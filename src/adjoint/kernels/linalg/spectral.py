@@ -132,7 +132,7 @@ def svd_fan(
 
 
 def eig_fan(self: Array, eigenvalues: Array, eigenvectors: Array) -> tuple[Array, Array]:
-    """Those of matrices A + εD, with D in general position, in the order of those of A.
+    """Eigenvalues and vectors of A + εD, with D in general position, in the order of A's.
 
     Beside A the vectors are others, so they are computed; defective matrices have enough of them
     there.

@@ -1,7 +1,7 @@
 """Kernels of the shape family: views of memory, and operators that move values without computing.
 
-`views` holds what shares memory with its input, `copies` what does not, `casts` what changes the
-dtype or makes complex numbers.
+`views` holds the kernels whose result shares memory with the input, `copies` those that make a new
+array, `casts` changes of dtype and complex numbers.
 """
 
 from adjoint.kernels.shape.casts import (
