@@ -27,13 +27,14 @@ from adjoint.graph.regions import REGIONS
 from adjoint.graph.trace import TraceLevel
 from adjoint.ops import operator as operators
 from adjoint.tensor import dispatch, observe
+from adjoint.tensor.forward import JvpLevel
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule, Watch
 from adjoint.tensor.tensor import Tensor, is_plain
 from adjoint.transforms.batch import BatchLevel
-from adjoint.transforms.forward import JvpLevel, pushforward
+from adjoint.transforms.forward import pushforward
 
 UNKNOWN = -1  # a leading dimension that is known when the graph runs
 

@@ -1,16 +1,20 @@
-"""Forward mode in eager: dual tensors, which carry a tangent beside their value.
+"""Forward mode: tensors that carry a tangent beside their value, and what operators do with it.
 
-A dual tensor is an ordinary one whose home is `FORWARD`, so that the fast path does not see it. An
-operator on dual tensors computes its value and its node as usual, and its tangent by the row's
-forward formula on the tensors without their tangents. What the node saves is dual, so backward
-through it gives gradients with tangents (forward over reverse); the tangent is computed by recorded
-operators, so it can be differentiated (reverse over forward).
+`Forward` is the mode. An operator runs on the values, and the tangents of its results come from the
+row's forward formula, on the values too. There are two homes of such tensors:
+
+- `JvpLevel`, one for each call of `jvp`. Its tensors hold a tensor one level below. Several nest,
+  each with its own tangents, so forward over forward does not mix them up.
+- `DUALS`, for PyTorch's dual tensors (`forward_ad.py`). They hold arrays, and become plain tensors
+  when their level ends. The node of an operator saves the dual tensors, so backward through it
+  gives gradients with tangents (forward over reverse); tangents are computed by recorded operators,
+  so they can be differentiated (reverse over forward).
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -19,19 +23,199 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
 from adjoint.tensor.home import Home
-from adjoint.tensor.tape import Node, Output, own_counter
+from adjoint.tensor.levels import Level, wrap
+from adjoint.tensor.tape import Node, Output, own_counter, wrote
 from adjoint.tensor.tensor import Tensor, alias, make
+
+
+class Forward(Home):
+    """Runs operators on tensors with tangents; None stands for a tangent that is zero."""
+
+    def tangent(self, value: Any) -> Any:
+        """The tangent of a tensor here, or None."""
+        return value.beside if isinstance(value, Tensor) and value.home is self else None
+
+    def primal(self, value: Any) -> Any:
+        """A tensor without its tangent; lists entry by entry, everything else as it is."""
+        raise AssertionError(f"{type(self).__name__} defines primal")
+
+    def set_tangent(self, tensor: Tensor, tangent: Any) -> None:
+        """Give a tensor another tangent."""
+        raise AssertionError(f"{type(self).__name__} defines set_tangent")
+
+    def pushed(self, row: Row, values: list[Any], primals: list[Any], results: Any) -> list[Any]:
+        """The tangents of an operator's results, fitted to them; None where there is none."""
+        outputs = list(results) if isinstance(results, (tuple, list)) else [results]
+        named = dict(zip(row.schema.names, values, strict=True))
+        tangents = {a.name: self._tangents(named[a.name]) for a in row.differentiable}
+        self._refuse(row, named, outputs)
+        given = any(_is_present(t) for t in tangents.values())
+        if not given or not any(row.differentiable_outputs) or row.archetype.result == "bool":
+            return [None] * len(outputs)
+        scope = dict(zip(row.schema.names, primals, strict=True))
+        per_return = [results] if isinstance(results, list) else outputs
+        found = derive.forward_all(row, scope, tangents, per_return)
+        return [_fitted(t, o) for t, o in zip(found, outputs, strict=True)]
+
+    def _tangents(self, value: Any) -> Any:
+        return [self.tangent(v) for v in value] if type(value) is list else self.tangent(value)
+
+    def _refuse(self, row: Row, named: dict[str, Any], outputs: list[Any]) -> None:
+        """Raise where a tangent arrives at an input without a derivative."""
+        for name in row.refused:
+            if _is_present(self._tangents(named[name])) and any(
+                isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs
+            ):
+                raise NotDifferentiable(
+                    f"{row.full_name} is not differentiable in {name}, and {name} has a tangent"
+                )
+
+    def write_tangent(self, target: Tensor, tangent: Any) -> None:
+        """After a write in place: the tangents of a tensor, its base and the base's views."""
+        if tangent is not None and tangent.dtype is not target.dtype:
+            tangent = tangent.to(target.dtype)  # as the value was: abs_ of complex numbers
+        view = None if target.extra is None else target.extra.view
+        base = target if view is None else view.base
+        known = self.tangent(base)
+        if view is None:
+            if tangent is not None and views.has_living_views(target):  # to be viewed like it
+                tangent = views.laid_out(tangent, self.primal(target))
+            self.set_tangent(target, tangent)
+        elif tangent is not None or known is not None:
+            whole = self.primal(base)
+            new = whole.zeros_like() if known is None else views.laid_out(known, whole)
+            part = views.replay(view.path, new)
+            part.copy_(part.zeros_like() if tangent is None else tangent)
+            self.set_tangent(base, new)
+        whole = self.tangent(base)
+        for living in views.living_views(base):
+            path = living.extra.view.path
+            self.set_tangent(living, None if whole is None else views.replay(path, whole))
+
+
+def _is_present(tangent: Any) -> bool:
+    return any(t is not None for t in tangent) if type(tangent) is list else tangent is not None
+
+
+def _fitted(tangent: Any, output: Any) -> Any:
+    wanted = isinstance(output, Tensor) and output.is_differentiable_dtype()
+    return fit_tangent(tangent, output) if wanted and tangent is not None else None
+
+
+def fit_tangent(tangent: Any, like: Tensor) -> Any:
+    """Broadcast and cast a tangent to the shape and dtype of its tensor."""
+    if tangent.dtype is not like.dtype:
+        tangent = tangent.real if tangent.is_complex() and not like.is_complex() else tangent
+        tangent = tangent.to(like.dtype)
+    return tangent if tangent.shape == like.shape else tangent.expand(like.shape)
+
+
+class JvpLevel(Forward, Level):
+    """One call of `jvp`."""
+
+    name = "jvp"
+    differentiates = True
+
+    def lift(self, value: Any, tangent: Any = None) -> Tensor:
+        return wrap(self, value, None, tangent)
+
+    def primal(self, value: Any) -> Any:
+        return self.below(value)
+
+    def set_tangent(self, tensor: Tensor, tangent: Any) -> None:
+        tensor.beside = tangent
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        self.check_open(op.name)
+        row = op.row
+        if row.decompose and not row.reverse and not row.forward:
+            return binding.decomposition(row)(*values)
+        with self.outside():
+            return self._push(op, row, values)
+
+    def _push(self, op: Operator, row: Row, values: list[Any]) -> Any:
+        primals = [self.below(v) for v in values]
+        results = op.call(primals)
+        if row.archetype.result == "bool" or not isinstance(results, (Tensor, tuple, list)):
+            return results
+        tangents = self.pushed(row, values, primals, results)
+        outputs = list(results) if isinstance(results, (tuple, list)) else [results]
+        outs = [
+            self.lift(o, t) if isinstance(o, Tensor) else o
+            for o, t in zip(outputs, tangents, strict=True)
+        ]
+        if op.schema.is_view:
+            self.attach_views(op, values, outs if isinstance(results, list) else outs[0])
+        return type(results)(outs) if isinstance(results, (tuple, list)) else outs[0]
+
+    def is_idle(self, value: Any) -> bool:
+        return not self.owns(value) or value.beside is None
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Write the value below, and the tangent here."""
+        target = values[0]
+        if self.writes_below(values):
+            return self.write_below(op, values)
+        self.written(op, target)
+        if op.row.archetype.name == "inplace_view":
+            return self.swap_view(op, values)
+        with self.outside():
+            before = self.lift(target.value.clone(), target.beside)
+        count = op.positional
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+        result = functional(before, *values[1:count], **keywords)
+        with self.outside():
+            target.value.copy_(self.below(result))
+            self.write_tangent(target, self.tangent(result))
+        wrote(target, op.name)
+        return target
+
+    def detach(self, tensor: Any) -> Any:
+        detached = self.lift(tensor.value.detach())
+        detached.birth = tensor.birth  # it has the memory of the tensor
+        return detached
+
+    def direction(self, tensor: Tensor) -> Any:
+        return super().direction(tensor) if tensor.beside is None else tensor.beside
+
+    def created(self, tensor: Tensor) -> Tensor:
+        return self.lift(tensor)
+
 
 # weak references to the dual tensors of the level that is open in this context
 duals: ContextVar[list[Any] | None] = ContextVar("adjoint duals", default=None)
 
 
-class ForwardInterpreter(Home):
-    """Runs operators on dual tensors. It is also the home of the nodes recorded there."""
+class DualTensors(Forward):
+    """The home of dual tensors, and of the nodes recorded on them."""
 
     level = 0.5
     name = "dual_level"
     takes_out = False  # PyTorch's users expect an error
+
+    def primal(self, value: Any) -> Any:
+        """The same tensor without its tangent, on the same memory, with the same history."""
+        if isinstance(value, Tensor):
+            if value.home is not self:
+                return value
+            made = alias(value, value.edge)
+            made.extra = value.extra
+            return made
+        return [self.primal(v) for v in value] if type(value) is list else value
+
+    def set_tangent(self, tensor: Tensor, tangent: Any) -> None:
+        """Make a tensor a dual one, until its level ends; or a plain one again."""
+        if tangent is None:
+            tensor.home = None if tensor.home is self else tensor.home
+            return
+        if tensor.home is not self:
+            tensor.home = self
+            living = duals.get()
+            if living is not None:
+                living.append(weakref.ref(tensor))
+        tensor.beside = tangent
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row = op.row
@@ -44,34 +228,30 @@ class ForwardInterpreter(Home):
         return self._run(op, values)
 
     def _run(self, op: Operator, values: list[Any]) -> Any:
-        row = op.row
         if op.schema.is_view:
             share_extras(values)
-        primals = [primal(v) for v in values]
+        primals = [self.primal(v) for v in values]
         results = op.call(primals)
         outputs = list(results) if isinstance(results, (tuple, list)) else [results]
         if op.schema.is_view:
             _rebase_views(outputs, primals, values)
         _keep_duals(outputs, primals, values)
-        if any(d for d in row.differentiable_outputs) and row.archetype.result != "bool":
-            tangents = _tangents(row, values)
-            if any(_present(t) for t in tangents.values()):
-                scope = dict(zip(row.schema.names, primals, strict=True))
-                per_return = [results] if isinstance(results, list) else outputs
-                _attach(outputs, derive.forward_all(row, scope, tangents, per_return))
-            _refuse(row, values, outputs)
+        for number, tangent in enumerate(self.pushed(op.row, values, primals, results)):
+            if tangent is not None:
+                attach_tangent(outputs[number], number, tangent)
         return results
 
     def below(self, value: Any) -> Any:
+        """A tensor that a node saved, as its rule sees it: with its tangent."""
         return value
 
     def result(self, value: Any, edge: Any, node: Node, number: int) -> Any:
-        made = make(value, edge=edge)
+        """A result that a node saved, with the tangent that the operator gave it."""
         tangent = node.extra.tangents.get(number) if node.extra is not None else None
-        return made if tangent is None else dual(made, tangent)
+        return dual(make(value, edge=edge), tangent)
 
     def after_detach(self, tensor: Tensor) -> None:
-        write_tangent(tensor, None)
+        self.write_tangent(tensor, None)
 
     def direction(self, tensor: Tensor) -> Any:
         return tensor.beside
@@ -80,59 +260,27 @@ class ForwardInterpreter(Home):
         return f"{super().text(tensor)[:-1]}, tangent={tensor.beside!r})"
 
 
-FORWARD = ForwardInterpreter()
+DUALS = DualTensors()
 
 
 def dual(tensor: Tensor, tangent: Any) -> Any:
-    """Give a tensor a tangent: it becomes a dual tensor, until its level ends."""
-    if tensor.home is not FORWARD:
-        tensor.home = FORWARD
-        living = duals.get()
-        if living is not None:
-            living.append(weakref.ref(tensor))
-    tensor.beside = tangent
+    """Give a tensor a tangent; with None it stays as it is."""
+    if tangent is not None:
+        DUALS.set_tangent(tensor, tangent)
     return tensor
 
 
 def is_dual(value: Any) -> bool:
-    """Whether this is a tensor with a tangent."""
-    return isinstance(value, Tensor) and value.home is FORWARD
+    """Whether this is a dual tensor."""
+    return isinstance(value, Tensor) and value.home is DUALS
 
 
-def primal(value: Any) -> Any:
-    """The same tensor without its tangent; lists entry by entry."""
-    if is_dual(value):
-        made = alias(value, value.edge)
-        made.extra = value.extra
-        return made
-    return [primal(v) for v in value] if type(value) is list else value
-
-
-def without_history(tensor: Tensor) -> Tensor:
-    """The same tensor, with its tangent, cut off the tape."""
-    made = alias(tensor)
-    return dual(made, tensor.beside) if is_dual(tensor) else made
-
-
-def tangent_of(value: Any) -> Any:
-    """The tangent, or None."""
-    return value.beside if is_dual(value) else None
-
-
-def _tangents(row: Row, values: list[Any]) -> dict[str, Any]:
-    named = dict(zip(row.schema.names, values, strict=True))
-    found: dict[str, Any] = {}
-    for argument in row.differentiable:
-        value = named[argument.name]
-        if argument.type.is_list:
-            found[argument.name] = [tangent_of(v) for v in value]
-        else:
-            found[argument.name] = tangent_of(value)
-    return found
-
-
-def _present(tangent: Any) -> bool:
-    return any(t is not None for t in tangent) if isinstance(tangent, list) else tangent is not None
+def attach_tangent(output: Tensor, number: int, tangent: Any) -> None:
+    """Make a result a dual tensor, and tell its node, which may have saved its array."""
+    dual(output, tangent)
+    node = output.edge.node if type(output.edge) is Output else output.edge
+    if isinstance(node, Node):
+        node.more().tangents[number] = tangent
 
 
 def _keep_duals(outputs: list[Any], primals: list[Any], values: list[Any]) -> None:
@@ -151,44 +299,7 @@ def _keep_duals(outputs: list[Any], primals: list[Any], values: list[Any]) -> No
         [originals.get(id(e), e) for e in s] if type(s) is list else originals.get(id(s), s)
         for s in node.saved
     )
-    node.home = FORWARD
-
-
-def _attach(outputs: list[Any], tangents: list[Any]) -> None:
-    for number, (output, tangent) in enumerate(zip(outputs, tangents, strict=True)):
-        if (
-            tangent is None
-            or not isinstance(output, Tensor)
-            or not output.is_differentiable_dtype()
-        ):
-            continue
-        tangent = fit_tangent(tangent, output)
-        dual(output, tangent)
-        edge = output.edge
-        node = edge.node if type(edge) is Output else edge
-        if isinstance(node, Node):
-            node.more().tangents[number] = tangent
-
-
-def fit_tangent(tangent: Any, like: Tensor) -> Any:
-    """Broadcast and cast a tangent to the shape and dtype of its tensor."""
-    if tangent.dtype is not like.dtype:
-        tangent = tangent.real if tangent.is_complex() and not like.is_complex() else tangent
-        tangent = tangent.to(like.dtype)
-    return tangent if tangent.shape == like.shape else tangent.expand(like.shape)
-
-
-def _refuse(row: Row, values: list[Any], outputs: list[Any]) -> None:
-    """Raise where a tangent arrives at an input without a derivative."""
-    for name, value in zip(row.schema.names, values, strict=True):
-        if (
-            name in row.refused
-            and any(is_dual(v) for v in (value if type(value) is list else [value]))
-            and any(isinstance(o, Tensor) and o.is_differentiable_dtype() for o in outputs)
-        ):
-            raise NotDifferentiable(
-                f"{row.full_name} is not differentiable in {name}, and {name} has a tangent"
-            )
+    node.home = DUALS
 
 
 def share_extras(values: Sequence[Any]) -> None:
@@ -209,37 +320,3 @@ def _rebase_views(outputs: list[Any], primals: list[Any], values: list[Any]) -> 
             view.base = next(
                 (v for p, v in zip(primals, values, strict=True) if p is view.base), view.base
             )
-
-
-def write_tangent(tensor: Tensor, tangent: Any) -> None:
-    """After a write in place: the tangent of a tensor, its base and the base's views; None is
-    zero.
-    """
-    if tangent is not None and tangent.dtype is not tensor.dtype:
-        tangent = tangent.to(tensor.dtype)  # as the value was: abs_ of complex numbers
-    view = None if tensor.extra is None else tensor.extra.view
-    base = tensor if view is None else view.base
-    if view is None:
-        if tangent is not None and views.has_living_views(tensor):
-            tangent = views.laid_out(
-                tangent, tensor
-            )  # so that it can be viewed where the tensor can
-        _set_tangent(tensor, tangent)
-    elif tangent is not None or is_dual(base):
-        old = tangent_of(base)
-        new = make(base.value).zeros_like() if old is None else old.clone()
-        part = views.replay(view.path, new)
-        part.zero_() if tangent is None else part.copy_(tangent)
-        dual(base, new)
-    for reference in [] if base.extra is None else base.extra.views:
-        living = reference()
-        if living is not None:
-            new = tangent_of(base)
-            _set_tangent(living, None if new is None else views.replay(living.extra.view.path, new))
-
-
-def _set_tangent(tensor: Tensor, tangent: Any) -> None:
-    if tangent is not None:
-        dual(tensor, tangent)
-    elif is_dual(tensor):
-        tensor.home = None

@@ -19,7 +19,7 @@ from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
-from adjoint.tensor.forward import FORWARD, dual, duals, is_dual, primal
+from adjoint.tensor.forward import DUALS, dual, duals, is_dual
 from adjoint.tensor.limits import ordinary
 from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, is_plain, make
@@ -104,7 +104,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     made = alias(tensor)
     if tensor.edge is not None and current().recording:
         made.edge = Node(_ALIAS, (tensor.edge,), (), tensor.value.shape, tensor.value.dtype)
-        made.edge.home = FORWARD
+        made.edge.home = DUALS
     return dual(made, tangent)
 
 
@@ -133,5 +133,5 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     """Return the tensor without its tangent, and the tangent or None."""
     tensor = ordinary(tensor)
     if is_dual(tensor):
-        return UnpackedDualTensor(primal(tensor), tensor.beside)
+        return UnpackedDualTensor(DUALS.primal(tensor), tensor.beside)
     return UnpackedDualTensor(tensor, None)

@@ -40,7 +40,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         values = _bind(op, args, keywords)
         tensor = values[0]
         top = dispatch.topmost(values)
-        if top is not None and top is not forward.FORWARD:
+        if top is not None and top is not forward.DUALS:
             return top.process_inplace(op, functional, values)
         if is_view:
             return _swap_view(op, functional, values)
@@ -53,7 +53,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
             views.check_writable(tensor, what, with_history=True)
         _write(what, tensor, result)
         if forward.is_dual(result) or forward.is_dual(tensor):
-            forward.write_tangent(tensor, forward.tangent_of(result))
+            forward.DUALS.write_tangent(tensor, forward.DUALS.tangent(result))
         if current().recording and result.edge is not None:
             if keeps_result and result.edge is not before.edge:
                 _share_result(result, tensor)
@@ -122,7 +122,7 @@ def _before(tensor: Tensor, keeps_self: bool) -> Tensor:
     recording = current().recording != 0
     edge = views.edge_without_hooks(tensor) if recording else tensor.edge
     before = make(tensor.value.copy() if keeps_self and recording else tensor.value, edge=edge)
-    return forward.dual(before, tensor.beside) if forward.is_dual(tensor) else before
+    return forward.dual(before, forward.DUALS.tangent(tensor))
 
 
 def _without_derivative(result: Tensor, before: Tensor) -> Tensor:
@@ -173,8 +173,7 @@ def _swap_view(op: Operator, functional: Callable[..., Any], values: list[Any]) 
     before_write(tensor, what)
     views.check_writable(tensor, what)
     outer = make(tensor.value, edge=tensor.edge)
-    if forward.is_dual(tensor):
-        outer = forward.dual(outer, tensor.beside)
+    forward.dual(outer, forward.DUALS.tangent(tensor))
     view = packet(what.removesuffix("_")) if views.is_shared(tensor) else functional
 
     def take(source: Tensor) -> Tensor:

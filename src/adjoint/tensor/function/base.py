@@ -118,9 +118,9 @@ class Function:
         if keywords or cls.has("setup_context"):
             args, keywords = _positional(cls, args, keywords)
         top = dispatch.topmost(args)
-        if top is None or top is forward.FORWARD or isinstance(top, SubclassInterpreter):
+        if top is None or top is forward.DUALS or isinstance(top, SubclassInterpreter):
             return eager.run(cls, args, keywords)
-        if isinstance(top, levels.GradLevel):
+        if isinstance(top, (levels.GradLevel, forward.JvpLevel)):
             return on_levels.run(top, cls, args, keywords)
         return top.process_function(cls, args, keywords)
 

@@ -235,8 +235,9 @@ class KeptTensor(SavedTensor):
         if self.number is not None:
             return self._linked(node, tensor)
         # a pass that is linear in its gradients records, and must not record the saved history
-        if node.home is None and current().recording and not node._context._with_history:
-            return tensor if tensor.edge is None else forward.without_history(tensor)
+        linear = node.home is None and current().recording and not node._context._with_history
+        if linear and tensor.edge is not None:
+            return forward.dual(alias(tensor), forward.DUALS.tangent(tensor))
         return tensor
 
     def _value(self, node: FunctionNode) -> Tensor:
@@ -258,7 +259,7 @@ class KeptTensor(SavedTensor):
         tracked = node._context._with_history and tensor.is_differentiable_dtype()
         tensor.edge = Output(node, number) if tracked else None
         tangent = node.extra.tangents.get(number) if node.extra is not None else None
-        return tensor if tangent is None else forward.dual(tensor, tangent)
+        return forward.dual(tensor, tangent)
 
 
 def keep(tensor: Tensor | None, number: int | None) -> KeptTensor:

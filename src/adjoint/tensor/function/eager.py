@@ -23,7 +23,7 @@ def run(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     context = FunctionContext()
     context.needs_input_grad = tuple(isinstance(a, Tensor) and a.edge is not None for a in args)
     forward.share_extras(args)
-    inputs = results.Inputs(args, [forward.primal(a) for a in args])
+    inputs = results.Inputs(args, [forward.DUALS.primal(a) for a in args])
     with no_grad():
         output = function.run_forward(context, inputs.primals, keywords)
     several = isinstance(output, (tuple, list))
@@ -31,7 +31,7 @@ def run(function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
     outputs = results.settle(function.__name__, context, inputs, returned)
     if current().recording and any(context.needs_input_grad):
         _record(function, context, inputs, returned, outputs)
-    if any(forward.tangent_of(a) is not None for a in args):
+    if any(map(forward.is_dual, args)):
         tangents.push(function, context, inputs, outputs)
     context.dirty_tensors = context.non_differentiable = ()  # they would hold the node they are on
     return tuple(outputs) if several else outputs[0]

@@ -10,13 +10,13 @@ from adjoint.core.errors import GradError, MissingRule
 from adjoint.tensor import derive, forward
 from adjoint.tensor.function.context import FunctionContext
 from adjoint.tensor.function.results import Inputs, is_among, is_differentiable
-from adjoint.tensor.tape import Output, version
+from adjoint.tensor.tape import version
 from adjoint.tensor.tensor import Tensor
 
 
 def push(function: Any, context: FunctionContext, inputs: Inputs, outputs: list[Any]) -> None:
     """Give the outputs on dual tensors their tangents."""
-    given = [forward.tangent_of(a) for a in inputs.args]
+    given = [forward.DUALS.tangent(a) for a in inputs.args]
     versions = [None if t is None else version(t) for t in given]
     found = output_tangents(function, context, inputs.primals, given, outputs)
     if function.has("jvp"):
@@ -26,10 +26,7 @@ def push(function: Any, context: FunctionContext, inputs: Inputs, outputs: list[
             context.saved_for_forward = ()
     for number, (output, tangent) in enumerate(zip(outputs, found, strict=True)):
         if tangent is not None:
-            tangent = forward.fit_tangent(tangent, output)
-            forward.dual(output, tangent)
-            if type(output.edge) is Output:
-                output.edge.node.more().tangents[number] = tangent
+            forward.attach_tangent(output, number, forward.fit_tangent(tangent, output))
 
 
 def output_tangents(
