@@ -90,6 +90,15 @@ def convention(pair: Gradient) -> None:
         assert value.shape == pair.f.inputs[position].shape
 
 
+@ad.custom_vjp
+def steep(x: Any) -> Any:
+    """x², whose derivative is said to be 3x³: the rule must be found in every order."""
+    return x * x
+
+
+steep.defvjp(lambda x: (x * x, x), lambda x, grad: (3 * grad * x**3,))
+
+
 FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "pointwise": (lambda x: (x.sin() * x).sum(), ((3,),)),
     "matmul": (lambda x, y: (x @ y).tanh().sum(), ((3, 4), (4, 2))),
@@ -104,6 +113,14 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...]]] = {
     "statistics": (lambda x: x.std(0).sum() + x.cumprod(1).sum(), ((3, 4),)),
     "index": (lambda x: x[ad.tensor([0, 2, 0])].sum(0), ((3, 4),)),
     "in place": (lambda x: (x * 2).mul_(x).add_(1).sum(), ((3,),)),
+    "custom rule": (lambda x: steep(x.sin() @ x.t()).exp().sum(), ((3, 3),)),
+    "strides": (lambda x: (x * 2).t().as_strided((2, 2), (1, 2)).sin(), ((3, 3),)),
+    "cond": (lambda x: ad.cond(x.sum() > 0, lambda x: x.exp() @ x, ad.zeros_like, x), ((3, 3),)),
+    "scan": (lambda x: ad.scan(lambda c, r: ((c * r).sin() + c, c.sum()), x[0], x), ((3, 4),)),
+    "while_loop": (
+        lambda x: ad.while_loop(lambda c: (c * c).sum() < 50, lambda c: c * x + c, x),
+        ((3,),),
+    ),
 }
 
 
@@ -315,6 +332,37 @@ def test_of_equal_cuts_the_one_nearest_the_backward_is_taken() -> None:
     (kept,) = (pair.f.outputs[i] for i in pair.captured_outputs)
     assert kept.node.op.name == "tanh"
     assert "tanh" not in {n.op.name for n in pair.df.nodes}
+
+
+def test_the_backward_of_a_scan_does_not_run_it_again() -> None:
+    """Its carries are kept. Gradients in them, which second derivatives have, cost others none."""
+    function, shapes = FUNCTIONS["scan"]
+    pair = check(function, *(make(*s) for s in shapes))
+    assert [n.args[4] for n in pair.df.nodes if n.op.name == "scan"] == [True]
+    absent = tuple(n for n, i in enumerate(pair.output_grads) if i >= pair.real_outputs)
+    first = pair.specialised(absent)
+    (loop,) = (n for n in first.nodes if n.op.name == "scan")
+    (whole,) = (n for n in pair.df.nodes if n.op.name == "scan")
+    assert len(loop.graphs["body"]) < len(whole.graphs["body"])
+    assert len(loop.args[2]) == len(whole.args[2]) - len(absent)
+
+
+def test_a_loop_keeps_no_carries_that_its_backward_does_not_take() -> None:
+    for name in ("scan", "while_loop"):
+        function, shapes = FUNCTIONS[name]
+        graph = ad.trace(function, *(make(*s) for s in shapes))
+        pair = ad.differentiate(graph, recompute="everything")
+        count = [len(n.outputs) for n in graph.nodes if n.op.name == name]
+        assert [len(n.outputs) for n in pair.f.nodes if n.op.name == name] == count
+
+
+def test_a_sum_with_an_absent_gradient_is_the_other_one() -> None:
+    """Kept temporaries have gradients in second derivatives only; the first ones add no zeros."""
+    graph = ad.trace(lambda x, w: (x @ w).tanh().sum(), make(3, 4), make(4, 2))
+    pair = ad.differentiate(graph)
+    first = pair.specialised((1,))
+    assert "zeros" not in {n.op.name for n in first.nodes}
+    assert len(first) == len(pair.df) - 1
 
 
 def layer(x: Any, w: Any) -> Any:

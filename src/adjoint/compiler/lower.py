@@ -17,7 +17,7 @@ from adjoint.compiler.definitions import define, multiplications
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
-from adjoint.graph.passes.prune_scans import prune_scans
+from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.graph.trace import TraceLevel
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
@@ -31,7 +31,7 @@ def lower(graph: Graph, *, small_products: bool = True) -> Graph:
     """
     opened = passes.run(passes.inline_functions(graph.clone()))
     most = _SMALL_PRODUCT if small_products else -1
-    return prune_scans(passes.run(expand_decompositions(opened, most)))
+    return prune_loops(passes.run(expand_decompositions(opened, most)))
 
 
 def expand_decompositions(graph: Graph, most: int = _SMALL_PRODUCT) -> Graph:

@@ -68,10 +68,14 @@ class Cond(Call):
         results = cond_flat(primals[0], pushed(true), pushed(false), [*rest, *more])
         return _split_tangents(results, len(self.graphs["true"].outputs), outputs)
 
-    def forward(self, primals: Flat) -> tuple[Flat, Flat]:
-        return bind(self, primals), []
+    @property
+    def count(self) -> int:
+        return len(self.graphs["true"].outputs)
 
-    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+    def keeping(self) -> Cond:
+        return self
+
+    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         rest = primals[1:]
         places = [i for i in range(len(rest)) if wanted[i + 1]]
         present = [i for i, g in enumerate(grads) if g is not None]
@@ -180,6 +184,8 @@ def _split_tangents(results: Flat, count: int, places: list[int]) -> tuple[Flat,
 
 def cond(predicate: Any, operands: Sequence[Any], *, true: Any, false: Any) -> tuple[Any, ...]:
     """Run the region `cond`: what a printed graph calls. Branches are graphs or flat functions."""
+    if is_tracing() and isinstance(true, Graph) and isinstance(false, Graph):
+        return tuple(bind(Cond({"true": true, "false": false}), [predicate, *operands]))
     return tuple(cond_flat(predicate, runner(true), runner(false), list(operands)))
 
 

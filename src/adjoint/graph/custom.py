@@ -86,7 +86,7 @@ def _forward(
     level: Any, function: Any, args: Sequence[Any], keywords: dict[str, Any]
 ) -> tuple[Graph | None, Any]:
     """The graph of a function (None if it is not closed), and its result."""
-    with type(level)(Graph()) as inner, no_grad():
+    with level.another() as inner, no_grad():
         inner.graph.signature.name = function.__name__
         lifted = [
             inner.lift(inner.graph.add_input(Type(tuple(a.shape), a.dtype), "x"))

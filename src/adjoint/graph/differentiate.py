@@ -26,12 +26,11 @@ from adjoint.graph.ir import (
     Signature,
     Type,
     Value,
-    substitute,
 )
-from adjoint.graph.passes import simplified
+from adjoint.graph.passes import prune_loops, simplified
+from adjoint.graph.passes.absent import without_absent
 from adjoint.graph.staging import UNKNOWN
 from adjoint.graph.trace import TraceLevel
-from adjoint.ops.operator import operator
 from adjoint.tensor import engine, tape
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
@@ -63,11 +62,10 @@ class Gradient:
 
     def specialised(self, absent: tuple[int, ...]) -> Graph:
         """`df` without the gradients at these positions, which are zero; kept for the next time."""
-        cache = self.__dict__.setdefault("_specialised", {})
+        cache = self.__dict__.setdefault("_specialised", {(): self.df})
         if absent not in cache:
-            cache[absent] = (
-                without_absent(self.df, len(self.output_grads), absent) if absent else self.df
-            )
+            gradients = range(len(self.output_grads))
+            cache[absent] = simplified(without_absent(self.df, gradients, absent))
         return cache[absent]
 
     def run(self, *inputs: Any) -> tuple[list[Any], list[Any]]:
@@ -93,47 +91,6 @@ class Gradient:
         for position, value in zip(self.input_grads, found, strict=True):
             spread[position] = value
         return spread
-
-
-def without_absent(df: Graph, count: int, absent: Sequence[int]) -> Graph:
-    """`df` for the case that some of the gradients, its first `count` inputs, are zero: they are no
-    inputs any more.
-
-    Every value that depends on gradients is linear in them. So a node all of whose gradients are
-    absent gives nothing,
-    and its whole block goes; where only some are absent, they become zeros. An output that is zero
-    becomes None.
-    """
-    made = Graph(Signature(name=df.signature.name))
-    gone = {df.inputs[i] for i in absent}
-    mapping: dict[Value, Any] = {
-        v: made.add_input(v.type, v.name) for v in df.inputs if v not in gone
-    }
-    dependent = set(df.inputs[:count])
-    for node in df.nodes:
-        missing = [v for v in node.inputs() if v in gone]
-        gradients = [v for v in node.inputs() if v in dependent]
-        dependent.update(node.outputs if gradients else ())
-        if missing and len(missing) == len(gradients):
-            gone.update(node.outputs)
-            continue
-        for value in missing:
-            if value not in mapping:
-                args = (value.shape, value.dtype, None, None, None)
-                mapping[value] = made.add(operator("zeros"), args, (value.type,)).output
-        graphs = {k: g.clone() for k, g in node.graphs.items()}
-        copied = made.add(
-            node.op,
-            substitute(node.args, lambda v: mapping[v]),
-            [v.type for v in node.outputs],
-            graphs=graphs,
-        )
-        copied.block, copied.place = node.block, node.place
-        mapping.update(zip(node.outputs, copied.outputs, strict=True))
-    made.outputs = [
-        (None if o in gone else mapping[o]) if isinstance(o, Value) else o for o in df.outputs
-    ]
-    return simplified(made)
 
 
 class _Retrace(TraceLevel):
@@ -319,7 +276,7 @@ def _pair(
     given = [t.value for t in joint.grads] + captured
     grads = [g for g in results if g is not None]
     return Gradient(
-        f=simplified(partition.extract(joint.graph, list(inputs), outputs, forward)),
+        f=prune_loops(simplified(partition.extract(joint.graph, list(inputs), outputs, forward))),
         df=simplified(
             partition.extract(joint.graph, given, grads, Signature(name=f"d{source.name}"))
         ),

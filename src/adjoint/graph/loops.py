@@ -7,6 +7,7 @@ that were kept.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjoint.core.records import record
@@ -113,16 +114,19 @@ class Scan(Call):
         carry, carry_t, y, y_t = cut(results, b, len(q), count, len(ys))
         return [*carry, *y], [*put([None] * b, q, carry_t), *put([None] * count, ys, y_t)]
 
-    def forward(self, primals: Flat) -> tuple[Flat, Flat]:
-        def keeping(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
-            new, y = self.step(constants, carry, x)
-            return new, [*y, *carry]
+    @property
+    def count(self) -> int:
+        return len(self.graphs["body"].outputs)
 
-        results = scan_flat(keeping, *self.groups(primals), self.length, self.backwards)
-        count = len(self.graphs["body"].outputs)
-        return results[:count], results[count:]
+    def keeping(self) -> Scan:
+        """Another result of each step is the carry that it began with."""
+        body = self.graphs["body"].clone()
+        _, carry, _ = self.groups(body.inputs)
+        body.outputs += carry
+        return replace(self, graphs={"body": body})
 
-    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+        kept = results[self.count - self.sizes[1] :]
         return pull_loop(
             self.step, self.groups(primals), kept, grads, wanted, self.length, not self.backwards
         )
@@ -295,8 +299,11 @@ def scan(
     *,
     body: Any,
 ) -> tuple[Any, ...]:
-    """Run the region `scan`. What a printed graph calls."""
+    """Run the region `scan`: what a printed graph calls. The body is a graph or a flat function."""
     count = len(start)
+    if is_tracing() and isinstance(body, Graph):
+        call = Scan({"body": body}, (len(constants), count, len(xs)), length, reverse)
+        return tuple(bind(call, [*constants, *start, *xs]))
 
     def step(fixed: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         results = run_flat(body, [*fixed, *carry, *x])

@@ -125,6 +125,11 @@ class Call(ABC):
     name: str
     graphs: dict[str, Graph]
 
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of results."""
+
     @abstractmethod
     def args(self, operands: Flat) -> tuple[Any, ...]:
         """The arguments of the node, the operands in groups."""
@@ -138,12 +143,12 @@ class Call(ABC):
         """Results and their tangents (None where zero)."""
 
     @abstractmethod
-    def forward(self, primals: Flat) -> tuple[Flat, Flat]:
-        """Results, and what `pull` needs of this run."""
+    def keeping(self) -> Call:
+        """The call that gives, behind the same results, what its `pull` needs of the run."""
 
     @abstractmethod
-    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        """The gradient of each operand, None where not wanted."""
+    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+        """Of a keeping call: the gradient of each operand, None where not wanted."""
 
     @abstractmethod
     def batch(self, level: BatchLevel, operands: Flat) -> Flat:
@@ -170,9 +175,9 @@ def bind(call: Call, operands: Flat) -> Flat:
 def _node(level: Any, call: Call, operands: Flat) -> Flat:
     needs = needs_gradient(operands)
     values = [level.value(t) for t in operands]
-    node = level.graph.add(
-        REGIONS[call.name], call.args(values), call.types(operands, needs), graphs=dict(call.graphs)
-    )
+    graphs = {k: g.clone() for k, g in call.graphs.items()}  # passes change those of a node
+    types = call.types(operands, needs)
+    node = level.graph.add(REGIONS[call.name], call.args(values), types, graphs=graphs)
     node.place = user_line()
     return [level.lift(v) for v in node.outputs]
 
@@ -195,8 +200,9 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
     with level.outside():
         if not current().recording or not any(e is not None for e in edges):
             return [level.lift(o) for o in bind(call, primals)]
-        outputs, kept = call.forward(primals)
-    watches = [Watch(t) for t in (*primals, *kept) if isinstance(t, Tensor)]
+        keeping = call.keeping()
+        results = bind(keeping, primals)
+    watches = [Watch(t) for t in (*primals, *results) if isinstance(t, Tensor)]
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
         if node.saved is None:
@@ -208,22 +214,22 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
                 observe.raise_changed(node, counter)
         wanted = [bool(n) and e is not None for n, e in zip(needs, edges, strict=True)]
         given = grads if isinstance(grads, list) else [grads]
-        return tuple(call.pull(node.saved[0], node.saved[1], given, wanted))
+        return tuple(keeping.pull(node.saved[0], node.saved[1], given, wanted))
 
     node = TapeNode(
         Rule(f"{call.name.title().replace('_', '')}Backward", general),
         edges,
-        (primals, kept),
+        (primals, results),
         None,
         None,
     )
     node.home = level
-    lifted = [level.lift(o) for o in outputs]
+    lifted = [level.lift(r) for r in results]
     node.outputs = tuple((o.value.shape, o.value.dtype) for o in lifted)
     for number, out in enumerate(lifted):
         if out.is_differentiable_dtype():
             out.edge = Output(node, number)
-    return lifted
+    return lifted[: call.count]
 
 
 def filled(tangents: Flat, primals: Flat, wanted: list[int]) -> Flat:

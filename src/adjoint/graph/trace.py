@@ -264,6 +264,10 @@ class TraceLevel(Level):
             )
         return functional.write(self, op, function, values)
 
+    def another(self) -> TraceLevel:
+        """A trace of a part that has a graph of its own."""
+        return TraceLevel()
+
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """A function with a derivative of its own becomes one node that keeps it."""
         return custom.traced(self, function, args, keywords)

@@ -6,6 +6,7 @@ Reverse mode is a scan over the carries that the loop stacked as it ran.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjoint.core.errors import DtypeError
@@ -110,13 +111,14 @@ class While(Call):
         found = put([None] * b, q, carry_t)
         return [*carry, *stacks], [*found, *put([None] * b, q, stacks_t)] if self.keep else found
 
-    def forward(self, primals: Flat) -> tuple[Flat, Flat]:
-        keeping = While(self.graphs, self.sizes, True)
-        results = bind(keeping, primals)
-        stacks = results[self.sizes[2] :]
-        return (results if self.keep else results[: self.sizes[2]]), stacks
+    @property
+    def count(self) -> int:
+        return self.sizes[2] * (1 + self.keep)
 
-    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+    def keeping(self) -> While:
+        return replace(self, keep=True)
+
+    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         """Go back over the steps, for each sample of a vmap over those that it has taken."""
         first, constants, start = self.groups(primals)
         a, b = len(first), len(constants)
@@ -128,9 +130,9 @@ class While(Call):
                 lambda v: v[b:],
                 [*values[a:], *carry],
             )
-            return new, carry if self.keep else []
+            return new, carry
 
-        wanted = [*[False] * a, *wanted[a:]]
+        wanted, kept = [*[False] * a, *wanted[a:]], results[len(start) :]
         return pull_loop(
             step, ([*first, *constants], start, []), kept, grads, wanted, UNKNOWN, True
         )
@@ -251,7 +253,11 @@ def while_loop(
     condition: Any,
     body: Any,
 ) -> tuple[Any, ...]:
-    """Run the region `while_loop`. What a printed graph calls."""
+    """Run the region `while_loop`: what a printed graph calls, with graphs or flat functions."""
+    if is_tracing() and isinstance(condition, Graph) and isinstance(body, Graph):
+        sizes = len(first), len(constants), len(start)
+        call = While({"condition": condition, "body": body}, sizes, keep)
+        return tuple(bind(call, [*first, *constants, *start]))
     return tuple(
         while_flat(
             lambda fixed, carry: run_flat(condition, [*fixed, *carry])[0],

@@ -14,7 +14,7 @@ from adjoint.graph.passes.constant_folding import fold_constants
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.inline import inline_calls, inline_functions
 from adjoint.graph.passes.lift_constants import lift_constants
-from adjoint.graph.passes.prune_scans import prune_scans
+from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.graph.passes.schedule import schedule_for_memory
 from adjoint.graph.passes.simplify import simplify_algebra
 from adjoint.graph.passes.sink_where import sink_where
@@ -51,6 +51,6 @@ def simplified(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
 
 __all__ = [
     "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions",
-    "lift_constants", "merge_common", "prune_scans", "run", "schedule_for_memory", "simplified",
+    "lift_constants", "merge_common", "prune_loops", "run", "schedule_for_memory", "simplified",
     "simplify_algebra", "sink_where",
 ]  # fmt: skip
