@@ -62,11 +62,7 @@ FOR_FLOATS = {
 }  # fmt: skip
 
 
-def is_random(row: Row) -> bool:
-    return row.family in ("random", "dropout") or row.schema.name.startswith("rrelu")
-
-
-ROWS = [row for row in TABLE.rows() if not is_random(row)]
+ROWS = [row for row in TABLE.rows() if not row.random]
 
 
 @dataclass(frozen=True)

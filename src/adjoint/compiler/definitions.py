@@ -2,10 +2,8 @@
 
 `define(node)` says how the elements of a node's results come about: by an expression of the
 elements of its inputs, by looking elsewhere (views, pieces, gathers), by combining many
-(reductions,
-prefixes), by putting some into places (puts), or by a library. None means that only the eager
-kernel
-knows.
+(reductions, prefixes), by putting some into places (puts), or by a library. None means that only
+the eager kernel knows.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -37,16 +36,38 @@ from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
 
+CHEAP = 6  # additions up to which a value is made again rather than kept
+
+
+class Definition:
+    """How elements come about; what every definition answers, and what it says by default."""
+
+    joins = False  # whether it joins dimensions, so that an index of the source is not affine
+
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        """The values that elements are made of, and whether a loop over `size` elements reads each
+        of them at the place where it is.
+        """
+        return []
+
+    def takes_once(self, value: Value, result: Value) -> bool:
+        """Whether each element of a value is wanted once for a result."""
+        return False
+
+    def cost(self, inputs: int) -> int:
+        """What one element costs, in additions, beside its inputs."""
+        return 2 * inputs
+
 
 @record
-class Fill:
+class Fill(Definition):
     """One number everywhere."""
 
     number: Any
 
 
 @record
-class Count:
+class Count(Definition):
     """start, start + step, …: arange."""
 
     start: Any
@@ -54,29 +75,60 @@ class Count:
 
 
 @record
-class Pointwise:
+class Pointwise(Definition):
     """An expression of the elements of the inputs, which broadcast."""
 
-    weight: int  # what it costs: 1 for a sum, 20 for a sine
+    text: str  # "sin{@}({self}) * {other}"
+    names: frozenset[str]  # of the arguments in it
+    reads: tuple[Value, ...]  # the tensors among them
+
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        return [(v, math.prod(v.shape) == size) for v in self.reads]
+
+    def takes_once(self, value: Value, result: Value) -> bool:
+        return math.prod(result.shape) == math.prod(value.shape)
+
+    def cost(self, inputs: int) -> int:
+        return texts.weight(self.text)
 
 
 @record
-class View:
+class Look(Definition):
     """Another look at the elements of one value."""
 
     source: Value
+
+    def into(self, index: Index, bounds: Bounds) -> Index | None:
+        """The index in the source; None where it is not affine."""
+        raise NotImplementedError
+
+
+@record
+class View(Look):
+    """A look at some elements, or at all of them in another order."""
+
     index: Index  # of the source, in terms of the view's own
+
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        return [(self.source, False)]
 
     def into(self, index: Index, bounds: Bounds) -> Index | None:
         return tuple(each.at(index) for each in self.index)
 
 
 @record
-class Reshape:
+class Reshape(Look):
     """The elements of one value, in the same order, in another shape."""
 
-    source: Value
     shape: Shape
+
+    @cached_property
+    def joins(self) -> bool:  # type: ignore[override]
+        bounds = [(0, s) for s in self.shape]
+        return self.into(identity(len(bounds)), bounds) is None
+
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        return [(self.source, True)]
 
     def into(self, index: Index, bounds: Bounds) -> Index | None:
         return reshaped(self.source.shape, self.shape, index, bounds)
@@ -99,11 +151,18 @@ class Piece:
 
 
 @record
-class Pieces:
+class Pieces(Definition):
     """A value put together of others: cat, and writes to a part."""
 
     base: Value | None  # what shows where no piece lies
     pieces: tuple[Piece, ...]
+
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        base = [] if self.base is None else [(self.base, True)]
+        return [*base, *((p.source, False) for p in self.pieces)]
+
+    def takes_once(self, value: Value, result: Value) -> bool:
+        return True
 
 
 @record
@@ -126,15 +185,21 @@ class Address:
 
 
 @record
-class Gather:
+class Gather(Definition):
     """Elements of a value, chosen by indices."""
 
     source: Value
     address: Address
 
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        return [(v, math.prod(v.shape) == size) for v in self.address.indices()]
+
+    def cost(self, inputs: int) -> int:
+        return CHEAP
+
 
 @record
-class Put:
+class Put(Definition):
     """A copy of a value, with elements written to chosen places."""
 
     base: Value
@@ -143,35 +208,43 @@ class Put:
     target: Address | Affine  # chosen by indices, or the position in the whole
     accumulate: bool
 
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        chosen = [] if isinstance(self.target, Affine) else self.target.indices()
+        return [(v, False) for v in (self.part, *chosen)]
+
+    def takes_once(self, value: Value, result: Value) -> bool:
+        return self.part is value
+
 
 @record
-class Reduction:
-    """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any', 'all'."""
+class Combination(Definition):
+    """Elements combined along dimensions, by one of the ways in `accumulators.py`."""
 
     kind: str
     source: Value
     dims: tuple[int, ...]
 
+    def made_of(self, size: int) -> list[tuple[Value, bool]]:
+        return [(self.source, True)]
 
-@record
-class Prefix:
+    def takes_once(self, value: Value, result: Value) -> bool:
+        return True
+
+
+class Reduction(Combination):
+    """Many elements to one: 'sum', 'mean', 'amax', 'amin', 'prod', 'any', 'all'."""
+
+
+class Prefix(Combination):
     """Running totals along one dimension: 'sum', 'prod'."""
 
-    kind: str
-    source: Value
-    dim: int
-
 
 @record
-class Library:
+class Library(Definition):
     """A routine of BLAS or LAPACK: see `libraries`."""
 
     routine: str  # "gemm"
 
-
-Definition = (
-    Fill | Count | Pointwise | View | Reshape | Pieces | Gather | Put | Reduction | Prefix | Library
-)
 
 _MOST_PIECES = 16  # of a cat that a loop has branches for; more are copied
 _PLACEHOLDER = re.compile(r"{(\w+)}")
@@ -193,19 +266,6 @@ def define(node: Node) -> Definition | None:
 def is_native(value: Value) -> bool:
     """Whether there is a C type for a value."""
     return value.dtype.name in C_TYPES
-
-
-def text_of(node: Node) -> str | None:
-    """The expression of a pointwise node; None where there is none for what it computes in."""
-    if not node.op.row.c:
-        return None
-    given = dict(zip(node.op.schema.names, node.args, strict=True))
-    return texts.expression(node.op.row, compute_dtype(node).name, given)
-
-
-def operands_of(node: Node) -> set[str]:
-    """The arguments that the expression of a node reads."""
-    return set(_PLACEHOLDER.findall(text_of(node) or ""))
 
 
 def compute_dtype(node: Node) -> DType:
@@ -232,16 +292,22 @@ def _count(node: Node) -> Count | None:
 
 
 def _pointwise(node: Node) -> Pointwise | None:
-    text = text_of(node) if len(node.outputs) == 1 else None
+    row = node.op.row
+    if not row.c or len(node.outputs) != 1:
+        return None
+    given = dict(zip(row.schema.names, node.args, strict=True))
+    text = texts.expression(row, compute_dtype(node).name, given)
     if text is None:
         return None
-    given = {n for n, a in zip(node.op.schema.names, node.args, strict=True) if a is not None}
-    if not given.issuperset(_PLACEHOLDER.findall(text)):
+    names = frozenset(_PLACEHOLDER.findall(text))
+    if any(given[name] is None for name in names):
         return None
     whole = not node.output.dtype.is_differentiable and node.output.dtype.name != "bool"
-    if whole and node.op.row.archetype.to_float:
+    if whole and row.archetype.to_float:
         return None
-    return Pointwise(texts.weight(text))
+    return Pointwise(
+        text, names, tuple(a for n, a in given.items() if n in names and isinstance(a, Value))
+    )
 
 
 def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
@@ -278,7 +344,7 @@ def _prefix(node: Node) -> Prefix | Reshape | None:
         return None
     dim = argument(node, "dim") % max(len(source.shape), 1)
     if source.shape and source.shape[dim] != 1:
-        return Prefix(kind, source, dim)
+        return Prefix(kind, source, (dim,))
     return Reshape(source, source.shape) if node.output.dtype is source.dtype else None
 
 

@@ -11,26 +11,26 @@ Libraries, loops over time, branches and eager kernels are steps of their own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import Any
 
-from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, reshaped, row_major
+from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, row_major
 from adjoint.compiler.definitions import (
+    CHEAP,
+    Combination,
     Count,
     Definition,
     Fill,
     Gather,
     Library,
+    Look,
     Pieces,
     Pointwise,
     Prefix,
     Put,
-    Reduction,
     Reshape,
     View,
     define,
     is_native,
-    operands_of,
 )
 from adjoint.compiler.plan import (
     Call,
@@ -50,7 +50,6 @@ from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
-CHEAP = 6  # additions up to which a value is made again rather than kept
 _DEEP = 64  # expressions within one another up to which a value that is read once is not kept
 
 
@@ -96,12 +95,14 @@ class _Planner:
             self._number(node, definition.number)
         elif isinstance(definition, Count):
             self._virtual(node.output, 1, 0)
-        elif isinstance(definition, (View, Reshape)):
+        elif isinstance(definition, Look):
             self._look(node.output, definition)
         elif isinstance(definition, (Pointwise, Pieces, Gather)):
             self._homed(node, definition)
-        elif isinstance(definition, (Reduction, Prefix, Put)):
+        elif isinstance(definition, Combination):
             self._combine(node, definition)
+        elif isinstance(definition, Put):
+            self._put(node, definition)
         elif definition.routine == "potrf" and node.outputs[1] in self.outputs:
             self._callback(node)  # someone wants to know whether it worked
         else:
@@ -132,7 +133,7 @@ class _Planner:
             self._constant(value, result)
         return True
 
-    def _look(self, value: Value, definition: View | Reshape) -> None:
+    def _look(self, value: Value, definition: Look) -> None:
         source = definition.source
         if source in self.plan.numbers:
             assert value.node is not None
@@ -140,7 +141,7 @@ class _Planner:
             return
         depth = self.depth.get(source, 0) + 1
         cost = self.cost[source] if self._is_inline(source) else 1
-        if isinstance(definition, Reshape) and not _splits(definition):
+        if definition.joins:
             self._home(value, refinement(source.shape, value.shape) or source.shape, [source])
             after = 0 if source in self.plan.memory else self.plan.home[value] + 1
             self._virtual(value, cost, max(after, self.ready[source]), depth)
@@ -164,24 +165,17 @@ class _Planner:
             inputs = [v for v in inputs if v is not source]
         self._home(value, value.shape, inputs, earliest)
         costs = [self.cost[v] if self._is_inline(v) else 1 for v in inputs]
-        weight = definition.weight if isinstance(definition, Pointwise) else 2 * len(inputs)
-        if isinstance(definition, Gather):
-            weight = CHEAP
         depth = 1 + max((self.depth.get(v, 0) for v in inputs), default=0)
-        self.cost[value], self.depth[value] = weight + sum(costs), depth
+        self.cost[value], self.depth[value] = definition.cost(len(inputs)) + sum(costs), depth
         ready = max((self.ready[v] for v in inputs), default=earliest)
         ready = max(ready, earliest)
         self.ready[value] = ready if self._is_inline(value) else self.plan.home[value] + 1
 
-    def _combine(self, node: Node, definition: Reduction | Prefix | Put) -> None:
-        if isinstance(definition, Put):
-            self._put(node, definition)
-            return
+    def _combine(self, node: Node, definition: Combination) -> None:
         source = definition.source
-        dims = definition.dims if isinstance(definition, Reduction) else (definition.dim,)
         if source in self.plan.numbers:
             self._keep_number(source)
-        reduced = intervals(source.shape, dims)
+        reduced = intervals(source.shape, definition.dims)
         kind = type(definition)
         position = self._loop(source.shape, [source], reduced, kind)
         self.steps[position].combining.append(node)  # type: ignore[union-attr]
@@ -303,8 +297,8 @@ class _Planner:
         """Whether a value is made again where it is read, rather than kept."""
         if value in self.plan.memory or value in self.kept:
             return False
-        definition = self.plan.definitions[value.node] if value.node else None
-        if isinstance(definition, Reshape) and not _splits(definition):
+        definition = self._made_by(value)
+        if definition is not None and definition.joins:
             return False
         if isinstance(definition, Gather):
             return self._is_read_once(value)
@@ -317,16 +311,11 @@ class _Planner:
         while len(value.uses) == 1 and value not in self.outputs:
             user = next(iter(value.uses))
             definition = self._definition(user)
-            if isinstance(definition, (View, Reshape)):
-                if math.prod(user.output.shape) > math.prod(value.shape):
-                    return False
-                value = user.output
-                continue
-            if isinstance(definition, Pointwise):
-                return math.prod(user.output.shape) == math.prod(value.shape)
-            return isinstance(definition, (Pieces, Reduction, Prefix)) or (
-                isinstance(definition, Put) and definition.part is value
-            )
+            if not isinstance(definition, Look):
+                return definition is not None and definition.takes_once(value, user.outputs[0])
+            if math.prod(user.output.shape) > math.prod(value.shape):
+                return False
+            value = user.output
         return False
 
     def _keep(self, value: Value) -> None:
@@ -337,12 +326,10 @@ class _Planner:
             self._keep_number(value)
             return
         if value not in self.plan.home:
-            definition = self.plan.definitions[value.node] if value.node else None
-            space = value.shape
-            if isinstance(definition, Reshape):
+            if isinstance(self._made_by(value), Reshape):
                 self._keep(self._plain(value))
                 return
-            self._home(value, space, [value])
+            self._home(value, value.shape, [value])
         self.kept.add(value)
         self.ready[value] = self.plan.home[value] + 1
 
@@ -371,8 +358,8 @@ class _Planner:
         bounds = [(0, s) for s in value.shape]
         shape, base = value.shape, value
         while base not in self.plan.memory and index is not None:
-            definition = self.plan.definitions[base.node] if base.node else None
-            if not isinstance(definition, (View, Reshape)):
+            definition = self._made_by(base)
+            if not isinstance(definition, Look):
                 break
             if isinstance(definition, Reshape):
                 origin = self._plain(base)
@@ -412,18 +399,11 @@ class _Planner:
     def _visit(self, loop: Loop, position: int) -> list[Value]:
         """Values of earlier loops that this one reads from memory, and that were not there yet."""
         asked = [(v, True) for v in loop.stored]
+        size = math.prod(loop.space)
         for node in loop.combining:
-            definition = self.plan.definitions[node]
-            if isinstance(definition, Put):
-                chosen = (
-                    [] if isinstance(definition.target, Affine) else definition.target.indices()
-                )
-                asked += [(v, False) for v in (definition.part, *chosen)]
-            else:
-                asked.append((definition.source, True))  # type: ignore[union-attr]
+            asked += self.plan.definitions[node].made_of(size)
         seen: set[tuple[Value, bool]] = set()
         found, inside = [], []
-        size = math.prod(loop.space)
         while asked:
             value, aligned = asked.pop()
             if (value, aligned) in seen or value in self.plan.numbers:
@@ -438,40 +418,23 @@ class _Planner:
                 self.plan.memory[value] = self.plan.home[value]
                 found.append(value)
                 continue
-            asked += [(v, aligned and same) for v, same in self._wanted(value, size, position)]
+            made_of = self.plan.definitions[value.node].made_of(size)
+            asked += [(v, aligned and same) for v, same in made_of]
         order = {v: i for i, v in enumerate(self.plan.home)}
         loop.inside = sorted(inside, key=order.__getitem__)
         return found
 
     def _is_made_again(self, value: Value, aligned: bool, position: int) -> bool:
         """Whether a loop makes a value of elsewhere from what that is made of."""
-        definition = self.plan.definitions[value.node] if value.node else None
+        definition = self._made_by(value)
         if isinstance(definition, View):
             return value not in self.kept
         if isinstance(definition, Reshape):
             source = definition.source
-            if _splits(definition) or self.plan.memory.get(source, position) < position:
+            if not definition.joins or self.plan.memory.get(source, position) < position:
                 return True
             return aligned and self.plan.home.get(source) == position
         return self._is_inline(value)
-
-    def _wanted(self, value: Value, size: int, position: int) -> list[tuple[Value, bool]]:
-        """What the elements of a value are made of, and whether it is read at the same place."""
-        node = value.node
-        assert node is not None
-        definition = self.plan.definitions[node]
-        if isinstance(definition, View):
-            return [(definition.source, False)]
-        if isinstance(definition, Reshape):
-            source = definition.source
-            read = self.plan.memory.get(source, position) < position
-            return [] if read else [(source, True)]
-        if isinstance(definition, Pieces):
-            base = [] if definition.base is None else [(definition.base, True)]
-            return [*base, *((p.source, False) for p in definition.pieces)]
-        if isinstance(definition, Gather):
-            return [(v, math.prod(v.shape) == size) for v in definition.address.indices()]
-        return [(v, math.prod(v.shape) == size) for v in read_by(node)]
 
     def _drop_empty(self) -> None:
         """Leave out loops that nobody needs, and number the others anew."""
@@ -484,13 +447,6 @@ class _Planner:
         self.steps[:] = kept
         self.plan.memory = {v: moved[p] for v, p in self.plan.memory.items()}
         self.plan.home = {v: moved[p] for v, p in self.plan.home.items()}
-
-
-def _splits(definition: Reshape) -> bool:
-    """Whether each index of the result gives one of the source: no dimensions are joined."""
-    shape = definition.shape
-    bounds = [(0, s) for s in shape]
-    return reshaped(definition.source.shape, shape, identity(len(shape)), bounds) is not None
 
 
 def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
@@ -506,13 +462,6 @@ def _is_simple(operand: Operand) -> bool:
     straight = (column == 1 or columns == 1) and (row >= columns or rows == 1)
     turned = (row == 1 or rows == 1) and (column >= rows or columns == 1)
     return (straight or turned) and all(s >= 0 for s in operand.strides)
-
-
-def read_by(node: Node) -> Iterable[Value]:
-    """The values that the expression of a pointwise node reads."""
-    used = operands_of(node)
-    names = node.op.schema.names
-    return [a for n, a in zip(names, node.args, strict=True) if n in used and isinstance(a, Value)]
 
 
 def fuse(graph: Graph) -> Plan:

@@ -24,18 +24,17 @@ from adjoint.compiler.c.numbers import C_TYPES, cast, literal
 from adjoint.compiler.c.texts import FUNCTION
 from adjoint.compiler.definitions import (
     Address,
+    Combination,
     Count,
     Gather,
+    Look,
     Pieces,
     Pointwise,
     Prefix,
     Put,
     Reduction,
     Reshape,
-    View,
     compute_dtype,
-    operands_of,
-    text_of,
 )
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.records import record
@@ -159,7 +158,7 @@ class Body:
         assert index is not None, f"{value} is not aligned with {space}"
         return self.value(value, index)
 
-    def source(self, definition: Reduction | Prefix | Put, space: Shape) -> str:
+    def source(self, definition: Combination | Put, space: Shape) -> str:
         """The variable that a reduction, a prefix or a put takes in."""
         if not isinstance(definition, Put):
             return self.aligned(definition.source, space)
@@ -211,7 +210,7 @@ class Body:
         if isinstance(definition, Reshape) and plan.is_read(definition.source, self.position):
             address = flat(index, row_major(value.shape))
             return self.load(Place(definition.source, address), guards)
-        if isinstance(definition, (View, Reshape)):
+        if isinstance(definition, Look):
             inner = definition.into(index, self.bounds)
             assert inner is not None, f"{value} is not affine here"
             return self.value(definition.source, inner, guards)
@@ -224,7 +223,7 @@ class Body:
         if isinstance(definition, Count):
             return self._counted(value, definition, index)
         assert isinstance(definition, Pointwise)
-        text = self._expression(value.node, index, guards)
+        text = self._expression(value.node, definition, index, guards)
         if value.dtype.name == "bool":
             text = f"({text}) != 0"  # any number but 0 is True
         if text in self.known or text == literal(0, C_TYPES[value.dtype.name]):
@@ -308,16 +307,17 @@ class Body:
 
     # -- expressions ------------------------------------------------------------------------------
 
-    def _expression(self, node: Node, index: Index, guards: tuple[Guard, ...]) -> str:
+    def _expression(
+        self, node: Node, definition: Pointwise, index: Index, guards: tuple[Guard, ...]
+    ) -> str:
         """The expression of a node, its operands cast to the type that it computes in."""
         row = node.op.row
         compute = compute_dtype(node)
         c_type = C_TYPES[compute.name]
         promoted = {a.name for a in row.promoted} or set(row.schema.names)
         operands: dict[str, str] = {}
-        used = operands_of(node)
         for argument, value in zip(row.schema.arguments, node.args, strict=True):
-            if argument.name not in used:
+            if argument.name not in definition.names:
                 continue
             if isinstance(value, Value):
                 text = self.value(value, broadcast(index, value.shape), guards)
@@ -326,12 +326,10 @@ class Body:
                 operands[argument.name] = text
             elif isinstance(value, (bool, int, float)):
                 operands[argument.name] = literal(value, c_type)
-        return _filled(node, c_type, operands, self.known)
+        return _filled(node, definition.text, c_type, operands, self.known)
 
 
-def _filled(node: Node, c_type: str, operands: dict[str, str], known: set[str]) -> str:
-    text = text_of(node)
-    assert text is not None
+def _filled(node: Node, text: str, c_type: str, operands: dict[str, str], known: set[str]) -> str:
     if operands.get("alpha") in (literal(1, c_type), "1"):
         text = text.replace("{alpha} * ", "")
         zero = literal(0, c_type)
