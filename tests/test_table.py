@@ -201,6 +201,38 @@ def test_library_rows_get_everything(tmp_path: Path) -> None:
     assert ad.ops.user_cube.default.row.where.line == 2
 
 
+def test_library_rows_are_mapped_over_lists(tmp_path: Path) -> None:
+    text = """
+- name: user_fourth(Tensor self) -> Tensor
+  like: pointwise
+  kernel: xp.power(self, 4)
+  self: grad * 4 * self ** 3
+
+- name: _foreach_user_fourth(Tensor[] self) -> Tensor[]
+  like: foreach
+"""
+    ad.library(write(tmp_path, text))
+    x = [ad.tensor([1.0, 2.0], requires_grad=True), ad.tensor(3.0, requires_grad=True)]
+    first, second = ad._foreach_user_fourth(x)
+    (first.sum() + second).backward()
+    assert [t.grad.tolist() for t in x] == [[4.0, 32.0], 108.0]
+    y = [ad.tensor([2.0])]
+    ad._foreach_user_fourth_(y)
+    assert y[0].tolist() == [16.0]
+
+
+def test_operator_that_is_mapped_by_its_own_decomposition_is_refused(tmp_path: Path) -> None:
+    text = """
+- name: user_circle(Tensor self) -> Tensor
+  decompose: _foreach_user_circle([self])[0]
+
+- name: _foreach_user_circle(Tensor[] self) -> Tensor[]
+  like: foreach
+"""
+    with pytest.raises(TableError, match="decomposed into itself"):
+        ad.library(write(tmp_path, text))
+
+
 def test_forward_formulas_of_a_library_are_derived(tmp_path: Path) -> None:
     path = write(tmp_path, "")
     path.write_text(f"""
@@ -536,6 +568,17 @@ MISTAKES = {
         "  kernel: sorting.sort(self, dim, False)\n  self: grad\n  values: auto_gather\n",
         "4:11",
         "a result `indices`",
+    ),
+    "foreach of no operator": (
+        "- name: _foreach_{}(Tensor[] self) -> Tensor[]\n  like: foreach\n",
+        "1:9",
+        "there is no operator .* to map",
+    ),
+    "foreach without a list": (_UNARY + "  like: foreach\n", "1:9", "is for _foreach_<operator>"),
+    "foreach with a formula": (
+        "- name: _foreach_{}(Tensor[] self) -> Tensor[]\n  like: foreach\n  self: grads\n",
+        "3:3",
+        "follows from the operator it maps",
     ),
     "word misspelt": (_KERNEL + "  self: non_diferentiable\n", "3:9", "non_differentiable"),
     "no derivative word at all": (_KERNEL, "1:18", "nothing says how .* is differentiated in self"),

@@ -135,7 +135,7 @@ _HIGHEST = 50
 
 def _operators_in(row: Row) -> frozenset[str]:
     if row.names_decomposition:
-        return frozenset()
+        return frozenset((row.maps,))
     mistakes = Mistakes()
     with mistakes.gathered():
         tree = language.expression(row.decompose, row.place("decompose"))

@@ -8,12 +8,14 @@ Derivatives, vmap and traces follow from the operator.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import show
+from adjoint.ops.operator import exists
 
 Tensor = Any
 
@@ -36,90 +38,77 @@ def over_lists(name: str, operator: Callable[..., Any]) -> Callable[..., Any]:
     return mapped
 
 
-def _scaled(name: str) -> Callable[..., Any]:
+def _scaled(name: str, self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """add and sub, with their factor."""
-
-    def call(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
-        return getattr(ops, name)(self, other, alpha=alpha)
-
-    return call
+    return getattr(ops, name)(self, other, alpha=alpha)
 
 
-def _with_value(name: str) -> Callable[..., Any]:
-    """addcmul and addcdiv, with their factor."""
-
-    def call(self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Tensor:
+def _with_value(name: str, self: Tensor, tensor1: Tensor, tensor2: Tensor, value: Any) -> Tensor:
+    """addcmul and addcdiv, with their factor: a number, or one entry of a tensor."""
+    if isinstance(value, (bool, int, float, complex)):
         return getattr(ops, name)(self, tensor1, tensor2, value=value)
+    product = (ops.mul if name.startswith("addcmul") else ops.div)(tensor1, tensor2)
+    add = ops.add_ if name.endswith("_") else ops.add
+    return add(self, product * value.to(product.dtype))  # a number, as far as dtypes go
 
-    return call
 
-
-def _extremum(name: str) -> Callable[..., Any]:
+def _extremum(name: str, self: Tensor, other: Any) -> Tensor:
     """maximum and minimum of a tensor and a number, too; a tie gives the tensor half."""
-
-    def call(self: Tensor, other: Any) -> Tensor:
-        if isinstance(other, (bool, int, float, complex)):
-            fits = self.dtype.is_differentiable or isinstance(other, int)
-            other = (
-                self.new_full((), fit_number(other, self.dtype)) if fits else ops.full((), other)
-            )
-        return getattr(ops, name)(self, other)
-
-    return call
+    if isinstance(other, (bool, int, float, complex)):
+        fits = self.dtype.is_differentiable or isinstance(other, int)
+        other = self.new_full((), fit_number(other, self.dtype)) if fits else ops.full((), other)
+    return getattr(ops, name)(self, other)
 
 
-def _norm(self: Tensor, order: Any, dtype: Any) -> Tensor:
+def _norm(name: str, self: Tensor, order: Any, dtype: Any) -> Tensor:
     return ops.linalg_vector_norm(self, order, None, False, dtype=dtype)
 
 
-def _power_sum(self: Tensor, order: Any, dtype: Any) -> Tensor:
+def _power_sum(name: str, self: Tensor, order: Any, dtype: Any) -> Tensor:
     """Σ |x| to the power `order`."""
     size = (self if dtype is None else self.to(dtype)).abs()
     return (size * size if order == 2 else size**order).sum()
 
 
-def with_factors(name: str, add: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """addcmul and addcdiv with a tensor that holds one factor for each entry."""
-    combine = ops.mul if name.startswith("addcmul") else ops.div
+# Operators that take other arguments for an entry than their row takes for lists; by name, without
+# the underscore of those that write.
+OWN: dict[str, Callable[..., Any]] = {
+    "add": _scaled,
+    "sub": _scaled,
+    "addcmul": _with_value,
+    "addcdiv": _with_value,
+    "maximum": _extremum,
+    "minimum": _extremum,
+    "norm": _norm,
+    "powsum": _power_sum,
+    "clone": lambda name, self, memory_format: self.clone(),
+    "copy": lambda name, self, src, non_blocking: getattr(ops, name)(self, src),
+    "zero": lambda name, self: self.zero_() if name == "zero_" else ops.zeros_like(self),
+}
 
-    def combined(self: Tensor, a: Tensor, b: Tensor, factor: Tensor) -> Tensor:
-        product = combine(a, b)
-        return add(self, product * factor.to(product.dtype))  # a number, as far as dtypes go
 
-    mapped = over_lists(name, combined)
+def _factors(name: str, mapped: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """addcmul and addcdiv, also with a tensor that holds one factor for each entry."""
 
-    def call(self: Any, tensor1: Any, tensor2: Any, scalars: Tensor) -> list[Any]:
-        if scalars.ndim != 1 or scalars.shape[0] != len(self):
-            raise ShapeError(
-                f"_foreach_{name}: needs a vector of {len(self)} factors, got "
-                f"{show(scalars.shape)}."
-            )
-        return mapped(self, tensor1, tensor2, list(scalars.unbind(0)))
+    def call(self: Any, tensor1: Any, tensor2: Any, value: Any) -> list[Any]:
+        if not isinstance(value, (bool, int, float, complex, list, tuple)):
+            if value.ndim != 1 or value.shape[0] != len(self):
+                raise ShapeError(
+                    f"_foreach_{name}: needs a vector of {len(self)} factors, got "
+                    f"{show(value.shape)}."
+                )
+            value = list(value.unbind(0))
+        return mapped(self, tensor1, tensor2, value)
 
     return call
 
 
-OWN: dict[str, Callable[..., Any]] = {
-    **{name: _scaled(name) for name in ("add", "sub", "add_", "sub_")},
-    **{name: _with_value(name) for name in ("addcmul", "addcdiv", "addcmul_", "addcdiv_")},
-    **{name: _extremum(name) for name in ("maximum", "minimum", "maximum_", "minimum_")},
-    "norm": _norm,
-    "powsum": _power_sum,
-    "clone": lambda self, memory_format: self.clone(),
-    "copy": lambda self, src, non_blocking: ops.copy(self, src),
-    "copy_": lambda self, src, non_blocking: ops.copy_(self, src),
-    "zero": lambda self: ops.zeros_like(self),
-}
-addcmul_tensor = with_factors("addcmul", ops.add)
-addcdiv_tensor = with_factors("addcdiv", ops.add)
-addcmul_tensor_ = with_factors("addcmul_", ops.add_)
-addcdiv_tensor_ = with_factors("addcdiv_", ops.add_)
-
-
 def __getattr__(name: str) -> Callable[..., Any]:
-    if name.startswith("_"):
+    own = OWN.get(name.removesuffix("_"))
+    if name.startswith("_") or (own is None and not exists(name)):
         raise AttributeError(name)
-    own = OWN.get(name)
-    function = over_lists(name, ops.packet(name) if own is None else own)
+    function = over_lists(name, ops.packet(name) if own is None else partial(own, name))
+    if own is _with_value:
+        function = _factors(name, function)
     globals()[name] = function
     return function

@@ -20,7 +20,7 @@ from adjoint.table.prepared import PREPARED
 # isort: on
 from adjoint.core.errors import MissingOperator, TableError, did_you_mean
 from adjoint.table import formula as language
-from adjoint.table.rows import Mistakes, Row, Source, load, prepare, restore
+from adjoint.table.rows import Mistakes, Row, Source, load, prepare, restore, written_over
 
 _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
 _START = re.compile(r"^- ", re.M)
@@ -48,14 +48,9 @@ class Table:
             else:
                 name, overload = match.groups("")
                 source = Source(family, path, line, block, name, overload, module)
-                known = added.get((name, overload)) or self._sources.get(name, {}).get(overload)
-                if known is not None:
-                    named = ".".join(filter(None, (name, overload)))
-                    mistakes.found.append(f"{source.where}:9: {named} is already at {known.where}")
-                elif len(added) == _MOST_ROWS:
-                    most = f"a file has at most {_MOST_ROWS} rows; split it"
-                    mistakes.found.append(f"{source.where}: {most}")
-                added.setdefault((name, overload), source)
+                for each in (source, _written_over(source)):
+                    if each is not None:
+                        mistakes.found += self._index(each, added)
             if mistakes.enough:
                 break
         mistakes.told()
@@ -64,6 +59,17 @@ class Table:
         for source in added.values():
             self._sources.setdefault(source.name, {})[source.overload] = source
         return list(added.values())
+
+    def _index(self, source: Source, added: dict[tuple[str, str], Source]) -> Iterator[str]:
+        """Put a row among those added; yields what is wrong with that."""
+        key = name, overload = source.name, source.overload
+        known = added.get(key) or self._sources.get(name, {}).get(overload)
+        if known is not None:
+            named = ".".join(filter(None, key))
+            yield f"{source.where}:9: {named} is already at {known.where}"
+        elif len(added) == _MOST_ROWS:
+            yield f"{source.where}: a file has at most {_MOST_ROWS} rows; split it"
+        added.setdefault(key, source)
 
     def remove(self, sources: list[Source]) -> None:
         """Take rows out again, after a file turned out to be wrong."""
@@ -118,7 +124,9 @@ class Table:
                     f"{name} has no overload {overload or 'default'!r}; "
                     f"it has {', '.join(o or 'default' for o in overloads)}"
                 )
-            row = self._rows[key] = _row(self._sources[name][overload])
+            source = self._sources[name][overload]
+            row = written_over(self.row(name[:-1], overload)) if source.writes else _row(source)
+            self._rows[key] = row
         return row
 
     def family(self, name: str) -> str:
@@ -130,6 +138,14 @@ class Table:
         for name, overloads in list(self._sources.items()):
             for overload in list(overloads):
                 yield self.row(name, overload)
+
+
+def _written_over(source: Source) -> Source | None:
+    """`_foreach_sin_`, which follows from the row of `_foreach_sin`."""
+    text = source.text
+    if "like: foreach" not in text or "inplace: false" in text or "Tensor[] self" not in text:
+        return None
+    return source._replace(name=f"{source.name}_", writes=True)
 
 
 def _row(source: Source) -> Row:

@@ -20,6 +20,7 @@ class Archetype:
     to_float: bool = False  # integers and booleans become the default float
     result: str = "same"  # dtype of the result: "same" as promoted, "bool"
     inplace: bool = False  # `name_` follows
+    maps: bool = False  # `_foreach_sin` is `sin` of every entry of its lists
 
 
 ARCHETYPES: dict[str, Archetype] = {
@@ -33,6 +34,7 @@ ARCHETYPES: dict[str, Archetype] = {
         Archetype("view", "view"),
         Archetype("inplace_view", "view"),
         Archetype("creation"),
+        Archetype("foreach", inplace=True, maps=True),
     )
 }
 

@@ -12,7 +12,7 @@ import pickle
 import re
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -64,6 +64,7 @@ _PRODUCT = r"(\w+)(?:\.conj\(\))? @ (\w+)(?:\.mT)?"
 _NOT_IMPLEMENTED = r"not_implemented(?:\(\s*(['\"])(?P<reason>[^'\"]*)\1\s*\))?"
 _ZEROS = ("zeros({0}.shape, dtype={0}.dtype)", "[None for entry in {0}]")  # of a tensor, a list
 _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a formula
+MAPPED = "_foreach_"  # starts the names of rows that map an operator over lists
 AUTOMATIC = ("auto_linear", "auto_element_wise", "auto_multilinear", "auto_gather")
 # Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
 _UNUSUAL = r"(?s)(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? "
@@ -102,6 +103,7 @@ class Source(NamedTuple):
     name: str  # "add"
     overload: str  # "Tensor"
     module: Any = None  # the user's kernels, for a file of his own
+    writes: bool = False  # whether this is `_foreach_sin_`, in the text of `_foreach_sin`
 
     @property
     def where(self) -> Location:
@@ -136,6 +138,11 @@ class Row:
 
     def __repr__(self) -> str:
         return f"<row {self.full_name}>"
+
+    @property
+    def maps(self) -> str:
+        """The operator that a row applies to every entry of lists: "sin"; "" for other rows."""
+        return self.schema.name.removeprefix(MAPPED) if self.archetype.maps else ""
 
     @property
     def full_name(self) -> str:
@@ -324,6 +331,8 @@ class Row:
 
 def load(source: Source) -> Row:
     """Parse one block of YAML into a row."""
+    if source.writes:
+        return written_over(load(source._replace(name=source.name[:-1], writes=False)))
     return _Reader(source).row()
 
 
@@ -356,6 +365,14 @@ _RECORDS: tuple[type, ...] = (
 def _loader() -> Any:
     """YAML's reader in C, where it was built."""
     return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+def written_over(row: Row) -> Row:
+    """The row of `_foreach_sin_`, which writes over every entry, from that of `_foreach_sin`."""
+    head, _, _ = row.schema.text.rpartition("->")
+    head = head.replace(row.name, f"{row.name}_", 1).replace("Tensor[]", "Tensor(a!)[]", 1)
+    schema = schemas.parse(f"{head}-> ()")
+    return replace(row, schema=schema, decompose=f"{row.decompose}_", differentiable_outputs=())
 
 
 class Mistakes:
@@ -499,8 +516,8 @@ class _Reader:
 
     def inplace(self, archetype: Archetype) -> bool:
         """Whether `name_` follows: asked for, or by the archetype where it can."""
-        can = self.schema.can_be_written
-        if "inplace" not in self.nodes:
+        can = self.schema.can_be_written and not archetype.maps  # which has a row of its own
+        if "inplace" not in self.nodes or archetype.maps:
             return archetype.inplace and can
         wanted = self.boolean("inplace", self.nodes["inplace"])
         if wanted and not can:
@@ -509,6 +526,23 @@ class _Reader:
                 "variant"
             )
         return wanted
+
+    def decompose(self, archetype: Archetype) -> str:
+        """The decomposition; of an operator over lists, the function that its name says."""
+        if not archetype.maps:
+            return self.text("decompose")
+        lists = any(a.type.is_tensor and a.type.is_list for a in self.schema.arguments)
+        if not lists or not self.schema.name.startswith(MAPPED):
+            raise TableError(
+                f"{self.where('name')}: like: foreach is for {MAPPED}<operator>(Tensor[] self, …)"
+            )
+        if others := self.nodes.keys() - {"name", "like", "inplace", "domain", "doc"}:
+            other = min(others)
+            raise TableError(
+                f"{self._at(self._keys[other])}: {other}: everything about a row that is "
+                "like: foreach follows from the operator it maps"
+            )
+        return f"foreach.{self.schema.name.removeprefix(MAPPED)}"
 
     def dispatch(self) -> dict[str, Any]:
         """Formulas by the kind of tensor, as texts; those of `Default` are for ours."""
@@ -607,8 +641,9 @@ class _Reader:
         for column in ("numbers", "order", "domain", *FACTS):
             if column in self.nodes:
                 self.each(FACTS.get(column, _Reader.word), self, column)
-        for column in ("kernel", "shape", "decompose", "doc", "batch", "kink", "fan", "numpy"):
+        for column in ("kernel", "shape", "doc", "batch", "kink", "fan", "numpy"):
             self.each(self.text, column)
+        decompose = self.each(self.decompose, archetype)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
         native = self.each(self.native)
         self.each(self._check_grad_style, reverse)
@@ -622,7 +657,7 @@ class _Reader:
             kernel=self.text("kernel"),
             shape=self.text("shape"),
             promote=promote,
-            decompose=self.text("decompose"),
+            decompose=decompose,
             inplace=bool(inplace),
             doc=self.text("doc"),
             domain=self.text("domain"),

@@ -90,6 +90,13 @@ def _takes(row: Row, column: str, function: Any, count: int) -> Iterator[str]:
 def _decompose(row: Row) -> Iterator[str]:
     if not row.decompose:
         return
+    if row.maps:
+        try:
+            binding.reference(row.decompose, "decompositions", row, "name")
+        except TableError:
+            hint = did_you_mean(row.maps, TABLE.names())
+            yield f"{row.place('name')}: there is no operator {row.maps!r} to map{hint}"
+        return
     if row.names_decomposition:
         function = binding.reference(row.decompose, "decompositions", row, "decompose")
         yield from _takes(row, "decompose", function, len(row.schema.arguments))

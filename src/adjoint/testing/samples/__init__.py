@@ -239,8 +239,9 @@ def for_row(
     make = Make(dtype, row.full_name, seed)
     found: list[tuple[Sample, Callable[..., Any] | None]] = []
     known = references.of(row)
-    if row.archetype.promotes and not row.schema.mutates:
-        found += [(sample, known) for sample in _run(automatic.samples(row, make, Sample), make)]
+    made = automatic.lists if row.maps else automatic.samples
+    if row.maps or (row.archetype.promotes and not row.schema.mutates):
+        found += [(sample, known) for sample in _run(made(row, make, Sample), make)]
     for entry in samplers_of(row):
         found += [(s, entry.reference or known) for s in _run(entry.function(make), make)]
     _name_apart([sample for sample, _ in found], row)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import adjoint as ad
+from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.table.schema import Argument
 
@@ -38,6 +39,8 @@ SHAPES: dict[str, tuple[tuple[int, ...], ...]] = {
 }
 # Of each tensor argument of a row that may be anything; combinations of earlier ones come first.
 GUESSED: tuple[tuple[int, ...], ...] = ((3,), (3, 3), (2, 3), (), (2, 3, 3), (0, 3))
+LISTED = ((2, 3), (4,), ())  # shapes of the entries of a list
+FACTORS = (1.5, -2.0, 3.0)  # numbers for them
 LIMITS = (-0.55, 0.75, 1.5)  # of optional numbers, such as min and max
 NUMBERS: dict[str, Any] = {"Scalar": 0.7, "float": 0.7, "int": 2, "bool": True}
 
@@ -77,6 +80,31 @@ def samples(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
         yield build(values | fixed | optional, name="all arguments")
     if not row.domain:
         yield build(_special(tensors, make) | fixed, name="special values", kink=True)
+
+
+def lists(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
+    """Yield samples for an operator on lists, with entries where the mapped operator has its own;
+    none if it needs an argument of an unusual type.
+    """
+    name = row.maps.removesuffix("_")
+    overloads = TABLE.overloads(name) if name in TABLE else []
+    domains = {TABLE.row(name, o).domain for o in overloads} & DOMAINS.keys()
+    draw = getattr(make, DOMAINS[max(domains, default="")])
+    required = [a for a in row.schema.arguments if _required(a)]
+    if row.domain == OWN or any(a.type.base not in ("Tensor", "Scalar") for a in required):
+        return
+
+    def entries(argument: Argument) -> Any:
+        if argument.type.is_tensor:
+            return [draw(*s) for s in LISTED] if argument.type.is_list else draw()
+        return list(FACTORS) if argument.type.is_list else FACTORS[0]
+
+    optional = [a for a in row.schema.arguments if _may_vary(a)]
+    for arguments in (required, required + optional) if optional else (required,):
+        args, kwargs = _split(row, {a.name: entries(a) for a in arguments})
+        yield sample(
+            *args, **kwargs, name="all arguments" if arguments is not required else "plain"
+        )
 
 
 def guesses(row: Row, make: Any, sample: Callable[..., Any]) -> Iterator[Any]:
