@@ -1,8 +1,10 @@
-"""Faults of the cache of compiled code: whatever lies in it, what is loaded is what was asked for.
+"""Faults of the cache of compiled code and of prepared rows: whatever lies in it, what is loaded is
+what was asked for.
 
 A case starts from a cache that is empty or holds good objects, does bad things to it (plants,
 links, damage, permissions, other owners, a full disk, a process that is killed, processes that
-race), and then asks for functions. Each must give its own number, from an object of ours alone.
+race), and then asks for functions, and for what is prepared. Each must give its own number, from a
+file of ours alone.
 
     python -m tests.fuzz.cache_faults --seconds 60 --seed 0
 """
@@ -10,6 +12,7 @@ race), and then asks for functions. Each must give its own number, from an objec
 from __future__ import annotations
 
 import _ctypes
+import atexit
 import ctypes
 import errno
 import functools
@@ -29,6 +32,7 @@ from typing import Any
 
 from adjoint.compiler.c import build, cache, discovery
 from adjoint.core import cachedir
+from adjoint.table.prepared import Prepared
 from tests.fuzz import campaign
 from tests.watching import limited
 
@@ -60,7 +64,19 @@ def _good() -> dict[int, tuple[str, bytes]]:
             found[number] = (path.name, path.read_bytes())
         answer = next(folder.glob("toolchain-*.json"))
         found[-1] = (answer.name, answer.read_bytes())
+        for number, wrong in ((-2, 0), (-EVIL, EVIL)):
+            kept = _prepare(wrong, Prepared())
+            found[number] = (kept.name, kept.read_bytes())
     return found
+
+
+def _prepare(wrong: int, prepared: Prepared) -> Path:
+    """Keep the numbers, and what is `wrong` with them, for another process."""
+    for number in range(NUMBERS):
+        prepared.keep(f"number {number}", number + wrong)
+    atexit.unregister(prepared.write)  # the directory will be gone
+    prepared.write()
+    return Path(prepared._path())
 
 
 @contextmanager
@@ -104,11 +120,12 @@ def check(seed: int) -> int:
         for number in range(NUMBERS):
             if random_.random() < 0.8:
                 _write(folder / good[number][0], good[number][1])
-        if random_.random() < 0.7:
-            _write(folder / good[-1][0], good[-1][1])
+        for number in (-1, -2):
+            if random_.random() < 0.7:
+                _write(folder / good[number][0], good[number][1])
         quickly = random_.random() < 0.95
         with _faults(random_, folder, story), limited(60), _compiler(quickly):
-            checks = _ask(random_, folder, story)
+            checks = _ask(random_, folder, story) + _ask_for_the_prepared(story)
             if random_.random() < 0.01:
                 checks += _ask_for_the_compiler(story)
     return checks
@@ -121,6 +138,18 @@ def _ask_for_the_compiler(story: list[str]) -> int:
     assert found is not None, story
     assert "-DEVIL" not in found.flags, story
     return 1
+
+
+def _ask_for_the_prepared(story: list[str]) -> int:
+    """What is recalled was kept by us; a process that works it out keeps it for the next."""
+    for _ in range(2):
+        prepared = Prepared()
+        for number in range(NUMBERS):
+            got = prepared.once(f"number {number}", lambda number=number: number)
+            assert got == number, f"{story}: prepared {number} is {got}"
+        atexit.unregister(prepared.write)
+        prepared.write()
+    return NUMBERS
 
 
 @contextmanager
@@ -190,13 +219,15 @@ def _faults(random_: random.Random, folder: Path, story: list[str]) -> Iterator[
 
 
 def _victim(random_: random.Random, folder: Path) -> Path:
-    return folder / _good()[random_.choice((*range(NUMBERS), *range(NUMBERS), -1))][0]
+    return folder / _good()[random_.choice((*range(NUMBERS), *range(NUMBERS), -1, -2, -2))][0]
 
 
 def _evil(path: Path) -> bytes:
     """What an attacker would put in the place of a file: sealed, and well formed."""
     if path.suffix == ".so":
         return _good()[EVIL][1]
+    if path.suffix == ".bin":
+        return _good()[-EVIL][1]
     return _good()[-1][1].replace(b'"-O', b'"-DEVIL", "-O')
 
 
@@ -257,7 +288,7 @@ def truncated(random_: random.Random, folder: Path) -> None:
 
 def damaged(random_: random.Random, folder: Path) -> None:
     path = _victim(random_, folder)
-    if path.is_file() and not path.is_symlink() and path.suffix == ".so":
+    if path.is_file() and not path.is_symlink() and path.suffix in (".so", ".bin"):
         content = bytearray(path.read_bytes() or b"x")
         for _ in range(random_.choice((1, 1, 30))):
             content[random_.randrange(len(content))] ^= 1 << random_.randrange(8)
