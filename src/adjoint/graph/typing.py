@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.remembering import remembered
 from adjoint.core.shapes import Spec
 from adjoint.graph.ir import GraphError, Type, Value, substitute
 from adjoint.ops.operator import Operator
@@ -113,16 +114,12 @@ def needs_gradient(row: Row, args: tuple[Any, ...]) -> bool:
     return False
 
 
+@remembered
 def differentiable_names(row: Row) -> frozenset[str]:
-    """The arguments that a gradient may go to, by a formula or the decomposition; cached."""
-    found = row.__dict__.get("_gradient_names")
-    if found is None:
-        if row.decompose and not row.reverse and not row.forward:
-            found = frozenset(a.name for a in row.schema.tensors)
-        else:
-            found = frozenset(a.name for a in row.differentiable) | frozenset(row.refused)
-        row.__dict__["_gradient_names"] = found
-    return found
+    """The arguments that a gradient may go to, by a formula or the decomposition."""
+    if row.decompose and not row.reverse and not row.forward:
+        return frozenset(a.name for a in row.schema.tensors)
+    return frozenset(a.name for a in row.differentiable) | frozenset(row.refused)
 
 
 def _without_data(value: Any) -> Any:

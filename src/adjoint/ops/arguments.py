@@ -17,8 +17,10 @@ from adjoint.core.dtypes import FLOAT, INTEGER, OF, DType, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.generator import Generator
 from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
+from adjoint.core.remembering import remembered
 from adjoint.ops import runtime
 from adjoint.table import TABLE
+from adjoint.table.rows import Row
 from adjoint.table.schema import Argument, Schema, Type
 
 NUMBERS = frozenset((bool, int, float, complex))
@@ -147,7 +149,7 @@ def holds_numbers(array: Any) -> bool:
 def bind(op: Any, args: Sequence[Any]) -> list[Any]:
     """Return one value for each argument of an operator, as the schema wants it, or raise."""
     what, Tensor, weak = op.schema.name, runtime.Tensor, runtime.NUMBER_TYPES
-    takes = _takes_tensor(op)
+    takes = op.schema.takes_tensor
     for takes_tensor, value in zip(takes, args, strict=True):
         if takes_tensor and type(value) in weak:
             break
@@ -161,16 +163,6 @@ def bind(op: Any, args: Sequence[Any]) -> list[Any]:
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
     ]
     return _with_tensors_for_numbers(op, takes, args, values)
-
-
-def _takes_tensor(op: Any) -> tuple[bool, ...]:
-    """Which arguments are single tensors, so that a tensor needs no conversion."""
-    known = op.__dict__.get("takes_tensor")
-    if known is None:
-        known = op.__dict__["takes_tensor"] = tuple(
-            a.type.is_tensor and not a.type.is_list for a in op.schema.arguments
-        )
-    return known
 
 
 def _with_tensors_for_numbers(
@@ -192,7 +184,7 @@ def _with_tensors_for_numbers(
         if argument.name in promoted:
             beside = [v for n, v in zip(op.schema.names, given, strict=True) if n in promoted]
             dtype = _common_dtype(beside, alone)
-            if dtype.category == INTEGER and _checks_numbers(op):
+            if dtype.category == INTEGER and _checks_numbers(op.row):
                 check_integer(args[i], dtype)
         else:
             tensors = [v for v, t in zip(given, takes, strict=True) if t and _is_array(v)]
@@ -201,15 +193,13 @@ def _with_tensors_for_numbers(
     return values
 
 
-def _checks_numbers(op: Any) -> bool:
+@remembered
+def _checks_numbers(row: Row) -> bool:
     """Whether an integer dtype refuses a number beyond its range: as the number's overload says."""
-    known = op.__dict__.get("checks_numbers")
-    if known is None:
-        name = op.row.schema.name
-        rows = [TABLE.row(name, o) for o in TABLE.overloads(name)] if name in TABLE else [op.row]
-        known = any(row.texts.get("numbers", "wrap") != "wrap" for row in rows)
-        op.__dict__["checks_numbers"] = known
-    return known
+    rows = (
+        [TABLE.row(row.name, o) for o in TABLE.overloads(row.name)] if row.name in TABLE else [row]
+    )
+    return any(r.texts.get("numbers", "wrap") != "wrap" for r in rows)
 
 
 def _beside(number: Any, tensors: list[Any], alone: bool) -> DType:

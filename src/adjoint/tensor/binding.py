@@ -25,6 +25,7 @@ from adjoint.core.choosing import MANY, choose
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.errors import AdjointError, TableError, did_you_mean
 from adjoint.core.quiet import NO_MODULE, hush_modules
+from adjoint.core.remembering import remembered
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
@@ -418,12 +419,10 @@ def takes_operator(name: str, count: int) -> bool:
     return any(o.positional >= count for o in operators.packet(name).operators)
 
 
+@remembered
 def decomposition(row: Row) -> Callable[..., Any]:
-    """Return the decomposition of a row as a function of all its arguments, kept on the row."""
-    known = row.__dict__.get("_decomposition")
-    if known is None:
-        known = row.__dict__["_decomposition"] = _promoting(row, _decomposition(row))
-    return known
+    """Return the decomposition of a row as a function of all its arguments."""
+    return _promoting(row, _decomposition(row))
 
 
 def _promoting(row: Row, decomposed: Callable[..., Any]) -> Callable[..., Any]:

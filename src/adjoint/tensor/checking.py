@@ -368,7 +368,7 @@ def check_functions(row: Row) -> None:
     op = Operator(row)
     if not callable(op.function):
         raise TableError(f"{row.where}: {row.full_name} cannot be called")
-    rule = eager.rule_of(op)
+    rule = eager.rule_of(op.row)
     if row.kernel and any(e.formula is not None for e in row.reverse):
         for raw in (True, False):
             reverse.write(rule, raw=raw)

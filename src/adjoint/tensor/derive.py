@@ -14,13 +14,14 @@ from typing import Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import GradError
+from adjoint.core.remembering import remembered
 from adjoint.ops import operator as operators
 from adjoint.ops import runtime
 from adjoint.table.rows import Forward, Reverse, Row
 from adjoint.tensor import binding, fitting
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback, pullback_on
-from adjoint.tensor.saving import grad_names, kept_on_row, result_names
+from adjoint.tensor.saving import grad_names, result_names
 from adjoint.tensor.tensor import Tensor
 
 
@@ -96,7 +97,7 @@ def with_facts(row: Row, scope: dict[str, Any]) -> dict[str, Any]:
     return scope | facts
 
 
-@kept_on_row
+@remembered
 def _used_facts(row: Row) -> tuple[tuple[str, str, str], ...]:
     """The facts in the reverse formulas of a row: ("self__shape", "self", "shape")."""
     formulas = [entry.formula for entry in row.reverse if entry.formula]
@@ -345,7 +346,7 @@ def _element_wise(
     return total
 
 
-@kept_on_row
+@remembered
 def _slopes(row: Row) -> list[tuple[str, str, Reverse, Reverse]]:
     """Inputs with a slope: the name, its formula's symbol, the formula, and the one for reals."""
     return [
@@ -360,7 +361,7 @@ def _slopes(row: Row) -> list[tuple[str, str, Reverse, Reverse]]:
     ]
 
 
-@kept_on_row
+@remembered
 def _single_grads(row: Row) -> tuple[str, ...]:
     return tuple(n for n, i in grad_names(row).items() if i >= 0)
 

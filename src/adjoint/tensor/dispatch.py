@@ -25,11 +25,13 @@ from adjoint.core.errors import (
     ValueRangeError,
 )
 from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.core.state import changed, current
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
+from adjoint.table.schema import Argument, Schema
 from adjoint.tensor import binding, meta
 from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import Tensor, alias, is_plain
@@ -48,17 +50,18 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     return run(op, values)
 
 
+@remembered
+def _place_arguments(schema: Schema) -> tuple[tuple[int, Argument], ...]:
+    """The arguments that say where a tensor lives, with their numbers."""
+    return tuple(
+        (i, a) for i, a in enumerate(schema.arguments) if a.name in _PLACES and not a.type.is_tensor
+    )
+
+
 def _place(op: Operator, values: list[Any]) -> str | None:
     """Check device and layout, take them out of `values`, and return the device."""
     device = None
-    known_places = op.__dict__.get("places")
-    if known_places is None:
-        known_places = op.__dict__["places"] = tuple(
-            (i, a)
-            for i, a in enumerate(op.schema.arguments)
-            if a.name in _PLACES and not a.type.is_tensor
-        )
-    for i, argument in known_places:
+    for i, argument in _place_arguments(op.schema):
         allowed = _PLACES[argument.name]
         if values[i] is None:
             continue

@@ -30,6 +30,7 @@ from adjoint.core.infinitesimal import nearby
 from adjoint.core.places import of_user, place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.quiet import NO_MODULE
+from adjoint.core.remembering import remembered
 from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
@@ -594,7 +595,7 @@ class _Writer:
         ]
 
     def _record(self, home: str, *, chosen: bool = False) -> list[str]:
-        rule = rule_of(self.op)
+        rule = rule_of(self.row)
         edges = []
         for argument in (*self.differentiable, *self.refused):
             name = f"_e_{python_name(argument.name)}"
@@ -740,22 +741,19 @@ def _fresh(name: str) -> list[str]:
     return [*none, f"{name}.counter = _ZERO"]
 
 
-def rule_of(op: Operator) -> RowRule:
-    """Return the rule of an operator's row, kept there; its in-place variant shares it."""
-    rule = op.row.__dict__.get("_rule")
-    if rule is None:
-        rule = op.row.__dict__["_rule"] = RowRule(op.row)
-    return rule
+@remembered
+def rule_of(row: Row) -> RowRule:
+    """The rule of a row; an in-place variant shares it."""
+    return RowRule(row)
 
 
-def mixed_rule_of(op: Operator) -> RowRule:
+@remembered
+def mixed_rule_of(row: Row) -> RowRule:
     """The rule for operands of several dtypes: on tensors alone, whose promotion is the
     operator's and not NumPy's.
     """
-    rule = op.row.__dict__.get("_mixed_rule")
-    if rule is None:
-        rule = op.row.__dict__["_mixed_rule"] = RowRule(op.row)
-        rule.raw = None
+    rule = RowRule(row)
+    rule.raw = None
     return rule
 
 
@@ -802,8 +800,8 @@ def _default(op: Operator, argument: Argument) -> Any:
 _NAMESPACE.update(_must_be_real=_must_be_real, _unordered=_unordered, _own=_own)
 # Values that depend on the operator, and on one of its arguments: _default_dim, _arg_dim, …
 _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
-    "_rule": rule_of,
-    "_mixed": mixed_rule_of,
+    "_rule": lambda op: rule_of(op.row),
+    "_mixed": lambda op: mixed_rule_of(op.row),
     "_promote": lambda op: _PROMOTIONS[op.row.texts.get("numbers", "wrap")],
     "_kernel": lambda op: binding.reference(op.row.kernel, "kernels", op.row, "kernel"),
     "_decomposition": lambda op: binding.decomposition(op.row),

@@ -7,11 +7,8 @@ a gradient.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 from adjoint.core.records import record
+from adjoint.core.remembering import remembered
 from adjoint.table.formula import FACT_METHODS, FACTS, Formula
 from adjoint.table.rows import Reverse, Row
 
@@ -30,21 +27,7 @@ class Save:
     condition: str = ""  # of wrap_opt_if
 
 
-def kept_on_row(function: Callable[[Row], Any]) -> Callable[[Row], Any]:
-    """Compute something once for a row."""
-    name = f"_{function.__name__}"
-
-    @functools.wraps(function)
-    def kept(row: Row) -> Any:
-        known = row.__dict__.get(name)
-        if known is None:
-            known = row.__dict__[name] = function(row)
-        return known
-
-    return kept
-
-
-@kept_on_row
+@remembered
 def grad_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for output gradients; -1 stands for all, `grads`."""
     first = next((i for i, d in enumerate(row.differentiable_outputs) if d), 0)
@@ -53,7 +36,7 @@ def grad_names(row: Row) -> dict[str, int]:
     return {n: i for n, i in names.items() if n not in row.schema.names}
 
 
-@kept_on_row
+@remembered
 def result_names(row: Row) -> dict[str, int]:
     """The names under which formulas may ask for outputs."""
     returns = row.schema.returns

@@ -18,6 +18,7 @@ from adjoint.batching.common import DIMS, Batch, shifted
 from adjoint.core.errors import DependsOnValues, GradError, RandomnessError, ShapeError
 from adjoint.core.infinitesimal import FAN
 from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
@@ -33,18 +34,12 @@ LOOPED: Counter[str] = Counter()  # operators that ran as a loop
 Rule = Callable[..., Any]
 
 
+@remembered
 def rule_of(row: Row) -> tuple[str, Rule | None]:
     """The kind of batching rule that a row has, and the rule.
 
     The kind is own, archetype, decomposition (then there is no function), none needed, or loop.
     """
-    known = row.__dict__.get("_batching")  # kept on the row
-    if known is None:
-        known = row.__dict__["_batching"] = _find_rule(row)
-    return known
-
-
-def _find_rule(row: Row) -> tuple[str, Rule | None]:
     named = row.texts.get("batch")
     if named:
         return "own", binding.reference(named, "batching", row, "batch")
