@@ -36,7 +36,7 @@ def of(row: Row) -> Reference | None:
     known = _family(row.family)
     names = (row.name, row.name.removesuffix("_"), row.name.removesuffix("_copy"))
     for name in names:
-        if found := known.get(f"{name}.{row.schema.overload}") or known.get(name):
+        if found := known.get(f"{name}.{row.schema.overload or 'default'}") or known.get(name):
             return found
     return None
 
