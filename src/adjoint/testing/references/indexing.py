@@ -165,7 +165,7 @@ def on_diagonal(sizes: Sequence[int], offset: int = 0, dim1: int = 0, dim2: int 
 
 
 def selected(sizes: Sequence[int], dim: int, index: int) -> Array:
-    return np.arange(math.prod(sizes)).reshape(sizes).take(index, dim)
+    return np.asarray(np.arange(math.prod(sizes)).reshape(sizes).take(index, dim))
 
 
 def at(numbers: Callable[..., Array]) -> Callable[..., Array]:
