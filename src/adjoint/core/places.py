@@ -45,9 +45,13 @@ def is_ours(frame: Any) -> bool:
 
 def place_of(frame: Any) -> Place | None:
     """The place of a frame if it is the user's, else of what it works for, else of its caller."""
+    known = of_user[0]
     while frame is not None:
-        if not is_ours(frame):
-            of_user[0] = frame.f_globals
+        names = frame.f_globals
+        name = names.get("__name__", "")
+        ours = name is NO_MODULE or name[:8] == "adjoint."  # most frames, without a call
+        if names is known or not (ours or is_ours(frame)):
+            of_user[0] = names
             return frame.f_code, frame.f_lasti
         if inherited.place is not None:
             return inherited.place

@@ -24,6 +24,7 @@ from adjoint.table.rows import Row
 from adjoint.table.schema import Argument, Schema, Type
 
 NUMBERS = frozenset((bool, int, float, complex))
+WHOLE = frozenset((int,))
 MISSING: Any = type("Missing", (), {"__repr__": lambda self: "<missing>"})()
 ALIASES = {
     "input": "self",
@@ -52,7 +53,7 @@ def to_ints(what: str, name: str, value: Any, length: int | None = None) -> tupl
     if isinstance(value, (list, tuple, range)) or (
         isinstance(value, np.ndarray) and value.ndim == 1
     ):
-        if all(type(v) is int for v in value):
+        if WHOLE.issuperset(map(type, value)):
             return tuple(value)
         return tuple(to_int(what, name, v) for v in value)
     if isinstance(value, (str, bytes)) or value is None:
@@ -148,21 +149,49 @@ def holds_numbers(array: Any) -> bool:
 
 def bind(op: Any, args: Sequence[Any]) -> list[Any]:
     """Return one value for each argument of an operator, as the schema wants it, or raise."""
-    what, Tensor, weak = op.schema.name, runtime.Tensor, runtime.NUMBER_TYPES
-    takes = op.schema.takes_tensor
-    for takes_tensor, value in zip(takes, args, strict=True):
+    weak = runtime.NUMBER_TYPES
+    values: list[Any] = []
+    for value, (argument, takes_tensor, types) in zip(args, wanted(op), strict=True):
         if takes_tensor and type(value) in weak:
-            break
-    else:  # no number in the place of a tensor: most calls
-        return [
-            v if t and isinstance(v, Tensor) else convert(what, a, v)
-            for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
-        ]
+            return _with_numbers(op, args)
+        if type(value) not in types:
+            value = convert(op.schema.name, argument, value)
+        values.append(value)
+    return values
+
+
+@remembered
+def wanted(op: Any) -> tuple[tuple[Argument, bool, tuple[type, ...]], ...]:
+    """Each argument: whether it is a single tensor, and the types that need no conversion."""
+    found = []
+    for argument in op.schema.arguments:
+        kind = argument.type
+        takes_tensor = kind.is_tensor and not kind.is_list
+        types: tuple[type, ...] = (runtime.Tensor,) if takes_tensor else ()
+        if not kind.is_tensor and not kind.is_list:
+            types = _AS_THEY_ARE.get(kind.base, ())
+        found.append((argument, takes_tensor, (*types, *(type(None),) * kind.is_optional)))
+    return tuple(found)
+
+
+def _with_numbers(op: Any, args: Sequence[Any]) -> list[Any]:
+    """As `bind`, where there is a number in the place of a tensor."""
+    takes = [takes_tensor for _, takes_tensor, _ in wanted(op)]
     values = [
-        v if t and type(v) in weak else convert(what, a, v)
+        v if t and type(v) in runtime.NUMBER_TYPES else convert(op.schema.name, a, v)
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
     ]
     return _with_tensors_for_numbers(op, takes, args, values)
+
+
+_AS_THEY_ARE: dict[str, tuple[type, ...]] = {
+    "int": (int,),
+    "float": (float,),
+    "bool": (bool,),
+    "Scalar": tuple(NUMBERS),
+    "ScalarType": (DType,),
+    "str": (str,),
+}
 
 
 def _with_tensors_for_numbers(

@@ -30,6 +30,7 @@ from adjoint.core.shapes import show
 from adjoint.core.state import changed, current
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
+from adjoint.ops.arguments import wanted
 from adjoint.ops.operator import Operator
 from adjoint.table.schema import Argument, Schema
 from adjoint.tensor import binding, meta
@@ -44,8 +45,14 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     """Run an operator on whatever the user passed."""
     if extra:
         return _with_extras(op, args, extra)
-    values = arguments.bind(op, args)
-    if _place(op, values) == "meta":
+    for value, (_, _, types) in zip(args, op.__dict__.get("wanted") or wanted(op), strict=True):
+        if type(value) not in types:
+            values = arguments.bind(op, args)
+            break
+    else:  # nothing to convert: most calls from inside a transform
+        values = list(args)
+    places = op.__dict__.get("places")
+    if (places is None or places) and _place(op, values) == "meta":
         return meta.run(op, values)
     return run(op, values)
 
@@ -77,9 +84,24 @@ def _place(op: Operator, values: list[Any]) -> str | None:
     return device
 
 
+def again(op: Operator, values: list[Any]) -> Any:
+    """Run an operator on arguments that it has had once, which are now one level below."""
+    for value in values:
+        if type(value) is list or (isinstance(value, Tensor) and value.home is not None):
+            return run(op, values)
+    return op.function(*values) if op.positional == len(values) else op.call(values)
+
+
 def run(op: Operator, values: list[Any]) -> Any:
     """Run an operator on converted arguments, by the topmost interpreter."""
-    interpreter = topmost(values)
+    interpreter = None
+    for value in values:
+        if isinstance(value, Tensor):
+            found = value.home
+        else:
+            found = topmost(value) if type(value) is list else None
+        if found is not None and (interpreter is None or found.level > interpreter.level):
+            interpreter = found
     if interpreter is not None and interpreter.level == 0:  # a class of the user's sees all calls
         return interpreter.process(op, values)
     if op.row.decompose and not op.row.kernel and not op.schema.replaces:

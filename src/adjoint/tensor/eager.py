@@ -93,6 +93,8 @@ _NAMESPACE: dict[str, Any] = {
     "_fan_out": limits.fan_out,
     "xp": np,
     "_convert": arguments.convert,
+    "_WHOLE": arguments.WHOLE,
+    "_map": map,
     "_Refusal": Refusal,
     "_UNUSUAL": dispatch.UNUSUAL,
     "_explain": dispatch.raise_explained,
@@ -222,10 +224,11 @@ class _Writer:
         ]
 
     def composite(self) -> list[str]:
+        """Tensors of any home will do: the operators that it is made of see to levels."""
         body = self._normalise()
         return [
             self._signature(),
-            f"    if {self._condition()}:",
+            f"    if {self._condition(plain=False)}:",
             *_indent(body, 2),
             "        try:",
             f"            return {self._named(f'_decomposition({self.call})')}",
@@ -259,7 +262,7 @@ class _Writer:
         pieces.append("**_extra")
         return f"def {_symbol(self.op)}({', '.join(pieces)}):"
 
-    def _condition(self) -> str:
+    def _condition(self, *, plain: bool = True) -> str:
         checks = ["not _extra"]
         if self.row.archetype.name == "creation" or self.row.random or self.schema.name == "clone":
             checks.append(
@@ -270,8 +273,8 @@ class _Writer:
             if kind.is_tensor and kind.is_list:
                 checks.append(f"_plain{'_or_none' * kind.holds_none}({name})")
             elif kind.is_tensor:
-                plain = f"type({name}) is _Tensor and {name}.home is None"
-                checks.append(f"({name} is None or {plain})" if kind.is_optional else plain)
+                test = f"type({name}) is _Tensor" + f" and {name}.home is None" * plain
+                checks.append(f"({name} is None or {test})" if kind.is_optional else test)
             elif kind.base in ("Device", "Layout") or name == "pin_memory":
                 checks.append(f"{name} is None")  # anything else is checked on the slow way
             elif not argument.has_default and not kind.is_optional:
@@ -311,7 +314,7 @@ class _Writer:
         if kind.is_list:
             # a tuple is trusted to hold ints only after conversion; checking entries costs little
             test = (
-                f"type({name}) is tuple and all(type(_v) is int for _v in {name})"
+                f"type({name}) is tuple and _WHOLE.issuperset(_map(type, {name}))"
                 if kind.base == "int"
                 else "False"
             )

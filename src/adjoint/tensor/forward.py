@@ -19,9 +19,11 @@ from contextvars import ContextVar
 from typing import Any
 
 from adjoint.core.errors import NotDifferentiable
+from adjoint.core.state import state
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
+from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Home
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import Node, Output, own_counter, wrote
@@ -126,16 +128,20 @@ class JvpLevel(Forward, Level):
         tensor.beside = tangent
 
     def process(self, op: Operator, values: list[Any]) -> Any:
-        self.check_open(op.name)
+        if not self.open:
+            self.check_open(op.name)
         row = op.row
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
-        with self.outside():
+        before = self.go_below()
+        try:
             return self._push(op, row, values)
+        finally:
+            state.set(before)
 
     def _push(self, op: Operator, row: Row, values: list[Any]) -> Any:
         primals = [self.below(v) for v in values]
-        results = op.call(primals)
+        results = again(op, primals)
         if row.archetype.result == "bool" or not isinstance(results, (Tensor, tuple, list)):
             return results
         tangents = self.pushed(row, values, primals, results)

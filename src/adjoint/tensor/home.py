@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.devices import CPU, Device
-from adjoint.core.dtypes import OF, DType
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tape import ZERO
@@ -40,9 +39,6 @@ class Home:
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
         return tensor.value.shape
-
-    def dtype(self, tensor: Tensor) -> DType:
-        return OF[tensor.value.dtype]
 
     def array(self, tensor: Tensor) -> Any:
         return tensor.value

@@ -17,12 +17,12 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.state import ON, State, current, state
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, views
+from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Home
 from adjoint.tensor.tape import (
     ZERO,
@@ -36,7 +36,7 @@ from adjoint.tensor.tensor import Tensor, leaving, make
 
 
 class _Outside:
-    """The block of code that runs below a level: one is made for every operator on it."""
+    """A block of code that runs below a level."""
 
     __slots__ = ("before", "level")
 
@@ -44,11 +44,7 @@ class _Outside:
         self.level = level
 
     def __enter__(self) -> None:
-        self.before = now = current()
-        known = self.level.known_below
-        if known is None or known[0] is not now:
-            known = self.level.known_below = (now, self.level.state_below(now))
-        state.set(known[1])
+        self.before = self.level.go_below()
 
     def __exit__(self, *_: Any) -> None:
         state.set(self.before)
@@ -104,6 +100,15 @@ class Level(Home):
         """Run below this level: what is created there belongs to the levels outside."""
         return _Outside(self)
 
+    def go_below(self) -> State:
+        """Leave this level, and return the state to put back; for every operator, so no context."""
+        now = current()
+        known = self.known_below
+        if known is None or known[0] is not now:
+            known = self.known_below = (now, self.state_below(now))
+        state.set(known[1])
+        return now
+
     def below(self, value: Any) -> Any:
         """What the tensors of this level hold; lists entry by entry, everything else as it is."""
         if isinstance(value, Tensor):
@@ -114,10 +119,15 @@ class Level(Home):
         """Note that the results of a view operator view the tensor of this level among its
         arguments.
         """
-        for source in values:
-            if self.owns(source):
-                views.attach_level(op, source, outs, tuple(v for v in values if v is not source))
-                return
+        source = None
+        rest: list[Any] = []
+        for value in values:
+            if source is None and isinstance(value, Tensor) and value.home is self:
+                source = value
+            elif value is not source or value is None:
+                rest.append(value)
+        if source is not None:
+            views.attach_level(op, source, outs, tuple(rest))
 
     def swap_view(self, op: Operator, values: list[Any]) -> Any:
         """squeeze_, t_, …: the tensor becomes a view of what it was; its views keep that as base.
@@ -212,9 +222,6 @@ class Level(Home):
         return self.created(drawn) if isinstance(drawn, Tensor) else drawn
 
     # -- what its tensors say --------------------------------------------------------------------
-
-    def dtype(self, tensor: Tensor) -> DType:
-        return tensor.value.dtype
 
     def array(self, tensor: Tensor) -> Any:
         return tensor.value.array
@@ -318,41 +325,61 @@ class GradLevel(Level):
     differentiates = True
 
     def state_inside(self, before: State) -> State:
-        return super().state_inside(before).but(recording=ON)
+        levels = (*before.levels, self)
+        return before.but(levels=levels, differentiating=before.differentiating + 1, recording=ON)
 
     def state_below(self, now: State) -> State:
         """Without recording, too, if there was none when the level was opened."""
         recording = now.recording and self.before.recording
         return now.but(levels=now.levels[: self.level - 1], recording=recording)
 
-    def lift(self, value: Any, edge: Any = None) -> Tensor:
-        return wrap(self, value, edge)
+    lift = wrap
 
     def process(self, op: Operator, values: list[Any]) -> Any:
-        self.check_open(op.name)
+        if not self.open:
+            self.check_open(op.name)
         row = op.row
         if row.decompose and not row.reverse and not row.forward:
             return binding.decomposition(row)(*values)
-        with self.outside():
-            results = op.call([self.below(v) for v in values])
-        if row.archetype.result == "bool" or not _has_tensor(results):
+        primals, lifted, watched = self._apart(values)
+        before = self.go_below()
+        try:
+            results = again(op, primals)
+        finally:
+            state.set(before)
+        several = isinstance(results, (tuple, list))
+        if row.archetype.result == "bool" or not (several or isinstance(results, Tensor)):
             return results
-        lifted = [self._lifted(v) for v in values]
-        outs = (
-            [self.lift(r) for r in results]
-            if isinstance(results, (tuple, list))
-            else self.lift(results)
-        )
+        if several and not all(isinstance(r, Tensor) for r in results):
+            return results
+        outs = [self.lift(r) for r in results] if several else self.lift(results)
         if op.schema.is_view:
             self.attach_views(op, lifted, outs)
-        if current().recording and op.parts.record is not None and _any_edge(lifted):
+        if watched and before.recording and op.parts.record is not None:
             op.parts.record(*lifted, outs, self, 1)
         return tuple(outs) if isinstance(results, tuple) else outs
 
-    def _lifted(self, value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return value if value.home is self else self.lift(value)
-        return [self._lifted(v) for v in value] if type(value) is list else value
+    def _apart(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
+        """The arguments below, those on this level, and whether one of these has a history."""
+        below: list[Any] = []
+        here: list[Any] = []
+        watched = False
+        for value in values:
+            if isinstance(value, Tensor):
+                if value.home is self:
+                    below.append(value.value)
+                    watched = watched or value.edge is not None
+                else:
+                    below.append(value)
+                    value = self.lift(value)
+            elif type(value) is list:
+                primals, value, inside = self._apart(value)
+                below.append(primals)
+                watched = watched or inside
+            else:
+                below.append(value)
+            here.append(value)
+        return below, here, watched
 
     def is_idle(self, value: Any) -> bool:
         return not self.owns(value) or value.edge is None
@@ -395,16 +422,3 @@ class GradLevel(Level):
 def _keywords(op: Operator, values: list[Any]) -> dict[str, Any]:
     count = op.positional
     return dict(zip(op.schema.names[count:], values[count:], strict=True))
-
-
-def _has_tensor(results: Any) -> bool:
-    return isinstance(results, Tensor) or (
-        isinstance(results, (tuple, list)) and all(isinstance(r, Tensor) for r in results)
-    )
-
-
-def _any_edge(values: Sequence[Any]) -> bool:
-    return any(
-        _any_edge(v) if type(v) is list else isinstance(v, Tensor) and v.edge is not None
-        for v in values
-    )

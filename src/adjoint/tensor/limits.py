@@ -367,8 +367,14 @@ def ordinary(tensor: Any) -> Any:
 
 def is_limit(tensor: Any) -> bool:
     """Whether a tensor came from a kink, so that formulas need no care of their own."""
-    bottom = _bottom(tensor)
-    return _is_of_limits(bottom) or is_near(bottom)
+    while isinstance(tensor, Tensor):
+        home = tensor.home
+        if home is LIMITS or isinstance(home, NearLevel):
+            return True
+        if not isinstance(home, Level):
+            return False
+        tensor = tensor.value
+    return False
 
 
 def meets_kink(tensor: Any) -> bool:

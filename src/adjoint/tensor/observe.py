@@ -57,19 +57,13 @@ PACKED = _PackedHome()
 
 def versions_of(rule: Any, saved: tuple[Any, ...]) -> tuple[int, ...] | None:
     """The versions of saved tensors, lists flattened; None where all are 0."""
-    versions = tuple(0 if t is None else version(t) for t in _saved_tensors(rule, saved))
-    return versions if any(versions) else None
-
-
-def _saved_tensors(rule: Any, saved: tuple[Any, ...]) -> list[Any]:
-    """The arguments that a node keeps, lists flattened; None for those that are absent."""
-    found: list[Any] = []
+    versions: list[int] = []
     for save, value in zip(rule.saves, saved, strict=False):
         if save.kind == TENSOR:
-            found.append(value)
+            versions.append(0 if value is None else version(value))
         elif save.kind == TENSORS:
-            found.extend(value or ())
-    return found
+            versions += [0 if t is None else version(t) for t in value or ()]
+    return tuple(versions) if any(versions) else None
 
 
 def watch(node: Node, outs: tuple[Any, ...]) -> None:
@@ -84,10 +78,17 @@ def watch(node: Node, outs: tuple[Any, ...]) -> None:
 def check_versions(node: Node) -> None:
     """Raise if a saved value was changed in place since it was saved."""
     rule: Any = node.rule
-    tensors = _saved_tensors(rule, node.saved or ())
+    tensors: list[Any] = []  # the arguments that the node keeps; None for those that are absent
+    for save, value in zip(rule.saves, node.saved or (), strict=False):
+        if save.kind == TENSOR:
+            tensors.append(value)
+        elif save.kind == TENSORS:
+            tensors.extend(value or ())
     for tensor, expected in zip(tensors, node.versions or (0,) * len(tensors), strict=True):
         if isinstance(tensor, Tensor) and version(tensor) != expected:
             raise_changed(node, next(c for c in counters_of(tensor) if c.count))
+    if not rule.first_counter:  # no result is saved
+        return
     pairs = zip(rule.saves, node.saved or (), strict=False)
     if any(s.kind == RESULT and type(v) is not Packed for s, v in pairs):
         counts = (node.extra and node.extra.expected) or (0,) * len(node.counters)
@@ -123,7 +124,8 @@ def check_kept(node: Node) -> None:
 
 def unpack(node: Node, rule: Any, graph: bool) -> list[Any]:
     """The saved values as tensors; if `graph`, with their own history, for a second backward."""
-    check_kept(node)
+    if node.saved is None:
+        check_kept(node)
     assert node.saved is not None
     check_versions(node)
     values: list[Any] = []

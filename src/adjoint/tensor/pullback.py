@@ -56,14 +56,15 @@ class Pullback(ABC):
 
     def passed(self, cotangents: Sequence[Any], *, retain: bool) -> list[Any]:
         """As a call, for a step on the way to a derivative: Note [Kinks] in limits.py."""
-        pairs = [
-            (o, c)
-            for o, c in zip(self.outputs, cotangents, strict=True)
-            if o is not None and c is not None
-        ]
-        if not pairs:
+        roots: list[Any] = []
+        grads: list[Any] = []
+        for output, cotangent in zip(self.outputs, cotangents, strict=True):
+            if output is not None and cotangent is not None:
+                roots.append(output)
+                grads.append(cotangent)
+        if not roots:
             return [None] * len(self.inputs)
-        return self.run([o for o, _ in pairs], [c for _, c in pairs], retain)
+        return self.run(roots, grads, retain)
 
     @abstractmethod
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:

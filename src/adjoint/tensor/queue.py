@@ -13,6 +13,7 @@ from adjoint.tensor import zeros
 from adjoint.tensor.ends import Ends
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.tape import Leaf, Node, Output, Refusal, key
+from adjoint.tensor.tensor import Tensor
 from adjoint.tensor.zeros import Zeroed
 
 ndarray = np.ndarray
@@ -34,7 +35,8 @@ class Queue:
         kind = type(edge)
         if kind is Node or kind is Leaf:
             shape, dtype = edge.shape, edge.dtype
-            if type(grad) is not ndarray or grad.shape != shape or grad.dtype is not dtype:
+            usual = type(grad) is ndarray or type(grad) is Tensor
+            if not usual or grad.shape != shape or grad.dtype is not dtype:
                 grad = zeros.fit(grad, shape, dtype, edge)
             if kind is Leaf:
                 self._send_leaf(edge, grad)

@@ -88,11 +88,13 @@ class RowRule(Rule):
     def _together(self, values: list[Any], dtype: DType) -> list[Any]:
         """The saved operands in the dtype that the row computed in: Note in derive._together."""
         promoted = self.row.promoted_tensors
-        return [
-            derive.in_dtype(v, dtype) if s.kind == TENSOR and s.source in promoted and v is not None
-            else v
-            for s, v in zip(self.saves, values, strict=True)
-        ]  # fmt: skip
+        found: list[Any] = []
+        for save, value in zip(self.saves, values, strict=True):
+            operand = save.kind == TENSOR and save.source in promoted
+            if operand and value is not None and value.dtype is not dtype:
+                value = derive.in_dtype(value, dtype)
+            found.append(value)
+        return found
 
     def _derived(self, node: Node, grad: Any, needs: Any, graph: bool) -> Any:
         """The transpose of the forward formula."""

@@ -126,7 +126,13 @@ class Tensor(metaclass=TensorType):
 
     @property
     def dtype(self) -> DType:
-        return OF[self.value.dtype] if self.home is None else self.home.dtype(self)
+        value = self.value
+        if self.home is not None:
+            while isinstance(value, Tensor):
+                value = value.value
+            if not isinstance(value, np.ndarray):  # of a graph
+                return value.dtype
+        return OF[value.dtype]
 
     @property
     def device(self) -> Device:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any
 
 from adjoint.batching import creation, pointwise, random, reduction
@@ -20,10 +19,11 @@ from adjoint.core.infinitesimal import FAN
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
+from adjoint.core.state import State, state
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
-from adjoint.tensor import binding, views
+from adjoint.tensor import binding, dispatch, views
 from adjoint.tensor.function import batching
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import wrote
@@ -87,23 +87,30 @@ class BatchLevel(Level):
         return isinstance(value, Tensor) and value.home is self and value.beside is not None
 
     def process(self, op: Operator, values: list[Any]) -> Any:
-        self.check_open(op.name)
-        if rule_of(op.row)[1] is pointwise.aligned:
+        if not self.open:
+            self.check_open(op.name)
+        _, rule = op.row.__dict__.get("_batching") or rule_of(op.row)
+        if rule is pointwise.aligned:
             found = self._alike(values)
             if found is not None:
-                with self.outside():
-                    return self._wrap(op.call(found), 0)
+                before = self.go_below()
+                try:
+                    results = dispatch.again(op, found)
+                finally:
+                    state.set(before)
+                if isinstance(results, Tensor):
+                    return wrap(self, results, None, 0)
+                return self._wrap(results, 0)
         if op.name == "detach":  # cuts the history below too, as the method does
             return self.detach(values[0])
         if op.row.archetype.name == "inplace_view":  # what it does apart from writing
             return operators.packet(op.name[:-1])(*values)
-        has = tuple(self._has(v) for v in values)
-        if not _any(has):
+        has, ndims, batched = self._facts(values)
+        if not batched:
             return self._process_shared(op, values)
-        _, rule = rule_of(op.row)
         if rule is None:
             return binding.decomposition(op.row)(*values)
-        return self._apply(rule, op, values, has)
+        return self._apply(rule, op, values, has, ndims)
 
     def _alike(self, values: list[Any]) -> list[Any] | None:
         """What is below, if all tensors there broadcast as they are; the common case, made quick.
@@ -124,19 +131,24 @@ class BatchLevel(Level):
                     batched, n = True, -1
                     if axis:
                         return None
-            n += value.ndim
+            held = value.value if value.home is None else value  # an array is asked at once
+            n += held.ndim
             if ndim is None:
-                dtype, ndim = value.dtype, n
-            elif n != ndim or value.dtype is not dtype:
+                dtype, ndim = held.dtype, n
+            elif n != ndim or held.dtype is not dtype:
                 return None
             found.append(value)
         return found if batched else None
 
-    def _apply(self, rule: Rule, op: Operator, values: list[Any], has: tuple[Any, ...]) -> Any:
-        ndims = tuple(self._ndim(v) for v in values)
-        with self.outside():
-            fronts = [self.front(v) for v in values]
-            found = self._wrap(rule(Batch(op, self.size, has, ndims, self.randomness), *fronts), 0)
+    def _apply(
+        self, rule: Rule, op: Operator, values: list[Any], has: list[Any], ndims: list[Any]
+    ) -> Any:
+        batch = Batch(op, self.size, tuple(has), tuple(ndims), self.randomness)
+        before = self.go_below()
+        try:
+            found = self._wrap(rule(batch, *self._fronts(values)), 0)
+        finally:
+            state.set(before)
         if op.schema.is_view:
             self.attach_views(op, values, found)
         return found
@@ -152,21 +164,43 @@ class BatchLevel(Level):
             self.attach_views(op, values, results)
         return results
 
-    def _has(self, value: Any) -> Any:
-        return [self._has(v) for v in value] if type(value) is list else self.is_batched(value)
+    def _facts(self, values: list[Any]) -> tuple[list[Any], list[Any], bool]:
+        """Of each argument, whether it is batched and how many dimensions it has; and whether any
+        is batched.
+        """
+        has: list[Any] = []
+        ndims: list[Any] = []
+        any_batched = False
+        for value in values:
+            batched: Any = False
+            ndim: Any = None
+            if isinstance(value, Tensor):
+                batched, ndim = value.home is self and value.beside is not None, value.ndim
+                any_batched = any_batched or batched
+            elif type(value) is list:
+                batched, ndim, inside = self._facts(value)
+                any_batched = any_batched or inside
+            has.append(batched)
+            ndims.append(ndim)
+        return has, ndims, any_batched
 
-    def _ndim(self, value: Any) -> Any:
-        if type(value) is list:
-            return [self._ndim(v) for v in value]
-        return value.ndim if isinstance(value, Tensor) else None
+    def _fronts(self, values: list[Any]) -> list[Any]:
+        """The arguments below, with the batch in front where there is one."""
+        found: list[Any] = []
+        for value in values:
+            if isinstance(value, Tensor):
+                if value.home is self:
+                    axis, value = value.beside, value.value
+                    if axis:
+                        value = value.movedim(axis, 0)
+            elif type(value) is list:
+                value = self._fronts(value)
+            found.append(value)
+        return found
 
     def front(self, value: Any) -> Any:
-        """What is below, with the batch in front where there is one; lists entry by entry."""
-        if type(value) is list:
-            return [self.front(v) for v in value]
-        if not self.is_batched(value):
-            return self.below(value)
-        return value.value.movedim(value.beside, 0) if value.beside else value.value
+        """What is below, with the batch in front where there is one."""
+        return self._fronts([value])[0]
 
     def again(
         self, function: Callable[..., Any], axes: Sequence[Any], values: Sequence[Any]
@@ -189,7 +223,7 @@ class BatchLevel(Level):
 
     def _wrap(self, results: Any, axis: int | None) -> Any:
         if isinstance(results, Tensor):
-            return self.lift(results, axis)
+            return wrap(self, results, None, axis)
         if isinstance(results, (tuple, list)):
             return type(results)(self._wrap(r, axis) for r in results)
         return results
@@ -259,7 +293,8 @@ class BatchLevel(Level):
     # -- what its tensors say --------------------------------------------------------------------
 
     def shape(self, tensor: Tensor) -> tuple[int, ...]:
-        shape, axis = tensor.value.shape, tensor.beside
+        below, axis = tensor.value, tensor.beside
+        shape = below.shape if below.home is not None else below.value.shape
         return shape if axis is None else shape[:axis] + shape[axis + 1 :]
 
     def strides(self, tensor: Tensor) -> Any:
@@ -298,19 +333,15 @@ class BatchLevel(Level):
                 f"{op.name} draws random numbers inside vmap; say vmap(…, randomness='different') "
                 "for new ones in each sample, or randomness='same'"
             )
-        has = tuple(self._has(v) for v in values)
-        if self.randomness == "same" and not _any(has):
+        has, ndims, batched = self._facts(values)
+        if self.randomness == "same" and not batched:
             return self._process_shared(op, values)
         _, rule = rule_of(op.row)
         assert rule is not None, op.full_name
-        return self._apply(rule, op, values, has)
+        return self._apply(rule, op, values, has, ndims)
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         return batching.run(self, function, args, keywords)
-
-
-def _any(has: Any) -> bool:
-    return any(_any(h) if isinstance(h, (list, tuple)) else h for h in has)
 
 
 def shifted_or_looped(batch: Batch, *values: Any) -> Any:
@@ -348,16 +379,17 @@ def _sample(value: Any, has: Any, i: int) -> Any:
     return value.select(0, i) if has else value
 
 
-def batch_size(axes: list[tuple[Any, int | None]], names: list[str]) -> int:
+def batch_size(axes: list[tuple[Any, int | None]], names: Callable[[], list[str]]) -> int:
     """The common size of the mapped dimensions, or an error that names the arguments."""
-    sizes: dict[int, str] = {}
-    for (value, axis), name in zip(axes, names, strict=True):
+    sizes: dict[int, int] = {}
+    for number, (value, axis) in enumerate(axes):
         if axis is not None:
-            sizes.setdefault(value.shape[axis], name)
+            sizes.setdefault(value.shape[axis], number)
     if not sizes:
         raise ShapeError("vmap: no argument is mapped; give in_dims with at least one dimension")
     if len(sizes) > 1:
-        shown = ", ".join(f"{name} has {size}" for size, name in sizes.items())
+        known = names()
+        shown = ", ".join(f"{known[number]} has {size}" for size, number in sizes.items())
         raise ShapeError(f"vmap: the mapped dimensions must have one size: {shown}")
     return next(iter(sizes))
 
@@ -372,9 +404,9 @@ class Fan(BatchLevel):
         super().__init__(FAN)
         self.level = 0.6  # type: ignore[assignment]  # above tensors with tangents, below limits
 
-    def outside(self) -> Any:
+    def state_below(self, now: State) -> State:
         """Nothing is open below."""
-        return nullcontext()
+        return now
 
     def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
         """A function with a derivative of its own: once for each."""

@@ -13,7 +13,7 @@ from adjoint.core.pytrees import LEAF
 from adjoint.core.shapes import show
 from adjoint.ops import operator as operators
 from adjoint.tensor.pullback import Pullback, pullback
-from adjoint.tensor.tensor import Tensor, is_plain, make
+from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
 from adjoint.transforms.arguments import Argnums
 
@@ -116,8 +116,11 @@ def _flat_function(
 
 
 def _one(output: Any) -> Any:
-    if is_plain(output):
-        return make(np.ones(output.value.shape, output.value.dtype))
+    bottom = output
+    while isinstance(bottom, Tensor):
+        bottom = bottom.value
+    if isinstance(bottom, np.ndarray):  # one for all samples, and without a derivative
+        return make(np.ones(output.shape, bottom.dtype))
     return operators.packet("ones_like")(output.detach())
 
 

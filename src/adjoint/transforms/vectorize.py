@@ -48,9 +48,15 @@ def vmap(
         raise ArgumentError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
 
     def mapped(*args: Any, **keywords: Any) -> Any:
-        leaves, axes, structure, size = _mapped_leaves(args, keywords, in_dims)
+        if keywords or type(in_dims) is not int or {*map(type, args)} != {Tensor}:
+            leaves, axes, structure, size = _mapped_leaves(args, keywords, in_dims)
+        else:  # tensors alone: no tree to take apart
+            leaves, structure = list(args), None
+            axes, size = _axes(leaves, [in_dims] * len(leaves), args, keywords)
 
         def call(*values: Any) -> Any:
+            if structure is None:
+                return f(*values)
             positional, named = pytrees.unflatten(structure, values)
             return f(*positional, **named)
 
@@ -80,18 +86,28 @@ def _mapped_leaves(
             in_dims, pytrees.structure(args), what="vmap: in_dims", root="in_dims", is_leaf=_is_dim
         )
         dims += [0 if _can_be_mapped(v) else None for v in pytrees.leaves(keywords)]
-    names = zip(("args", "keywords"), structure.children, strict=True)
-    paths = [path for name, child in names for path in pytrees.paths(child, name)]
+    axes, size = _axes(leaves, dims, args, keywords)
+    return leaves, axes, structure, size
+
+
+def _axes(
+    leaves: list[Any], dims: list[Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[list[Any], int]:
+    """The mapped axis of each leaf, or None; and their size."""
+
+    def paths() -> list[str]:  # of the arguments, for errors
+        given = (("args", args), ("keywords", keywords))
+        return [p for name, tree in given for p in pytrees.paths(pytrees.structure(tree), name)]
+
     found: list[Any] = []
-    for number, (leaf, dim, path) in enumerate(zip(leaves, dims, paths, strict=True)):
+    for number, (leaf, dim) in enumerate(zip(leaves, dims, strict=True)):
         if dim is None:
             found.append(None)
             continue
         if isinstance(leaf, np.ndarray):
             leaves[number] = leaf = as_tensor(leaf)
-        found.append(_axis(leaf, dim, path))
-    pairs = list(zip(leaves, found, strict=True))
-    return leaves, found, structure, batch_size(pairs, [p or "the argument" for p in paths])
+        found.append(_axis(leaf, dim, lambda number=number: paths()[number]))
+    return found, batch_size(list(zip(leaves, found, strict=True)), paths)
 
 
 def _is_dim(value: Any) -> bool:
@@ -102,16 +118,17 @@ def _can_be_mapped(value: Any) -> bool:
     return isinstance(value, (Tensor, np.ndarray))
 
 
-def _axis(leaf: Any, dim: Any, path: str) -> int:
+def _axis(leaf: Any, dim: Any, path: Callable[[], str]) -> int:
     if not isinstance(leaf, Tensor):
         raise ArgumentError(
-            f"vmap: {path} is mapped (in_dims={dim}) but is {type(leaf).__name__}, not a tensor"
+            f"vmap: {path()} is mapped (in_dims={dim}) but is {type(leaf).__name__}, not a tensor"
         )
     if not isinstance(dim, int):
         raise ArgumentError(f"vmap: in_dims must hold integers or None, got {dim!r}")
-    if not -leaf.ndim <= dim < leaf.ndim:
-        raise ShapeError(f"vmap: in_dims={dim} for {path}, which has {leaf.ndim} dimensions")
-    return dim % leaf.ndim
+    ndim = leaf.ndim
+    if not -ndim <= dim < ndim:
+        raise ShapeError(f"vmap: in_dims={dim} for {path()}, which has {ndim} dimensions")
+    return dim % ndim
 
 
 def _run(
@@ -125,6 +142,8 @@ def _run(
     with BatchLevel(size, randomness) as level:
         inputs = [v if a is None else level.lift(v, a) for v, a in zip(leaves, axes, strict=True)]
         output = f(*inputs)
+    if isinstance(output, Tensor) and isinstance(out_dims, int):
+        return _result(level, output, out_dims)
     results, structure = pytrees.flatten(output)
     dims = _out_dims(out_dims, output, results)
     moved = [_result(level, r, d) for r, d in zip(results, dims, strict=True)]
@@ -158,9 +177,10 @@ def _result(level: BatchLevel, result: Any, dim: int | None) -> Any:
             )
         return level.below(result)
     value = level.result(result)
-    if not -value.ndim <= dim < value.ndim:
-        raise ShapeError(f"vmap: out_dims={dim} for a result of {value.ndim - 1} dimensions")
-    return value if dim % value.ndim == 0 else value.movedim(0, dim)
+    ndim = value.ndim
+    if not -ndim <= dim < ndim:
+        raise ShapeError(f"vmap: out_dims={dim} for a result of {ndim - 1} dimensions")
+    return value if dim % ndim == 0 else value.movedim(0, dim)
 
 
 def _in_chunks(
