@@ -34,6 +34,7 @@ from adjoint.ops.arguments import wanted
 from adjoint.ops.operator import Operator
 from adjoint.table.schema import Argument, Schema
 from adjoint.tensor import binding, meta
+from adjoint.tensor.home import Height
 from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import Tensor, alias, is_plain
 
@@ -100,9 +101,9 @@ def run(op: Operator, values: list[Any]) -> Any:
             found = value.home
         else:
             found = topmost(value) if type(value) is list else None
-        if found is not None and (interpreter is None or found.level > interpreter.level):
+        if found is not None and (interpreter is None or found.height > interpreter.height):
             interpreter = found
-    if interpreter is not None and interpreter.level == 0:  # a class of the user's sees all calls
+    if interpreter is not None and interpreter.height == Height.SUBCLASS:  # it sees all calls
         return interpreter.process(op, values)
     if op.row.decompose and not op.row.kernel and not op.schema.replaces:
         try:
@@ -145,7 +146,7 @@ def topmost(values: Sequence[Any]) -> Any:
             found = topmost(value)
         else:
             continue
-        if found is not None and (top is None or found.level > top.level):
+        if found is not None and (top is None or found.height > top.height):
             top = found
     return top
 

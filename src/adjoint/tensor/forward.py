@@ -24,7 +24,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
 from adjoint.tensor.dispatch import again
-from adjoint.tensor.home import Home
+from adjoint.tensor.home import Height, Home
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import Node, Output, own_counter, wrote
 from adjoint.tensor.tensor import Tensor, alias, make
@@ -197,7 +197,7 @@ duals: ContextVar[list[Any] | None] = ContextVar("adjoint duals", default=None)
 class DualTensors(Forward):
     """The home of dual tensors, and of the nodes recorded on them."""
 
-    level = 0.5
+    height = Height.DUAL
     name = "dual_level"
     takes_out = False  # PyTorch's users expect an error
 

@@ -8,6 +8,7 @@ whose tensors hold arrays, as plain ones do; those of transforms hold tensors (`
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import IntEnum
 from typing import Any
 
 from adjoint.core.devices import CPU, Device
@@ -17,11 +18,31 @@ from adjoint.tensor.tape import ZERO
 from adjoint.tensor.tensor import Tensor, alias, data_of
 
 
+class Height(IntEnum):
+    """The order of homes: the highest one among the arguments of an operator runs it first."""
+
+    SUBCLASS = 0  # a user's class sees the calls that nothing else sees
+    META = 1
+    DUAL = 2
+    FAN = 3  # the matrices of a fan may have tangents
+    LIMIT = 4  # a fan, or a tensor with a tangent, may stand beside a kink
+    TRANSFORM = 5  # transforms differentiate all of these; an inner one is higher than an outer one
+
+    @classmethod
+    def of_transform(cls, position: int) -> int:
+        """The height of the transform at a position of the stack, 1 for the outermost.
+
+        There is room for one home above each: a trace has one near kinks, which is lower than the
+        transforms inside the trace.
+        """
+        return cls.TRANSFORM + 2 * position
+
+
 class Home:
     """A level or an interpreter."""
 
     name = "a transform"
-    level: Any  # its height: the highest one among the arguments of an operator runs it
+    height: int  # of `Height`
     takes_out = True  # whether out= may be given: a copy_ to it
     device: Device = CPU
 

@@ -23,7 +23,7 @@ from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, views
 from adjoint.tensor.dispatch import again
-from adjoint.tensor.home import Home
+from adjoint.tensor.home import Height, Home
 from adjoint.tensor.tape import (
     ZERO,
     Node,
@@ -57,7 +57,8 @@ class Level(Home):
 
     def __init__(self) -> None:
         self.before = current()  # what is put back at its end
-        self.level = len(self.before.levels) + 1  # its height; a higher one is inside a lower one
+        self.position = len(self.before.levels) + 1  # on the stack; a higher one is inside
+        self.height = Height.of_transform(self.position)
         with _opening:
             _opened[0] = self.birth = _opened[0] + 1
         self.sequence = next_sequence()
@@ -81,7 +82,7 @@ class Level(Home):
 
     def state_below(self, now: State) -> State:
         """The state in force while an operator runs below this level."""
-        return now.but(levels=now.levels[: self.level - 1])
+        return now.but(levels=now.levels[: self.position - 1])
 
     def check_open(self, what: str) -> None:
         """Raise if a tensor of this level has outlived it."""
@@ -242,7 +243,7 @@ class Level(Home):
         return direction_of(tensor.value)
 
     def text(self, tensor: Tensor) -> str:
-        return f"<a tensor of {self.name} at level {self.level}: {tensor.value!r}>"
+        return f"<a tensor of {self.name} at level {self.position}: {tensor.value!r}>"
 
     def has_leaves(self, tensor: Tensor, wanted: bool) -> bool:
         raise GradError(
@@ -331,7 +332,7 @@ class GradLevel(Level):
     def state_below(self, now: State) -> State:
         """Without recording, too, if there was none when the level was opened."""
         recording = now.recording and self.before.recording
-        return now.but(levels=now.levels[: self.level - 1], recording=recording)
+        return now.but(levels=now.levels[: self.position - 1], recording=recording)
 
     lift = wrap
 

@@ -30,7 +30,7 @@ from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
 from adjoint.tensor import binding, views
-from adjoint.tensor.home import Home, new_tensor
+from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.levels import Level, on_level, wrap
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, is_plain, make
@@ -143,7 +143,7 @@ class _Pairs(Home):
 class LimitInterpreter(_Pairs):
     """Of eager tensors."""
 
-    level = 0.75
+    height = Height.LIMIT
     name = "a derivative at a kink"
 
     def exact(self, value: Any) -> Any:
@@ -188,7 +188,7 @@ class NearLevel(_Pairs, Level):
     name = "trace"
 
     def __init__(self, below: Level) -> None:
-        self.level = below.level + 0.5  # type: ignore[assignment]
+        self.position, self.height = below.position, below.height + 1
         self.open = True
 
     def exact(self, value: Any) -> Any:

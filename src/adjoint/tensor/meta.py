@@ -20,14 +20,14 @@ from adjoint.core.errors import AdjointError, DependsOnValues, ShapeError, Value
 from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, printing
-from adjoint.tensor.home import Home, new_tensor
+from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.tensor import Tensor
 
 
 class MetaInterpreter(Home):
     """Runs shape rules on tensors without data, which have a shape and a dtype only."""
 
-    level = 0.25
+    height = Height.META
     name = "meta tensors"
     device = META
 

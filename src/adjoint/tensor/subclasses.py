@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.ops.operator import Operator, packet
-from adjoint.tensor.home import Home, new_tensor
+from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.methods import tensor
 from adjoint.tensor.tape import Leaf, own_counter
 from adjoint.tensor.tensor import Tensor, alias, is_plain
@@ -21,7 +21,7 @@ from adjoint.tensor.tensor import Tensor, alias, is_plain
 class SubclassInterpreter(Home):
     """Runs operators on tensors of users' classes; beneath every transform."""
 
-    level = 0
+    height = Height.SUBCLASS
     name = "a subclass of Tensor"
 
     def process(self, op: Operator, values: list[Any]) -> Any:

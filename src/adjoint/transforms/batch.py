@@ -25,6 +25,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, dispatch, views
 from adjoint.tensor.function import batching
+from adjoint.tensor.home import Height
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
@@ -402,7 +403,7 @@ class Fan(BatchLevel):
 
     def __init__(self) -> None:
         super().__init__(FAN)
-        self.level = 0.6  # type: ignore[assignment]  # above tensors with tangents, below limits
+        self.height = Height.FAN
 
     def state_below(self, now: State) -> State:
         """Nothing is open below."""

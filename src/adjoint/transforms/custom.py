@@ -70,7 +70,7 @@ class Call:
         with enable_grad():
             tree = function(*positional, **named)
         top = dispatch.topmost(given)
-        height = 0 if top is None else top.level
+        height = 0 if top is None else top.height
         for leaf in pytrees.leaves(tree):
             if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height):
                 raise UsesOutsideTensor(
@@ -111,8 +111,8 @@ class Call:
         return [found.get(i) for i in self.places]
 
 
-def _comes_from_elsewhere(tensor: Any, height: float) -> bool:
-    if tensor.home is not None and tensor.home.level > height:
+def _comes_from_elsewhere(tensor: Any, height: int) -> bool:
+    if tensor.home is not None and tensor.home.height > height:
         return True
     while levels.on_level(tensor):
         tensor = tensor.value
