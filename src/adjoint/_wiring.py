@@ -18,9 +18,7 @@ from adjoint.transforms.batch import Fan
 from adjoint.transforms.vectorize import vmap
 
 runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts)
-runtime.settle, runtime.shown = limits.settle, limits.shown
-runtime.meets_kink, runtime.is_limit = limits.meets_kink, limits.is_limit
-runtime.fan = Fan()
+limits.fan = Fan()
 operators.install()
 methods.install()
 subclasses.install()

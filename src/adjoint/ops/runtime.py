@@ -23,14 +23,6 @@ tensor_of: Callable[[Any], Any]  # a number or array -> tensor
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
 
-# (tensor, whether it is a derivative) -> the same as it leaves a transform: Note [Kinks] in
-# tensor/limits.py
-settle: Callable[[Any, bool], Any]
-shown: Callable[[Any], Any]  # a gradient without what is infinitely small in it
-is_limit: Callable[[Any], bool]  # tensor -> whether it came from a kink
-fan: Any  # the level of what is computed for several matrices beside one
-meets_kink: Callable[[Any], bool]  # tensor -> whether a derivative is wanted where it is 0
-
 # Keywords that every operator takes beside its schema's.
 EXTRAS = frozenset(("out", "requires_grad"))
 

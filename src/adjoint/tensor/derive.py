@@ -16,7 +16,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import GradError
 from adjoint.core.remembering import remembered
 from adjoint.ops import operator as operators
-from adjoint.ops import runtime
+from adjoint.ops.kinks import is_limit
 from adjoint.table.rows import Forward, Reverse, Row
 from adjoint.tensor import binding, fitting
 from adjoint.tensor.levels import GradLevel
@@ -39,7 +39,7 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
         return linear(*[None if t is None else next(given) for t in like]), None
 
     # tensors that came from a kink are pairs, which the tape of one tensor would tear apart
-    pairs = any(runtime.is_limit(t) for t in (*like, *cotangents) if t is not None)
+    pairs = any(is_limit(t) for t in (*like, *cotangents) if t is not None)
     _, pull = pullback_on(GradLevel(), run, zeros) if pairs else pullback(run, zeros)
     found = iter(pull.passed(cotangents, retain=False))
     return [None if t is None else next(found) for t in like]

@@ -26,7 +26,6 @@ import numpy as np
 from adjoint.core.dtypes import DIFFERENTIABLE, INEXACT, OF, DType, bfloat16
 from adjoint.core.errors import DtypeError, TableError
 from adjoint.core.generator import Generator
-from adjoint.core.infinitesimal import nearby
 from adjoint.core.places import of_user, place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.quiet import NO_MODULE
@@ -88,9 +87,7 @@ _NAMESPACE: dict[str, Any] = {
     "_same": dispatch.same_dtype,
     "_plain": dispatch.all_plain,
     "_plain_or_none": dispatch.all_plain_or_none,
-    "_nearby": nearby,
-    "_approach": limits.approach,
-    "_fan_out": limits.fan_out,
+    **limits.NAMESPACE,
     "xp": np,
     "_convert": arguments.convert,
     "_WHOLE": arguments.WHOLE,
@@ -335,7 +332,7 @@ class _Writer:
             lines += [f"    {self._results()} = _recover(_op, _error, {self.tuple})"]
         else:
             lines += kernel
-        return lines + self._as_arrays() + self._near_kink()
+        return lines + self._as_arrays() + limits.after_kernel(self.row)
 
     def _value(self, argument: Argument, name: str) -> str:
         kind = argument.type
@@ -440,31 +437,9 @@ class _Writer:
         names = [self._result(i) for i in range(len(self.schema.returns))]
         return [f"{name} = _own(_op, {name}, ({arrays}))" for name in names]
 
-    def _kink(self) -> str:
-        """The condition under which an operator has a kink at 0; empty if it has none."""
-        text = self.row.texts.get("kink")
-        return ast.unparse(language.condition(text, self.row.place("kink"))) if text else ""
-
-    def _near_kink(self) -> list[str]:
-        """δ in place of 0 if asked for: Note [Kinks] in tensor/limits.py."""
-        condition = self._kink()
-        if not condition:
-            return []
-        return [f"if _state().at_kinks == 1 and ({condition}):", "    _r = _nearby(_r)"]
-
     def _approach_kink(self) -> list[str]:
-        condition = self._kink()
-        if self.row.texts.get("fan"):
-            watched = "_out0.edge is not None or _state().differentiating"
-            spread = self._named(f"*_fan_out(_op, {self.tuple}, ({self._outs()})),")
-            return [f"if not _state().at_kinks and ({watched}):", f"    return {spread}"]
-        if not condition:
-            return []
-        watched = "_out.edge is not None or _state().differentiating"
-        return [
-            f"if not _state().at_kinks and ({condition}) and ({watched}):",
-            f"    return _approach(_op, {self.tuple}, _out)",
-        ]
+        test, found = limits.after_recording(self.row, self.tuple, self._outs())
+        return [f"if {test}:", f"    return {self._named(found)}"] if test else []
 
     # -- results -----------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adjoint.core.errors import GradError
-from adjoint.ops import runtime
-from adjoint.tensor import hooks, leaves, paths, zeros
+from adjoint.tensor import hooks, leaves, limits, paths, zeros
 from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.tape import CLOSED, Leaf, Node, key
 
@@ -54,7 +53,7 @@ class Ends:
         assert self.captures is not None
         grad = self.captures[key(edge)]
         if self.near and grad is not None and type(edge) is not Leaf:
-            grad = runtime.shown(grad)
+            grad = limits.shown(grad)
         return as_tensor(grad)
 
     def count_down(self, edges: Sequence[Any]) -> None:
@@ -76,7 +75,7 @@ class Ends:
     def _settle(self, leaf: Leaf) -> None:
         grad, on = self.grads.pop(leaf), leaf.hooks
         if self.near:
-            grad = runtime.shown(grad)
+            grad = limits.shown(grad)
         if on is not None:
             grad = hooks.on_tensor(on.on_tensor, grad)
         if self.captures is not None:

@@ -81,6 +81,14 @@ class Home:
         """The tangent of a tensor, here or below; None if it has none."""
         return None
 
+    def is_limit(self, tensor: Tensor) -> bool:
+        """Whether a tensor came from a kink: Note [Kinks] in limits.py."""
+        return False
+
+    def meets_kink(self, tensor: Tensor) -> bool:
+        """Whether a tensor, which is differentiated, is 0 somewhere."""
+        return not tensor.value.all()
+
     def text(self, tensor: Tensor) -> str:
         return tensor._text()
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.state import ON, State, current, state
+from adjoint.ops import kinks
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, views
@@ -241,6 +242,12 @@ class Level(Home):
 
     def direction(self, tensor: Tensor) -> Any:
         return direction_of(tensor.value)
+
+    def is_limit(self, tensor: Tensor) -> bool:
+        return kinks.is_limit(tensor.value)
+
+    def meets_kink(self, tensor: Tensor) -> bool:
+        return kinks.meets_kink(tensor.value)
 
     def text(self, tensor: Tensor) -> str:
         return f"<a tensor of {self.name} at level {self.position}: {tensor.value!r}>"

@@ -18,24 +18,30 @@ derivatives in a graph check that values do not repeat.
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from adjoint.core.infinitesimal import infinitesimal, kinks
+from adjoint.core.infinitesimal import infinitesimal, kinks, nearby
 from adjoint.core.state import changed, current
-from adjoint.ops import runtime
+from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
 from adjoint.table import formula as language
+from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
 from adjoint.tensor.home import Height, Home, new_tensor
-from adjoint.tensor.levels import Level, on_level, wrap
+from adjoint.tensor.levels import Level, wrap
+from adjoint.tensor.saving import kept_on_row
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: 0 with a tensor near it, δ in place of 0, or 0
+
+
+fan: Any = None  # the level of several matrices beside one: a vmap, made by _wiring.py
 
 
 def at_kinks(choice: int) -> changed:
@@ -60,7 +66,7 @@ def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tup
     near = packet(op.row.texts["fan"])(*values, *[o.detach() for o in outs])
     if all(np.array_equal(n.value[0], n.value[-1]) for n in near):
         return outs
-    return tuple(_limit(o, runtime.fan.lift(n)) for o, n in zip(outs, near, strict=True))
+    return tuple(_limit(o, fan.lift(n)) for o, n in zip(outs, near, strict=True))
 
 
 def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
@@ -97,6 +103,9 @@ def _at_once(near: Any) -> Any:
 
 class _Pairs(Home):
     """Runs operators on tensors that came from a kink: once on the values, once beside them."""
+
+    def is_limit(self, tensor: Tensor) -> bool:
+        return True
 
     def exact(self, value: Any) -> Any:
         """What a tensor shows."""
@@ -258,10 +267,54 @@ def at_kink(op: Operator, values: list[Any]) -> bool:
     """Whether an operator with these arguments has a kink where it is 0: norms with p = 2 have."""
     if "kink" not in op.row.texts:
         return "fan" in op.row.texts
-    condition = language.parse(op.row.texts["kink"], op.row.place("kink"), set())
-    names = tuple(sorted(condition.names & set(op.schema.names)))
+    test, places = _kink(op.row)
+    return bool(test(*[values[i] for i in places]))
+
+
+@kept_on_row
+def _kink(row: Row) -> tuple[Callable[..., Any], tuple[int, ...]]:
+    """The condition of the column `kink` as a function, and the places of its arguments."""
+    condition = language.parse(row.texts["kink"], row.place("kink"), set())
+    names = tuple(sorted(condition.names & set(row.schema.names)))
     test = binding.bind(condition, "kink", names, raw=False)
-    return bool(test(*[values[op.schema.names.index(n)] for n in names]))
+    return test, tuple(row.schema.names.index(n) for n in names)
+
+
+# ---- the eager function of an operator with a kink: pieces of its text ---------------------------
+
+
+def _condition(row: Row) -> str:
+    """The condition under which an operator has a kink at 0; empty if it has none."""
+    text = row.texts.get("kink")
+    return ast.unparse(language.condition(text, row.place("kink"))) if text else ""
+
+
+def after_kernel(row: Row) -> list[str]:
+    """δ in place of 0 if asked for."""
+    condition = _condition(row)
+    if not condition:
+        return []
+    return [f"if _state().at_kinks == {NEAR} and ({condition}):", "    _r = _nearby(_r)"]
+
+
+def after_recording(row: Row, args: str, outs: str) -> tuple[str, str]:
+    """The test whether the results need others beside them, and these; ("", "") if they never do.
+
+    `args` and `outs` are the texts of the arguments, a tuple, and of the results.
+    """
+    condition = _condition(row)
+    if row.texts.get("fan"):
+        watched = "_out0.edge is not None or _state().differentiating"
+        return f"not _state().at_kinks and ({watched})", f"*_fan_out(_op, {args}, ({outs})),"
+    if not condition:
+        return "", ""
+    watched = "_out.edge is not None or _state().differentiating"
+    test = f"not _state().at_kinks and ({condition}) and ({watched})"
+    return test, f"_approach(_op, {args}, _out)"
+
+
+# What these pieces of text call.
+NAMESPACE = {"_nearby": nearby, "_approach": approach, "_fan_out": fan_out}
 
 
 LIMITS = LimitInterpreter()
@@ -312,7 +365,7 @@ def _is_differentiable(results: Any) -> bool:
 
 def standard_part(exact: Any, near: Any) -> Any:
     """`near` without what is infinitely small; `exact` where it is infinite."""
-    if near.home is runtime.fan:
+    if near.home is fan:
         return packet("_limit_of_fan")(packet("_linalg_require_no_pole")(near.value.detach()))
     shown = near.detach()
     change = (shown - exact).abs() > _SMALL * infinitesimal(near.dtype.to_real().np)
@@ -345,12 +398,6 @@ def shown(grad: Any) -> Any:
 # ---- leaving a transform ------------------------------------------------------------------------
 
 
-def _bottom(tensor: Any) -> Any:
-    while on_level(tensor) and not is_near(tensor):
-        tensor = tensor.value
-    return tensor
-
-
 def settle(tensor: Any, derivative: bool) -> Any:
     """What a function's value or derivative is outside the transform that computed it."""
     if isinstance(tensor, Tensor) and is_limit(tensor):
@@ -363,28 +410,3 @@ def ordinary(tensor: Any) -> Any:
     if _is_of_limits(tensor):
         return _like(_at_once(tensor.beside), tensor.value)
     return tensor
-
-
-def is_limit(tensor: Any) -> bool:
-    """Whether a tensor came from a kink, so that formulas need no care of their own."""
-    while isinstance(tensor, Tensor):
-        home = tensor.home
-        if home is LIMITS or isinstance(home, NearLevel):
-            return True
-        if not isinstance(home, Level):
-            return False
-        tensor = tensor.value
-    return False
-
-
-def meets_kink(tensor: Any) -> bool:
-    """Whether a tensor is differentiated, and 0 somewhere (of a traced one: differentiated twice).
-
-    For operators with a faster formula that does not hold there.
-    """
-    bottom = _bottom(tensor)
-    if not isinstance(bottom, Tensor):
-        return current().differentiating > 1
-    if bottom.edge is None and bottom.home is None and not current().differentiating:
-        return False
-    return not bottom.value.all()

@@ -12,8 +12,8 @@ from typing import Any
 
 from adjoint.core import pytrees
 from adjoint.core.state import OFF, changed, current
-from adjoint.ops import runtime
-from adjoint.tensor import engine, paths, views
+from adjoint.ops.kinks import is_limit
+from adjoint.tensor import engine, limits, paths, views
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.tape import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
@@ -102,7 +102,7 @@ class TapePullback(Pullback):
     def outside(self, value: Any) -> Any:
         if not isinstance(value, Tensor) or value.edge is None or self.goes_on:
             return value
-        on_level = value.home is not None and not runtime.is_limit(value)
+        on_level = value.home is not None and not is_limit(value)
         return value if on_level else alias(value)
 
 
@@ -120,10 +120,10 @@ class LevelPullback(Pullback):
         return engine.gradients(roots, grads, self.inputs, how)
 
     def settled(self, found: list[Any]) -> list[Any]:
-        return [runtime.settle(g, True) for g in found]
+        return [limits.settle(g, True) for g in found]
 
     def outside(self, value: Any) -> Any:
-        return runtime.settle(self.level.below(value), False)
+        return limits.settle(self.level.below(value), False)
 
 
 def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[Any, Pullback]:

@@ -9,6 +9,7 @@ from adjoint import ops
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import wrap_dim
 from adjoint.ops import runtime
+from adjoint.ops.kinks import meets_kink
 
 Tensor = Any
 
@@ -71,7 +72,7 @@ def vander_flipped(x: Tensor, N: int | None, increasing: bool) -> Tensor:
 def cdist_any(x1: Tensor, x2: Tensor, p: float, compute_mode: Any) -> Tensor:
     """By products of matrices, unless points coincide and p = 2: that is a kink of the norm."""
     found = ops._cdist_forward(x1, x2, p, None)
-    if p != 2 or not runtime.meets_kink(found):
+    if p != 2 or not meets_kink(found):
         return found
     if type(found) is runtime.Tensor and found.home is None:
         return _with_coinciding(x1, x2, found)

@@ -12,8 +12,8 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core.dtypes import finfo
-from adjoint.ops import runtime
 from adjoint.ops.directions import direction_of
+from adjoint.ops.kinks import is_limit
 
 Tensor = Any
 
@@ -26,7 +26,7 @@ def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
     """diag(w̄) + F ∘ ½(X - Xᴴ), F[i,j] = 1/(w[j]-w[i])."""
     skew = 0.5 * (inner - inner.mH)
     values = _distinct(values)
-    if not runtime.is_limit(values):
+    if not is_limit(values):
         skew = ops._linalg_require_split_gauge(skew, skew, values)
     core = skew * ops._linalg_inverse_gaps(values)
     return core if slopes is None else core + slopes.diag_embed()
@@ -34,7 +34,7 @@ def _turned(values: Tensor, slopes: Any, inner: Tensor) -> Tensor:
 
 def _distinct(values: Tensor) -> Tensor:
     """Values that do not repeat: checked, unless they come with a fan."""
-    return values if runtime.is_limit(values) else ops._linalg_require_distinct(values)
+    return values if is_limit(values) else ops._linalg_require_distinct(values)
 
 
 def eigh_vjp(
@@ -100,7 +100,7 @@ def eig_vjp(grad_w: Any, grad_v: Any, w: Tensor, V: Tensor) -> Any:
     """Ā = V⁻ᴴ (diag(w̄) + (X - Vᴴ V diag(Re X)) ∘ F*) Vᴴ,  X = Vᴴ V̄,  F[i,j] = 1/(w[j]-w[i])."""
     if grad_w is None and grad_v is None:
         return None
-    if runtime.is_limit(w):
+    if is_limit(w):
         return _pull_eig(grad_w, _without_length(grad_v, V), w, V)
     V = ops._linalg_require_diagonalizable(V, w)
     inner = _without_length(grad_v, V)
@@ -198,7 +198,7 @@ def _sizes(grad_u: Any, grad_s: Any, grad_v: Any) -> Tensor:
 
 def _inverse_values(S: Tensor, sizes: Any = None) -> Tensor:
     """1/s for each column; 0 where s = 0 and nothing reaches it."""
-    if runtime.is_limit(S):
+    if is_limit(S):
         return ops._quotient(ops.ones_like(S), S).unsqueeze(-2)
     return ops._linalg_inverse_values(S, sizes).unsqueeze(-2)
 
