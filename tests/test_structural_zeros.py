@@ -248,6 +248,20 @@ def test_what_a_hook_returns_is_a_number() -> None:
     assert np.isnan(x.grad.numpy()).tolist() == [True, False]
 
 
+def test_the_hooks_of_saved_tensors_run_once() -> None:
+    unpacked: list[ad.Tensor] = []
+
+    def unpack(tensor: ad.Tensor) -> ad.Tensor:
+        unpacked.append(tensor)
+        return tensor
+
+    x = tensor(0.0, 4.0).requires_grad_()
+    with ad.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = ad.where(x > 1, x.sqrt(), 0.0).sum()
+    assert ad.autograd.grad(y, x)[0].tolist() == [0.0, 0.25]
+    assert len(unpacked) == 2  # the condition, and the result of sqrt
+
+
 def test_a_retained_gradient_shows_zeros_and_changes_nothing() -> None:
     x = tensor(0.0, 4.0).requires_grad_()
     y = x.sqrt() * 1.0

@@ -23,10 +23,12 @@ from adjoint.tensor import hooks, passes, paths, zeros
 from adjoint.tensor.diagnostics import check_nan, explain
 from adjoint.tensor.ends import Ends
 from adjoint.tensor.hooks import as_tensor
+from adjoint.tensor.observe import PACKED, unpacked_once
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.queue import Queue
-from adjoint.tensor.tape import SELECTS, Node, key, next_sequence
+from adjoint.tensor.tape import KEEPS, SELECTS, Node, key, next_sequence
 from adjoint.tensor.tensor import is_plain
+from adjoint.tensor.zeros import Zeroed
 
 ndarray = np.ndarray
 
@@ -60,7 +62,8 @@ class Run:
         self.wanted = wanted  # the edges to reach; None: all leaves
         self.ends = ends
         self.release = not (how.retain_graph or how.create_graph)
-        self.on_arrays = not how.records and how.level is None  # gradients are arrays, if they can
+        self.records = how.create_graph or how.linear  # whether the pass makes nodes of its own
+        self.on_arrays = not self.records and how.level is None  # gradients are arrays, if they can
         self.queue = Queue(ends)
         self.needed: set[Any] | None = None  # the nodes that lead to `wanted`
         self.last: set[Any] = set()  # nodes that run though nothing beyond them is needed
@@ -95,7 +98,7 @@ class Run:
         now, how = current(), self.how
         recording = now.recording
         if how.level is None:
-            recording = now.when_on() if how.records else OFF
+            recording = now.when_on() if self.records else OFF
         special = how.create_graph or self.ends.pending or now.anomaly or how.observer is not None
         plain = not special and self.needed is None
         retain = not self.release
@@ -125,7 +128,7 @@ class Run:
             with changed(first_pass=False):
                 self._run()
         finally:
-            if self.how.records:
+            if self.records:
                 passes.remember(start)
 
     def _run(self, until: Callable[[Node], bool] | None = None) -> None:
@@ -196,33 +199,24 @@ class Run:
 
     def step(self, node: Node, grad: Any) -> None:
         """Run one node and send its gradients on."""
-        extra, needs, runs = node.extra, node.next, True
+        needs: Any = node.next
         if self.needed is not None:
             needs = tuple(e is not None and key(e)[0] in self.needed for e in node.next)
-            runs = any(needs) or node in self.last
-        if extra is not None:
-            self.ends.near = self.ends.near or extra.near
-            if not runs:
-                grad = zeros.through(partial(hooks.on_outputs, node), grad)
-        self.ends.capture(node, grad)  # as in PyTorch, before the hooks if the node goes on to run
-        if not runs:
-            return
+            if not (any(needs) or node in self.last):
+                self._stop(node, grad)
+                return
+        if self.ends.captures:  # as in PyTorch, before the hooks if the node goes on to run
+            self.ends.capture(node, grad)
         if self.how.observer is not None:
             self.how.observer(node)
-        if extra is not None:
-            grad = zeros.through(partial(hooks.on_outputs, node), grad)
-            grad = zeros.through(partial(hooks.before, node), grad)
-        sent = self._apply(node, grad, needs)
-        if extra is not None and extra.post_hooks:
-            shown = [zeros.clean(g) for g in grad] if type(grad) is list else zeros.clean(grad)
-            after = partial(hooks.after, extra.post_hooks, grad=shown, numbers=node.rule.numbers)
-            sent = zeros.through(after, sent)
+        run = self._apply if node.extra is None else self._apply_with_hooks
+        if node.home is PACKED and node.rule.zeros > KEEPS and node.saved is not None:
+            with unpacked_once(node):
+                sent = run(node, grad, needs)
+        else:
+            sent = run(node, grad, needs)
         if self.release and node.rule.holds:
             node.saved = None
-        self._send_on(node, sent, needs)
-
-    def _send_on(self, node: Node, sent: Sequence[Any], needs: Any) -> None:
-        """Send the gradients of a node's inputs to where they go."""
         for edge, value, wanted in zip(node.next, sent, needs, strict=True):
             if not wanted:
                 continue
@@ -233,19 +227,43 @@ class Run:
         if self.ends.pending:
             self.ends.count_down([e for e, wanted in zip(node.next, needs, strict=True) if wanted])
 
+    def _stop(self, node: Node, grad: Any) -> None:
+        """End at a node whose gradient is asked for, and those beyond it are not."""
+        if node.extra is not None:
+            self.ends.near = self.ends.near or node.extra.near
+            grad = zeros.through(partial(hooks.on_outputs, node), grad)
+        self.ends.capture(node, grad)
+
+    def _apply_with_hooks(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
+        """The gradients of a node's inputs, by its rule and the users' hooks."""
+        extra = node.extra
+        assert extra is not None
+        self.ends.near = self.ends.near or extra.near
+        grad = zeros.through(partial(hooks.on_outputs, node), grad)
+        grad = zeros.through(partial(hooks.before, node), grad)
+        sent = self._apply(node, grad, needs)
+        if not extra.post_hooks:
+            return sent
+        shown = [zeros.clean(g) for g in grad] if type(grad) is list else zeros.clean(grad)
+        after = partial(hooks.after, extra.post_hooks, grad=shown, numbers=node.rule.numbers)
+        return zeros.through(after, sent)
+
     def _apply(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
         """The gradients of a node's inputs, by its rule."""
-        rule = node.rule
+        rule, anomaly = node.rule, current().anomaly
         if _is_absent(grad) and not rule.runs_on_nothing:
             return (None,) * len(node.next)
         try:
-            if current().anomaly:
+            if anomaly:
                 self.node = node
-            carries = zeros.carries(grad)
-            sent = self._evaluate(node, zeros.opened(node, grad) if carries else grad, needs)
-            if carries or rule.zeros == SELECTS:
+            if type(grad) is Zeroed or (type(grad) is list and zeros.any_in(grad)):
+                sent = self._evaluate(node, zeros.opened(node, grad), needs)
                 sent = zeros.passed_on(self._evaluate, node, grad, sent)
-            if current().anomaly:
+            else:
+                sent = self._evaluate(node, grad, needs)
+                if rule.zeros == SELECTS:
+                    sent = zeros.passed_on(self._evaluate, node, grad, sent)
+            if anomaly:
                 check_nan(node, [zeros.clean(g) for g in sent])
         except Exception as error:
             explain(error, node)
@@ -253,25 +271,16 @@ class Run:
         return sent
 
     def _evaluate(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
-        rule = node.rule
-        if (
-            node.home is None
-            and rule.raw is not None
-            and not self.how.create_graph
-            and _is_raw(grad)
-        ):
+        """What the rule of a node makes of plain numbers: on arrays if it can, else on tensors."""
+        rule, graph = node.rule, self.how.create_graph
+        if node.home is None and rule.raw is not None and not graph and _is_raw(grad):
             return (rule.unmarked or rule.raw)(node, grad, needs)
-        return self._apply_generally(node, grad, needs)
-
-    def _apply_generally(self, node: Node, grad: Any, needs: Any) -> Sequence[Any]:
-        """As `_apply`, on tensors. What it records has the place of the node's forward call, and so
-        have the sums of what is sent on.
-        """
         if self.on_arrays:
-            sent = node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
+            sent = rule.general(node, _as_tensors(grad), needs, graph)
             return [g.value if is_plain(g) else g for g in sent]
+        # what is recorded has the place of the node's forward call, and so have the sums of `sent`
         inherited.place = node.place or self.place
-        return node.rule.general(node, _as_tensors(grad), needs, self.how.create_graph)
+        return rule.general(node, _as_tensors(grad), needs, graph)
 
 
 def _is_absent(grad: Any) -> bool:

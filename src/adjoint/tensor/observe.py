@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any
 
 from adjoint.core.errors import ArgumentError, GradError, InplaceError
@@ -53,6 +55,26 @@ class _PackedHome:
 
 
 PACKED = _PackedHome()
+
+
+@contextmanager
+def unpacked_once(node: Node) -> Generator[None]:
+    """Let the hooks of a node's packed values run once, though the node is asked twice."""
+    packed = node.saved
+    node.saved = tuple(_once(v) for v in packed or ())
+    try:
+        yield
+    finally:
+        node.saved = packed
+
+
+def _once(value: Any) -> Any:
+    if type(value) is list:
+        return [_once(v) for v in value]
+    if type(value) is not Packed:
+        return value
+    unpacked = functools.cache(lambda: value.unpack_hook(value.packed))
+    return Packed(value.packed, lambda _: unpacked(), value.edge)
 
 
 def versions_of(rule: Any, saved: tuple[Any, ...]) -> tuple[int, ...] | None:

@@ -33,11 +33,6 @@ class Pass(NamedTuple):
     # the derivative of that node
     observer: Callable[[Node], None] | None = None
 
-    @property
-    def records(self) -> bool:
-        """Whether the pass makes nodes of its own."""
-        return self.create_graph or self.linear
-
 
 # the passes of this context, innermost last
 _underway: ContextVar[tuple[Any, ...]] = ContextVar("adjoint backward passes", default=())

@@ -64,7 +64,7 @@ class RowRule(Rule):
     def _marked(self, node: Node, grad: Any, needs: Any) -> Any:
         """As `raw`, with the elements marked that were not selected."""
         apply: Any = self.unmarked
-        return zeros.passed_on(apply, node, grad, apply(node, grad, needs))
+        return zeros.moved(apply, node, grad, apply(node, grad, needs))
 
     def _first_raw(self, node: Node, grad: Any, needs: Any) -> Any:
         function = write(self, raw=True)

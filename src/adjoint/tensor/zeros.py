@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import OF
+from adjoint.core.places import inherited
 from adjoint.core.state import OFF, changed
 from adjoint.ops.operator import packet
 from adjoint.tensor.fitting import fit_value
@@ -44,7 +45,7 @@ class Live:
     def __init__(self, compute: Callable[..., Any], *sources: Live | None) -> None:
         self.compute = compute  # takes whether shapes alone may decide, then what the sources are
         self.sources = sources  # None for one that is everywhere live
-        self.known: dict[bool, Any] = {}
+        self.known: Any = (None, None)  # by tensors, by shape; None as long as nobody asked
 
     def get(self, by_shape: bool = False) -> Any:
         """An array or a tensor; by shape an array or UNKNOWN, without a look at any tensor.
@@ -54,16 +55,100 @@ class Live:
         stack = [self]
         while stack:
             top = stack[-1]
-            waiting = [s for s in top.sources if s is not None and by_shape not in s.known]
-            if by_shape not in top.known and waiting:
+            waiting = [s for s in top.sources if s is not None and s.known[by_shape] is None]
+            if waiting:
                 stack += waiting
                 continue
             stack.pop()
-            if by_shape not in top.known:
+            if top.known[by_shape] is None:
                 given = [None if s is None else s.known[by_shape] for s in top.sources]
                 unknown = any(g is UNKNOWN for g in given)
-                top.known[by_shape] = UNKNOWN if unknown else top.compute(by_shape, *given)
+                found = UNKNOWN if unknown else top.compute(by_shape, *given)
+                top.known = (top.known[0], found) if by_shape else (found, top.known[1])
         return self.known[by_shape]
+
+
+class Selection(Live):
+    """What the rule of a node that selects or moves elements gives for ones: a list, or, of a node
+    with one input, its only entry.
+    """
+
+    __slots__ = ("apply", "like", "needs", "node", "saved")
+
+    def __init__(self, apply: Apply, node: Node, grad: Any, needs: tuple[bool, ...]) -> None:
+        if type(grad) is list:
+            self.sources = tuple(g.live if type(g) is Zeroed else None for g in grad)
+        else:
+            self.sources = (grad.live if type(grad) is Zeroed else None,)
+        self.known = (None, None)
+        self.apply = apply
+        self.node = node
+        self.like = _without_memory(grad)
+        self.needs = needs
+        self.saved = node.saved  # the pass goes on to release it
+
+    def compute(self, by_shape: bool, *known: Any) -> Any:  # pyright: ignore
+        node, place = self.node, inherited.place
+        released, node.saved = node.saved, self.saved
+        try:
+            found = self._by_shape(known) if by_shape else self._by_tensors(known)
+        finally:
+            node.saved, inherited.place = released, place
+        return found[0] if len(self.needs) == 1 and found is not UNKNOWN else found
+
+    def _by_tensors(self, known: Any) -> Any:
+        like = self.like if type(self.like) is list else [self.like]
+        kinds = _kinds(self.node)
+        ones = [_ones(g, kind, k) for g, kind, k in zip(like, kinds, known, strict=True)]
+        with changed(recording=OFF):
+            given = ones if type(self.like) is list else ones[0]
+            return self.apply(self.node, given, self.needs)
+
+    def _by_shape(self, known: Any) -> Any:
+        """On arrays, if the rule looks at no tensor."""
+        rule = self.node.rule
+        if rule.holds or rule.raw is None:
+            return UNKNOWN
+        like = self.like if type(self.like) is list else [self.like]
+        ones = [
+            None if g is None else _ones(ARRAY, kind, k)
+            for g, kind, k in zip(like, _kinds(self.node), known, strict=True)
+        ]
+        given = ones if type(self.like) is list else ones[0]
+        with changed(levels=()):  # what a formula creates belongs to no transform, and to no trace
+            return (rule.unmarked or rule.raw)(self.node, given, self.needs)
+
+
+ARRAY = "array"  # stands for a gradient that is an array, whose memory should not be held
+
+
+def _without_memory(grad: Any) -> Any:
+    if type(grad) is list:
+        return [_without_memory(g) for g in grad]
+    grad = grad.value if type(grad) is Zeroed else grad
+    return ARRAY if type(grad) is ndarray else grad
+
+
+def _kinds(node: Node) -> list[tuple[Any, Any]]:
+    """The shape and NumPy's dtype of each gradient that a node takes."""
+    outputs = ((node.shape, node.dtype),) if node.outputs is None else node.outputs
+    dtypes: list[Any] = [OF.get(dtype, dtype) for _, dtype in outputs]
+    return [(shape, dtype.np) for (shape, _), dtype in zip(outputs, dtypes, strict=True)]
+
+
+def _ones(like: Any, kind: tuple[Any, Any], known: Any) -> Any:
+    """Ones where a gradient is live, zeros elsewhere; a tensor like `like`, an array of a kind.
+
+    1 + i if it is complex, since a row may select the real or the imaginary parts.
+    """
+    if like is None:
+        return None
+    if like is ARRAY:
+        shape, dtype = kind
+        ones = np.ones(shape, dtype) if known is None else np.asarray(known != 0, dtype)
+        return ones * dtype.type(1 + 1j) if dtype.kind == "c" else ones
+    ones = packet("ones_like")(like) if known is None else (as_tensor(known) != 0).to(like.dtype)
+    return ones * (1 + 1j) if like.is_complex() else ones
 
 
 class Zeroed:
@@ -104,8 +189,10 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
     """As `fit_value`, of a gradient that may have structural zeros."""
     if type(grad) is not Zeroed:
         return fit_value(grad, shape, dtype, target)
-    live = grad.live
-    if tuple(grad.value.shape) != tuple(shape):
+    live, value = grad.live, grad.value
+    if value.shape == shape and value.dtype is dtype:
+        return grad
+    if tuple(value.shape) != tuple(shape):
         clean(grad)
         live = Live(lambda _, known: fit_value(known, shape, known.dtype, target), live)
     return Zeroed(fit_value(grad.value, shape, dtype, target), live, grad.dirty)
@@ -127,19 +214,15 @@ def through(hook: Callable[[Any], Any], grads: Any) -> Any:
         plain = clean(grads)
         seen = hook(plain)
         return grads if seen is plain else seen
-    if type(grads) is ndarray or not _any_zeroed(grads):
+    if type(grads) is ndarray or not any_in(grads):
         return hook(grads)
     shown = [clean(g) for g in grads]
     return [g if s is p else s for g, p, s in zip(grads, shown, hook(shown), strict=True)]
 
 
-def _any_zeroed(grads: Any) -> bool:
+def any_in(grads: Any) -> bool:
+    """Whether one of several gradients has structural zeros."""
     return isinstance(grads, (list, tuple)) and any(type(g) is Zeroed for g in grads)
-
-
-def carries(grad: Any) -> bool:
-    """Whether the gradient of a node has structural zeros."""
-    return type(grad) is Zeroed or (type(grad) is list and _any_zeroed(grad))
 
 
 def opened(node: Node, grad: Any) -> Any:
@@ -156,7 +239,7 @@ def passed_on(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Seque
     """
     if node.rule.zeros == DROPS:
         return sent
-    return _kept(node, grad, sent) if node.rule.zeros == KEEPS else _moved(apply, node, grad, sent)
+    return _kept(node, grad, sent) if node.rule.zeros == KEEPS else moved(apply, node, grad, sent)
 
 
 def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
@@ -172,28 +255,17 @@ def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
     return found
 
 
-def _moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[Any]:
+def moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[Any]:
     """Of a row that moves or selects elements: zero where its rule gives 0 for ones."""
-    needs = tuple(map(_matters, node.next))
+    following = node.next
+    if len(following) == 1:
+        if sent[0] is None or not _matters(following[0]):
+            return sent
+        return [Zeroed(sent[0], Selection(apply, node, grad, (True,)), False)]
+    needs = tuple(map(_matters, following))
     if not any(needs):
         return sent
-    grads = grad if type(grad) is list else [grad]
-    lives = [g.live if type(g) is Zeroed else None for g in grads]
-    like = [_kind(clean(g)) for g in grads]
-    saved = node.saved  # the pass goes on to release it
-
-    def select(by_shape: bool, *known: Any) -> Any:
-        released, node.saved = node.saved, saved
-        try:
-            if by_shape:
-                return _selected_by_shape(node, like, known, needs)
-            ones = [_ones(g, k) for g, k in zip(like, known, strict=True)]
-            with changed(recording=OFF):
-                return apply(node, ones if type(grad) is list else ones[0], needs)
-        finally:
-            node.saved = released
-
-    selection = Live(select, *lives)
+    selection = Selection(apply, node, grad, needs)
     return [
         Zeroed(value, Live(lambda _, parts, i=i: parts[i], selection), False)
         if value is not None and needed
@@ -202,47 +274,16 @@ def _moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence
     ]
 
 
-def _selected_by_shape(node: Node, like: list[Any], known: Any, needs: Any) -> Any:
-    """What the rule of a node gives for ones, on arrays, if it looks at no tensor."""
-    if node.rule.holds or node.rule.raw is None:
-        return UNKNOWN
-    specs = ((node.shape, node.dtype),) if node.outputs is None else node.outputs
-    dtypes: list[Any] = [OF.get(dtype, dtype) for _, dtype in specs]
-    ones = [
-        None if g is None else _ones((shape, dtype.np), k)
-        for g, (shape, _), dtype, k in zip(like, specs, dtypes, known, strict=True)
-    ]
-    with changed(levels=()):  # what the formula creates belongs to no transform, and to no trace
-        raw = node.rule.unmarked or node.rule.raw
-        return raw(node, ones if node.outputs is not None else ones[0], needs)
-
-
-def _kind(grad: Any) -> Any:
-    """The shape and dtype of an array, whose memory should not be held; tensors and None pass."""
-    return (grad.shape, grad.dtype) if type(grad) is ndarray else grad
-
-
-def _ones(like: Any, known: Any) -> Any:
-    """Ones where a gradient is live, zeros elsewhere; `like` is a tensor or a shape and dtype.
-
-    1 + i if it is complex, since a row may select the real or the imaginary parts.
-    """
-    if like is None:
-        return None
-    if type(like) is tuple:
-        shape, dtype = like
-        ones = np.ones(shape, dtype) if known is None else np.asarray(known != 0, dtype)
-        return ones * dtype.type(1 + 1j) if dtype.kind == "c" else ones
-    ones = packet("ones_like")(like) if known is None else (as_tensor(known) != 0).to(like.dtype)
-    return ones * (1 + 1j) if like.is_complex() else ones
-
-
 def _is_steep(node: Node) -> bool:
     """Whether the derivative of a pointwise row may be infinite: it reads tensors, or multiplies or
     divides by a number that is 0 or not finite.
     """
-    numbers = [s for s in node.saved or () if isinstance(s, (int, float))]
-    return node.rule.holds or any(s == 0 or s - s != 0 for s in numbers)
+    if node.rule.holds:
+        return True
+    for saved in node.saved or ():
+        if isinstance(saved, (int, float)) and (saved == 0 or saved - saved != 0):
+            return True
+    return False
 
 
 def _matters(edge: Any, depth: int = 3) -> bool:
@@ -255,4 +296,7 @@ def _matters(edge: Any, depth: int = 3) -> bool:
         return False
     if depth == 0 or (node.rule.zeros == KEEPS and _is_steep(node)):
         return True
-    return any(_matters(e, depth - 1) for e in node.next)
+    for following in node.next:  # noqa: SIM110 - a loop, since this runs for every `relu`
+        if _matters(following, depth - 1):
+            return True
+    return False
