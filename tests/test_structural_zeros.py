@@ -153,6 +153,12 @@ def dual(f: Function, x: ad.Tensor) -> Any:
         return ad.autograd.forward_ad.unpack_dual(grad).primal
 
 
+def differentiated(f: Function, x: ad.Tensor) -> Any:
+    pair = ad.differentiate(ad.trace(f, x))
+    _, captured = pair.run(x)
+    return pair.pull(captured, [tensor(1.0)])[0]
+
+
 MODES: dict[str, Callable[[Function, ad.Tensor], Any]] = {
     "grad": lambda f, x: ad.grad(f)(x),
     "backward": backward,
@@ -164,6 +170,7 @@ MODES: dict[str, Callable[[Function, ad.Tensor], Any]] = {
     "vmap": lambda f, x: ad.vmap(ad.grad(f))(ad.stack([x, x]))[1],
     "dual": dual,
     "traced": lambda f, x: ad.trace(ad.grad(f), x)(x),
+    "graph": differentiated,
 }
 
 
