@@ -67,7 +67,7 @@ _WITHOUT = ("non_differentiable", "zero", "not_implemented")  # in place of a fo
 MAPPED = "_foreach_"  # starts the names of rows that map an operator over lists
 AUTOMATIC = ("auto_linear", "auto_element_wise", "auto_multilinear", "auto_gather")
 # Where anchors, aliases, tags and nested collections may be; a look saves reading every row twice.
-_UNUSUAL = r"(?s)(?:^|[\s\[{,:-])[&*!]\S|\{.*\{|- +[-?] |\? "
+_UNUSUAL = r"(?sm)(?:^|[\[{,:?-])[ \t]*(?:[&*!]\S|\?\s)|\{.*\{|- +[-?] "
 # Control characters and marks that turn text around: what is read is what is seen.
 _INVISIBLE = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 _LONGEST = 20_000  # characters of a row, its comments included
@@ -388,7 +388,10 @@ class Mistakes:
         try:
             yield
         except TableError as error:
-            self.found += str(error).splitlines()
+            self.note(error)
+
+    def note(self, error: TableError) -> None:
+        self.found += str(error).splitlines()
 
     @property
     def enough(self) -> bool:
@@ -642,7 +645,8 @@ class _Reader:
             if column in self.nodes:
                 self.each(FACTS.get(column, _Reader.word), self, column)
         for column in ("kernel", "shape", "doc", "batch", "kink", "fan", "numpy"):
-            self.each(self.text, column)
+            if column in self.nodes:
+                self.each(self.text, column)
         decompose = self.each(self.decompose, archetype)
         promote, inplace = self.each(self.promote), self.each(self.inplace, archetype)
         native = self.each(self.native)
@@ -674,8 +678,10 @@ class _Reader:
 
     def each(self, read: Callable[..., Any], *arguments: Any) -> Any:
         """Read a column; a mistake in it is told with those in the others."""
-        with self.mistakes.gathered():
+        try:
             return read(*arguments)
+        except TableError as error:
+            self.mistakes.note(error)
 
     def _formulas(self) -> tuple[tuple[Reverse, ...], tuple[Forward, ...]]:
         inputs = {a.name for a in self.schema.arguments}
