@@ -449,7 +449,12 @@ MISTAKES = {
     "domain": (_KERNEL + "  domain: positiv\n  self: grad\n", "3:11", "did you mean positive"),
     "numbers": (_KERNEL + "  numbers: cheked\n  self: grad\n", "3:12", "did you mean checked"),
     "order without promotion": (_KERNEL + "  order: needed\n  self: grad\n", "3:10", "promote"),
-    "batch": (_KERNEL + "  batch: pointwise.sam\n  self: grad\n", "3:10", "did you mean same"),
+    "batch": (_KERNEL + "  batch: shape.squeez\n  self: grad\n", "3:10", "did you mean squeeze"),
+    "batch by a word": (
+        _KERNEL + "  batch: shiftd\n  self: grad\n",
+        "3:10",
+        "did you mean shifted",
+    ),
     "batch with other arguments": (
         _KERNEL + "  batch: matmul.mm\n  self: grad\n",
         "3:10",

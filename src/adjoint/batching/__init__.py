@@ -1,8 +1,11 @@
 """Batching rules: what an operator does to a whole batch at once, for `vmap`.
 
-A row names its rule in the column `batch:`, `<family>.<function>` for a function of
-`batching/<family>.py`. Rows that are pointwise, that create or that reduce have the rule of their
-archetype; rows with a decomposition need none. A rule is called as `rule(batch, *arguments)`, one
+A row names its rule in the column `batch:`: by a word of `words.py`, where all that happens is that
+the batch comes in front, or as `<family>.<function>` for a function of `batching/<family>.py`. Rows
+that are pointwise, that create, that draw or that reduce have the rule of their archetype; rows
+with a decomposition need none.
+
+A rule is called as `rule(batch, *arguments)`, one
 argument for each of the schema: batched tensors have the batch in front, the others are as the
 user's code sees them, and `batch.has` says which are which. It returns the results with the batch
 in front.

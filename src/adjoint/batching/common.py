@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from adjoint.core.errors import DependsOnValues
+from adjoint.core.errors import DependsOnValues, ShapeError
 from adjoint.core.records import record
 from adjoint.core.shapes import wrap_dim
 
@@ -77,30 +77,6 @@ def again(batch: Batch, arguments: dict[str, Any]) -> Any:
     return batch.op.call([arguments[name] for name in batch.op.schema.names])
 
 
-def same(batch: Batch, *values: Any) -> Any:
-    """The operator treats every element, or every leading dimension, alike."""
-    return batch.op.call(values)
-
-
-def shifted(batch: Batch, *values: Any) -> Any:
-    """One tensor and dimensions: each moves to the right. A scalar counts as a vector of one."""
-    ndim = next(n for n in batch.ndims if n is not None)
-    moved: list[Any] = []
-    for argument, value, rank in zip(batch.op.schema.arguments, values, batch.ndims, strict=True):
-        if argument.name in DIMS and value is not None:
-            several = isinstance(value, (tuple, list))
-            value = (
-                shift_all(batch.op.name, value, ndim)
-                if several
-                else shift(batch.op.name, value, ndim)
-            )
-        elif rank == 0:
-            value = at_least_vector(value, True)
-        moved.append(value)
-    result = batch.op.call(moved)
-    return result if ndim else scalars(batch, result)
-
-
 def scalars(batch: Batch, result: Any) -> Any:
     """Vectors of one element per sample as scalars again; tuples and lists entry by entry."""
     if isinstance(result, (tuple, list)):
@@ -108,11 +84,31 @@ def scalars(batch: Batch, result: Any) -> Any:
     return result.reshape((batch.size,))
 
 
-def cut(batch: Batch, self: Tensor, *rest: Any) -> Any:
-    """As `shifted`, for operators that refuse a tensor without dimensions."""
-    if batch.ndims[0] == 0:
-        return batch.op.call([self.new_zeros(()), *rest])  # which raises
-    return shifted(batch, self, *rest)
+def moved(batch: Batch, values: Sequence[Any]) -> list[Any]:
+    """The arguments with the batch in front of every tensor; dimensions, which are counted in the
+    first tensor, move one to the right.
+    """
+    ndim = next(n for n in batch.ndims if n is not None)
+    found: list[Any] = []
+    for argument, value, has, rank in zip(
+        batch.op.schema.arguments, values, batch.has, batch.ndims, strict=True
+    ):
+        if rank is not None:
+            value = whole(batch, value, has)
+        elif argument.name in DIMS and value is not None:
+            several = isinstance(value, (tuple, list))
+            value = (shift_all if several else shift)(batch.op.name, value, ndim)
+        found.append(value)
+    return found
+
+
+def need(batch: Batch, ranks: tuple[int, ...]) -> None:
+    """Raise for tensors with fewer dimensions than the operator's matrices or vectors have."""
+    tensors = [n for n in batch.ndims if n is not None]
+    for have, least in zip(tensors, ranks, strict=False):
+        if have < least:
+            kind = {1: "a vector", 2: "a matrix"}[least]
+            raise ShapeError(f"{batch.op.name}: needs {kind} or a batch, got {have} dimensions.")
 
 
 def refuse(what: str, why: str, instead: str) -> NoReturn:

@@ -5,51 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.batching.common import Batch, padded, whole
-from adjoint.core.errors import ShapeError
+from adjoint.batching.common import Batch, need, padded, whole
+from adjoint.batching.words import broadcast, matrices, together
 
 Tensor = Any
-
-
-def _need(batch: Batch, ranks: tuple[int, ...]) -> None:
-    """Raise for tensors with fewer dimensions than the operator's matrices or vectors have."""
-    tensors = [n for n in batch.ndims if n is not None]
-    for have, least in zip(tensors, ranks, strict=False):
-        if have < least:
-            kind = {1: "a vector", 2: "a matrix"}[least]
-            raise ShapeError(f"{batch.op.name}: needs {kind} or a batch, got {have} dimensions.")
-
-
-def leading(batch: Batch, *values: Any) -> Any:
-    """One tensor of matrices."""
-    _need(batch, (2,))
-    return batch.op.call(values)
-
-
-def vectors(batch: Batch, *values: Any) -> Any:
-    """One tensor of vectors."""
-    _need(batch, (1,))
-    return batch.op.call(values)
-
-
-def broadcast(batch: Batch, *values: Any) -> Any:
-    """Several tensors of matrices whose batches broadcast."""
-    _need(batch, (2, 2, 2))
-    rank = max(n for n in batch.ndims if n is not None)
-    aligned = [
-        value if n is None else padded(value, has, n, rank)
-        for value, has, n in zip(values, batch.has, batch.ndims, strict=True)
-    ]
-    return batch.op.call(aligned)
-
-
-def together(batch: Batch, *values: Any) -> Any:
-    """Several tensors with one common batch: those that have none are repeated."""
-    aligned = [
-        value if n is None else whole(batch, value, has)
-        for value, has, n in zip(values, batch.has, batch.ndims, strict=True)
-    ]
-    return batch.op.call(aligned)
 
 
 def solve(batch: Batch, A: Tensor, B: Tensor, check_errors: bool) -> tuple[Tensor, Tensor]:
@@ -66,14 +25,14 @@ def _of_first(batch: Batch, A: Tensor, fact: Tensor, tail: tuple[int, ...] = ())
 
 
 def qr(batch: Batch, A: Tensor, mode: str) -> Any:
-    """As `leading`; mode r has no Q, an empty tensor for every sample."""
-    Q, R = leading(batch, A, mode)
+    """As `matrices`; mode r has no Q, an empty tensor for every sample."""
+    Q, R = matrices(batch, A, mode)
     return (whole(batch, Q, False) if mode == "r" else Q), R
 
 
 def eigh(batch: Batch, A: Tensor, UPLO: str, compute_v: bool) -> Any:
     """By linalg_eigh, which asks whether the levels below differentiate: Note [Repeated values]."""
-    _need(batch, (2,))
+    need(batch, (2,))
     if compute_v:
         return ops.linalg_eigh(A, UPLO)
     return ops.linalg_eigvalsh(A, UPLO), whole(batch, A.new_empty((0,)), False)
@@ -81,7 +40,7 @@ def eigh(batch: Batch, A: Tensor, UPLO: str, compute_v: bool) -> Any:
 
 def svd(batch: Batch, A: Tensor, full_matrices: bool, compute_uv: bool, driver: str | None) -> Any:
     """As `eigh`, by linalg_svd."""
-    _need(batch, (2,))
+    need(batch, (2,))
     if compute_uv:
         return ops.linalg_svd(A, full_matrices, driver=driver)
     empty = whole(batch, A.new_empty((0,)), False)
@@ -98,7 +57,7 @@ def _limits(batch: Batch, rank: int, first: int, *tolerances: Any) -> list[Any]:
 
 def pinv(batch: Batch, self: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     """The tolerances broadcast against the batch of matrices."""
-    _need(batch, (2,))
+    need(batch, (2,))
     limits = _limits(batch, batch.ndims[0], 1, atol, rtol)
     return batch.op.call([whole(batch, self, batch.has[0]), *limits, hermitian])
 

@@ -6,7 +6,6 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, padded
-from adjoint.batching.common import same as same
 from adjoint.core.shapes import Spec
 
 Tensor = Any

@@ -15,7 +15,6 @@ from adjoint.batching.common import (
     shift_all,
     whole,
 )
-from adjoint.batching.common import shifted as shifted
 from adjoint.core.errors import ArgumentError
 from adjoint.core.shapes import wrap_dim
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.batching.common import Batch, at_least_vector, padded, scalars, shift, whole
-from adjoint.batching.common import shifted as shifted
 
 Tensor = Any
 

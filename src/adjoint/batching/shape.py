@@ -12,8 +12,6 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, again, named, padded, refuse, shift, shift_all, whole
-from adjoint.batching.common import same as same
-from adjoint.batching.common import shifted as shifted
 from adjoint.core import layout
 from adjoint.core.errors import DimensionError, ShapeError
 from adjoint.core.factories import check_fill
@@ -96,18 +94,6 @@ def view_as_complex(batch: Batch, self: Tensor) -> Tensor:
 # ---- splits, windows, triangles ---------------------------------------------------------------
 
 
-def split(batch: Batch, self: Tensor, size: Any, dim: int) -> list[Tensor]:
-    if batch.ndims[0] == 0:
-        return batch.op.call([self.new_zeros(()), size, dim])  # which raises
-    return batch.op.call([self, size, shift(batch.op.name, dim, batch.ndims[0])])
-
-
-def unbind(batch: Batch, self: Tensor, dim: int) -> list[Tensor]:
-    if batch.ndims[0] == 0:
-        return batch.op.call([self.new_zeros(()), dim])  # which raises
-    return self.unbind(shift("unbind", dim, batch.ndims[0]))
-
-
 def unfold(batch: Batch, self: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A scalar is one window."""
     _, dim = layout.unfold_shape("unfold", tuple(self.shape[1:]), dimension, size, step)
@@ -136,13 +122,6 @@ def roll(batch: Batch, self: Tensor, shifts: Shape, dims: Shape) -> Tensor:
     return (
         self.reshape((batch.size, math.prod(self.shape[1:]))).roll(shifts, (1,)).reshape(self.shape)
     )
-
-
-def matrices(batch: Batch, self: Tensor, *rest: Any) -> Tensor:
-    """tril and triu work on the last two dimensions, whatever is in front."""
-    if batch.ndims[0] < 2:
-        raise ShapeError(f"{batch.op.name}: a matrix is needed, got {show(self.shape[1:])}.")
-    return batch.op.call([self, *rest])
 
 
 def diag_embed(batch: Batch, self: Tensor, offset: int, dim1: int, dim2: int) -> Tensor:

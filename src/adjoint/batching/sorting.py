@@ -6,9 +6,6 @@ from typing import Any, NoReturn
 
 from adjoint import ops
 from adjoint.batching.common import Batch, padded, refuse, whole
-from adjoint.batching.common import same as same
-from adjoint.batching.common import shifted as shifted
-from adjoint.batching.reduction import reduced as reduced
 
 Tensor = Any
 

@@ -39,11 +39,12 @@ _LAYERS = {
     "kernel": "kernels",
     "shape": "shapes",
     "decompose": "decompositions",
-    "batch": "batching",
     "c": "compiler.c",
     "numpy": "export",
 }
-_PLAIN = frozenset(("name", "like", "promote", "inplace", "doc", "domain", "dispatch", *FACTS))
+_PLAIN = frozenset(
+    ("name", "like", "promote", "inplace", "doc", "domain", "dispatch", "batch", *FACTS)
+)
 
 
 def where(args: argparse.Namespace) -> Iterator[str]:
@@ -70,9 +71,8 @@ def places_of(row: Row) -> Iterator[Place]:
         yield from ((column, place) for place in named or [f"{line} {text}"])
     if row.archetype.shape and not row.shape:
         yield "shape", f"archetype {row.archetype.name}"
-    if "batch" not in row.texts:
-        kind, rule = rule_of(row)
-        yield "batch", f"{kind}: {_line_of(rule)} {rule.__name__}" if rule is not None else kind
+    kind, rule = rule_of(row)
+    yield "batch", f"{kind}: {_line_of(rule)} {rule.__name__}" if rule is not None else kind
     yield from (("samples", place) for place in _samples(row))
 
 

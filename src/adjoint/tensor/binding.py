@@ -317,6 +317,15 @@ def reference(text: str, layer: str, row: Row, column: str) -> Any:
     return resolve(text, layer, row.place(column), row)
 
 
+def batching(row: Row) -> Any:
+    """Return the batching rule that a row names, by a word of batching/words.py or as a function;
+    None if it names none.
+    """
+    named = row.texts.get("batch", "")
+    word = f"words.{named}" if named.isidentifier() else named
+    return reference(word, "batching", row, "batch") if named else None
+
+
 def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> Any:
     """Return the function that a dotted name stands for.
 

@@ -73,8 +73,8 @@ def _shape(row: Row) -> Iterator[str]:
 
 
 def _batch(row: Row) -> Iterator[str]:
-    if named := row.texts.get("batch"):
-        function = binding.reference(named, "batching", row, "batch")
+    function = binding.batching(row)
+    if function is not None:
         yield from _takes(row, "batch", function, 1 + len(row.schema.arguments))
 
 

@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.batching import creation, pointwise, random, reduction
-from adjoint.batching.common import DIMS, Batch, shifted
+from adjoint.batching.common import DIMS, Batch
+from adjoint.batching.words import shifted
 from adjoint.core.errors import DependsOnValues, GradError, RandomnessError, ShapeError
 from adjoint.core.infinitesimal import FAN
 from adjoint.core.promotion import check_inplace_cast
@@ -41,9 +42,9 @@ def rule_of(row: Row) -> tuple[str, Rule | None]:
 
     The kind is own, archetype, decomposition (then there is no function), none needed, or loop.
     """
-    named = row.texts.get("batch")
-    if named:
-        return "own", binding.reference(named, "batching", row, "batch")
+    named = binding.batching(row)
+    if named is not None:
+        return "own", named
     if row.family == "random" and row.kernel:
         return ("archetype", random.sized) if "size" in row.schema.names else ("own", random.filled)
     if row.archetype.promotes:

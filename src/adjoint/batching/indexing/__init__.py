@@ -1,6 +1,6 @@
 """Reading and writing parts of tensors under vmap.
 
-`along`: gather and scatter get the batch as one more dimension of all their tensors. `lists`: with
+`along`: gather gets the batch as one more dimension of all its tensors. `lists`: with
 index tensors that are the same for all samples the batch is a whole slice; where they differ, the
 number of the sample is one more index. `values`: results whose size depends on values are refused.
 `views`: slices, diagonals, strides.
@@ -8,7 +8,6 @@ number of the sample is one more index. `values`: results whose size depends on 
 
 from __future__ import annotations
 
-from adjoint.batching.common import cut, same, shifted
 from adjoint.batching.indexing.along import (
     gather,
     gather_backward,
@@ -16,8 +15,6 @@ from adjoint.batching.indexing.along import (
     index_copy,
     index_select,
     index_select_backward,
-    scatter,
-    scatter_winners,
 )
 from adjoint.batching.indexing.lists import index, index_backward, index_put, index_winners
 from adjoint.batching.indexing.values import masked_select, nonzero, nonzero_static
@@ -25,6 +22,5 @@ from adjoint.batching.indexing.views import (
     as_strided,
     as_strided_scatter,
     placed,
-    replaced,
     slice_inverse,
 )

@@ -36,23 +36,6 @@ def gather_backward(
     return result if sizes else scalars(batch, result)
 
 
-def scatter(batch: Batch, self: Tensor, dim: int, index: Tensor, *rest: Any) -> Tensor:
-    """All scatters: self, dim, index, and a source or a number."""
-    dim = shift(batch.op.name, dim, batch.ndims[0])
-    target, places = _lifted(batch, self, batch.has[0]), _lifted(batch, index, batch.has[2])
-    if batch.ndims[3] is not None:
-        rest = (_lifted(batch, rest[0], batch.has[3]), *rest[1:])
-    result = batch.op.call([target, dim, places, *rest])
-    return result if batch.ndims[0] else scalars(batch, result)
-
-
-def scatter_winners(batch: Batch, index: Tensor, dim: int, size: int) -> Tensor:
-    result = batch.op.call(
-        [at_least_vector(index, True), shift("scatter", dim, batch.ndims[0]), size]
-    )
-    return result if batch.ndims[0] else scalars(batch, result)
-
-
 # ---- one vector of indices: the operator itself where it is the same for all, else a scatter ----
 
 

@@ -6,25 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint.batching.common import Batch, shift, whole
-from adjoint.core import indexing
 from adjoint.core.errors import ShapeError
-from adjoint.core.shapes import Spec, show
+from adjoint.core.shapes import show
 
 Tensor = Any
 Shape = Sequence[int]
-
-
-def replaced(batch: Batch, self: Tensor, src: Tensor, *rest: Any) -> Tensor:
-    """slice_scatter, select_scatter, diagonal_scatter: both tensors with the batch."""
-    ndim = batch.ndims[0]
-    indexing.check_has_dims(batch.op.name, Spec(tuple(self.shape[batch.has[0] :]), self.dtype))
-    moved = [
-        shift(batch.op.name, v, ndim) if a.name in ("dim", "dim1", "dim2") else v
-        for a, v in zip(batch.op.schema.arguments[2:], rest, strict=True)
-    ]
-    return batch.op.call(
-        [whole(batch, self, batch.has[0]), whole(batch, src, batch.has[1]), *moved]
-    )
 
 
 def placed(batch: Batch, grad_output: Tensor, input_sizes: Shape, *rest: Any) -> Tensor:
