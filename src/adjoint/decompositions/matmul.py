@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from adjoint import ops
 from adjoint.core import contraction, products
@@ -17,9 +17,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
 
-if TYPE_CHECKING:
-    from adjoint.tensor.tensor import Tensor
-
+Tensor = Any
 Number = bool | int | float | complex
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from adjoint import ops
 from adjoint.core import contraction
 from adjoint.core.contraction import Labels
 
-if TYPE_CHECKING:
-    from adjoint.tensor.tensor import Tensor
-
+Tensor = Any
 Number = bool | int | float | complex
 
 
