@@ -13,18 +13,19 @@ SOURCE = Path(__file__).parent.parent / "src" / "adjoint"
 BELOW: dict[str, tuple[str, ...]] = {
     "core": (),
     "table": ("core",),
-    "kernels": ("core",),
+    "checks": ("core",),
+    "kernels": ("core", "checks"),
     "ops": ("core", "table"),
-    "formulas": ("core", "ops"),
-    "shapes": ("core",),
-    "batching": ("core", "ops"),
-    "decompositions": ("core", "ops"),
-    "tensor": ("core", "table", "ops"),
+    "formulas": ("core", "checks", "ops"),
+    "shapes": ("core", "checks"),
+    "batching": ("core", "checks", "ops"),
+    "decompositions": ("core", "checks", "ops"),
+    "tensor": ("core", "table", "checks", "ops"),
     "transforms": ("core", "table", "ops", "batching", "tensor"),
-    "graph": ("core", "table", "ops", "tensor", "transforms"),
+    "graph": ("core", "table", "checks", "ops", "tensor", "transforms"),
     "compiler": ("core", "table", "ops", "tensor", "transforms", "graph", "_version"),
 }
-NO_NUMPY = ("formulas", "batching", "decompositions", "shapes")
+NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 
 
 def imports_of(path: Path) -> list[tuple[str, int]]:

@@ -50,7 +50,7 @@ ALLOWED = {
     "ops/arguments.py": (12, "Python's types as words of schemas"),
     "compiler/c/numbers.py": (11, "names of C's types"),
     "tensor/meta.py": (11, "words of the columns like and promote"),
-    "core/contraction.py": (10, "the steps of einsum"),
+    "checks/einsum.py": (10, "the steps of einsum"),
 }
 
 

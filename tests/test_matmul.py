@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core import contraction
+from adjoint.checks import einsum as contraction
 
 FLOATS = [ad.float16, ad.bfloat16, ad.float32, ad.float64, ad.complex64, ad.complex128]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.contraction import from_sublists
+from adjoint.checks.einsum import from_sublists
 from adjoint.core.dtypes import int64
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.shapes import Shape, broadcast

@@ -6,7 +6,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, padded, whole
-from adjoint.core import products
+from adjoint.checks import matmul as products
 from adjoint.core.errors import ShapeError
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.batching.common import Batch
-from adjoint.core import padding
+from adjoint.checks import padding
 from adjoint.core.shapes import Shape
 
 Tensor = Any

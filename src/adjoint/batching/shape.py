@@ -12,9 +12,9 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, again, named, padded, refuse, shift, shift_all, whole
-from adjoint.core import layout
+from adjoint.checks import shape as layout
+from adjoint.checks.creation import check_fill
 from adjoint.core.errors import DimensionError, ShapeError
-from adjoint.core.factories import check_fill
 from adjoint.core.shapes import Shape, infer_size, show
 
 Tensor = Any

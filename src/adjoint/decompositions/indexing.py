@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, indexing
+from adjoint.checks import indexing
+from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import fit_number, result_type
 from adjoint.core.shapes import Shape, broadcast, wrap_dim

@@ -11,8 +11,9 @@ from itertools import pairwise
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import contraction, products
-from adjoint.core.contraction import Labels, Move, Plan
+from adjoint.checks import einsum as contraction
+from adjoint.checks import matmul as products
+from adjoint.checks.einsum import Labels, Move, Plan
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim

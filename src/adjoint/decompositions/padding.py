@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import padding
+from adjoint.checks import padding
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
 

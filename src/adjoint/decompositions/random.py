@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import factories
+from adjoint.checks import creation
 from adjoint.core.errors import ValueRangeError
 from adjoint.core.shapes import broadcast
 
@@ -17,7 +17,7 @@ def normal(mean: Any, std: Any, generator: Any) -> Any:
     """
     shapes = [v.shape for v in (mean, std) if hasattr(v, "shape")]
     dtype = mean.dtype if hasattr(mean, "shape") else std.dtype
-    factories.require_float("normal", dtype, complex_too=True)
+    creation.require_float("normal", dtype, complex_too=True)
     if not hasattr(std, "shape") and not std >= 0:
         raise ValueRangeError(f"normal: the standard deviation must not be negative, got {std}.")
     noise = ops.randn(broadcast("normal", *shapes), generator=generator, dtype=dtype)

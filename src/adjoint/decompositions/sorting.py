@@ -7,9 +7,9 @@ import sys
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.sorting import axis_of, check_count, check_quantile
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.selection import axis_of, check_count, check_quantile
 from adjoint.core.shapes import Shape, wrap_dim
 
 Tensor = Any

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, indexing
+from adjoint.checks import indexing
+from adjoint.core import dtypes
 from adjoint.core.shapes import Shape, wrap_dim
 
 Tensor = Any

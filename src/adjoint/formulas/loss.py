@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, loss
+from adjoint.checks import loss
+from adjoint.core import dtypes
 
 Tensor = Any
 

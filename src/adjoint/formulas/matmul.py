@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import contraction
-from adjoint.core.contraction import Labels
+from adjoint.checks import einsum as contraction
+from adjoint.checks.einsum import Labels
 
 Tensor = Any
 Number = bool | int | float | complex

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import layout
+from adjoint.checks import shape as layout
 from adjoint.core.shapes import Shape
 
 Tensor = Any

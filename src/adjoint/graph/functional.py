@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import layout
+from adjoint.checks import shape as layout
 from adjoint.core.errors import InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show

@@ -1,7 +1,7 @@
 """Kernels that make tensors from nothing: constants, ranges, index triangles, windows.
 
 Arguments come in the order of the schema. `layout`, `device`, `pin_memory` and `memory_format`
-(here `*_`) were checked by the dispatcher. Inference of dtypes and sizes is in core/factories.py.
+(here `*_`) were checked by the dispatcher. Inference of dtypes and sizes is in core/creation.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.core import dtypes, factories
+from adjoint.checks import creation
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, INTEGER, DType
 from adjoint.core.errors import ShapeError
 from adjoint.core.storage import order_of
@@ -26,33 +27,33 @@ def _allocate(what: str, make: Any, size: Sequence[int], dtype: DType) -> Array:
     try:
         return make(size, dtype.np)
     except (MemoryError, ValueError):
-        factories.checked_size(what, size, dtype)
-        raise factories.out_of_memory(what, size, dtype) from None
+        creation.checked_size(what, size, dtype)
+        raise creation.out_of_memory(what, size, dtype) from None
 
 
 # --- constants --------------------------------------------------------------------------------
 
 
 def empty(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("empty", np.empty, size, factories.chosen(dtype, DEFAULT.dtype))
+    return _allocate("empty", np.empty, size, creation.chosen(dtype, DEFAULT.dtype))
 
 
 def zeros(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("zeros", np.zeros, size, factories.chosen(dtype, DEFAULT.dtype))
+    return _allocate("zeros", np.zeros, size, creation.chosen(dtype, DEFAULT.dtype))
 
 
 def ones(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("ones", np.ones, size, factories.chosen(dtype, DEFAULT.dtype))
+    return _allocate("ones", np.ones, size, creation.chosen(dtype, DEFAULT.dtype))
 
 
 def full(size: Sequence[int], fill_value: Any, dtype: DType | None, *_: Any) -> Array:
-    result = factories.chosen(dtype, factories.number_dtype(fill_value))
+    result = creation.chosen(dtype, creation.number_dtype(fill_value))
     return _filled("full", _allocate("full", np.empty, size, result), fill_value, result)
 
 
 def _filled(what: str, array: Array, value: Any, dtype: DType) -> Array:
     """Fill `array`, just made, with `value`."""
-    factories.check_value(what, value, dtype)
+    creation.check_value(what, value, dtype)
     fitting: Any = value
     if dtype is dtypes.bool_:
         fitting = bool(value)
@@ -103,7 +104,7 @@ def new_full(self: Array, size: Sequence[int], value: Any, dtype: DType | None, 
 
 
 def scalar_tensor(s: Any, dtype: DType | None, *_: Any) -> Array:
-    result = factories.chosen(dtype, DEFAULT.dtype)
+    result = creation.chosen(dtype, DEFAULT.dtype)
     return _filled("scalar_tensor", np.empty((), result.np), s, result)
 
 
@@ -112,7 +113,7 @@ def eye(n: int, dtype: DType | None, *_: Any) -> Array:
 
 
 def eye_m(n: int, m: int, dtype: DType | None, *_: Any) -> Array:
-    result = _allocate("eye", np.zeros, (n, m), factories.chosen(dtype, DEFAULT.dtype))
+    result = _allocate("eye", np.zeros, (n, m), creation.chosen(dtype, DEFAULT.dtype))
     diagonal = np.arange(min(n, m))
     result[diagonal, diagonal] = 1
     return result
@@ -121,7 +122,7 @@ def eye_m(n: int, m: int, dtype: DType | None, *_: Any) -> Array:
 def empty_strided(
     size: Sequence[int], stride: Sequence[int], dtype: DType | None, *_: Any
 ) -> Array:
-    result = factories.chosen(dtype, DEFAULT.dtype)
+    result = creation.chosen(dtype, DEFAULT.dtype)
     return _strided("empty_strided", size, stride, result)
 
 
@@ -132,7 +133,7 @@ def new_empty_strided(
 
 
 def _strided(what: str, size: Sequence[int], stride: Sequence[int], dtype: DType) -> Array:
-    size = factories.checked_size(what, size, dtype)
+    size = creation.checked_size(what, size, dtype)
     if len(stride) != len(size) or any(s < 0 for s in stride):
         raise ShapeError(
             f"{what}: strides must be one number, at least 0, for each of the {len(size)} sizes, "
@@ -146,8 +147,8 @@ def _strided(what: str, size: Sequence[int], stride: Sequence[int], dtype: DType
 def empty_permuted(
     size: Sequence[int], physical_layout: Sequence[int], dtype: DType | None, *_: Any
 ) -> Array:
-    result = factories.chosen(dtype, DEFAULT.dtype)
-    size = factories.checked_size("empty_permuted", size, result)
+    result = creation.chosen(dtype, DEFAULT.dtype)
+    size = creation.checked_size("empty_permuted", size, result)
     order = list(physical_layout)
     if sorted(order) != list(range(len(size))):
         raise ShapeError(
@@ -170,7 +171,7 @@ def arange_start(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
 
 
 def arange_start_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Array:
-    result, count = factories.arange("arange", start, end, step, dtype)
+    result, count = creation.arange("arange", start, end, step, dtype)
     return _steps("arange", start, step, count, result)
 
 
@@ -179,7 +180,7 @@ def range_(start: Any, end: Any, dtype: DType | None, *_: Any) -> Array:
 
 
 def range_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Array:
-    result, count = factories.inclusive_range("range", start, end, step, dtype)
+    result, count = creation.inclusive_range("range", start, end, step, dtype)
     return _steps("range", start, step, count, result)
 
 
@@ -199,12 +200,12 @@ def _count_up(size: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 
 def linspace(start: Any, end: Any, steps: int, dtype: DType | None, *_: Any) -> Array:
-    result = factories.linspace_dtype("linspace", start, end, dtype)
+    result = creation.linspace_dtype("linspace", start, end, dtype)
     return _even("linspace", start, end, steps, result)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, *_: Any) -> Array:
-    result = factories.linspace_dtype("logspace", start, end, dtype)
+    result = creation.linspace_dtype("logspace", start, end, dtype)
     inner = result if result.category > INTEGER else dtypes.float64
     if result.category == INTEGER:  # as PyTorch: the ends are cut to whole numbers first
         start, end = int(start), int(end)
@@ -221,7 +222,7 @@ def _even(
     The second half is counted down from `end`, so that both ends are exact and the numbers are
     symmetric.
     """
-    factories.check_steps(what, steps)
+    creation.check_steps(what, steps)
     if dtype.category == INTEGER:
         start, end = (_whole(what, v, dtype) for v in (start, end))
     wide = dtypes.complex128 if dtype.is_complex else dtypes.float64
@@ -242,7 +243,7 @@ def _even(
 
 
 def _whole(what: str, value: Any, dtype: DType) -> int:
-    factories.check_value(what, value, dtype)
+    creation.check_value(what, value, dtype)
     return int(value) % 256 if dtype is dtypes.uint8 else int(value)  # as PyTorch: -1 is 255
 
 
@@ -250,12 +251,12 @@ def _whole(what: str, value: Any, dtype: DType) -> int:
 
 
 def tril_indices(row: int, col: int, offset: int, dtype: DType | None, *_: Any) -> Array:
-    result, _count = factories.triangle_count("tril_indices", row, col, offset, dtype)
+    result, _count = creation.triangle_count("tril_indices", row, col, offset, dtype)
     return np.stack(np.nonzero(np.tri(row, col, offset, dtype=bool))).astype(result.np, copy=False)
 
 
 def triu_indices(row: int, col: int, offset: int, dtype: DType | None, *_: Any) -> Array:
-    result, _count = factories.triangle_count("triu_indices", row, col, offset - 1, dtype)
+    result, _count = creation.triangle_count("triu_indices", row, col, offset - 1, dtype)
     above = ~np.tri(row, col, offset - 1, dtype=bool)
     return np.stack(np.nonzero(above)).astype(result.np, copy=False)
 
@@ -265,7 +266,7 @@ def triu_indices(row: int, col: int, offset: int, dtype: DType | None, *_: Any) 
 
 def _phase(what: str, length: int, periodic: bool, dtype: Any) -> tuple[Array, DType]:
     """Return n/(N-1) for 0 ≤ n < length, N = length + 1 if periodic."""
-    result = factories.window_spec(what, length, dtype).dtype
+    result = creation.window_spec(what, length, dtype).dtype
     last = length if periodic else length - 1
     index = _allocate(what, _count_up, (length,), dtypes.float64)
     return index / max(last, 1), result

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import embedding as rules
+from adjoint.checks import embedding as rules
 from adjoint.core.errors import IndexOutOfRange
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes, loss
+from adjoint.checks import loss
+from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import contraction, dtypes, products
-from adjoint.core.contraction import Move, Plan
+from adjoint.checks import einsum as contraction
+from adjoint.checks import matmul as products
+from adjoint.checks.einsum import Move, Plan
+from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes, normalization
+from adjoint.checks import normalization
+from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, np.dtype[Any]]

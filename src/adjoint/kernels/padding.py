@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import padding
+from adjoint.checks import padding
 from adjoint.core.shapes import Shape
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes, factories
+from adjoint.checks import creation
+from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.generator import Generator, sampling
@@ -32,7 +33,7 @@ def _unit(numpy: np.random.Generator, size: Shape, dtype: DType) -> Array:
     if dtype.is_complex:
         return _pair(_unit, numpy, size, dtype)
     if dtype.np in dtypes.REDUCED:
-        bits = factories.EXACT_UP_TO[dtype]
+        bits = creation.EXACT_UP_TO[dtype]
         return (numpy.integers(bits, size=size).astype(np.float32) / bits).astype(dtype.np)
     return np.asarray(numpy.random(size, dtype.np))
 
@@ -54,13 +55,13 @@ def _pair(draw: Any, numpy: np.random.Generator, size: Shape, dtype: DType) -> A
 def _make(
     what: str, draw: Any, size: Sequence[int], dtype: DType, generator: Generator | None
 ) -> Array:
-    factories.require_float(what, dtype, complex_too=True)
-    size = factories.checked_size(what, size, dtype)
+    creation.require_float(what, dtype, complex_too=True)
+    size = creation.checked_size(what, size, dtype)
     try:
         with sampling(generator) as numpy:
             return draw(numpy, size, dtype)
     except MemoryError:
-        raise factories.out_of_memory(what, size, dtype) from None
+        raise creation.out_of_memory(what, size, dtype) from None
 
 
 def rand(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
@@ -70,7 +71,7 @@ def rand(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
 def rand_generator(
     size: Sequence[int], generator: Generator | None, dtype: DType | None, *_: Any
 ) -> Array:
-    return _make("rand", _unit, size, factories.chosen(dtype, DEFAULT.dtype), generator)
+    return _make("rand", _unit, size, creation.chosen(dtype, DEFAULT.dtype), generator)
 
 
 def randn(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
@@ -80,7 +81,7 @@ def randn(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
 def randn_generator(
     size: Sequence[int], generator: Generator | None, dtype: DType | None, *_: Any
 ) -> Array:
-    return _make("randn", _gauss, size, factories.chosen(dtype, DEFAULT.dtype), generator)
+    return _make("randn", _gauss, size, creation.chosen(dtype, DEFAULT.dtype), generator)
 
 
 def _dtype_of(self: Array, dtype: DType | None) -> DType:
@@ -114,31 +115,31 @@ def _whole(
     what: str, low: int, high: int, size: Sequence[int], dtype: DType, generator: Generator | None
 ) -> Array:
     """Return whole numbers low ≤ n < high."""
-    factories.check_random_bounds(what, low, high, dtype)
-    size = factories.checked_size(what, size, dtype)
+    creation.check_random_bounds(what, low, high, dtype)
+    size = creation.checked_size(what, size, dtype)
     draws = dtype.np if dtype.category == INTEGER else np.dtype(np.int64)
     with sampling(generator) as numpy:
         return np.asarray(numpy.integers(low, high, size, draws)).astype(dtype.np, copy=False)
 
 
 def randint(high: int, size: Sequence[int], dtype: Any, *_: Any) -> Array:
-    return _whole("randint", 0, high, size, factories.chosen(dtype, dtypes.int64), None)
+    return _whole("randint", 0, high, size, creation.chosen(dtype, dtypes.int64), None)
 
 
 def randint_generator(
     high: int, size: Sequence[int], generator: Generator | None, dtype: Any, *_: Any
 ) -> Array:
-    return _whole("randint", 0, high, size, factories.chosen(dtype, dtypes.int64), generator)
+    return _whole("randint", 0, high, size, creation.chosen(dtype, dtypes.int64), generator)
 
 
 def randint_low(low: int, high: int, size: Sequence[int], dtype: Any, *_: Any) -> Array:
-    return _whole("randint", low, high, size, factories.chosen(dtype, dtypes.int64), None)
+    return _whole("randint", low, high, size, creation.chosen(dtype, dtypes.int64), None)
 
 
 def randint_low_generator(
     low: int, high: int, size: Sequence[int], generator: Generator | None, dtype: Any, *_: Any
 ) -> Array:
-    return _whole("randint", low, high, size, factories.chosen(dtype, dtypes.int64), generator)
+    return _whole("randint", low, high, size, creation.chosen(dtype, dtypes.int64), generator)
 
 
 def randint_like(self: Array, high: int, dtype: Any, *_: Any) -> Array:
@@ -176,11 +177,11 @@ def randperm(n: int, dtype: Any, *_: Any) -> Array:
 
 
 def randperm_generator(n: int, generator: Generator | None, dtype: Any, *_: Any) -> Array:
-    result = factories.chosen(dtype, dtypes.int64)
-    factories.checked_size("randperm", (n,), result)
+    result = creation.chosen(dtype, dtypes.int64)
+    creation.checked_size("randperm", (n,), result)
     if result.category == BOOL or result.is_complex:
         raise DtypeError(f"randperm: needs an integer or floating point dtype, got {result}.")
-    largest = factories.EXACT_UP_TO.get(result) or factories.whole_limits(result)[1]
+    largest = creation.EXACT_UP_TO.get(result) or creation.whole_limits(result)[1]
     if n - 1 > largest:
         raise ValueRangeError(f"randperm: numbers below {n} do not all fit {result}.")
     with sampling(generator) as numpy:
@@ -191,16 +192,16 @@ def random(self: Array, generator: Generator | None) -> Array:
     dtype = dtypes.of(self.dtype)
     if dtype.is_complex:
         raise DtypeError(f"random_: draws real numbers, got {dtype}.")
-    exact = factories.EXACT_UP_TO.get(dtype)
-    high = exact if exact is not None else factories.whole_limits(dtype)[1]
+    exact = creation.EXACT_UP_TO.get(dtype)
+    high = exact if exact is not None else creation.whole_limits(dtype)[1]
     return _whole("random_", 0, high + 1, self.shape, dtype, generator)
 
 
 def random_from(self: Array, low: int, high: int | None, generator: Generator | None) -> Array:
     dtype = dtypes.of(self.dtype)
     if high is None:
-        exact = factories.EXACT_UP_TO.get(dtype)
-        high = (exact if exact is not None else factories.whole_limits(dtype)[1]) + 1
+        exact = creation.EXACT_UP_TO.get(dtype)
+        high = (exact if exact is not None else creation.whole_limits(dtype)[1]) + 1
     return _whole("random_", low, high, self.shape, dtype, generator)
 
 
@@ -217,7 +218,7 @@ def _draw(
     """Return `draw(generator, shape, float dtype)` rounded to the dtype of `self`."""
     dtype = dtypes.of(self.dtype)
     if not any_dtype:
-        factories.require_float(what, dtype)
+        creation.require_float(what, dtype)
     wide = np.dtype(np.float32) if dtype.np in dtypes.REDUCED else dtype.np
     if not dtype.is_floating_point:
         wide = np.dtype(np.float64)
@@ -231,7 +232,7 @@ def _require(what: str, holds: bool, demand: str) -> None:
 
 
 def uniform(self: Array, low: float, high: float, generator: Generator | None) -> Array:
-    dtype = factories.require_float("uniform_", dtypes.of(self.dtype), complex_too=True)
+    dtype = creation.require_float("uniform_", dtypes.of(self.dtype), complex_too=True)
     largest = dtypes.finfo(dtype).max
     for bound in (low, high):
         _require("uniform_", abs(bound) <= largest, f"the bound {bound} does not fit {dtype}")
@@ -257,7 +258,7 @@ def normal_float_float(
     dtype: DType | None,
     *_: Any,
 ) -> Array:
-    result = factories.chosen(dtype, DEFAULT.dtype)
+    result = creation.chosen(dtype, DEFAULT.dtype)
     return _gaussian("normal", size, result, mean, std, generator)
 
 
@@ -307,7 +308,7 @@ def cauchy(self: Array, median: float, sigma: float, generator: Generator | None
 
 def standard_gamma(self: Array, generator: Generator | None) -> Array:
     """Samples of the gamma distribution of shape self, at least the smallest normal number."""
-    dtype = factories.require_float("_standard_gamma", dtypes.of(self.dtype))
+    dtype = creation.require_float("_standard_gamma", dtypes.of(self.dtype))
     shape = self.astype(np.float64)
     _require("_standard_gamma", not (shape < 0).any(), "shapes must not be negative")
     with sampling(generator) as numpy:
@@ -321,7 +322,7 @@ def sample_dirichlet(self: Array, generator: Generator | None) -> Array:
     A gamma variable of shape a is one of shape a + 1 times u^(1/a); in logarithms nothing
     underflows, however small a is.
     """
-    dtype = factories.require_float("_sample_dirichlet", dtypes.of(self.dtype))
+    dtype = creation.require_float("_sample_dirichlet", dtypes.of(self.dtype))
     shape = self.astype(np.float64)
     _require("_sample_dirichlet", bool((shape > 0).all()), "concentrations must be positive")
     with sampling(generator) as numpy, np.errstate(all="ignore"):
@@ -349,7 +350,7 @@ def geometric(self: Array, p: float, generator: Generator | None) -> Array:
 
 
 def bernoulli(self: Array, generator: Generator | None) -> Array:
-    dtype = factories.require_float("bernoulli", dtypes.of(self.dtype))
+    dtype = creation.require_float("bernoulli", dtypes.of(self.dtype))
     return _coins("bernoulli", self, self.shape, dtype, generator)
 
 
@@ -362,7 +363,7 @@ def bernoulli_p(self: Array, p: float, generator: Generator | None) -> Array:
 
 def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> Array:
     dtype = dtypes.of(self.dtype)
-    factories.require_float("bernoulli: p", dtypes.of(p.dtype))
+    creation.require_float("bernoulli: p", dtypes.of(p.dtype))
     if dtype.is_complex:
         raise DtypeError(f"bernoulli: draws real numbers, got {dtype}.")
     if p.ndim > self.ndim or any(m not in (1, n) for n, m in zip(self.shape[::-1], p.shape[::-1])):
@@ -381,7 +382,7 @@ def _coins(what: str, p: Array, size: Shape, dtype: DType, generator: Generator 
 
 
 def poisson(self: Array, generator: Generator | None) -> Array:
-    dtype = factories.require_float("poisson", dtypes.of(self.dtype))
+    dtype = creation.require_float("poisson", dtypes.of(self.dtype))
     rate = self.astype(np.float64)
     # Beyond this NumPy's sampler refuses; the spread there is below a part in 10⁹ of the rate.
     if not ((rate >= 0) & (rate < 9.2e18)).all():
@@ -392,7 +393,7 @@ def poisson(self: Array, generator: Generator | None) -> Array:
 
 def binomial(count: Array, prob: Array, generator: Generator | None) -> Array:
     """How many of `count` coins, each heads with probability `prob`, come up heads."""
-    dtype = factories.require_float("binomial", dtypes.of(count.dtype))
+    dtype = creation.require_float("binomial", dtypes.of(count.dtype))
     n, p = (x.astype(np.float64) for x in (count, prob))
     _require("binomial", bool(((n >= 0) & (n == np.floor(n))).all()), "counts are whole numbers")
     _require("binomial", bool(((p >= 0) & (p <= 1)).all()), "probabilities lie between 0 and 1")
@@ -403,7 +404,7 @@ def binomial(count: Array, prob: Array, generator: Generator | None) -> Array:
 def multinomial(
     self: Array, num_samples: int, replacement: bool, generator: Generator | None
 ) -> Array:
-    factories.check_multinomial(self.shape, dtypes.of(self.dtype), num_samples, replacement)
+    creation.check_multinomial(self.shape, dtypes.of(self.dtype), num_samples, replacement)
     p = self.astype(np.float64)
     if not (np.isfinite(p) & (p >= 0)).all():
         raise ValueRangeError("multinomial: probabilities must be finite and at least 0.")

@@ -1,6 +1,6 @@
 """Shape rules of the functions that make tensors: the types of their results without data.
 
-The inference itself is in core/factories.py, shared with the kernels.
+The inference itself is in core/creation.py, shared with the kernels.
 """
 
 from __future__ import annotations
@@ -8,19 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.core import factories
+from adjoint.checks import creation
 from adjoint.core.dtypes import DEFAULT, DType
 from adjoint.core.shapes import Spec
 
 
 def sized(size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
-    result = factories.chosen(dtype, DEFAULT.dtype)
-    return Spec(factories.checked_size("size", size, result), result)
+    result = creation.chosen(dtype, DEFAULT.dtype)
+    return Spec(creation.checked_size("size", size, result), result)
 
 
 def full(size: Sequence[int], fill_value: Any, dtype: DType | None, *_: Any) -> Spec:
-    result = factories.chosen(dtype, factories.number_dtype(fill_value))
-    return Spec(factories.checked_size("full", size, result), result)
+    result = creation.chosen(dtype, creation.number_dtype(fill_value))
+    return Spec(creation.checked_size("full", size, result), result)
 
 
 def like(self: Spec, dtype: DType | None, *_: Any) -> Spec:
@@ -32,8 +32,8 @@ def full_like(self: Spec, fill_value: Any, dtype: DType | None, *_: Any) -> Spec
 
 
 def new(self: Spec, size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
-    result = factories.chosen(dtype, self.dtype)
-    return Spec(factories.checked_size("size", size, result), result)
+    result = creation.chosen(dtype, self.dtype)
+    return Spec(creation.checked_size("size", size, result), result)
 
 
 def new_full(
@@ -53,7 +53,7 @@ def new_strided(
 
 
 def scalar(s: Any, dtype: DType | None, *_: Any) -> Spec:
-    return Spec((), factories.chosen(dtype, DEFAULT.dtype))
+    return Spec((), creation.chosen(dtype, DEFAULT.dtype))
 
 
 def eye(n: int, dtype: DType | None, *_: Any) -> Spec:
@@ -73,7 +73,7 @@ def arange_start(start: Any, end: Any, dtype: DType | None, *_: Any) -> Spec:
 
 
 def arange_start_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Spec:
-    result, count = factories.arange("arange", start, end, step, dtype)
+    result, count = creation.arange("arange", start, end, step, dtype)
     return Spec((count,), result)
 
 
@@ -82,43 +82,43 @@ def range_(start: Any, end: Any, dtype: DType | None, *_: Any) -> Spec:
 
 
 def range_step(start: Any, end: Any, step: Any, dtype: DType | None, *_: Any) -> Spec:
-    result, count = factories.inclusive_range("range", start, end, step, dtype)
+    result, count = creation.inclusive_range("range", start, end, step, dtype)
     return Spec((count,), result)
 
 
 def linspace(start: Any, end: Any, steps: int, dtype: DType | None, *_: Any) -> Spec:
-    result = factories.linspace_dtype("linspace", start, end, dtype)
-    return Spec((factories.check_steps("linspace", steps),), result)
+    result = creation.linspace_dtype("linspace", start, end, dtype)
+    return Spec((creation.check_steps("linspace", steps),), result)
 
 
 def logspace(start: Any, end: Any, steps: int, base: float, dtype: DType | None, *_: Any) -> Spec:
-    result = factories.linspace_dtype("logspace", start, end, dtype)
-    return Spec((factories.check_steps("logspace", steps),), result)
+    result = creation.linspace_dtype("logspace", start, end, dtype)
+    return Spec((creation.check_steps("logspace", steps),), result)
 
 
 def tril_indices(row: int, col: int, offset: int, dtype: DType | None, *_: Any) -> Spec:
-    result, count = factories.triangle_count("tril_indices", row, col, offset, dtype)
+    result, count = creation.triangle_count("tril_indices", row, col, offset, dtype)
     return Spec((2, count), result)
 
 
 def triu_indices(row: int, col: int, offset: int, dtype: DType | None, *_: Any) -> Spec:
-    result, below = factories.triangle_count("triu_indices", row, col, offset - 1, dtype)
+    result, below = creation.triangle_count("triu_indices", row, col, offset - 1, dtype)
     return Spec((2, row * col - below), result)
 
 
 def window(window_length: int, dtype: DType | None, *_: Any) -> Spec:
-    return factories.window_spec("window", window_length, dtype)
+    return creation.window_spec("window", window_length, dtype)
 
 
 def window_periodic(window_length: int, periodic: bool, dtype: DType | None, *_: Any) -> Spec:
-    return factories.window_spec("window", window_length, dtype)
+    return creation.window_spec("window", window_length, dtype)
 
 
 def window_one(window_length: int, periodic: bool, a: float, dtype: DType | None, *_: Any) -> Spec:
-    return factories.window_spec("window", window_length, dtype)
+    return creation.window_spec("window", window_length, dtype)
 
 
 def window_two(
     window_length: int, periodic: bool, a: float, b: float, dtype: DType | None, *_: Any
 ) -> Spec:
-    return factories.window_spec("window", window_length, dtype)
+    return creation.window_spec("window", window_length, dtype)

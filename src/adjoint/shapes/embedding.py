@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoint.core import embedding as rules
+from adjoint.checks import embedding as rules
 from adjoint.core.shapes import Spec
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from adjoint.core import dtypes, indexing
+from adjoint.checks import indexing
+from adjoint.core import dtypes
 from adjoint.core.errors import DependsOnValues, DimensionError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, Spec, broadcast, wrap_dim

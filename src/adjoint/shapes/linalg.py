@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core import dtypes
-from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.infinitesimal import FAN
-from adjoint.core.matrices import (
+from adjoint.checks.linalg import (
     check_dtype,
     check_matrix,
     check_pivots,
@@ -18,6 +15,9 @@ from adjoint.core.matrices import (
     check_tall,
     system_shape,
 )
+from adjoint.core import dtypes
+from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.infinitesimal import FAN
 from adjoint.core.shapes import Spec, broadcast
 
 Specs = tuple[Spec, ...]

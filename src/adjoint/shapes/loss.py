@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoint.core import loss
+from adjoint.checks import loss
 from adjoint.core.shapes import Spec
 
 

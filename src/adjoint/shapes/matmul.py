@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.core import contraction, products
+from adjoint.checks import einsum as contraction
+from adjoint.checks import matmul as products
 from adjoint.core.dtypes import DType
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, Spec

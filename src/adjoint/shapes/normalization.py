@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from adjoint.core import dtypes, normalization
+from adjoint.checks import normalization
+from adjoint.core import dtypes
 from adjoint.core.shapes import Shape, Spec
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core import padding
+from adjoint.checks import padding
 from adjoint.core.shapes import Shape, Spec
 
 

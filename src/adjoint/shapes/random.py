@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.core import dtypes, factories
+from adjoint.checks import creation
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, DType
 from adjoint.core.shapes import Spec
 
@@ -15,9 +16,9 @@ def same(self: Spec, *_: Any) -> Spec:
 
 
 def sized(size: Sequence[int], dtype: DType | None, *_: Any) -> Spec:
-    result = factories.chosen(dtype, DEFAULT.dtype)
-    factories.require_float("size", result, complex_too=True)
-    return Spec(factories.checked_size("size", size, result), result)
+    result = creation.chosen(dtype, DEFAULT.dtype)
+    creation.require_float("size", result, complex_too=True)
+    return Spec(creation.checked_size("size", size, result), result)
 
 
 def sized_generator(size: Sequence[int], generator: Any, dtype: DType | None, *_: Any) -> Spec:
@@ -25,7 +26,7 @@ def sized_generator(size: Sequence[int], generator: Any, dtype: DType | None, *_
 
 
 def like(self: Spec, dtype: DType | None, *_: Any) -> Spec:
-    return Spec(self.shape, factories.chosen(dtype, self.dtype))
+    return Spec(self.shape, creation.chosen(dtype, self.dtype))
 
 
 def like_generator(self: Spec, generator: Any, dtype: DType | None, *_: Any) -> Spec:
@@ -33,9 +34,9 @@ def like_generator(self: Spec, generator: Any, dtype: DType | None, *_: Any) -> 
 
 
 def _whole(what: str, low: int, high: int, size: Sequence[int], dtype: Any) -> Spec:
-    result = factories.chosen(dtype, dtypes.int64)
-    factories.check_random_bounds(what, low, high, result)
-    return Spec(factories.checked_size(what, size, result), result)
+    result = creation.chosen(dtype, dtypes.int64)
+    creation.check_random_bounds(what, low, high, result)
+    return Spec(creation.checked_size(what, size, result), result)
 
 
 def randint(high: int, size: Sequence[int], dtype: Any, *_: Any) -> Spec:
@@ -77,8 +78,8 @@ def randint_like_low_generator(
 
 
 def randperm(n: int, dtype: Any, *_: Any) -> Spec:
-    result = factories.chosen(dtype, dtypes.int64)
-    return Spec(factories.checked_size("randperm", (n,), result), result)
+    result = creation.chosen(dtype, dtypes.int64)
+    return Spec(creation.checked_size("randperm", (n,), result), result)
 
 
 def randperm_generator(n: int, generator: Any, dtype: Any, *_: Any) -> Spec:
@@ -92,5 +93,5 @@ def normal_float_float(
 
 
 def multinomial(self: Spec, num_samples: int, replacement: bool, *_: Any) -> Spec:
-    factories.check_multinomial(self.shape, self.dtype, num_samples, replacement)
+    creation.check_multinomial(self.shape, self.dtype, num_samples, replacement)
     return Spec((*self.shape[:-1], num_samples), dtypes.int64)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adjoint.core import dtypes, layout
+from adjoint.checks import shape as layout
+from adjoint.checks.creation import check_fill
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DependsOnValues, DtypeError, ShapeError, ValueRangeError
-from adjoint.core.factories import check_fill
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import (
     Shape,

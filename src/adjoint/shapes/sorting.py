@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from adjoint.core import dtypes
-from adjoint.core.errors import DependsOnValues
-from adjoint.core.selection import (
+from adjoint.checks.sorting import (
     axis_of,
     check_bincount,
     check_bins,
@@ -16,6 +14,8 @@ from adjoint.core.selection import (
     check_search,
     from_right,
 )
+from adjoint.core import dtypes
+from adjoint.core.errors import DependsOnValues
 from adjoint.core.shapes import Spec, reduced, wrap_dim, wrap_dims
 
 

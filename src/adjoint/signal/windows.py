@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, factories
+from adjoint.checks import creation
+from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, DtypeError, ValueRangeError
 
 __all__ = [
@@ -31,7 +32,7 @@ def _window(what: str, M: int, sym: bool, formula: Callable[[Any, int], Any], op
         raise ArgumentError(f"{what}() has no argument {sorted(unknown)[0]!r}")
     dtype = options.get("dtype")
     wanted = dtypes.DEFAULT.dtype if dtype is None else dtypes.to_dtype(dtype)
-    factories.window_spec(what, M, wanted)
+    creation.window_spec(what, M, wanted)
     if wanted not in (dtypes.float32, dtypes.float64):
         raise DtypeError(
             f"{what}: windows are float32 or float64, got {wanted}; convert the result."

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.checks.indexing import is_mask
 from adjoint.core.dtypes import OF
 from adjoint.core.errors import AdjointError, ArgumentError, DimensionError, DtypeError, GradError
-from adjoint.core.indexing import is_mask
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.ops import runtime

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import layout
+from adjoint.checks import shape as layout
 from adjoint.core.errors import InplaceError
 from adjoint.core.state import current
 from adjoint.ops.operator import Operator

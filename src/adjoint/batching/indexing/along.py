@@ -7,7 +7,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, at_least_vector, scalars, shift, whole
-from adjoint.core import indexing
+from adjoint.checks import indexing
 from adjoint.core.errors import DimensionError
 from adjoint.core.shapes import wrap_dim
 

@@ -8,9 +8,9 @@ from typing import Any
 from adjoint import ops
 from adjoint.batching.common import Batch, padded, refuse, whole
 from adjoint.batching.indexing.masks import is_one_mask, put_at_mask
-from adjoint.core import indexing
+from adjoint.checks import indexing
+from adjoint.checks.indexing import is_mask
 from adjoint.core.errors import ShapeError
-from adjoint.core.indexing import is_mask
 from adjoint.core.records import record
 from adjoint.core.shapes import Spec
 

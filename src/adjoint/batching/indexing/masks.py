@@ -8,10 +8,10 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.batching.common import Batch, padded
-from adjoint.core import indexing
+from adjoint.checks import indexing
+from adjoint.checks.indexing import is_mask
 from adjoint.core.dtypes import int64
 from adjoint.core.errors import ShapeError
-from adjoint.core.indexing import is_mask
 from adjoint.core.shapes import Spec, show
 
 Tensor = Any

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks import embedding as rules
 from adjoint.core import dtypes
-from adjoint.core import embedding as rules
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.decompositions.embedding.rows import checked

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, indexing
-from adjoint.core import embedding as rules
+from adjoint.checks import embedding as rules
+from adjoint.checks import indexing
+from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.shapes import show
 

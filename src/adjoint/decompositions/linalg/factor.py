@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.linalg import check_matrix, check_pivots
 from adjoint.core.errors import ShapeError
-from adjoint.core.matrices import check_matrix, check_pivots
 
 Tensor = Any
 

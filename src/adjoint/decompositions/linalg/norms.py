@@ -9,9 +9,9 @@ import math
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.linalg import check_dtype, check_matrix, check_square
 from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.matrices import check_dtype, check_matrix, check_square
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.ops.directions import direction_of
 

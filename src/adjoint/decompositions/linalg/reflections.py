@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.linalg import check_matrix, check_reflections, check_same_dtype, check_tall
 from adjoint.core.errors import ShapeError
-from adjoint.core.matrices import check_matrix, check_reflections, check_same_dtype, check_tall
 
 Tensor = Any
 

@@ -9,8 +9,8 @@ import math
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.linalg import batch_shape, check_matrix, check_square, is_vector
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.matrices import batch_shape, check_matrix, check_square, is_vector
 from adjoint.core.shapes import Shape
 
 Tensor = Any

@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, loss
+from adjoint.checks import loss
+from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.decompositions.loss.common import finite_where_unused, reduced

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import loss
+from adjoint.checks import loss
 from adjoint.core.shapes import broadcast
 
 Tensor = Any

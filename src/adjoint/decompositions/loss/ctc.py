@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, loss
+from adjoint.checks import loss
+from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.decompositions.loss.common import reduced

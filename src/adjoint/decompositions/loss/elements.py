@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import loss
+from adjoint.checks import loss
 from adjoint.core.errors import ValueRangeError
 from adjoint.decompositions.loss.common import finite_where_unused, reduced, spread
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, indexing, loss
+from adjoint.checks import indexing, loss
+from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.decompositions.loss.common import reduced

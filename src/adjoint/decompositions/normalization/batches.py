@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, normalization
+from adjoint.checks import normalization
+from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.core.shapes import Shape, show
 from adjoint.decompositions.normalization.common import (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import normalization
+from adjoint.checks import normalization
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim
 from adjoint.decompositions.normalization.common import moments, scaled, total, wide

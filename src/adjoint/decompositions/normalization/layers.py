@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, normalization
+from adjoint.checks import normalization
+from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError
 from adjoint.core.shapes import Shape
 from adjoint.decompositions.normalization.common import (

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import dtypes, layout
+from adjoint.checks import shape as layout
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 
 Tensor = Any

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
-from adjoint.core import layout
+from adjoint.checks import shape as layout
 from adjoint.core.dtypes import INTEGER
 from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.indexing import check_number
 from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
-from adjoint.core.indexing import check_number
 from adjoint.core.promotion import check_integer, fit_number
 
 Array = np.ndarray[Any, Any]

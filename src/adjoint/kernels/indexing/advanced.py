@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.errors import DimensionError, ShapeError
-from adjoint.core.indexing import (
+from adjoint.checks.indexing import (
     Layout,
     check_index_dtypes,
     check_integers,
@@ -23,6 +22,7 @@ from adjoint.core.indexing import (
     is_mask,
     layout,
 )
+from adjoint.core.errors import DimensionError, ShapeError
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
     last_of_each,

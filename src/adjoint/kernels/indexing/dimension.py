@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes
-from adjoint.core.errors import ShapeError
-from adjoint.core.indexing import (
+from adjoint.checks.indexing import (
     check_alpha,
     check_scalar_tensor,
     check_source,
     check_vector,
     sized,
 )
+from adjoint.core import dtypes
+from adjoint.core.errors import ShapeError
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
     fit,

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes
-from adjoint.core.choosing import choose
-from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRangeError
-from adjoint.core.indexing import (
+from adjoint.checks.indexing import (
     check_integers,
     check_mask,
     check_same_dtype,
     check_scalar_tensor,
 )
+from adjoint.core import dtypes
+from adjoint.core.choosing import choose
+from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRangeError
 from adjoint.core.promotion import cast, result_type
 from adjoint.core.shapes import broadcast, show
 from adjoint.kernels.indexing.accumulate import fit

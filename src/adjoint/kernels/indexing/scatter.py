@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.indexing import check_gather, check_reduce, check_scatter, sized
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError
-from adjoint.core.indexing import check_gather, check_reduce, check_scatter, sized
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.indexing.accumulate import (
     fit,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.indexing import (
+from adjoint.checks.indexing import (
     check_has_dims,
     check_replacement,
     check_strided,

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.linalg import check_dtype, check_matrix, check_square
 from adjoint.core import dtypes
 from adjoint.core.errors import LinAlgError
-from adjoint.core.matrices import check_dtype, check_matrix, check_square
 
 Array = np.ndarray[Any, Any]
 

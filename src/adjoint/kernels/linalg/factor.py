@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.linalg import check_reflections, check_same_dtype, check_tall
 from adjoint.core import dtypes
 from adjoint.core.errors import GradError, ValueRangeError
-from adjoint.core.matrices import check_reflections, check_same_dtype, check_tall
 from adjoint.kernels.linalg.common import Array, each, gauge_limit, lapack, matrices
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.checks.linalg import batch_shape, check_pivots, check_same_dtype, system_shape
 from adjoint.core import dtypes
 from adjoint.core.errors import LinAlgError, ValueRangeError
-from adjoint.core.matrices import batch_shape, check_pivots, check_same_dtype, system_shape
 from adjoint.kernels.linalg.common import (
     Array,
     describe,

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from adjoint.checks.linalg import batch_shape, check_same_dtype
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.matrices import batch_shape, check_same_dtype
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.linalg import check_dtype, check_real
 from adjoint.core import dtypes
 from adjoint.core.errors import DegenerateError, GradError
 from adjoint.core.infinitesimal import FAN
-from adjoint.core.matrices import check_dtype, check_real
 from adjoint.kernels.linalg.common import Array, gauge_limit, mH
 
 # Note [Repeated values]. Vectors that belong to equal eigenvalues (or singular values) are

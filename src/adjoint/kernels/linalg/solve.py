@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.checks.linalg import check_same_dtype, system_shape
 from adjoint.core import dtypes
 from adjoint.core.errors import LinAlgError, ShapeError, ValueRangeError
-from adjoint.core.matrices import check_same_dtype, system_shape
 from adjoint.kernels.linalg.common import (
     Array,
     describe,

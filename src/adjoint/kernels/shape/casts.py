@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from adjoint.checks.creation import check_fill
 from adjoint.core import dtypes
 from adjoint.core.dtypes import INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError
-from adjoint.core.factories import check_fill
 from adjoint.core.promotion import check_integer, fit_number, parts_for
 from adjoint.core.shapes import Spec, broadcast, show
 from adjoint.core.storage import strides_in_elements

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes, layout
+from adjoint.checks import shape as layout
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.core import layout
+from adjoint.checks import shape as layout
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import Shape, infer_size, show, wrap_dim
 from adjoint.core.storage import strides_in_elements

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.errors import DimensionError, ShapeError
-from adjoint.core.selection import check_ordered
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.sorting.order import Array, comparable, order
 

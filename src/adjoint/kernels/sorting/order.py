@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.sorting import check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED
-from adjoint.core.selection import check_ordered
 from adjoint.core.shapes import wrap_dim
 
 Array = np.ndarray[Any, Any]

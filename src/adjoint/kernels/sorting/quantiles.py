@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from adjoint.checks.sorting import check_quantile
 from adjoint.core import dtypes
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.selection import check_quantile
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.sorting.order import Array, last_axis, take
 

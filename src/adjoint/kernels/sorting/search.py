@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from adjoint.core import dtypes
-from adjoint.core.dtypes import REDUCED
-from adjoint.core.errors import IndexOutOfRange, ValueRangeError
-from adjoint.core.selection import (
+from adjoint.checks.sorting import (
     check_bincount,
     check_bins,
     check_ordered,
     check_search,
     from_right,
 )
+from adjoint.core import dtypes
+from adjoint.core.dtypes import REDUCED
+from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 from adjoint.kernels.sorting.order import Array, comparable
 
 _LONG = 64  # values per row from which one call for each row is faster than all rows in step

@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from adjoint.checks.sorting import axis_of, check_count, check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError
-from adjoint.core.selection import axis_of, check_count, check_ordered
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core import indexing
+from adjoint.checks import indexing
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import show
 

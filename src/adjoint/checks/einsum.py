@@ -18,10 +18,10 @@ from functools import lru_cache
 from itertools import combinations
 from typing import Any
 
+from adjoint.checks.matmul import check_dtypes
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.products import check_dtypes
 from adjoint.core.promotion import result_type
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
