@@ -7,7 +7,6 @@ that importing the package costs milliseconds. Users' own tables are read as a w
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from adjoint.table import formula as language
 from adjoint.table.rows import Mistakes, Row, Source, load, prepare, restore, written_over
 
 _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
-_START = re.compile(r"^- ", re.M)
 _MOST_ROWS = 2000  # of a file
 _LONGEST = 2**20  # bytes of a file; our longest has 60,000
 _SELF = r"[(,]\s*\S+ self\b"
@@ -184,11 +182,12 @@ def read(path: str) -> str:
 
 def _blocks(text: str) -> Iterator[tuple[int, str]]:
     """The rows of a file and their first lines; what stands before the first is a row, too."""
-    line = 1
-    starts = (m.start() for m in _START.finditer(text))
-    for start, end in itertools.pairwise((0, *starts, len(text))):
+    line, start = 1, 0
+    while start < len(text):
+        end = text.find("\n- ", start) + 1 or len(text)
         yield line, text[start:end]
         line += text.count("\n", start, end)
+        start = end
 
 
 def _not_a_row(path: str, line: int, block: str) -> str:
