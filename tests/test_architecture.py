@@ -102,3 +102,12 @@ def test_a_tensor_never_changes_its_class() -> None:
         and isinstance(node.ctx, ast.Store)
     ]
     assert wrong == []
+
+
+def test_only_modules_of_others_are_loaded_lazily() -> None:
+    wrong = [
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if 'Lazy("adjoint' in path.read_text()
+    ]
+    assert wrong == []

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from adjoint.core.records import record
+from adjoint.core.records import record, structure
 
 
 @record
@@ -49,6 +49,29 @@ class Plain:
 class Quick:
     x: int
     y: int = 0
+
+
+@dataclasses.dataclass
+class PlainBox:
+    x: int
+    y: list[int] = dataclasses.field(default_factory=list)
+
+
+@structure
+class Box:
+    x: int
+    y: list[int] = dataclasses.field(default_factory=list)
+
+
+def test_a_structure_changes_as_a_dataclass_does() -> None:
+    box = Box(1)
+    box.y.append(2)
+    box.x = 3
+    assert box == Box(3, [2]) != Box(3)
+    assert repr(box) == repr(PlainBox(3, [2])).replace("PlainBox", "Box")
+    assert Box(1).y is not Box(1).y
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(box)
 
 
 def test_a_record_compares_hashes_and_shows_as_a_dataclass_does() -> None:

@@ -13,7 +13,6 @@ import inspect
 import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.compiler.patterns import NotUniform
@@ -22,6 +21,7 @@ from adjoint.compiler.templates import Template
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
+from adjoint.core.records import structure
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
@@ -197,7 +197,7 @@ def _learned(points: Any, graphs: Sequence[Graph], report: Any) -> Template:
     raise AssertionError
 
 
-@dataclass
+@structure
 class _Resized:
     """Arguments with open dimensions, as examples of other sizes."""
 

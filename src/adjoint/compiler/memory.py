@@ -8,17 +8,18 @@ outer one while their step runs.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
+from adjoint.core.records import structure
 from adjoint.graph.ir import Value
 
 ALIGNMENT = 64
 
 
-@dataclass
+@structure
 class Layout:
     """A plan with its nests, and where its values are."""
 

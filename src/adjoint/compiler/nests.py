@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c.body import Body, Load
 from adjoint.compiler.definitions import Prefix, Put
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
+from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Value
 
@@ -23,7 +24,7 @@ _LARGE = 1 << 12  # elements from which reading a value once for two loops pays
 _MOST = 600  # statements in one nest
 
 
-@dataclass
+@structure
 class Member:
     """A loop of a nest, and what it touches."""
 
@@ -38,7 +39,7 @@ class Member:
     functions: int  # calls of exp, sin, …
 
 
-@dataclass
+@structure
 class Nest:
     """Loops around which one loop over `outer` runs."""
 

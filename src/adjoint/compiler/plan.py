@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import Reshape
-from adjoint.core.records import record
+from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Graph, Node, Value
 
 
-@dataclass
+@structure
 class Loop:
     """One loop nest."""
 
@@ -24,7 +24,7 @@ class Loop:
     rigid: bool = False  # whether its dimensions must stay: a prefix runs along one of them
 
 
-@dataclass
+@structure
 class Call:
     """A routine of a library."""
 
@@ -43,7 +43,7 @@ class Operand:
     strides: tuple[int, ...]
 
 
-@dataclass
+@structure
 class Callback:
     """One call of an eager kernel."""
 
@@ -52,7 +52,7 @@ class Callback:
     operands: list[Operand]  # where they are, row by row
 
 
-@dataclass
+@structure
 class Nested:
     """A loop over time, or a branch: plans of its own in native code."""
 
@@ -67,7 +67,7 @@ Step = Loop | Call | Callback | Nested
 Intervals = tuple[tuple[int, int], ...]  # strides [low, high) of the positions that are reduced
 
 
-@dataclass
+@structure
 class Plan:
     """The steps to run, in order, and the places of values."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ from adjoint.compiler import libraries
 from adjoint.compiler.memory import Layout, nbytes, reads, writes
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
-from adjoint.core.records import record
+from adjoint.core.records import record, structure
 from adjoint.graph.ir import Constant, Graph, Value
 
 
@@ -51,7 +51,7 @@ class Cost:
         )
 
 
-@dataclass
+@structure
 class Stages:
     """Every stage of a compilation; `print` shows all of it."""
 

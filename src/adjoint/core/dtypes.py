@@ -7,13 +7,13 @@ promotion: a tensor of a higher category decides the result (see `promotion.py`)
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from adjoint.core.errors import DtypeError
+from adjoint.core.records import structure
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # categories, in the order of promotion
 
@@ -94,7 +94,7 @@ REDUCED: frozenset[np.dtype[Any]] = frozenset((float16.np, bfloat16.np))  # comp
 _PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
-@dataclass
+@structure
 class Defaults:
     """The process-wide default dtype; read by creation functions and by promotion."""
 

@@ -1,7 +1,8 @@
-"""Records: frozen dataclasses that are cheap to define.
+"""Records: dataclasses that are cheap to define.
 
-`@record` gives a class what `@dataclass(frozen=True)` gives it, in one piece of text in place of
-six. The package defines some seventy of them, and Python compiles the texts anew in every process.
+`@record` gives a class what `@dataclass(frozen=True)` gives it, and `@structure` what `@dataclass`
+does, in one piece of text in place of several. The package defines some eighty of them, and Python
+compiles the texts anew in every process.
 """
 
 from __future__ import annotations
@@ -23,20 +24,31 @@ def record(cls: type[T]) -> type[T]:
     >>> Point(1), Point(1) == Point(1, 0), dataclasses.replace(Point(1), y=2)
     (Point(x=1, y=0), True, Point(x=1, y=2))
     """
+    return _made(cls, "_set(self, {0!r}, {0})", {"__setattr__": _refuse, "__delattr__": _refuse})
+
+
+@dataclass_transform(field_specifiers=(dataclasses.field,))
+def structure(cls: type[T]) -> type[T]:
+    """Make a class a dataclass whose fields may change, and which therefore has no hash."""
+    return _made(cls, "self.{0} = {0}", {"__hash__": None})
+
+
+def _made(cls: type[T], assignment: str, more: dict[str, Any]) -> type[T]:
     own = {name for name, value in vars(cls).items() if value is not None}
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
     fields = dataclasses.fields(made)
     scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
     methods: dict[str, Any] = {}
-    exec("\n".join(_methods(fields, scope)), scope, methods)
-    methods |= {"__repr__": _repr, "__setattr__": _refuse, "__delattr__": _refuse}
-    for name, method in methods.items():
+    exec("\n".join(_methods(fields, assignment, scope)), scope, methods)
+    for name, method in (methods | {"__repr__": _repr} | more).items():
         if name not in own:
             setattr(made, name, method)
     return made
 
 
-def _methods(fields: tuple[dataclasses.Field[Any], ...], scope: dict[str, Any]) -> list[str]:
+def _methods(
+    fields: tuple[dataclasses.Field[Any], ...], assignment: str, scope: dict[str, Any]
+) -> list[str]:
     """The text of `__init__`, `__eq__` and `__hash__`; values that it names go to `scope`."""
     parameters, lines = ["self"], []
     for field in fields:
@@ -50,7 +62,7 @@ def _methods(fields: tuple[dataclasses.Field[Any], ...], scope: dict[str, Any]) 
             default = f"{name}=_missing"
             lines.append(f"    if {name} is _missing: {name} = _make_{name}()")
         parameters.append(default)
-        lines.append(f"    _set(self, {name!r}, {name})")
+        lines.append(f"    {assignment.format(name)}")
     compared = [f.name for f in fields if f.compare]
     mine, others = ("".join(f"{who}.{n}, " for n in compared) for who in ("self", "other"))
     return [

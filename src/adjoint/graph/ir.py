@@ -13,13 +13,13 @@ block whose incoming gradients are all zero can be skipped.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import AdjointError
 from adjoint.core.pytrees import TreeDef
-from adjoint.core.records import record
+from adjoint.core.records import record, structure
 from adjoint.core.shapes import Spec
 
 _SHORT = {
@@ -209,7 +209,7 @@ def substitute(args: Any, change: Callable[[Value], Any]) -> tuple[Any, ...]:
     )
 
 
-@dataclass
+@structure
 class Signature:
     """How a user's arguments become the inputs of a graph, and its outputs a result."""
 

@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,14 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import COMPLEX, INTEGER, DType
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.records import record
+from adjoint.core.records import record, structure
 
 Array = np.ndarray[Any, Any]
 
 PREFIX = "tensor("
 
 
-@dataclass
+@structure
 class PrintOptions:
     """How tensors are printed; changed by `set_printoptions`."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.compiler.affine import Affine
@@ -24,6 +23,7 @@ from adjoint.compiler.c.schedule import WHOLE, Axis, Schedule, Shaped
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.plan import Plan
+from adjoint.core.records import structure
 from adjoint.graph.ir import Node, Value
 
 _LANES = 64  # rows in a block
@@ -35,7 +35,7 @@ THREADS = 16  # at most; each has accumulators of its own
 _MOST_PARTIAL = 1 << 15  # accumulators of one thread
 
 
-@dataclass
+@structure
 class Function:
     """The C function of a nest."""
 

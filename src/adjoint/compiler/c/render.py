@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from adjoint.compiler import libraries
@@ -20,13 +20,14 @@ from adjoint.compiler.definitions import Put
 from adjoint.compiler.memory import Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand, Plan
+from adjoint.core.records import structure
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS = 0, 1, 2  # places in the block of arguments
 FIRST = 3  # where the arrays begin
 
 
-@dataclass
+@structure
 class Scope:
     """Where the values of one plan are, as C expressions of type char *."""
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c.body import Body, Let, Load
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
+from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Value
 
@@ -20,7 +21,7 @@ _SHORT = 16  # elements below which a dimension is too short for vectors of its 
 _MOST_PARTS = 32  # that the axes of a loop are cut into
 
 
-@dataclass
+@structure
 class Axis:
     """One or more dimensions of a loop that are run as one."""
 
@@ -33,7 +34,7 @@ class Axis:
         return {self.dims[0]: (low, high)} if len(self.dims) == 1 else {}
 
 
-@dataclass
+@structure
 class Shaped:
     """A loop of a nest with its axes."""
 

@@ -7,10 +7,10 @@ context of its own.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adjoint.core.errors import GradError
+from adjoint.core.records import record
 from adjoint.core.state import current
 from adjoint.tensor import forward, levels, views
 from adjoint.tensor.function import eager, tangents
@@ -75,7 +75,7 @@ def _views(output: Tensor, source: Any) -> bool:
     return base is not None and (base is source or base is source._base)
 
 
-@dataclass(frozen=True)
+@record
 class _Call:
     """A function that has run below a level; its derivative there is still to come."""
 
