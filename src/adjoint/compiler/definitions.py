@@ -45,8 +45,9 @@ class Definition:
     joins = False  # whether it joins dimensions, so that an index of the source is not affine
 
     def made_of(self, size: int) -> list[tuple[Value, bool]]:
-        """The values that elements are made of, and whether a loop over `size` elements reads each
-        of them at the place where it is.
+        """(value, in_place) for each value that elements are made of.
+
+        `in_place` says whether a loop over `size` elements reads it at the place where it is.
         """
         return []
 
@@ -352,9 +353,7 @@ def _prefix(node: Node) -> Prefix | Reshape | None:
 
 
 def _view(node: Node) -> View | Reshape | None:
-    """Found by running the kernel on arrays whose addresses count the steps along one
-    dimension.
-    """
+    """Run the kernel on arrays whose addresses count the steps along one dimension."""
     row = node.op.row
     flips = node.name == "flip.default"
     if len(node.outputs) != 1 or not (row.schema.is_view or flips):

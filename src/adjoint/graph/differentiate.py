@@ -44,12 +44,9 @@ class Gradient:
     """A function and its reverse derivative as two graphs, and how to call them.
 
     `f` takes the inputs of the original graph. It returns the `real_outputs` original outputs, then
-    temporaries that
-    `df` needs. `df` takes, in this order: a gradient for each output of `f` listed in
-    `output_grads`; the inputs
-    of `f` listed in `captured_inputs`; the outputs of `f` listed in `captured_outputs`. It returns
-    a gradient for
-    each input of `f` listed in `input_grads`.
+    temporaries that `df` needs. `df` takes, in this order: a gradient for each output of `f` listed
+    in `output_grads`; the inputs of `f` listed in `captured_inputs`; the outputs of `f` listed in
+    `captured_outputs`. It returns a gradient for each input of `f` listed in `input_grads`.
     """
 
     f: Graph
@@ -77,9 +74,7 @@ class Gradient:
         return outputs[: self.real_outputs], captured
 
     def pull(self, captured: Sequence[Any], grads: Sequence[Any]) -> list[Any]:
-        """Run `df` on one gradient per real output (None: zero); one per input, None where there is
-        none.
-        """
+        """Run `df` on a gradient for each real output; return one for each input. None is zero."""
         if len(grads) != self.real_outputs:
             raise ArgumentError(f"pull: {len(grads)} gradients for {self.real_outputs} outputs")
         given = [grads[i] if i < self.real_outputs else None for i in self.output_grads]
@@ -216,11 +211,9 @@ def differentiate(
     """Return the reverse derivative of a graph as a pair of graphs.
 
     Gradients are given for the inputs `wrt` (positions), else for those marked requires_grad, else
-    for all of a
-    differentiable dtype. `recompute` says what `df` computes again instead of getting it from `f`:
-    "auto" keeps the fewest
-    bytes given that cheap operators may run twice; "nothing"; "everything"; or a number of bytes to
-    stay under.
+    for all of a differentiable dtype. `recompute` names the values that `df` computes again instead
+    of getting them from `f`: "auto" keeps the fewest bytes given that cheap operators may run
+    twice; "nothing"; "everything"; or a number of bytes to stay under.
 
     >>> import adjoint as ad
     >>> graph = ad.trace(lambda x: (x.sin() * x).sum(), ad.ShapeDtype(2, ad.float64))
@@ -289,8 +282,7 @@ def _pair(
 
 
 def jvp(graph: Graph) -> Graph:
-    """Return the forward derivative of a graph: inputs, then their tangents, to outputs, then
-    theirs.
+    """Return the forward derivative of a graph: (inputs, tangents) to (outputs, tangents).
 
     Only inputs and outputs of a differentiable dtype have tangents. An output that depends on no
     input has zeros.
@@ -312,8 +304,7 @@ def jvp(graph: Graph) -> Graph:
 
 
 def transpose(graph: Graph) -> Graph:
-    """Return the transpose of a linear graph: from cotangents of its outputs to cotangents of its
-    inputs.
+    """Return the transpose of a linear graph: cotangents of outputs to cotangents of inputs.
 
     >>> import adjoint as ad
     >>> graph = ad.trace(lambda x: x.cumsum(0), ad.ShapeDtype(3))

@@ -1,9 +1,8 @@
 """The missing mode of a row, derived from the one that is written.
 
 A row's derivative is a linear map J at a point. Its reverse formula applies Jᴴ, its forward formula
-J.
-Either is the transpose of the other, and the tape can transpose a linear function: run it on a
-variable of which only the shape matters, and pull a cotangent back through what it did.
+J. Either is the transpose of the other, and the tape can transpose a linear function: run it on a
+variable of which only the shape matters, and pull a cotangent back through the operators it ran.
 """
 
 from __future__ import annotations
@@ -28,9 +27,8 @@ from adjoint.tensor.tensor import Tensor
 def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]) -> list[Any]:
     """Apply the transpose of a linear function of several tensors.
 
-    `like` are tensors with the shapes and dtypes of its arguments. The result keeps its history in
-    whatever
-    the function closed over, if the tape is on.
+    `like` are tensors with the shapes and dtypes of its arguments. If the tape is on, the result
+    keeps its history in the tensors that the function closed over.
     """
     zeros = [operators.packet("zeros_like")(t.detach()) for t in like if t is not None]
 
@@ -151,9 +149,7 @@ def _flatten(row: Row, results: list[Any]) -> list[Any]:
 
 
 def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> list[Any]:
-    """Evaluate the reverse formulas of all inputs that have a tangent, in the order of the
-    schema.
-    """
+    """Evaluate the reverse formulas of all inputs that have a tangent, in the schema's order."""
     found: dict[str, Any] = {}
     for entry in row.reverse:
         if entry.formula is None or not any(tangents.get(n) is not None for n in entry.inputs):
@@ -194,9 +190,7 @@ def reverse_from_forward(row: Row, scope: dict[str, Any], grad: Any, needs: Any)
 def forward_all(
     row: Row, scope: dict[str, Any], tangents: dict[str, Any], results: list[Any]
 ) -> list[Any]:
-    """The tangent of each output, by the row's forward formulas or derived from the reverse
-    ones.
-    """
+    """The tangent of each output, by the row's forward formulas or derived from reverse ones."""
     by_output = {f.output: f for f in row.forward}
     if not by_output:
         return forward_from_reverse(row, scope, tangents, results)
@@ -239,9 +233,7 @@ def _forward(
 
 
 def _without(row: Row, entry: Forward, absent: frozenset[str]) -> Forward:
-    """A forward formula without the terms that are zero because a tangent is absent; kept on the
-    row.
-    """
+    """A forward formula without the terms of absent tangents, kept on the row."""
     if not absent:
         return entry
     cache = row.__dict__.setdefault("_without", {})

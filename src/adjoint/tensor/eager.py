@@ -6,8 +6,7 @@ have a derivative) is decided here, when the text is written, so a call runs str
 Anything unusual (arrays in place of tensors, `out=`, dual tensors, transforms) goes to
 `dispatch.slow`.
 
-`_Writer` holds the pieces of text; `build` puts them together; `python -c "…;
-print(ad.ops.mul.Tensor.source)"`
+`_Writer` holds the pieces of text; `build` puts them together; `print(ad.ops.mul.Tensor.source)`
 shows the result.
 """
 
@@ -121,9 +120,7 @@ def build(op: Operator) -> Callable[..., Any]:
 
 
 def _functional(op: Operator) -> Callable[..., Any]:
-    """The operator without its write: an operator in its own right, which any interpreter can
-    run.
-    """
+    """The operator without its write: one in its own right, which any interpreter can run."""
     schema = parse(re.sub(r"\(\w!\)", "", op.schema.text))
     row = dataclasses.replace(op.row, schema=schema)
     vars(row)["prepared_as"] = op.row.prepared_key("functional")
@@ -377,9 +374,7 @@ class _Writer:
         return lines
 
     def _order(self) -> list[str]:
-        """Column `order: needed`: complex numbers are refused, which NumPy would put in some
-        order.
-        """
+        """Column `order: needed`: refuse complex numbers, which NumPy would put in some order."""
         if self.row.texts.get("order") != "needed":
             return []
         first = next(a for a in self.row.promoted if a.type.is_tensor)
@@ -727,9 +722,7 @@ def rule_of(row: Row) -> RowRule:
 
 @remembered
 def mixed_rule_of(row: Row) -> RowRule:
-    """The rule for operands of several dtypes: on tensors alone, whose promotion is the
-    operator's and not NumPy's.
-    """
+    """The rule for operands of several dtypes: on tensors alone, as NumPy promotes otherwise."""
     rule = RowRule(row)
     rule.raw = None
     return rule
@@ -740,8 +733,9 @@ def _must_be_real(op: Operator, name: str, value: complex) -> None:
 
 
 def _own(op: Operator, result: Any, arguments: tuple[Any, ...]) -> Any:
-    """What a kernel from outside returned, as an array that tensors can hold; in memory of its own,
-    unless the schema says that it shares it.
+    """The result of a kernel from outside, as an array that tensors can hold.
+
+    It gets memory of its own, unless the schema says that it shares.
     """
     if type(result) is list:
         return [_own(op, r, arguments) for r in result]

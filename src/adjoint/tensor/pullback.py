@@ -135,9 +135,9 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     Note [Closed leaves]: on the eager tape nothing tells a tensor of the function from one outside,
     so the variables are closed when it ends; a later backward that arrives there comes from a
     tensor that was kept, and raises. Where the tape goes on to other leaves they only end, since
-    what is returned has the same history: gradients that arrive there are dropped.
-    A tensor from outside that was written to inside has such a history, too: it keeps the values,
-    and the history only where that goes on to other leaves.
+    the result has the same history: gradients that arrive there are dropped. A tensor from outside
+    that was written to inside has such a history, too: it keeps the values, and the history only
+    where that goes on to other leaves.
     """
     if current().levels or any(t.home is not None for t in inputs):
         return pullback_on(GradLevel(), function, inputs)

@@ -1,8 +1,7 @@
 """Backward of a row: its reverse formulas, put together as one function of the node.
 
 There are two: `raw`, on arrays, for a backward pass that nobody differentiates; `general`, on
-tensors, for
-everything else. Both are written as Python text on first use, from the same pieces.
+tensors, for every other one. Both are written as Python text on first use, from the same pieces.
 """
 
 from __future__ import annotations

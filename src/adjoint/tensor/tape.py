@@ -110,8 +110,8 @@ class Rule:
     """How a kind of node passes gradients; made from a row, or by hand for the engine's own nodes.
 
     `raw` works on plain arrays and is None where there is no such version; `general` works on
-    tensors.
-    Both take the node, its output gradient (a list for several outputs) and which inputs need one.
+    tensors. Both take the node, its output gradient (a list for several outputs) and which inputs
+    need one.
     """
 
     __slots__ = (
@@ -387,9 +387,7 @@ class Leaf:
 
 
 class Refusal:
-    """The edge of an input without a derivative: raises when a gradient arrives on its way to
-    `edge`.
-    """
+    """The edge of an input without a derivative: a gradient on its way to `edge` raises."""
 
     __slots__ = ("message", "next")
 

@@ -276,9 +276,7 @@ class Tensor(metaclass=TensorType):
         return self.array.tolist()
 
     def numpy(self, *, force: bool = False) -> Array:
-        """Return the array, sharing memory; `force=True` also for a tensor that requires a
-        gradient while gradients are recorded.
-        """
+        """Return the array, sharing memory; `force` allows a tensor that requires a gradient."""
         if self.home is not None:
             self.home.check_numpy()
         if self.edge is not None and current().recording and not force:

@@ -275,8 +275,9 @@ def moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[
 
 
 def _is_steep(node: Node) -> bool:
-    """Whether the derivative of a pointwise row may be infinite: it reads tensors, or multiplies or
-    divides by a number that is 0 or not finite.
+    """Whether the derivative of a pointwise row may be infinite.
+
+    It may if it reads tensors, or multiplies or divides by a number that is 0 or not finite.
     """
     if node.rule.holds:
         return True

@@ -348,8 +348,7 @@ _DOUBLES = {
   return fabs(x) == __builtin_inf() ? x : y * half * half;
 }""",
     # upwards to 10, then the asymptotic series; on the left ψ(1-x) - π cot πx; near its zeros,
-    # where
-    # these cancel, by Taylor series
+    # where these cancel, by Taylor series
     "ad_digamma": f"""double ad_digamma(double x) {{
   const double start = x < 0.5 ? 1 - x : x;
   double y = start, above = 0;
@@ -472,8 +471,7 @@ def declared(body: str) -> list[str]:
 
 
 def prelude(body: str, data_offset: int) -> str:
-    """Declarations that a source starts with: no header is needed, and only what it calls is
-    declared.
+    """Declarations at the start of a source: no header, and only for the functions it calls.
 
     Arguments are NumPy's array objects, whose first field after the header is the address of the
     data: reading it here is much quicker than asking for it in Python.
