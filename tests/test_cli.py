@@ -84,6 +84,16 @@ def test_where_points_at_definitions(name: str, capsys: pytest.CaptureFixture[st
     assert re.search(r"row +\S+\.yaml:\d+", text)
 
 
+@pytest.mark.parametrize(
+    "name", ["sin", "_foreach_add_", "fft_rfft", "special_laguerre_polynomial_l"]
+)
+def test_where_points_at_the_reference(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    places = re.findall(r"reference +(\S+\.py):?(\d*) \"(\S+)\"", run(capsys, "where", name))
+    assert places
+    for path, line, key in places:
+        assert not line or f'"{key}":' in Path(path).read_text().splitlines()[int(line) - 1]
+
+
 def test_where_finds_all_layers_of_an_operator(capsys: pytest.CaptureFixture[str]) -> None:
     text = run(capsys, "where", "matmul")
     assert "table/matmul.yaml" in text

@@ -27,7 +27,7 @@ from adjoint.core.errors import AdjointError
 from adjoint.export import ExportError, python
 from adjoint.graph.ir import Graph
 from adjoint.table.rows import FACTS, Row
-from adjoint.testing import laws
+from adjoint.testing import laws, references
 from adjoint.testing.jacobians import Call, tensors_in
 from adjoint.testing.samples import automatic, samplers_of
 from adjoint.transforms.batch import rule_of
@@ -74,6 +74,8 @@ def places_of(row: Row) -> Iterator[Place]:
     kind, rule = rule_of(row)
     yield "batch", f"{kind}: {_line_of(rule)} {rule.__name__}" if rule is not None else kind
     yield from (("samples", place) for place in _samples(row))
+    if key := references.key_of(row):
+        yield "reference", _line_of_key(*key)
 
 
 def facts_of(row: Row) -> Iterator[Place]:
@@ -191,6 +193,14 @@ def _line_of(function: Any) -> str:
     except (TypeError, OSError):  # a ufunc or a partial has no source
         return repr(function)
     return f"{relative(path)}:{line}"
+
+
+def _line_of_key(family: str, key: str) -> str:
+    """The place of a reference in its family's table; made in a loop, that of the table."""
+    path = f"{references.__path__[0]}/{family}.py"
+    with open(path, encoding="utf-8") as file:
+        lines = [n for n, text in enumerate(file, 1) if f'"{key}":' in text]
+    return f'{relative(path)}{f":{lines[0]}" if lines else ""} "{key}"'
 
 
 def _samples(row: Row) -> Iterator[str]:

@@ -19,6 +19,7 @@ from typing import Any
 from adjoint.table.rows import Row
 
 Reference = Callable[..., Any]
+OF_ONE_TENSOR = ("pointwise", "special", "shape", "reduction", "matmul")  # for lists of tensors
 
 
 @cache
@@ -31,24 +32,27 @@ def _family(family: str) -> dict[str, Reference]:
 
 def of(row: Row) -> Reference | None:
     """The reference of a row, or None."""
-    if row.family == "foreach":
-        return _of_lists(row)
-    known = _family(row.family)
-    names = (row.name, row.name.removesuffix("_"), row.name.removesuffix("_copy"))
-    for name in names:
-        if found := known.get(f"{name}.{row.schema.overload or 'default'}") or known.get(name):
-            return found
+    key = key_of(row)
+    if key is None:
+        return None
+    function = _family(key[0])[key[1]]
+    return _of_lists(row, function) if row.family == "foreach" else function
+
+
+def key_of(row: Row) -> tuple[str, str] | None:
+    """The family and the key under which the reference of a row stands: ("pointwise", "add")."""
+    name = row.name.removeprefix("_foreach_") if row.family == "foreach" else row.name
+    families = OF_ONE_TENSOR if row.family == "foreach" else (row.family,)
+    for stem in (name, name.removesuffix("_"), name.removesuffix("_copy")):
+        for family in families:
+            for key in (f"{stem}.{row.schema.overload or 'default'}", stem):
+                if key in _family(family):
+                    return family, key
     return None
 
 
-def _of_lists(row: Row) -> Reference | None:
+def _of_lists(row: Row, function: Reference) -> Reference:
     """Lists go entry by entry into the function of one tensor; others are the same for all."""
-    name = row.name.removeprefix("_foreach_").removesuffix("_")
-    families = ("pointwise", "special", "shape", "reduction", "matmul")
-    found = next((_family(f)[name] for f in families if name in _family(f)), None)
-    if found is None:
-        return None
-    function = found
     lists = [a.name for a in row.schema.arguments if a.type.is_list or a.name == "scalars"]
 
     def reference(*args: Any, **kwargs: Any) -> list[Any]:
