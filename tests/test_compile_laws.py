@@ -31,6 +31,7 @@ from adjoint.graph.ir import Region
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.testing import jacobians, laws
+from adjoint.testing.closeness import near
 from adjoint.testing.jacobians import random_like
 from adjoint.testing.laws import Case
 from adjoint.testing.laws.case import depends_on_values, detached
@@ -152,7 +153,7 @@ def difference(got: Any, expected: Any, tolerance: float, *, signs: bool) -> str
         if a.dtype.kind == "b":
             same &= np.ascontiguousarray(a).view(np.uint8).reshape(a.shape) <= 1
     else:
-        same = _near(a, b, tolerance)
+        same = near(a, b, 0.0, tolerance * np.abs(b[np.isfinite(b)]).max(initial=1.0))
         if signs and a.dtype.kind == "f":
             same &= (a != 0) | (b != 0) | (np.signbit(a) == np.signbit(b))
     if same.all():
@@ -161,13 +162,6 @@ def difference(got: Any, expected: Any, tolerance: float, *, signs: bool) -> str
     return (
         f"{int((~same).sum())} of {a.size} elements, first at {place}: {a[place]}, not {b[place]}"
     )
-
-
-def _near(a: Any, b: Any, tolerance: float) -> Any:
-    with np.errstate(all="ignore"):
-        largest = np.abs(b[np.isfinite(b)]).max(initial=1.0)
-        near = np.abs(a - b) <= tolerance * np.maximum(np.abs(b), largest)
-        return near | (a == b) | (np.isnan(a) & np.isnan(b))
 
 
 def failures(pieces: Sequence[Piece], tolerance: float) -> list[str]:
