@@ -19,7 +19,7 @@ from adjoint.testing import references, samples
 # factors of linalg) or uninitialised (creation), and families that nobody has written yet.
 SHARES = {
     "activation": 94, "creation": 69, "dropout": 0, "embedding": 12, "fft": 90, "foreach": 96,
-    "indexing": 88, "linalg": 45, "loss": 50, "matmul": 72, "normalization": 53, "padding": 78,
+    "indexing": 88, "linalg": 61, "loss": 50, "matmul": 72, "normalization": 53, "padding": 78,
     "pointwise": 99, "random": 0, "reduction": 81, "scan": 100, "shape": 99, "sorting": 42,
     "special": 81,
 }  # fmt: skip
@@ -35,7 +35,7 @@ def test_most_samples_have_an_independent_reference() -> None:
     shares = {family: 100 * known[family] / total[family] for family in total}
     assert shares.keys() == SHARES.keys()
     assert {f: share for f, share in shares.items() if share < SHARES[f]} == {}
-    assert known.total() / total.total() > 0.8
+    assert known.total() / total.total() > 0.82
 
 
 @pytest.mark.parametrize("family", [name for name in FILES if name in FAMILIES])

@@ -155,8 +155,96 @@ def powers(x: Array, N: int | None = None, increasing: bool = False) -> Array:
     return np.stack([x**k for k in exponents], -1)
 
 
-def frobenius(a: Array) -> float:
-    return math.sqrt(math.fsum(abs(v) ** 2 for v in a.ravel().tolist()))
+# -- values of the spectrum ------------------------------------------------------------------------
+
+
+def eigenvalues(a: Array, *_: Any) -> Array:
+    """Of a Hermitian matrix, ascending, by Jacobi's rotations."""
+    a = a.astype(np.complex128)
+    for _sweep in range(30):
+        for p, q in itertools.combinations(range(len(a)), 2):
+            if abs(a[p, q]) > 1e-300:
+                a = _rotated(a, p, q)
+    return np.sort(np.array([a[k, k].real for k in range(len(a))]))
+
+
+def _rotated(a: Array, p: int, q: int) -> Array:
+    """Rᴴ A R with R in the plane of p and q, such that A[p, q] vanishes."""
+    size = abs(a[p, q])
+    phase, ratio = a[p, q] / size, (a[q, q] - a[p, p]).real / (2 * size)
+    tangent = math.copysign(1.0, ratio) / (abs(ratio) + math.hypot(1.0, ratio))
+    cosine = 1 / math.hypot(1.0, tangent)
+    rotation = np.eye(len(a), dtype=np.complex128)
+    rotation[p, p] = rotation[q, q] = cosine
+    rotation[p, q] = tangent * cosine * phase
+    rotation[q, p] = -np.conj(rotation[p, q])
+    return np.einsum("ki,kl,lj", rotation.conj(), a, rotation)
+
+
+def singular_values(a: Array) -> Array:
+    """Descending: roots of the eigenvalues of the smaller of AᴴA and AAᴴ."""
+    gram = np.einsum("ki,kj->ij", a.conj(), a) if a.shape[0] >= a.shape[1] else (
+        np.einsum("ik,jk->ij", a, a.conj())
+    )  # fmt: skip
+    return np.array([math.sqrt(max(v, 0.0)) for v in eigenvalues(gram)[::-1]])
+
+
+def matrix_size(a: Array, order: Any = "fro") -> float:
+    """The norm of one matrix."""
+    sizes = np.abs(a)
+    if order in (None, "fro"):
+        return math.sqrt(math.fsum(v**2 for v in sizes.ravel().tolist()))
+    if order in (1, -1, math.inf, -math.inf):
+        rows = sizes if abs(order) == math.inf else sizes.T
+        return (max if order > 0 else min)(math.fsum(row) for row in rows.tolist())
+    values = singular_values(a).tolist()
+    return math.fsum(values) if order == "nuc" else (max if order > 0 else min)(values)
+
+
+def matrix_norm(
+    a: Array, order: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, **_: Any
+) -> Array:
+    found = batched(matrix_size, 2)(np.moveaxis(a, dim, (-2, -1)), order)
+    return np.expand_dims(found, tuple(d % a.ndim for d in dim)) if keepdim else found
+
+
+def any_norm(
+    a: Array, order: Any = None, dim: Any = None, keepdim: bool = False, **_: Any
+) -> Array:
+    """Of vectors along one dimension, of matrices along two; of all elements without an order."""
+    if dim is not None and len(dim) == 1:
+        rows = lambda row: distance(row, 0 * row, 2 if order is None else order)
+        found = np.apply_along_axis(rows, dim[0], a)
+        return np.expand_dims(found, dim[0]) if keepdim else found
+    if a.ndim == 1 or (dim is None and order is None):
+        return np.array(distance(a.ravel(), 0 * a.ravel(), 2 if order is None else order))
+    return matrix_norm(a, order, dim or (-2, -1), keepdim)
+
+
+def condition(a: Array, p: Any = None) -> float:
+    if p in (None, 2, -2):
+        values = singular_values(a)
+        ratio = values[0] / values[-1]
+        return 1 / ratio if p == -2 else ratio
+    return matrix_size(a, p) * matrix_size(inverse(a), p)
+
+
+def rank(a: Array, tolerance: Any = None, **_: Any) -> int:
+    values = singular_values(a)
+    least = 1e-6 * values.max(initial=0.0) if tolerance is None else tolerance
+    return sum(v > least for v in values.tolist())
+
+
+def pseudoinverse(a: Array, *_: Any) -> Array:
+    """(AᴴA)⁻¹Aᴴ of a tall matrix, Aᴴ(AAᴴ)⁻¹ of a wide one, of full rank."""
+    adjoint = a.conj().T
+    if a.shape[0] >= a.shape[1]:
+        return eliminated(np.einsum("ij,jk", adjoint, a), adjoint)
+    return np.einsum("ij,jk", adjoint, inverse(np.einsum("ij,jk", a, adjoint)))
+
+
+def least_squares(a: Array, b: Array, *_: Any, **__: Any) -> Array:
+    return batched(lambda m, v: np.einsum("ij,jk", pseudoinverse(m), v), 2, 2)(a, b)
 
 
 solve = lambda a, b, *, left=True, **_: solved(a, b, left)
@@ -181,7 +269,14 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "linalg_diagonal": lambda a, *, offset=0, dim1=-2, dim2=-1: np.diagonal(a, offset, dim1, dim2),
     "cdist": distances, "_cdist_forward": distances,
     "pdist": distances_within, "_pdist_forward": distances_within,
-    "frobenius_norm": lambda a, dim, keepdim=False: np.add.reduce(
-        np.abs(a) ** 2, tuple(dim), keepdims=keepdim
-    ) ** 0.5,
+    "frobenius_norm": lambda a, dim, keepdim=False: matrix_norm(a, "fro", dim, keepdim),
+    "nuclear_norm": lambda a, keepdim=False: matrix_norm(a, "nuc", (-2, -1), keepdim),
+    "nuclear_norm.dim": lambda a, dim, keepdim=False: matrix_norm(a, "nuc", dim, keepdim),
+    "linalg_matrix_norm": matrix_norm, "linalg_norm": any_norm,
+    "linalg_eigvalsh": batched(eigenvalues, 2), "linalg_svdvals": batched(singular_values, 2),
+    "linalg_cond": lambda a, p=None: batched(condition, 2)(a, p),
+    "linalg_matrix_rank": lambda a, tol=None, **_: batched(rank, 2)(a, tol),
+    "linalg_pinv": lambda a, *_, **__: batched(pseudoinverse, 2)(a),
+    "pinverse": lambda a, *_: batched(pseudoinverse, 2)(a),
+    "linalg_lstsq": least_squares, "_linalg_lstsq": least_squares,
 }  # fmt: skip
