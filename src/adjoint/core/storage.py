@@ -65,7 +65,7 @@ def strided_view(
 ) -> Array:
     """Return the view of the memory behind `array` with that geometry, counted in elements.
 
-    The caller has checked that it lies inside (`checks.indexing.check_strided`); NumPy does so, too.
+    The caller has checked that it lies inside (`checks.indexing.check_strided`); so does NumPy.
     """
     memory, place = _memory(array)
     itemsize = array.itemsize

@@ -132,11 +132,6 @@ class Schema:
         return tuple(a for a in self.arguments if a.type.is_tensor)
 
     @cached_property
-    def takes_tensor(self) -> tuple[bool, ...]:
-        """Which arguments are single tensors."""
-        return tuple(a.type.is_tensor and not a.type.is_list for a in self.arguments)
-
-    @cached_property
     def mutates(self) -> bool:
         """Whether an argument is written to."""
         return any(a.writes for a in self.arguments)
