@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.infinitesimal import infinitesimal, kinks, nearby
+from adjoint.core.remembering import remembered
 from adjoint.core.state import changed, current
 from adjoint.ops.kinks import is_limit
 from adjoint.ops.operator import Operator, packet
@@ -34,7 +35,6 @@ from adjoint.table.rows import Row
 from adjoint.tensor import binding, views
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.levels import Level, wrap
-from adjoint.tensor.saving import kept_on_row
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
@@ -271,12 +271,12 @@ def at_kink(op: Operator, values: list[Any]) -> bool:
     return bool(test(*[values[i] for i in places]))
 
 
-@kept_on_row
+@remembered
 def _kink(row: Row) -> tuple[Callable[..., Any], tuple[int, ...]]:
     """The condition of the column `kink` as a function, and the places of its arguments."""
     condition = language.parse(row.texts["kink"], row.place("kink"), set())
     names = tuple(sorted(condition.names & set(row.schema.names)))
-    test = binding.bind(condition, "kink", names, raw=False)
+    test = binding.bind(condition, "kink", names, raw=False, key=row.prepared_key("kink"))
     return test, tuple(row.schema.names.index(n) for n in names)
 
 
