@@ -32,6 +32,7 @@ from adjoint.graph.passes.absent import without_absent
 from adjoint.graph.staging import UNKNOWN
 from adjoint.graph.trace import TraceLevel
 from adjoint.tensor import engine, tape
+from adjoint.tensor.edges import GradientEdge
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.pullback import pullback_on
@@ -110,16 +111,29 @@ class _Retrace(TraceLevel):
 
 
 class _Tape(GradLevel):
-    """Reverse mode that knows all its tensors."""
+    """Reverse mode that knows the values of a trace which it has passed, and their edges."""
 
-    def __init__(self) -> None:
+    def __init__(self, trace: TraceLevel) -> None:
         super().__init__()
-        self.tensors: list[Tensor] = []
+        self.trace = trace
+        self.edges: dict[Value, GradientEdge | None] = {}
+        self.fresh: list[Tensor] = []  # tensors that were made since the last look
 
     def lift(self, value: Any, edge: Any = None) -> Tensor:
         made = super().lift(value, edge)
-        self.tensors.append(made)
+        self.fresh.append(made)
         return made
+
+    def look(self) -> None:
+        """Note the edges of what was made, which has got them by now, and let go of it."""
+        for tensor in self.fresh:
+            if self.trace.owns(tensor.value):
+                value = tensor.value.value
+                if tensor.edge is not None:
+                    self.edges[value] = GradientEdge(*tape.key(tensor.edge))
+                else:
+                    self.edges.setdefault(value, None)
+        self.fresh.clear()
 
 
 class _Joint(_Retrace):
@@ -135,7 +149,7 @@ class _Joint(_Retrace):
 
     def forward(self, wanted: Sequence[int]) -> None:
         """Run the source, with variables at the wanted positions of its inputs."""
-        self.tape = _Tape()
+        self.tape = _Tape(self)
 
         def run(*variables: Any) -> tuple[list[Any], None]:
             given: list[Any] = list(self.inputs)
@@ -146,22 +160,23 @@ class _Joint(_Retrace):
         (outputs, _), self.pull = pullback_on(self.tape, run, [self.inputs[i] for i in wanted])
         self.outputs = [self.output(o) for o in outputs]
         self.computed = [v for node in self.graph.nodes for v in node.outputs]
-        self.tensors = [t for t in self.tape.tensors if self.owns(t.value)]
-        self.roots = {t.value.value: t for t in self.tensors if t.edge is not None}
+        self.tape.look()
 
-    def backward(self, roots: Sequence[Any]) -> list[Any]:
+    def backward(self, roots: Sequence[Value]) -> list[Any]:
         """The gradient of each variable, None where there is none, from that of each root."""
         for root in roots[len(self.grads) :]:
-            self.grads.append(self.input(root, f"grad_{root.value.value.name}"))
+            self.grads.append(self.input(root, f"grad_{root.name}"))
         if not roots:
             return [None] * len(self.pull.inputs)
         self.marked = self.graph.last
         how = Pass(retain_graph=True, level=self.tape, whole=True, observer=self._passes)
-        found = self.pull.settled(engine.gradients(roots, self.grads, self.pull.inputs, how))
+        edges = [self.tape.edges[v] for v in roots]
+        found = self.pull.settled(engine.gradients(edges, self.grads, self.pull.inputs, how))
         self._mark()
         return [None if g is None else self.value(g) for g in found]
 
     def _runs(self, node: Node) -> None:
+        self.tape.look()
         self.nodes.append(node)
         self.starts.append(tape.next_sequence())
 
@@ -189,7 +204,7 @@ class _Joint(_Retrace):
         One with a derivative must be known to the tape: a gradient in it, from a derivative of the
         backward, can then be passed on.
         """
-        known = {t.value.value for t in self.tensors}
+        known = self.tape.edges
         return {
             v
             for v in self.computed
@@ -230,16 +245,16 @@ def differentiate(
     joint, wanted = _Joint(graph), _wanted_inputs(graph, wrt)
     with joint:
         joint.forward(wanted)
-        outputs = [o for o in joint.pull.outputs if o is not None]
+        outputs = [o.value.value for o in joint.pull.outputs if o is not None]
         results = joint.backward(outputs)
         cut = joint.cut(results)
         kept = cut.choose(joint.keepable(), recompute)
         # Kept temporaries are outputs of f, so df takes gradients for them too: it can then be
         # differentiated itself.
         known = {*joint.graph.inputs, *joint.outputs}
-        temporaries = [v for v in kept if v in joint.roots and v not in known]
+        temporaries = [v for v in kept if joint.tape.edges.get(v) and v not in known]
         if temporaries:
-            results = joint.backward([*outputs, *(joint.roots[v] for v in temporaries)])
+            results = joint.backward([*outputs, *temporaries])
             cut = joint.cut(results)
     return _pair(joint, wanted, results, cut.floor(set(kept)), temporaries)
 
