@@ -12,9 +12,3 @@ from adjoint.decompositions.embedding.rows import (
     embedding_dense_backward,
     embedding_renorm,
 )
-
-__all__ = [
-    "embedding", "embedding_backward", "embedding_bag", "embedding_bag_backward",
-    "embedding_bag_dense_backward", "embedding_bag_per_sample_weights_backward",
-    "embedding_dense_backward", "embedding_renorm",
-]  # fmt: skip

@@ -19,8 +19,3 @@ from adjoint.decompositions.fft.transforms import (
     rfftfreq,
     rfftn,
 )
-
-__all__ = [
-    "fft", "fftfreq", "fftn", "fftshift", "hfft", "hfftn", "ifft", "ifftn", "ifftshift", "ihfft",
-    "ihfftn", "irfft", "irfftn", "istft", "rfft", "rfftfreq", "rfftn", "stft", "stft_center",
-]  # fmt: skip

@@ -40,17 +40,3 @@ from adjoint.decompositions.loss.margins import (
     multilabel_margin_loss_forward,
     triplet_margin_loss,
 )
-
-__all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_backward", "binary_cross_entropy_elements",
-    "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy_loss",
-    "ctc_loss_of_lists", "ctc_loss_of_tensors",
-    "hinge_embedding_loss", "huber_loss", "huber_loss_backward", "kl_div", "l1_loss",
-    "margin_ranking_loss", "mse_loss", "mse_loss_backward", "multi_margin_loss",
-    "multi_margin_loss_backward", "multilabel_margin_loss_backward",
-    "multilabel_margin_loss_forward", "nll_loss2d_backward", "nll_loss2d_forward",
-    "nll_loss_backward", "nll_loss_forward", "poisson_nll_loss",
-    "reduced_ctc_loss_of_lists", "reduced_ctc_loss_of_tensors", "smooth_l1_loss",
-    "smooth_l1_loss_backward", "soft_margin_loss", "soft_margin_loss_backward",
-    "triplet_margin_loss",
-]  # fmt: skip

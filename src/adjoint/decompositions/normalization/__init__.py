@@ -30,11 +30,3 @@ from adjoint.decompositions.normalization.layers import (
     native_layer_norm_backward,
     standardized,
 )
-
-__all__ = [
-    "batch_norm_backward", "batch_norm_functional", "fused_rms_norm", "fused_rms_norm_backward",
-    "group_norm", "instance_norm", "layer_norm_input_backward", "native_batch_norm",
-    "native_batch_norm_backward", "native_group_norm", "native_group_norm_backward",
-    "native_layer_norm", "native_layer_norm_backward", "no_stats", "no_training", "no_update",
-    "norm_except_dim", "standardized", "weight_norm", "with_update", "with_update_functional",
-]  # fmt: skip

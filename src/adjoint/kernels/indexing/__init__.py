@@ -57,14 +57,3 @@ from adjoint.kernels.indexing.views import (
     slice_inverse,
     slice_scatter,
 )
-
-__all__ = [
-    "as_strided", "as_strided_scatter", "diagonal", "diagonal_backward", "diagonal_scatter",
-    "gather", "gather_backward", "index", "index_add", "index_backward", "index_copy", "index_fill",
-    "index_fill_tensor", "index_put", "index_select", "index_select_backward", "index_winners",
-    "masked_fill", "masked_fill_tensor", "masked_scatter", "masked_scatter_backward",
-    "masked_select", "nonzero", "nonzero_static", "one_hot", "put", "scatter_add",
-    "scatter_reduce", "scatter_src", "scatter_value", "scatter_winners", "select",
-    "select_backward", "select_scatter", "slice_", "slice_backward", "slice_inverse",
-    "slice_scatter", "take", "where", "where_scalars",
-]  # fmt: skip

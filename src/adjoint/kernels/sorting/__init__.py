@@ -16,24 +16,3 @@ from adjoint.kernels.sorting.select import (
     nanmedian,
     topk,
 )
-
-__all__ = [
-    "argsort",
-    "bincount",
-    "distinct",
-    "histc",
-    "isin",
-    "kthvalue",
-    "median",
-    "median_over",
-    "mode",
-    "nanmedian",
-    "nanquantile",
-    "quantile",
-    "searchsorted",
-    "sort",
-    "sort_stable",
-    "topk",
-    "unique2",
-    "within",
-]

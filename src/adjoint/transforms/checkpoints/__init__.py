@@ -20,14 +20,3 @@ from adjoint.transforms.checkpoints.selective import (
     SelectiveCheckpointContext,
     create_selective_checkpoint_contexts,
 )
-
-__all__ = [
-    "CheckpointPolicy",
-    "Options",
-    "SelectiveCheckpointContext",
-    "checkpoint",
-    "create_selective_checkpoint_contexts",
-    "run",
-    "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
-]
