@@ -1,11 +1,15 @@
 """Losses with PyTorch's signatures in Python: `reduction` is 'mean', 'sum' or 'none'.
 
-`size_average` and `reduce` are PyTorch's older way to say it, and go before `reduction`.
+`size_average` and `reduce` are PyTorch's older way to say it, and go before `reduction`. The losses
+here are written with the operators' number in its place: `_words` gives them the signature.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
+from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
@@ -14,27 +18,61 @@ from adjoint.core.shapes import show
 
 Tensor = Any
 
-NUMBERS = {"none": 0, "mean": 1, "sum": 2}
+NONE, MEAN, SUM = 0, 1, 2  # the operators' numbers
+_NUMBERS = {"none": NONE, "mean": MEAN, "sum": SUM}
 
 
-def number(
-    what: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None
-) -> int:
+def _number(what: str, reduction: str, size_average: bool | None, reduce: bool | None) -> int:
     """The operators' number for a reduction."""
     if size_average is not None or reduce is not None:
         if reduce is False:
-            return NUMBERS["none"]
-        return NUMBERS["sum" if size_average is False else "mean"]
-    if reduction not in NUMBERS:
+            return NONE
+        return SUM if size_average is False else MEAN
+    if reduction not in _NUMBERS:
         raise ValueRangeError(f"{what}(reduction={reduction!r}): use 'mean', 'sum' or 'none'.")
-    return NUMBERS[reduction]
+    return _NUMBERS[reduction]
 
 
-def reduced(losses: Tensor, reduction: int) -> Tensor:
+def _words(*places: int) -> Callable[[Callable[..., Tensor]], Callable[..., Tensor]]:
+    """Give a loss PyTorch's words for its `reduction`; `places` are those of `size_average` and
+    `reduce` among the arguments, where it has them.
+    """
+
+    def decorate(loss: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        signature = inspect.signature(loss)
+        parameters = [
+            p.replace(default="mean", annotation="str") if p.name == "reduction" else p
+            for p in signature.parameters.values()
+        ]
+        for place, name in zip(places, ("size_average", "reduce"), strict=False):
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            word = inspect.Parameter(name, kind, default=None, annotation="bool | None")
+            parameters.insert(place, word)
+        whole = signature.replace(parameters=parameters)
+        same = min(*places, [p.name for p in parameters].index("reduction"), len(parameters))
+
+        @functools.wraps(loss)
+        def worded(*args: Any, **keywords: Any) -> Tensor:
+            if len(args) <= same and keywords.keys().isdisjoint(("size_average", "reduce")):
+                word = keywords.get("reduction", "mean")  # as nearly all calls are
+                keywords["reduction"] = _number(loss.__name__, word, None, None)
+                return loss(*args, **keywords)
+            given = whole.bind(*args, **keywords).arguments
+            old = given.pop("size_average", None), given.pop("reduce", None)
+            number = _number(loss.__name__, given.pop("reduction", "mean"), *old)
+            return loss(reduction=number, **given)
+
+        vars(worded)["__signature__"] = whole
+        return worded
+
+    return decorate
+
+
+def _reduced(losses: Tensor, reduction: int) -> Tensor:
     """The mean or the sum of losses, or all of them."""
-    if reduction == NUMBERS["none"]:
+    if reduction == NONE:
         return losses
-    return losses.mean() if reduction == NUMBERS["mean"] else losses.sum()
+    return losses.mean() if reduction == MEAN else losses.sum()
 
 
 # --- differences ---------------------------------------------------------------------------------
@@ -48,184 +86,124 @@ def _weighted(what: str, losses: Tensor, weight: Tensor, reduction: int, average
             "shapes must agree."
         )
     weighted = losses * weight
-    if reduction == NUMBERS["mean"]:
-        return weighted.sum() / average
-    return reduced(weighted, reduction)
+    return weighted.sum() / average if reduction == MEAN else _reduced(weighted, reduction)
 
 
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@_words(2, 3)
+def mse_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -> Tensor:
     """(input - target)²; with weights, their mean is the weighted one."""
-    code = number("mse_loss", reduction, size_average, reduce)
     if weight is None:
-        return ops.mse_loss(input, target, code)
-    return _weighted("mse_loss", ops.mse_loss(input, target, 0), weight, code, weight.sum())
+        return ops.mse_loss(input, target, reduction)
+    return _weighted("mse_loss", ops.mse_loss(input, target, NONE), weight, reduction, weight.sum())
 
 
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@_words(2, 3)
+def l1_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -> Tensor:
     """|input - target|; with weights, their mean is the weighted one."""
-    code = number("l1_loss", reduction, size_average, reduce)
     if weight is None:
-        return ops.l1_loss(input, target, code)
-    return _weighted("l1_loss", ops.l1_loss(input, target, 0), weight, code, weight.sum())
+        return ops.l1_loss(input, target, reduction)
+    return _weighted("l1_loss", ops.l1_loss(input, target, NONE), weight, reduction, weight.sum())
 
 
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
+@_words(2, 3)
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: int, beta: float = 1.0) -> Tensor:
     """d²/(2 beta) within beta, |d| - beta/2 outside, d being the difference."""
-    code = number("smooth_l1_loss", reduction, size_average, reduce)
-    return ops.smooth_l1_loss(input, target, code, beta)
+    return ops.smooth_l1_loss(input, target, reduction, beta)
 
 
+@_words()
 def huber_loss(
-    input: Tensor,
-    target: Tensor,
-    reduction: str = "mean",
-    delta: float = 1.0,
-    weight: Tensor | None = None,
+    input: Tensor, target: Tensor, reduction: int, delta: float = 1.0, weight: Any = None
 ) -> Tensor:
     """d²/2 within delta, delta (|d| - delta/2) outside; with weights, the mean is over elements."""
-    code = number("huber_loss", reduction)
     if weight is None:
-        return ops.huber_loss(input, target, code, delta)
-    losses = ops.huber_loss(input, target, 0, delta)
-    return _weighted("huber_loss", losses, weight, code, losses.numel())
+        return ops.huber_loss(input, target, reduction, delta)
+    losses = ops.huber_loss(input, target, NONE, delta)
+    return _weighted("huber_loss", losses, weight, reduction, losses.numel())
 
 
 # --- classes -------------------------------------------------------------------------------------
 
 
+@_words(3, 5)
 def nll_loss(
     input: Tensor,
     target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
+    weight: Any = None,
     ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    reduction: int = MEAN,
 ) -> Tensor:
     """-input at the target's class (dimension 1, or the only one), weighted by its weight."""
-    code = number("nll_loss", reduction, size_average, reduce)
-    return ops.nll_loss_nd(input, target, weight, code, ignore_index)
+    return ops.nll_loss_nd(input, target, weight, reduction, ignore_index)
 
 
+@_words(3, 5)
 def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    ignore_index: int = -100,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    label_smoothing: float = 0.0,
-) -> Tensor:
+    input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100,
+    reduction: int = MEAN, label_smoothing: float = 0.0,
+) -> Tensor:  # fmt: skip
     """-log softmax(input) at the target's class, or averaged with the target's probabilities."""
-    code = number("cross_entropy", reduction, size_average, reduce)
-    return ops.cross_entropy_loss(input, target, weight, code, ignore_index, label_smoothing)
+    return ops.cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
 # --- probabilities -------------------------------------------------------------------------------
 
 
+@_words(3, 4)
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN
 ) -> Tensor:
     """-(t log p + (1 - t) log(1 - p)) for probabilities p."""
-    code = number("binary_cross_entropy", reduction, size_average, reduce)
-    return ops.binary_cross_entropy(input, target, weight, code)
+    return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
+@_words(3, 4)
 def binary_cross_entropy_with_logits(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    pos_weight: Tensor | None = None,
+    input: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN, pos_weight: Any = None
 ) -> Tensor:
     """binary_cross_entropy of sigmoid(input), accurate far out."""
-    code = number("binary_cross_entropy_with_logits", reduction, size_average, reduce)
     if target.shape != input.shape:
         raise ShapeError(
             f"binary_cross_entropy_with_logits: a target of {show(target.shape)} for an input of "
             f"{show(input.shape)}; the shapes must agree."
         )
-    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
+    return ops.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 
 
 def kl_div(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    log_target: bool = False,
-) -> Tensor:
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
+    reduction: str = "mean", log_target: bool = False,
+) -> Tensor:  # fmt: skip
     """target (log target - input); 'batchmean' is the sum over the number of samples."""
     if reduction == "batchmean" and size_average is None and reduce is None:
-        total = ops.kl_div(input, target, NUMBERS["sum"], log_target=log_target)
+        total = ops.kl_div(input, target, SUM, log_target=log_target)
         return total / input.shape[0] if input.ndim else total
-    code = number("kl_div", reduction, size_average, reduce)
-    return ops.kl_div(input, target, code, log_target=log_target)
+    number = _number("kl_div", reduction, size_average, reduce)
+    return ops.kl_div(input, target, number, log_target=log_target)
 
 
+@_words(4, 6)
 def poisson_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    log_input: bool = True,
-    full: bool = False,
-    size_average: bool | None = None,
-    eps: float = 1e-8,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,
+    reduction: int = MEAN,
+) -> Tensor:  # fmt: skip
     """exp(input) - target · input; with `full` plus Stirling's log target!."""
-    code = number("poisson_nll_loss", reduction, size_average, reduce)
-    return ops.poisson_nll_loss(input, target, log_input, full, eps, code)
+    return ops.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
+@_words()
 def gaussian_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    var: Tensor | float,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> Tensor:
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+    reduction: int = MEAN,
+) -> Tensor:  # fmt: skip
     """½ (log var + (input - target)²/var), var at least eps; its gradient passes there, too."""
-    code = number("gaussian_nll_loss", reduction)
     if isinstance(var, (int, float)):
         var = ops.full_like(input.detach(), float(var))
     given = _variance_of(input, var)
     variance = given + (given.clamp_min(eps) - given).detach()
     difference = input - target
     losses = (variance.log() + difference * difference / variance) * 0.5
-    return reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, code)
+    return _reduced(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
 
 
 def _variance_of(input: Tensor, var: Tensor) -> Tensor:
@@ -252,156 +230,98 @@ def _variance_of(input: Tensor, var: Tensor) -> Tensor:
 # --- margins -------------------------------------------------------------------------------------
 
 
-def soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+@_words(2, 3)
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: int) -> Tensor:
     """log(1 + exp(-target · input)) for targets 1 and -1."""
-    code = number("soft_margin_loss", reduction, size_average, reduce)
-    return ops.soft_margin_loss(input, target, code)
+    return ops.soft_margin_loss(input, target, reduction)
 
 
+@_words(3, 4)
 def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = MEAN
 ) -> Tensor:
     """input where the target is 1, max(0, margin - input) where it is -1."""
-    code = number("hinge_embedding_loss", reduction, size_average, reduce)
-    return ops.hinge_embedding_loss(input, target, margin, code)
+    return ops.hinge_embedding_loss(input, target, margin, reduction)
 
 
+@_words(4, 5)
 def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: int = MEAN
 ) -> Tensor:
     """max(0, -target (input1 - input2) + margin)."""
-    code = number("margin_ranking_loss", reduction, size_average, reduce)
-    return ops.margin_ranking_loss(input1, input2, target, margin, code)
+    return ops.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
+@_words(4, 5)
 def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: int = MEAN
 ) -> Tensor:
     """1 - cos of the angle where the target is 1, max(0, cos - margin) where it is -1."""
-    code = number("cosine_embedding_loss", reduction, size_average, reduce)
-    return ops.cosine_embedding_loss(input1, input2, target, margin, code)
+    return ops.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
+def _check_margin(what: str, margin: float) -> None:
+    if margin <= 0:
+        raise ValueRangeError(f"{what}(margin={margin}): it must be positive.")
+
+
+@_words(7, 8)
 def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2,
-    eps: float = 1e-6,
-    swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
+    eps: float = 1e-6, swap: bool = False, reduction: int = MEAN,
+) -> Tensor:  # fmt: skip
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-    code = number("triplet_margin_loss", reduction, size_average, reduce)
-    if margin <= 0:
-        raise ValueRangeError(f"triplet_margin_loss(margin={margin}): it must be positive.")
-    return ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, code)
+    _check_margin("triplet_margin_loss", margin)
+    return ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
 
+@_words()
 def triplet_margin_with_distance_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    *,
-    distance_function: Any = None,
-    margin: float = 1.0,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
+    anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
+    margin: float = 1.0, swap: bool = False, reduction: int = MEAN,
+) -> Tensor:  # fmt: skip
     """triplet_margin_loss with a distance of one's own."""
-    code = number("triplet_margin_with_distance_loss", reduction)
-    if margin <= 0:
-        raise ValueRangeError(
-            f"triplet_margin_with_distance_loss(margin={margin}): it must be positive."
-        )
+    _check_margin("triplet_margin_with_distance_loss", margin)
     distance = ops.pairwise_distance if distance_function is None else distance_function
     far = distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    return reduced((distance(anchor, positive) - far + margin).clamp_min(0), code)
+    return _reduced((distance(anchor, positive) - far + margin).clamp_min(0), reduction)
 
 
+@_words(5, 6)
 def multi_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    p: int = 1,
-    margin: float = 1.0,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+    input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Any = None,
+    reduction: int = MEAN,
+) -> Tensor:  # fmt: skip
     """max(0, margin - input at the class + input)ᵖ, averaged over the classes."""
-    code = number("multi_margin_loss", reduction, size_average, reduce)
-    return ops.multi_margin_loss(input, target, p, margin, weight, code)
+    return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
-def multilabel_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+@_words(2, 3)
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> Tensor:
     """max(0, 1 - input at a label + input elsewhere); labels are listed up to the first -1."""
-    code = number("multilabel_margin_loss", reduction, size_average, reduce)
-    return ops.multilabel_margin_loss(input, target, code)
+    return ops.multilabel_margin_loss(input, target, reduction)
 
 
+@_words(3, 4)
 def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN
 ) -> Tensor:
     """binary_cross_entropy_with_logits, averaged over the classes (the last dimension)."""
-    code = number("multilabel_soft_margin_loss", reduction, size_average, reduce)
-    losses = ops.binary_cross_entropy_with_logits(input, target, weight, None, NUMBERS["none"])
-    return reduced(losses.sum(-1) / input.shape[-1], code)
+    losses = ops.binary_cross_entropy_with_logits(input, target, weight, None, NONE)
+    return _reduced(losses.sum(-1) / input.shape[-1], reduction)
 
 
 # --- texts ---------------------------------------------------------------------------------------
 
 
+@_words()
 def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: str = "mean",
-    zero_infinity: bool = False,
-) -> Tensor:
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
+    reduction: int = MEAN, zero_infinity: bool = False,
+) -> Tensor:  # fmt: skip
     """-log of the probability of texts of unknown alignment; their mean is per letter."""
-    code = number("ctc_loss", reduction)
     return ops.ctc_loss(
-        log_probs, targets, input_lengths, target_lengths, blank, code, zero_infinity
+        log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
     )
