@@ -32,11 +32,7 @@ class _Problem:
         self.what, self.func, self.create_graph = what, func, create_graph
         self.one_input = isinstance(inputs, Tensor)
         given = (inputs,) if self.one_input else tuple(inputs)
-        for number, tensor in enumerate(given):
-            if not isinstance(tensor, Tensor):
-                raise ArgumentError(
-                    f"{what}: input {number} must be a tensor, got {type(tensor).__name__}"
-                )
+        _check_tensors(what, "input", given)
         self.inputs = [_variable(t) if create_graph else t.detach() for t in given]
         self.mode: Any = enable_grad() if create_graph else no_grad()
         self.one_output = True
@@ -46,11 +42,7 @@ class _Problem:
         output = self.func(*values)
         self.one_output = isinstance(output, Tensor)
         outputs = [output] if self.one_output else list(output)
-        for number, tensor in enumerate(outputs):
-            if not isinstance(tensor, Tensor):
-                raise ArgumentError(
-                    f"{self.what}: output {number} must be a tensor, got {type(tensor).__name__}"
-                )
+        _check_tensors(self.what, "output", outputs)
         return outputs, None
 
     def run(self) -> tuple[list[Any], Any]:
@@ -102,23 +94,25 @@ class _Problem:
                         "strict=True"
                     )
 
-    def _gradients(self) -> _Problem:
-        return _Problem(self.what, self.gradient, tuple(self.inputs), create_graph=True)
-
-    def check_hessian(self) -> None:
-        """Raise unless each gradient depends on every input."""
-        inner = self._gradients()
-        inner.check_strict(*inner.run())
-
-    def check_strict_twice(self) -> None:
-        """Raise unless some gradient depends on each input."""
-        inner = self._gradients()
+    def check_hessian(self, *, each: bool) -> None:
+        """Raise unless each gradient, or some gradient, depends on every input."""
+        inner = _Problem(self.what, self.gradient, tuple(self.inputs), create_graph=True)
         outputs, pull = inner.run()
+        if each:
+            inner.check_strict(outputs, pull)
         for place, found in enumerate(pull([o.detach().ones_like() for o in outputs])):
             if found is None:
                 raise GradError(
                     f"{self.what}: no gradient depends on input {place}, and strict=True"
                 )
+
+
+def _check_tensors(what: str, kind: str, values: Sequence[Any]) -> None:
+    for number, value in enumerate(values):
+        if not isinstance(value, Tensor):
+            raise ArgumentError(
+                f"{what}: {kind} {number} must be a tensor, got {type(value).__name__}"
+            )
 
 
 def _variable(tensor: Tensor) -> Tensor:
@@ -276,7 +270,7 @@ def hessian(
     problem = _Problem("hessian", func, inputs, create_graph)
     with problem.mode:
         if strict:
-            problem.check_hessian()
+            problem.check_hessian(each=True)
         blocks = jacobian(
             problem.gradient,
             tuple(problem.inputs),
@@ -296,18 +290,14 @@ def hvp(
     strict: bool = False,
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and Hv, forward over reverse."""
-    problem = _Problem("hvp", func, inputs, create_graph)
-    with problem.mode:
-        weights = _weights("hvp", "input", v, problem.inputs)
-        if strict:
-            problem.check_strict_twice()
-        value = problem.value(*problem.inputs)
+
+    def product(problem: _Problem, weights: list[Any]) -> list[Any]:
         primals, found, _ = pushforward(
             lambda *x: (list(problem.gradient(*x)), None), problem.inputs, weights
         )
-        filled = reverse.filled(found, primals)
-        problem.check_result(strict, filled)
-    return value, problem.as_input(filled)
+        return reverse.filled(found, primals)
+
+    return _of_hessian(_Problem("hvp", func, inputs, create_graph), v, strict, product)
 
 
 def vhp(
@@ -318,16 +308,24 @@ def vhp(
     strict: bool = False,
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)` and vᵀH, reverse over reverse."""
-    problem = _Problem("vhp", func, inputs, create_graph)
-    with problem.mode:
-        weights = _weights("vhp", "input", v, problem.inputs)
-        if strict:
-            problem.check_strict_twice()
-        value = problem.value(*problem.inputs)
-        gradients = _Problem(
-            "vhp", lambda *x: problem.gradient(*x), tuple(problem.inputs), create_graph
-        )
+
+    def product(problem: _Problem, weights: list[Any]) -> list[Any]:
+        gradients = _Problem("vhp", problem.gradient, tuple(problem.inputs), create_graph)
         _, pull = gradients.run()
-        found = reverse.filled(pull(weights), problem.inputs)
+        return reverse.filled(pull(weights), problem.inputs)
+
+    return _of_hessian(_Problem("vhp", func, inputs, create_graph), v, strict, product)
+
+
+def _of_hessian(
+    problem: _Problem, v: Any, strict: bool, product: Callable[[_Problem, list[Any]], list[Any]]
+) -> tuple[Any, Any]:
+    """The value of a scalar function, and a product of its Hessian with weights."""
+    with problem.mode:
+        weights = _weights(problem.what, "input", v, problem.inputs)
+        if strict:
+            problem.check_hessian(each=False)
+        value = problem.value(*problem.inputs)
+        found = product(problem, weights)
         problem.check_result(strict, found)
     return value, problem.as_input(found)
