@@ -476,7 +476,7 @@ class _Reader:
         node = self.nodes.get(column) if node is None else node
         if node is None:
             return ""
-        if not isinstance(node, yaml.ScalarNode):
+        if not isinstance(node.value, str):
             raise TableError(f"{self._at(node)}: {column} must be a text")
         if odd := re.search(_INVISIBLE, node.value):
             raise TableError(f"{self._at(node)}: {odd[0]!r} in a text")
@@ -823,11 +823,11 @@ def _is_word_like(text: str) -> bool:
 
 def _text_of(node: yaml.Node) -> str:
     """A column as text; lists and mappings as Python writes them."""
+    if isinstance(node.value, str):
+        return node.value
     if isinstance(node, yaml.SequenceNode):
         return f"[{', '.join(_text_of(n) for n in node.value)}]"
-    if isinstance(node, yaml.MappingNode):
-        return f"{{{', '.join(f'{k.value}: {_text_of(v)}' for k, v in node.value)}}}"
-    return str(node.value)
+    return f"{{{', '.join(f'{k.value}: {_text_of(v)}' for k, v in node.value)}}}"
 
 
 def is_reference(text: str, names: tuple[str, ...] = ()) -> bool:
