@@ -71,7 +71,7 @@ COLUMNS = (
     "like", "promote", "numbers", "order", "domain", "inplace", "output_differentiability",
     "doc", "self, other", "tensors", "values", "dispatch", "nonsense", "result0", "c",
     "moves", "fills", "reduces", "accumulates", "product", "overwrites", "identity", "linear",
-    "undoes", "random", "numpy",
+    "undoes", "random", "numpy", "reads",
 )  # fmt: skip
 VALUES: dict[str, tuple[str, ...]] = {
     "kernel": ("xp.sin", "xp.add", "hostile.twice", "hostile.os", "xp.testing", "self * 2"),

@@ -32,6 +32,11 @@ def keeps_order(value: Any) -> bool:
     return node is not None and isinstance(node.op, Operator) and node.op.row.keeps_order
 
 
+def reads_memory(node: Node) -> bool:
+    """Whether the results depend on how an input lies in memory."""
+    return isinstance(node.op, Operator) and node.op.row.reads_memory
+
+
 def argument(node: Node, name: str) -> Any:
     """An argument by its name in the schema."""
     return node.args[node.op.schema.names.index(name)]

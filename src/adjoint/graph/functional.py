@@ -30,9 +30,6 @@ from adjoint.tensor.tensor import Tensor, is_plain, make
 
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
-IN_MEMORY = frozenset(
-    ("as_strided.default", "as_strided_scatter.default", "view.dtype", "view_as_complex.default")
-)  # depend on strides
 _COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format, the last argument
 _PRESERVE = layout.FORMATS["preserve_format"]
 _LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}

@@ -118,7 +118,7 @@ class TraceLevel(Level):
         if op.name in functional.SPECIAL:
             op, values = functional.prepared(op, values)
         args = self._arguments(values)
-        if op.full_name in functional.IN_MEMORY:
+        if op.row.reads_memory:
             args = (self._contiguous(args[0]), *args[1:])
         if not current().recording and typing.needs_gradient(row, args):
             args = typing.substitute_needing(args, self._detach)

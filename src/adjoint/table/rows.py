@@ -36,7 +36,7 @@ _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
-    "identity", "linear", "undoes", "selects", "numpy",
+    "identity", "linear", "undoes", "selects", "numpy", "reads",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -49,6 +49,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "reduces": ("sum", "mean", "prod", "amax", "amin", "any", "all"),
     "accumulates": ("sum", "prod"),
     "undoes": ("itself",),
+    "reads": ("memory",),
     "selects": ("some", "all"),
 }
 # The numbers that a text of the column `c` is for.
@@ -298,6 +299,11 @@ class Row:
     def linear(self) -> tuple[str, ...]:
         """The arguments in each of which the operator is linear, element by element."""
         return tuple(n.strip() for n in self.texts.get("linear", "").split(",") if n)
+
+    @property
+    def reads_memory(self) -> bool:
+        """Whether the result depends on how the argument lies in memory, on its strides."""
+        return "reads" in self.texts
 
     @property
     def undoes_itself(self) -> bool:
@@ -806,6 +812,7 @@ FACTS: dict[str, Callable[[_Reader, str], Any]] = {
     "reduces": _Reader.word,
     "accumulates": _Reader.word,
     "undoes": _Reader.word,
+    "reads": _Reader.word,
     "selects": _Reader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _Reader.number_or_argument,

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
+from adjoint.core.remembering import remembered
 from adjoint.core.shapes import wrap_dims
-from adjoint.graph.facts import argument, is_call, keeps_order
-from adjoint.graph.functional import IN_MEMORY
+from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
@@ -177,7 +176,7 @@ def join_expands(rewriter: Any, node: Node) -> Any:
 def drop_copy(rewriter: Any, node: Node) -> Any:
     """x.clone() -> x,  x.alias() -> x; a result that is returned stays a tensor of its own"""
     copies = not node.op.schema.is_view
-    if copies and any(user.name in IN_MEMORY for user in node.outputs[0].uses):
+    if copies and any(reads_memory(user) for user in node.outputs[0].uses):
         return None
     return None if node.outputs[0] in rewriter.outputs else node.args[0]
 
@@ -298,7 +297,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
 }
 
 
-@lru_cache(None)
+@remembered
 def _rules_of(op: Operator) -> tuple[Rule, ...]:
     """The rules for an operator, in the order in which they are tried."""
     facts = (rule for holds, rules in BY_FACT if holds(op.row) for rule in rules)
