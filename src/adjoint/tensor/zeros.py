@@ -40,12 +40,15 @@ UNKNOWN = "unknown"  # which elements are live, if more than shapes decides it
 class Live:
     """Which elements of a gradient are not structurally zero: those where `get()` is not 0."""
 
-    __slots__ = ("compute", "known", "sources")
+    __slots__ = ("known", "sources")
 
-    def __init__(self, compute: Callable[..., Any], *sources: Live | None) -> None:
-        self.compute = compute  # takes whether shapes alone may decide, then what the sources are
-        self.sources = sources  # None for one that is everywhere live
+    def __init__(self, *sources: Live | None) -> None:
+        self.sources = sources  # what it is computed from; None for one that is everywhere live
         self.known: Any = (None, None)  # by tensors, by shape; None as long as nobody asked
+
+    def compute(self, by_shape: bool, *known: Any) -> Any:
+        """What `get` gives, from what it gives of the sources."""
+        raise AssertionError(f"{type(self).__name__} defines compute")
 
     def get(self, by_shape: bool = False) -> Any:
         """An array or a tensor; by shape an array or UNKNOWN, without a look at any tensor.
@@ -68,6 +71,19 @@ class Live:
         return self.known[by_shape]
 
 
+class Derived(Live):
+    """A function of what other gradients are live in."""
+
+    __slots__ = ("function",)
+
+    def __init__(self, function: Callable[..., Any], *sources: Live) -> None:
+        super().__init__(*sources)
+        self.function = function
+
+    def compute(self, by_shape: bool, *known: Any) -> Any:
+        return self.function(*known)
+
+
 class Selection(Live):
     """What the rule of a node that selects or moves elements gives for ones: a list, or, of a node
     with one input, its only entry.
@@ -76,18 +92,15 @@ class Selection(Live):
     __slots__ = ("apply", "like", "needs", "node", "saved")
 
     def __init__(self, apply: Apply, node: Node, grad: Any, needs: tuple[bool, ...]) -> None:
-        if type(grad) is list:
-            self.sources = tuple(g.live if type(g) is Zeroed else None for g in grad)
-        else:
-            self.sources = (grad.live if type(grad) is Zeroed else None,)
-        self.known = (None, None)
+        grads = grad if type(grad) is list else (grad,)
+        super().__init__(*[g.live if type(g) is Zeroed else None for g in grads])
         self.apply = apply
         self.node = node
         self.like = _without_memory(grad)
         self.needs = needs
         self.saved = node.saved  # the pass goes on to release it
 
-    def compute(self, by_shape: bool, *known: Any) -> Any:  # pyright: ignore
+    def compute(self, by_shape: bool, *known: Any) -> Any:
         node, place = self.node, inherited.place
         released, node.saved = node.saved, self.saved
         try:
@@ -194,7 +207,7 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
         return grad
     if tuple(value.shape) != tuple(shape):
         clean(grad)
-        live = Live(lambda _, known: fit_value(known, shape, known.dtype, target), live)
+        live = Derived(lambda known: fit_value(known, shape, known.dtype, target), live)
     return Zeroed(fit_value(grad.value, shape, dtype, target), live, grad.dirty)
 
 
@@ -204,7 +217,7 @@ def added(known: Any, grad: Any, add: Callable[[Any, Any], Any]) -> Any:
         return add(clean(known), clean(grad))
     if known.live is grad.live:
         return Zeroed(add(known.value, grad.value), known.live, known.dirty or grad.dirty)
-    either = Live(lambda _, a, b: (a != 0) | (b != 0), known.live, grad.live)
+    either = Derived(lambda a, b: (a != 0) | (b != 0), known.live, grad.live)
     return Zeroed(add(clean(known), clean(grad)), either, False)
 
 
@@ -267,7 +280,7 @@ def moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[
         return sent
     selection = Selection(apply, node, grad, needs)
     return [
-        Zeroed(value, Live(lambda _, parts, i=i: parts[i], selection), False)
+        Zeroed(value, Derived(lambda parts, i=i: parts[i], selection), False)
         if value is not None and needed
         else value
         for i, (value, needed) in enumerate(zip(sent, needs, strict=True))
