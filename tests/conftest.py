@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,3 +36,9 @@ def float64_by_default() -> Iterator[None]:
     ad.set_default_dtype(ad.float64)
     yield
     ad.set_default_dtype(ad.float32)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and collected tests stay: the garbage collector need not look at them every time."""
+    gc.collect()
+    gc.freeze()
