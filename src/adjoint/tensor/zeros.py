@@ -139,7 +139,7 @@ def _without_memory(grad: Any) -> Any:
     if type(grad) is list:
         return [_without_memory(g) for g in grad]
     grad = grad.value if type(grad) is Zeroed else grad
-    return ARRAY if type(grad) is ndarray else grad
+    return ARRAY if isinstance(grad, (ndarray, np.generic)) else grad
 
 
 def _kinds(node: Node) -> list[tuple[Any, Any]]:
@@ -170,7 +170,7 @@ class Zeroed:
     __slots__ = ("dirty", "live", "value")
 
     def __init__(self, value: Any, live: Live, dirty: bool) -> None:
-        self.value = np.asarray(value) if isinstance(value, np.generic) else value
+        self.value = value
         self.live = live
         self.dirty = dirty  # whether elements that are not live may be NaN in `value`
 
@@ -187,8 +187,8 @@ def clean(grad: Any) -> Any:
 
 def _with_zeros(value: Any, live: Live) -> Any:
     """Set the elements that are not live to 0."""
-    if type(value) is ndarray:
-        total = value.sum()
+    if isinstance(value, (ndarray, np.generic)):
+        total = np.add.reduce(value, None)
         if total == total:  # no NaN is among them, so that the others are 0 already
             return value
         return np.where(np.asarray(live.get() != 0), value, value.dtype.type(0))
@@ -205,7 +205,7 @@ def fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:
     live, value = grad.live, grad.value
     if value.shape == shape and value.dtype is dtype:
         return grad
-    if tuple(value.shape) != tuple(shape):
+    if value.shape != shape:
         clean(grad)
         live = Derived(lambda known: fit_value(known, shape, known.dtype, target), live)
     return Zeroed(fit_value(grad.value, shape, dtype, target), live, grad.dirty)
@@ -257,14 +257,15 @@ def passed_on(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Seque
 
 def _kept(node: Node, grad: Zeroed, sent: Sequence[Any]) -> list[Any]:
     """Of a pointwise row: zero where the gradient of its output was."""
-    dirty = grad.dirty or _is_steep(node)
+    live, dirty = grad.live, grad.dirty or _is_steep(node)
     found = []
     for edge, value in zip(node.next, sent, strict=True):
-        if value is None or tuple(value.shape) != tuple(node.shape):
+        if value is None or value.shape != node.shape:
             found.append(value)
-            continue
-        zeroed = Zeroed(value, grad.live, dirty)
-        found.append(zeroed if _matters(edge) else clean(zeroed))
+        elif _matters(edge):
+            found.append(Zeroed(value, live, dirty))
+        else:
+            found.append(_with_zeros(value, live) if dirty else value)
     return found
 
 
