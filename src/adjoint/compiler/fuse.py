@@ -103,9 +103,7 @@ class _Planner:
             self._combine(node, definition)
         elif isinstance(definition, Put):
             self._put(node, definition)
-        elif definition.routine == "potrf" and node.outputs[1] in self.outputs:
-            self._callback(node)  # someone wants to know whether it worked
-        else:
+        elif isinstance(definition, Library):
             self._library(node, definition)
 
     def _definition(self, node: Node) -> Definition | None:
@@ -197,6 +195,9 @@ class _Planner:
             self.cost[value] = 1
 
     def _library(self, node: Node, definition: Library) -> None:
+        if definition.routine == "potrf" and node.outputs[1] in self.outputs:
+            self._callback(node)  # someone wants to know whether it worked
+            return
         whole = definition.routine == "join"
         operands = [self._operand(v, whole=whole) for v in node.inputs()]
         self.steps.append(Call(node, definition.routine, operands))
@@ -418,7 +419,7 @@ class _Planner:
                 self.plan.memory[value] = self.plan.home[value]
                 found.append(value)
                 continue
-            made_of = self.plan.definitions[value.node].made_of(size)
+            made_of = self._made_by(value).made_of(size)
             asked += [(v, aligned and same) for v, same in made_of]
         order = {v: i for i, v in enumerate(self.plan.home)}
         loop.inside = sorted(inside, key=order.__getitem__)
