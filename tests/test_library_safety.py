@@ -318,7 +318,7 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["grad", "backward", "shape", "sin", "sin_", "add", "tensor", "compile", "value", "numpy",
-     "interpreter", "requires_grad", "T", "linalg", "inf", "DType", "to", "item", "__version__"],
+     "home", "requires_grad", "T", "linalg", "inf", "DType", "to", "item", "__version__"],
 )  # fmt: skip
 def test_names_that_mean_something_are_refused(name: str, tmp_path: Path) -> None:
     found, mistakes = tried(
