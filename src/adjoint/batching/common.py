@@ -85,8 +85,9 @@ def scalars(batch: Batch, result: Any) -> Any:
 
 
 def moved(batch: Batch, values: Sequence[Any]) -> list[Any]:
-    """The arguments with the batch in front of every tensor; dimensions, which are counted in the
-    first tensor, move one to the right.
+    """The arguments with the batch in front of every tensor.
+
+    Dimensions, which are counted in the first tensor, move one to the right.
     """
     ndim = next(n for n in batch.ndims if n is not None)
     found: list[Any] = []

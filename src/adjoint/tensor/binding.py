@@ -318,9 +318,7 @@ def reference(text: str, layer: str, row: Row, column: str) -> Any:
 
 
 def batching(row: Row) -> Any:
-    """Return the batching rule that a row names, by a word of batching/words.py or as a function;
-    None if it names none.
-    """
+    """Return the batching rule that a row names, by a word of batching/words.py or not; or None."""
     named = row.texts.get("batch", "")
     word = f"words.{named}" if named.isidentifier() else named
     return reference(word, "batching", row, "batch") if named else None

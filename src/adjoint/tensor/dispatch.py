@@ -1,5 +1,4 @@
-"""The way of an unusual call: conversion of arguments, `out=`, the topmost interpreter, good
-errors.
+"""The way of an unusual call: converted arguments, `out=`, the topmost interpreter, good errors.
 
 A plain call never comes here. `slow` brings the arguments to the schema's types, and hands the
 operator to the topmost interpreter among them, or back to the eager function.

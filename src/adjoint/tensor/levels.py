@@ -1,10 +1,9 @@
 """Levels: what nests transforms without mixing them up.
 
 Each call of a transform opens a level, and wraps its inputs as tensors of that level. An operator
-goes to
-the topmost level among its arguments, which does its part and calls the operator again on what its
-tensors hold, one level below. `value` is thus an array for a plain tensor and a tensor for one of a
-level.
+goes to the topmost level among its arguments, which does its part and calls the operator again on
+the values of its tensors, one level below. `value` is thus an array for a plain tensor, and a
+tensor for a tensor of a level.
 
 `GradLevel` is the tape, one level of it: it records the same nodes as the eager tape, and its saved
 values and gradients live on the level below. Outside any other transform it is not needed, since
@@ -90,9 +89,8 @@ class Level(Home):
         if not self.open:
             raise GradError(
                 f"{what}: a tensor made inside {self.name} is used after it ended. Return it "
-                "from the "
-                "function (has_aux=True for values that are not differentiated) instead of "
-                "keeping it."
+                "from the function (has_aux=True for values that are not differentiated) instead "
+                "of keeping it."
             )
 
     differentiates = False
@@ -118,9 +116,7 @@ class Level(Home):
         return [self.below(v) for v in value] if type(value) is list else value
 
     def attach_views(self, op: Operator, values: list[Any], outs: Any) -> None:
-        """Note that the results of a view operator view the tensor of this level among its
-        arguments.
-        """
+        """Note that the results of a view operator view the argument that is of this level."""
         source = None
         rest: list[Any] = []
         for value in values:
@@ -206,9 +202,7 @@ class Level(Home):
         return isinstance(value, Tensor) and value.home is self
 
     def created(self, tensor: Tensor) -> Tensor:
-        """A tensor that a function of no tensors made inside this level: it may be written to
-        there.
-        """
+        """A tensor made inside this level out of nothing: it may be written to there."""
         return tensor
 
     def enclosed(self, tensor: Tensor) -> Tensor:
