@@ -17,7 +17,8 @@ import pytest
 import adjoint as ad
 from adjoint.table import TABLE
 from adjoint.table.prepared import Prepared
-from adjoint.table.rows import load, prepare, restore
+from adjoint.table.reading import load
+from adjoint.table.rows import prepare, restore
 
 FIRST_GRADIENT = """
 import sys

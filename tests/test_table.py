@@ -18,7 +18,7 @@ from adjoint.core.errors import MissingOperator, NotDifferentiable, TableError
 from adjoint.core.shapes import Spec
 from adjoint.table import TABLE
 from adjoint.table import schema as schemas
-from adjoint.table.rows import WORDS
+from adjoint.table.reading import WORDS
 from adjoint.tensor import checking, eager, saving
 
 with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:

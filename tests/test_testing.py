@@ -13,7 +13,7 @@ import pytest
 import adjoint as ad
 from adjoint.core import dtypes
 from adjoint.table import TABLE
-from adjoint.table.rows import WORDS as TABLE_WORDS
+from adjoint.table.reading import WORDS as TABLE_WORDS
 from adjoint.testing import Sample, laws, sampler, samples
 from adjoint.testing.samples import automatic
 from tests import tables

@@ -18,7 +18,8 @@ from adjoint.ops import operator as operators
 from adjoint.ops.operator import Packet, packet
 from adjoint.table import FAMILIES, TABLE, read
 from adjoint.table import formula as language
-from adjoint.table.rows import Mistakes, Row, Source, load
+from adjoint.table.reading import Mistakes, Source, load
+from adjoint.table.rows import Row
 from adjoint.tensor import checking
 from adjoint.tensor.tensor import Tensor
 

@@ -26,7 +26,8 @@ from adjoint.compiler.plan import Callback, Loop
 from adjoint.core.errors import AdjointError
 from adjoint.export import ExportError, python
 from adjoint.graph.ir import Graph
-from adjoint.table.rows import FACTS, Row
+from adjoint.table.reading import FACTS
+from adjoint.table.rows import Row
 from adjoint.testing import laws, references
 from adjoint.testing.jacobians import Call, tensors_in
 from adjoint.testing.samples import automatic, samplers_of

@@ -19,7 +19,8 @@ from adjoint.table.prepared import PREPARED
 # isort: on
 from adjoint.core.errors import MissingOperator, TableError, did_you_mean
 from adjoint.table import formula as language
-from adjoint.table.rows import Mistakes, Row, Source, load, prepare, restore, written_over
+from adjoint.table.reading import Mistakes, Source, load
+from adjoint.table.rows import Row, prepare, restore, written_over
 
 _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
 _MOST_ROWS = 2000  # of a file

@@ -51,7 +51,8 @@ from adjoint.table.formula import (
     properties_used,
 )
 from adjoint.table.prepared import PREPARED
-from adjoint.table.rows import Mistakes, Row, is_reference
+from adjoint.table.reading import Mistakes
+from adjoint.table.rows import Row, is_reference
 from adjoint.tensor.tensor import Tensor, make
 
 ndarray = np.ndarray

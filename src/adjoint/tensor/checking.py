@@ -20,7 +20,8 @@ from adjoint.ops.operator import Operator
 from adjoint.table import FAMILIES, TABLE
 from adjoint.table import formula as language
 from adjoint.table.formula import Formula
-from adjoint.table.rows import Forward, Mistakes, Row, is_reference
+from adjoint.table.reading import Mistakes
+from adjoint.table.rows import Forward, Row, is_reference
 from adjoint.tensor import binding, eager, reverse
 from adjoint.tensor.saving import forward_parameters, reverse_parameters
 
