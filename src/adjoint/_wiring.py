@@ -10,10 +10,11 @@ import warnings
 
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
+from adjoint.table import TABLE
 from adjoint.tensor import autograd, eager, limits, memory, methods, operators, subclasses
 from adjoint.tensor.saved import saved_attribute
 from adjoint.tensor.tape import Node
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, offer
 from adjoint.transforms.batch import Fan
 from adjoint.transforms.vectorize import vmap
 
@@ -25,6 +26,7 @@ subclasses.install()
 memory.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
+offer(TABLE.names())
 autograd.vmap = vmap
 Node.saved_attribute = staticmethod(saved_attribute)
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.

@@ -21,7 +21,7 @@ from adjoint.table import formula as language
 from adjoint.table.reading import Mistakes, Source, load
 from adjoint.table.rows import Row
 from adjoint.tensor import checking
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Offer, Tensor, offer
 
 
 def library(path: str | os.PathLike[str], kernels: Any = None) -> list[Any]:
@@ -48,12 +48,14 @@ def library(path: str | os.PathLike[str], kernels: Any = None) -> list[Any]:
             ):  # a row that took the name of one of ours leaves ours alone
                 operators.forget(source.name)
         raise
+    offer(s.name for s in added)
     return [packet(name) for name in dict.fromkeys(s.name for s in added)]
 
 
 def _taken() -> frozenset[str]:
     """Names that mean something already: operators, attributes of tensors, functions of adjoint."""
-    of_tensors = (n for kind in Tensor.__mro__ for n in vars(kind))
+    own = (vars(kind).items() for kind in Tensor.__mro__)
+    of_tensors = (name for items in own for name, what in items if type(what) is not Offer)
     return frozenset((*TABLE.names(), *of_tensors, *dir(adjoint)))
 
 

@@ -17,7 +17,7 @@ from adjoint.tensor.construct import common_dtype, is_followed, tensor_from_data
 from adjoint.tensor.levels import created
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tape import mark_inference
-from adjoint.tensor.tensor import Tensor, make, native
+from adjoint.tensor.tensor import Offer, Tensor, make, native
 
 _DEVICES = (None, "cpu")
 
@@ -200,7 +200,9 @@ def tensor_of(value: Any) -> Tensor:
 
 def directory(self: Tensor) -> list[str]:
     """The attributes of a tensor, operators of the table among them."""
-    own = set(object.__dir__(self)) - {s for s in Tensor.__slots__ if not hasattr(self, s)}
+    offered = {n for n, method in vars(Tensor).items() if type(method) is Offer}
+    absent = {s for s in Tensor.__slots__ if not hasattr(self, s)}
+    own = set(object.__dir__(self)) - offered - absent
     return sorted(own | {n for n in operators.TABLE.methods() if not n.startswith("_")})
 
 

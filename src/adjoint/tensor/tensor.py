@@ -3,9 +3,8 @@
 `value` is the array, or for the tensor of a transform, the tensor one level below. `edge` is where
 gradients go (None: no gradient wanted). `home` is None for a plain tensor; else it is the level or
 interpreter (`home.py`) that runs the operators on this tensor, and answers what such a tensor says
-otherwise than a plain one: its strides, its numbers, its text. Methods that are operators of the
-table are found by `__getattr__` on first use and then stay on the class; what is written here is
-what no row can say.
+otherwise than a plain one: its strides, its numbers, its text. Operators of the table are methods
+(`offer`), built on first use; what is written here is what no row can say.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import copy
 import math
 import operator
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -56,16 +55,35 @@ class TensorExtra:
         self.order: Any = None  # of a traced one: its dimensions as in memory, unless in order
 
 
-class TensorType(type):
-    """The class of the class of tensors: operators become methods when they are first asked for."""
+class Offer:
+    """An operator of the table among the methods of tensors, until it is first asked for.
 
-    def __getattr__(cls, name: str) -> Any:
-        return _install(name)
+    A class with `__getattr__` would do with less, but Python looks up every attribute of its
+    instances the long way: twice the time for `x.value`.
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, tensor: Any, kind: Any = None) -> Any:
+        function = _install(self.name)
+        return function if tensor is None else function.__get__(tensor)
+
+
+def offer(names: Iterable[str]) -> None:
+    """Let operators be methods of tensors, and their in-place variants."""
+    known = vars(Tensor)
+    for name in names:
+        for method in (name, f"{name}_"):
+            if method not in known and not method.startswith("__"):
+                setattr(Tensor, method, Offer(method))
 
 
 def _install(name: str) -> Any:
     """Put the operator of that name on the class of tensors, or raise AttributeError."""
-    if name.startswith("__") or name == "beside" or not operators.exists(name):
+    if not operators.exists(name):
         raise AttributeError(f"a tensor has no attribute {name!r}")
     packet = operators.packet(name)
     if not any(a.name == "self" for o in packet.operators for a in o.schema.arguments):
@@ -75,7 +93,7 @@ def _install(name: str) -> Any:
     return packet.function
 
 
-class Tensor(metaclass=TensorType):
+class Tensor:
     """A multi-dimensional array that can be differentiated. Make one with `ad.tensor`.
 
     >>> import adjoint as ad
@@ -566,10 +584,7 @@ class Tensor(metaclass=TensorType):
         __ne__ = __eq__  # pyright: ignore[reportAssignmentType]
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in vars(Tensor):  # else a property raised AttributeError, and does so again
-            _install(name)
-        return object.__getattribute__(self, name)
+        def __getattr__(self, name: str) -> Any: ...
 
 
 def leaving(what: str, transform: str) -> str:
