@@ -151,7 +151,7 @@ def bind(op: Any, args: Sequence[Any]) -> list[Any]:
     """Return one value for each argument of an operator, as the schema wants it, or raise."""
     weak = runtime.NUMBER_TYPES
     values: list[Any] = []
-    for value, (argument, takes_tensor, types) in zip(args, wanted(op), strict=True):
+    for value, (argument, takes_tensor, types) in zip(args, op.wanted, strict=True):
         if takes_tensor and type(value) in weak:
             return _with_numbers(op, args)
         if type(value) not in types:
@@ -160,11 +160,13 @@ def bind(op: Any, args: Sequence[Any]) -> list[Any]:
     return values
 
 
-@remembered
-def wanted(op: Any) -> tuple[tuple[Argument, bool, tuple[type, ...]], ...]:
+Wanted = tuple[tuple[Argument, bool, tuple[type, ...]], ...]
+
+
+def wanted(schema: Schema) -> Wanted:
     """Each argument: whether it is a single tensor, and the types that need no conversion."""
-    found = []
-    for argument in op.schema.arguments:
+    found: list[Any] = []
+    for argument in schema.arguments:
         kind = argument.type
         takes_tensor = kind.is_tensor and not kind.is_list
         types: tuple[type, ...] = (runtime.Tensor,) if takes_tensor else ()
@@ -176,7 +178,7 @@ def wanted(op: Any) -> tuple[tuple[Argument, bool, tuple[type, ...]], ...]:
 
 def _with_numbers(op: Any, args: Sequence[Any]) -> list[Any]:
     """As `bind`, where there is a number in the place of a tensor."""
-    takes = [takes_tensor for _, takes_tensor, _ in wanted(op)]
+    takes = op.schema.takes_tensor
     values = [
         v if t and type(v) in runtime.NUMBER_TYPES else convert(op.schema.name, a, v)
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)

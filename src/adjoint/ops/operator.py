@@ -45,6 +45,16 @@ class Operator:
         """How many arguments may be given by position."""
         return sum(not a.keyword_only for a in self.schema.arguments)
 
+    @cached_property
+    def wanted(self) -> arguments.Wanted:
+        """The types of its arguments that need no conversion."""
+        return arguments.wanted(self.schema)
+
+    @cached_property
+    def takes_place(self) -> bool:
+        """Whether it can be told where a new tensor lives."""
+        return any(a.name in ("device", "layout", "pin_memory") for a in self.schema.arguments)
+
     def call(self, values: Sequence[Any]) -> Any:
         """Call with one value for each argument of the schema, in its order."""
         count = self.positional

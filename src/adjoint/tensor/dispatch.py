@@ -29,7 +29,6 @@ from adjoint.core.shapes import show
 from adjoint.core.state import changed, current
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
-from adjoint.ops.arguments import wanted
 from adjoint.ops.operator import Operator
 from adjoint.table.schema import Argument, Schema
 from adjoint.tensor import binding, meta
@@ -45,14 +44,13 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     """Run an operator on whatever the user passed."""
     if extra:
         return _with_extras(op, args, extra)
-    for value, (_, _, types) in zip(args, op.__dict__.get("wanted") or wanted(op), strict=True):
+    for value, (_, _, types) in zip(args, op.wanted, strict=True):
         if type(value) not in types:
             values = arguments.bind(op, args)
             break
     else:  # nothing to convert: most calls from inside a transform
         values = list(args)
-    places = op.__dict__.get("places")
-    if (places is None or places) and _place(op, values) == "meta":
+    if op.takes_place and _place(op, values) == "meta":
         return meta.run(op, values)
     return run(op, values)
 
