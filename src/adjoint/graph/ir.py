@@ -144,7 +144,7 @@ class Node:
 
     def inputs(self) -> Iterator[Value]:
         """The values among the arguments, repeated if used twice."""
-        yield from _values(self.args)
+        return iter(_values(self.args))
 
     @property
     def output(self) -> Value:
@@ -193,19 +193,23 @@ class Constant:
     name: str = "constant"
 
 
-def _values(args: Any) -> Iterator[Value]:
+def _values(args: Any) -> list[Value]:
+    found: list[Value] = []
     for argument in args:
-        if isinstance(argument, Value):
-            yield argument
-        elif isinstance(argument, tuple):
-            yield from _values(argument)
+        if type(argument) is Value:
+            found.append(argument)
+        elif type(argument) is tuple:
+            found += _values(argument)
+    return found
 
 
 def substitute(args: Any, change: Callable[[Value], Any]) -> tuple[Any, ...]:
     """Arguments with every value changed."""
     return tuple(
-        change(a) if isinstance(a, Value) else substitute(a, change) if isinstance(a, tuple) else a
-        for a in args
+        [
+            change(a) if type(a) is Value else substitute(a, change) if type(a) is tuple else a
+            for a in args
+        ]
     )
 
 
