@@ -210,6 +210,17 @@ def test_library_rows_are_mapped_over_lists(tmp_path: Path) -> None:
 
 - name: _foreach_user_fourth(Tensor[] self) -> Tensor[]
   like: foreach
+
+- name: user_first(Tensor[] self) -> Tensor
+  doc: "It is not like: foreach"
+  decompose: self[0]
+
+- name: user_cubed(Tensor self) -> Tensor
+  decompose: self ** 3
+
+- name: _foreach_user_cubed(Tensor[] self) -> Tensor[]
+  like: foreach
+  inplace: False
 """
     ad.library(write(tmp_path, text))
     x = [ad.tensor([1.0, 2.0], requires_grad=True), ad.tensor(3.0, requires_grad=True)]
@@ -219,6 +230,7 @@ def test_library_rows_are_mapped_over_lists(tmp_path: Path) -> None:
     y = [ad.tensor([2.0])]
     ad._foreach_user_fourth_(y)
     assert y[0].tolist() == [16.0]
+    assert not any(name in TABLE for name in ("user_first_", "_foreach_user_cubed_"))
 
 
 def test_operator_that_is_mapped_by_its_own_decomposition_is_refused(tmp_path: Path) -> None:

@@ -142,7 +142,9 @@ class Table:
 def _written_over(source: Source) -> Source | None:
     """`_foreach_sin_`, which follows from the row of `_foreach_sin`."""
     text = source.text
-    if "like: foreach" not in text or "inplace: false" in text or "Tensor[] self" not in text:
+    if "\n  like: foreach\n" not in text or "Tensor[] self" not in text:
+        return None
+    if "\n  inplace: false\n" in text.lower():
         return None
     return source._replace(name=f"{source.name}_", writes=True)
 
