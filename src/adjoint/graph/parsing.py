@@ -20,11 +20,11 @@ from adjoint.core.errors import AdjointError
 from adjoint.graph import typing
 from adjoint.graph.ir import LONG, Block, Constant, Graph, GraphError, Node, Signature, Type, Value
 from adjoint.graph.passes.inline import CALL
-from adjoint.graph.printing import python_name
 from adjoint.graph.regions import REGIONS, TYPES
 from adjoint.graph.verify import fits, verify
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, operator
+from adjoint.tensor.computing import python_name
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 

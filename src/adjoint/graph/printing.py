@@ -22,6 +22,7 @@ from adjoint.graph.custom import is_custom
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
+from adjoint.tensor.computing import python_name
 from adjoint.tensor.tensor import is_plain
 
 SMALL = 64  # elements of a constant that is written out
@@ -139,11 +140,6 @@ def _arguments(node: Node) -> list[str]:
     while plain and plain[-1][1]:
         plain.pop()
     return [t for t, _ in plain] + [t for t, is_default in named if not is_default]
-
-
-def python_name(name: str) -> str:
-    """An argument's name as Python allows it."""
-    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def _same(a: Any, b: Any) -> bool:

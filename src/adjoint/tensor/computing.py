@@ -1,0 +1,297 @@
+"""The text that computes: of an operator's signature, its kernel on arrays, and its results.
+
+Everything known beforehand (promotion, conversion, what results are wrapped in) is decided here,
+when the text is written. `recording.py` adds the node, `eager.py` makes functions of the text.
+"""
+
+from __future__ import annotations
+
+import ast
+import keyword
+
+from adjoint.core.errors import TableError
+from adjoint.ops.operator import Operator
+from adjoint.table import FAMILIES
+from adjoint.table.archetypes import NOT_PROMOTED
+from adjoint.table.rows import Row
+from adjoint.table.schema import Argument
+from adjoint.tensor import binding, limits
+
+
+def python_name(name: str) -> str:
+    """An argument's name as Python allows it: `from` becomes `from_`."""
+    return f"{name}_" if keyword.iskeyword(name) else name
+
+
+def indent(lines: list[str], depth: int = 1) -> list[str]:
+    """Lines further in."""
+    return ["    " * depth + line for line in lines]
+
+
+class Computing:
+    """Writes the part of an operator's functions that computes."""
+
+    def __init__(self, op: Operator) -> None:
+        self.op = op
+        self.row: Row = op.row
+        self.schema = op.row.schema
+        self.names = [python_name(a.name) for a in self.schema.arguments]
+        self.call = ", ".join(self.names)
+        self.tuple = f"({self.call},)" if self.names else "()"
+        row = self.row
+        self.differentiable = row.differentiable
+        self.refused = [a for a in self.schema.tensors if a.name in row.refused]
+        self.through_decomposition = bool(
+            row.decompose and row.kernel and not row.reverse and not row.forward
+        )
+
+    # -- signature and arguments ---------------------------------------------------------------
+
+    def _signature(self) -> str:
+        pieces: list[str] = []
+        keyword_only = False
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            if argument.keyword_only and not keyword_only:
+                pieces.append("*")
+                keyword_only = True
+            default = "_MISSING"
+            if argument.has_default or argument.type.is_optional:
+                default = f"_default_{name}"
+            pieces.append(f"{name}={default}")
+        pieces.append("**_extra")
+        return f"def {python_name(self.schema.symbol)}({', '.join(pieces)}):"
+
+    def _condition(self, *, plain: bool = True) -> str:
+        checks = ["not _extra"]
+        if self.row.archetype.name == "creation" or self.row.random or self.schema.name == "clone":
+            checks.append("not _state().levels")  # a transform sees what is created inside it
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            kind = argument.type
+            if kind.is_tensor and kind.is_list:
+                checks.append(f"_plain{'_or_none' * kind.holds_none}({name})")
+            elif kind.is_tensor:
+                test = f"type({name}) is _Tensor" + f" and {name}.home is None" * plain
+                checks.append(f"({name} is None or {test})" if kind.is_optional else test)
+            elif kind.base in ("Device", "Layout") or name == "pin_memory":
+                checks.append(f"{name} is None")  # anything else is checked on the slow way
+            elif not argument.has_default and not kind.is_optional:
+                checks.append(f"{name} is not _MISSING")
+        return " and ".join(checks)
+
+    def _fallback(self) -> str:
+        return f"    return {self._named(f'_slow(_op, {self.tuple}, _extra)')}"
+
+    def _normalise(self) -> list[str]:
+        """Convert arguments that are not of the schema's type; a type check each when they are."""
+        lines: list[str] = []
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            test = self._is_normal(argument, name)
+            if test:
+                lines += [
+                    f"if not ({test}):",
+                    f"    {name} = _convert({self.schema.name!r}, _arg_{name}, {name})",
+                ]
+        return lines
+
+    def _is_normal(self, argument: Argument, name: str) -> str:
+        kind = argument.type
+        tests = {
+            "int": f"type({name}) is int",
+            "Scalar": f"type({name}) in _NUMBERS",
+            "float": f"type({name}) is float",
+            "bool": f"type({name}) is bool",
+            "ScalarType": f"type({name}) is _DType",
+            "str": f"type({name}) is str",
+            "Generator": f"type({name}) is _Generator",
+            "MemoryFormat": f"type({name}) is int or type({name}) is str",
+        }
+        if kind.base not in tests:
+            return ""
+        test = tests[kind.base]
+        if kind.is_list:
+            # a tuple is trusted to hold ints only after conversion; checking entries costs little
+            test = (
+                f"type({name}) is tuple and _WHOLE.issuperset(_map(type, {name}))"
+                if kind.base == "int"
+                else "False"
+            )
+        return f"{name} is None or ({test})" if kind.is_optional else test
+
+    # -- kernel --------------------------------------------------------------------------------
+
+    def _compute(self, *, recover: bool) -> list[str]:
+        lines = []
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            if argument.type.is_tensor:
+                lines.append(f"_v_{name} = {self._value(argument, name)}")
+        kernel = [*self._promotion(), *self._order(), f"{self._results()} = {self._kernel()}"]
+        if self._may_mix():
+            lines.append("_chosen = _rule")
+        if recover:
+            lines += ["try:", *indent(kernel), "except Exception as _error:"]
+            lines += [f"    {self._results()} = _recover(_op, _error, {self.tuple})"]
+        else:
+            lines += kernel
+        return lines + self._as_arrays() + limits.after_kernel(self.row)
+
+    def _value(self, argument: Argument, name: str) -> str:
+        kind = argument.type
+        if kind.is_list:
+            inner = "None if _t is None else _t.value" if kind.holds_none else "_t.value"
+            every = f"[{inner} for _t in {name}]"
+            return f"None if {name} is None else {every}" if kind.is_optional else every
+        return f"None if {name} is None else {name}.value" if kind.is_optional else f"{name}.value"
+
+    def _promotion(self) -> list[str]:
+        promoted = self.row.promoted
+        tensors = [a for a in promoted if a.type.is_tensor]
+        if not tensors:
+            return []
+        to_float = self.row.archetype.to_float
+        needed = self._promotion_needed(
+            tensors, [a for a in promoted if not a.type.is_tensor], to_float
+        )
+        if not needed:
+            return []
+        targets = [f"_v_{a.name}" if a.type.is_tensor else python_name(a.name) for a in promoted]
+        joined = ", ".join(targets) + ","
+        lines = [f"if {needed}:", f"    {joined} = _promote(({joined}), {to_float})"]
+        if self._may_mix():
+            lines.append("    _chosen = _mixed")
+        return lines + self._real_numbers(tensors[0])
+
+    def _may_mix(self) -> bool:
+        """Whether operands of several dtypes are brought to one: their node needs another rule."""
+        return len(self.row.promoted_tensors) > 1 and self._can_have_gradient()
+
+    def _can_have_gradient(self) -> bool:
+        outputs = zip(self.schema.returns, self.row.differentiable_outputs, strict=True)
+        tensors = any(r.type.is_tensor and d for r, d in outputs)
+        return (
+            tensors
+            and bool(self.differentiable or self.refused)
+            and self.row.archetype.result != "bool"
+        )
+
+    def _real_numbers(self, tensor: Argument) -> list[str]:
+        """Refuse complex numbers beside real tensors where they do not decide the dtype."""
+        lines: list[str] = []
+        promoted = {a.name for a in self.row.promoted}
+        for argument, name in zip(self.schema.arguments, self.names, strict=True):
+            if argument.type.base == "Scalar" and argument.name not in promoted | NOT_PROMOTED:
+                lines += [
+                    f'if type({name}) is complex and _v_{tensor.name}.dtype.kind != "c":',
+                    f"    _must_be_real(_op, {argument.name!r}, {name})",
+                ]
+        return lines
+
+    def _order(self) -> list[str]:
+        """Column `order: needed`: refuse complex numbers, which NumPy would put in some order."""
+        if self.row.texts.get("order") != "needed":
+            return []
+        first = next(a for a in self.row.promoted if a.type.is_tensor)
+        return [f'if _v_{first.name}.dtype.kind == "c":', "    _unordered(_op)"]
+
+    def _promotion_needed(
+        self, tensors: list[Argument], scalars: list[Argument], to_float: bool
+    ) -> str:
+        first = f"_v_{tensors[0].name}"
+        tests: list[str] = []
+        if any(a.type.is_optional for a in tensors) or len(tensors) > 2:
+            tests.append(f"not _same(({', '.join(f'_v_{a.name}' for a in tensors)},))")
+        elif len(tensors) == 2:
+            tests.append(f"{first}.dtype is not _v_{tensors[1].name}.dtype")
+        if to_float or scalars:
+            # NumPy's weak promotion of Python numbers does not extend to bfloat16
+            known = "_WEAK" if scalars else "_INEXACT"
+            tests.append(f"{first}.dtype not in {known}")
+        tests += [f"type({python_name(a.name)}) is complex" for a in scalars]
+        return " or ".join(tests)
+
+    def _kernel(self) -> str:
+        text = self.row.kernel
+        values = [
+            f"_v_{n}" if a.type.is_tensor else n
+            for a, n in zip(self.schema.arguments, self.names, strict=True)
+        ]
+        if not text:
+            raise TableError(
+                f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
+            )
+        if self.row.names_kernel:
+            return f"_kernel({', '.join(values)})"
+        return ast.unparse(binding.kernel_expression(self.row)[0])
+
+    def _as_arrays(self) -> list[str]:
+        lines: list[str] = []
+        for i, returned in enumerate(self.schema.returns):
+            name = self._result(i)
+            if returned.type.is_tensor and returned.type.is_list:
+                lines.append(
+                    f"{name} = [_v if type(_v) is _ndarray else _asarray(_v) for _v in {name}]"
+                )
+            elif returned.type.is_tensor:
+                lines += [f"if type({name}) is not _ndarray:", f"    {name} = _asarray({name})"]
+        return lines + self._own_results()
+
+    def _own_results(self) -> list[str]:
+        """A kernel from outside may return anything: odd dtypes, its own arguments."""
+        if self.row.family in FAMILIES:
+            return []
+        arrays = "".join(
+            f"_v_{python_name(a.name)}, " for a in self.schema.arguments if a.type.is_tensor
+        )
+        names = [self._result(i) for i in range(len(self.schema.returns))]
+        return [f"{name} = _own(_op, {name}, ({arrays}))" for name in names]
+
+    # -- results -------------------------------------------------------------------------------
+
+    def _several(self) -> bool:
+        return len(self.schema.returns) > 1
+
+    def _result(self, i: int) -> str:
+        return f"_r{i}" if self._several() else "_r"
+
+    def _out(self, i: int) -> str:
+        return f"_out{i}" if self._several() else "_out"
+
+    def _results(self) -> str:
+        return ", ".join(self._result(i) for i in range(len(self.schema.returns))) or "_r"
+
+    def _outs(self) -> str:
+        return ", ".join(self._out(i) for i in range(len(self.schema.returns))) or "_r"
+
+    def _named(self, results: str) -> str:
+        """Several results under the names that the schema gives them: x.sort().values."""
+        names = tuple(r.name for r in self.schema.returns)
+        if len(names) < 2 or names == tuple(f"result{i}" for i in range(len(names))):
+            return results
+        return f"_Results(({results}))"
+
+    def _wrap(self) -> list[str]:
+        lines: list[str] = []
+        for i, returned in enumerate(self.schema.returns):
+            out, result = self._out(i), self._result(i)
+            if not returned.type.is_tensor:
+                lines.append(f"{out} = {result}")
+            elif returned.type.is_list:
+                lines += [f"{out} = []", f"for _v in {result}:"]
+                lines += indent(
+                    ["_t = _new(_Tensor)", "_t.value = _v", *_fresh("_t"), f"{out}.append(_t)"]
+                )
+            else:
+                lines += [f"{out} = _new(_Tensor)", f"{out}.value = {result}", *_fresh(out)]
+            if returned.type.is_tensor and (returned.writes or not returned.alias):
+                lines += ["if _INFERENCE:", f"    _mark({out})"]  # Note [Inference] in tape.py
+            elif returned.alias:
+                base = next(
+                    python_name(a.name) for a in self.schema.arguments if a.alias == returned.alias
+                )
+                rest = self.tuple.replace(f"{base}, ", "", 1) if len(self.names) > 1 else "()"
+                lines.append(f"_view(_op, {base}, {out}, {rest})")
+        return lines
+
+
+def _fresh(name: str) -> list[str]:
+    none = [f"{name}.{slot} = None" for slot in ("edge", "extra", "home")]
+    return [*none, f"{name}.counter = _ZERO"]
