@@ -140,6 +140,8 @@ class Rule:
         self.general = general
         self.raw = raw
         self.saved_names = saved_names
+        for name in saved_names:
+            _offer_saved(name)
         self.numbers = 0  # Python numbers in the place of tensors: inputs without an edge
         self.runs_on_nothing = False  # whether it is asked too when no gradient reaches the node
         self.unary = False  # whether it is elementwise in its only tensor
@@ -279,19 +281,32 @@ class Node:
 
     saved_attribute: ClassVar[Callable[[Node, str], Any]]  # set by _wiring.py: saved.py is above
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith(("_saved_", "_raw_saved_")):
-            return Node.saved_attribute(self, name)
-        raise AttributeError(f"{type(self).__name__} {self.rule.name!r} has no {name!r}")
-
     def __dir__(self) -> list[str]:
-        saved = (
-            f"{start}_{n}" for n in self.rule.saved_names for start in ("_saved", "_raw_saved")
-        )
-        return [*super().__dir__(), *saved]
+        starts = ("_saved_", "_raw_saved_")
+        own = (n for n in super().__dir__() if not n.startswith(starts))
+        return [*own, *(f"{start}{n}" for n in self.rule.saved_names for start in starts)]
 
     def __repr__(self) -> str:
         return f"<{self.rule.name}>"
+
+
+class _Saved:
+    """The attribute `_saved_self` of nodes: an offer, as operators are on tensors (tensor.py)."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, node: Node | None, kind: Any = None) -> Any:
+        return self if node is None else Node.saved_attribute(node, self.name)
+
+
+def _offer_saved(name: str) -> None:
+    """Let nodes be asked for a saved value; only those of a rule that saves it answer."""
+    for attribute in (f"_saved_{name}", f"_raw_saved_{name}"):
+        if attribute not in vars(Node):
+            setattr(Node, attribute, _Saved(attribute))
 
 
 class Output:

@@ -568,7 +568,9 @@ class Tensor:
 
     # -- operators of the table ----------------------------------------------------------------
 
-    if TYPE_CHECKING:  # what operators.install() puts on the class, for type checkers
+    if TYPE_CHECKING:  # what others put on the class, for type checkers
+        _make_subclass: ClassVar[Any]
+        __torch_function__: ClassVar[Any]
 
         def __neg__(self) -> Tensor: ...
         def __add__(self, other: Any, /) -> Tensor: ...
