@@ -85,7 +85,7 @@ def _required(
     """
     found: dict[Value, None] = {}
     for node in nodes:
-        if any(v in dependent for v in node.inputs()):
+        if not dependent.isdisjoint(node.inputs()):
             dependent.update(node.outputs)
             found.update((v, None) for v in node.inputs() if v not in dependent)
     found.update((v, None) for v in results if v not in dependent)

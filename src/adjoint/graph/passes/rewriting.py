@@ -32,7 +32,7 @@ class Rewriter:
         graph, replaced = self.graph, self.replaced
         with graph.inserting_before(graph.first):
             for node in graph.nodes:
-                if replaced and any(v in replaced for v in node.inputs()):
+                if replaced and not replaced.keys().isdisjoint(node.inputs()):
                     node.set_args(substitute(node.args, lambda v: replaced.get(v, v)))
                     _forget_gradients(node)
                 self.node = graph.point = node
