@@ -45,8 +45,18 @@ from adjoint.transforms.batch import BatchLevel
 Step = Callable[[Flat, Flat, Flat], tuple[Flat, Flat]]  # constants, carry, x -> carry, y
 
 
+class Loop(Call):
+    """A call whose operands are in three groups."""
+
+    sizes: tuple[int, int, int]
+
+    def groups(self, operands: Flat) -> tuple[Flat, Flat, Flat]:
+        a, b, _ = self.sizes
+        return operands[:a], operands[a : a + b], operands[a + b :]
+
+
 @record
-class Scan(Call):
+class Scan(Loop):
     """operands: constants, the carry at the start, and what is scanned."""
 
     graphs: dict[str, Graph]  # "body": constants, carry, x -> carry, y
@@ -54,10 +64,6 @@ class Scan(Call):
     length: int  # or UNKNOWN
     backwards: bool
     name = "scan"
-
-    def groups(self, operands: Flat) -> tuple[Flat, Flat, Flat]:
-        a, b, _ = self.sizes
-        return operands[:a], operands[a : a + b], operands[a + b :]
 
     def args(self, operands: Flat) -> tuple[Any, ...]:
         return (*map(tuple, self.groups(operands)), self.length, self.backwards)
@@ -300,16 +306,10 @@ def scan(
     body: Any,
 ) -> tuple[Any, ...]:
     """Run the region `scan`: what a printed graph calls. The body is a graph or a flat function."""
-    count = len(start)
+    call = Scan({"body": body}, (len(constants), len(start), len(xs)), length, reverse)
     if is_tracing() and isinstance(body, Graph):
-        call = Scan({"body": body}, (len(constants), count, len(xs)), length, reverse)
         return tuple(bind(call, [*constants, *start, *xs]))
-
-    def step(fixed: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
-        results = run_flat(body, [*fixed, *carry, *x])
-        return results[:count], results[count:]
-
-    return tuple(scan_flat(step, list(constants), list(start), list(xs), length, reverse))
+    return tuple(scan_flat(call.step, list(constants), list(start), list(xs), length, reverse))
 
 
 def _types(node: Node) -> list[Type]:

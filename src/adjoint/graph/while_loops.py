@@ -15,6 +15,7 @@ from adjoint.graph.branches import any_truth, cond_flat, known_truth
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type
 from adjoint.graph.loops import (
+    Loop,
     lifted_stacks,
     pull_loop,
     settle,
@@ -24,7 +25,6 @@ from adjoint.graph.loops import (
 from adjoint.graph.regions import register
 from adjoint.graph.staging import (
     UNKNOWN,
-    Call,
     Flat,
     Paths,
     batched_results,
@@ -50,7 +50,7 @@ from adjoint.transforms.batch import BatchLevel
 
 
 @record
-class While(Call):
+class While(Loop):
     """operands: constants of the condition, constants of the body, the carry at the start."""
 
     graphs: dict[
@@ -59,10 +59,6 @@ class While(Call):
     sizes: tuple[int, int, int]
     keep: bool  # whether to stack the carry of each step
     name = "while_loop"
-
-    def groups(self, operands: Flat) -> tuple[Flat, Flat, Flat]:
-        a, b, _ = self.sizes
-        return operands[:a], operands[a : a + b], operands[a + b :]
 
     def args(self, operands: Flat) -> tuple[Any, ...]:
         return (*map(tuple, self.groups(operands)), self.keep)
@@ -254,17 +250,12 @@ def while_loop(
     body: Any,
 ) -> tuple[Any, ...]:
     """Run the region `while_loop`: what a printed graph calls, with graphs or flat functions."""
+    sizes = len(first), len(constants), len(start)
+    call = While({"condition": condition, "body": body}, sizes, keep)
     if is_tracing() and isinstance(condition, Graph) and isinstance(body, Graph):
-        sizes = len(first), len(constants), len(start)
-        call = While({"condition": condition, "body": body}, sizes, keep)
         return tuple(bind(call, [*first, *constants, *start]))
-    return tuple(
-        while_flat(
-            lambda fixed, carry: run_flat(condition, [*fixed, *carry])[0],
-            lambda fixed, carry: run_flat(body, [*fixed, *carry]),
-            list(first), list(constants), list(start), keep,
-        )
-    )  # fmt: skip
+    groups = (list(first), list(constants), list(start))
+    return tuple(while_flat(call.condition, call.body, *groups, keep))
 
 
 def _types(node: Node) -> list[Type]:
