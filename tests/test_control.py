@@ -327,3 +327,17 @@ def test_what_comes_back_as_it_was_given_has_memory_of_its_own(loop: Any) -> Non
         y, result = run(x)
         assert ad.allclose(y, x * 3)
         assert ad.allclose(result, x + 1)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_results_of_a_traced_loop_may_be_written_to_before_its_backward(reverse: bool) -> None:
+    def f(x: Any) -> Any:
+        last, rows = ad.scan(lambda c, s: ((c * s).sin(), c * s), x[0], x, reverse=reverse)
+        rows.mul_(2)
+        last.add_(1)
+        return (rows * last).sum()
+
+    x = ad.tensor(np.linspace(0.5, 1.5, 4))
+    expected = ad.grad(f)(x).numpy()
+    np.testing.assert_allclose(ad.compile(ad.grad(f))(x).numpy(), expected, rtol=1e-12)
+    np.testing.assert_allclose(ad.vmap(ad.grad(f))(x[None])[0].numpy(), expected, rtol=1e-12)

@@ -75,7 +75,10 @@ class Cond(Call):
     def keeping(self) -> Cond:
         return self
 
-    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+    def kept(self, results: Flat) -> Flat:
+        return []
+
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         rest = primals[1:]
         places = [i for i in range(len(rest)) if wanted[i + 1]]
         present = [i for i, g in enumerate(grads) if g is not None]

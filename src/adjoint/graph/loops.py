@@ -131,8 +131,10 @@ class Scan(Loop):
         body.outputs += carry
         return replace(self, graphs={"body": body})
 
-    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
-        kept = results[self.count - self.sizes[1] :]
+    def kept(self, results: Flat) -> Flat:
+        return results[self.count - self.sizes[1] :]
+
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         return pull_loop(
             self.step, self.groups(primals), kept, grads, wanted, self.length, not self.backwards
         )

@@ -147,7 +147,11 @@ class Call(ABC):
         """The call that gives, behind the same results, what its `pull` needs of the run."""
 
     @abstractmethod
-    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+    def kept(self, results: Flat) -> Flat:
+        """Of a keeping call: the results for `pull`, which no user can write to."""
+
+    @abstractmethod
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         """Of a keeping call: the gradient of each operand, None where not wanted."""
 
     @abstractmethod
@@ -202,7 +206,7 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
             return [level.lift(o) for o in bind(call, primals)]
         keeping = call.keeping()
         results = bind(keeping, primals)
-    watches = [Watch(t) for t in (*primals, *results) if isinstance(t, Tensor)]
+    watches = [Watch(t) for t in primals if isinstance(t, Tensor)]
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
         if node.saved is None:
@@ -219,7 +223,7 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
     node = TapeNode(
         Rule(f"{call.name.title().replace('_', '')}Backward", general),
         edges,
-        (primals, results),
+        (primals, keeping.kept(results)),
         None,
         None,
     )

@@ -114,7 +114,10 @@ class While(Loop):
     def keeping(self) -> While:
         return replace(self, keep=True)
 
-    def pull(self, primals: Flat, results: Flat, grads: Flat, wanted: list[bool]) -> Flat:
+    def kept(self, results: Flat) -> Flat:
+        return results[self.sizes[2] :]
+
+    def pull(self, primals: Flat, kept: Flat, grads: Flat, wanted: list[bool]) -> Flat:
         """Go back over the steps, for each sample of a vmap over those that it has taken."""
         first, constants, start = self.groups(primals)
         a, b = len(first), len(constants)
@@ -128,7 +131,7 @@ class While(Loop):
             )
             return new, carry
 
-        wanted, kept = [*[False] * a, *wanted[a:]], results[len(start) :]
+        wanted = [*[False] * a, *wanted[a:]]
         return pull_loop(
             step, ([*first, *constants], start, []), kept, grads, wanted, UNKNOWN, True
         )
