@@ -178,7 +178,7 @@ def wanted(schema: Schema) -> Wanted:
 
 def _with_numbers(op: Any, args: Sequence[Any]) -> list[Any]:
     """As `bind`, where there is a number in the place of a tensor."""
-    takes = op.schema.takes_tensor
+    takes = [takes_tensor for _, takes_tensor, _ in op.wanted]
     values = [
         v if t and type(v) in runtime.NUMBER_TYPES else convert(op.schema.name, a, v)
         for t, a, v in zip(takes, op.schema.arguments, args, strict=True)
