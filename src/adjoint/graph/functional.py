@@ -156,7 +156,12 @@ def _laid_out(tensor: Any) -> Any:
     if order is not None:
         sizes = [base.shape[d] for d in order]
         array = np.empty(sizes, base.dtype.np).transpose(layout.inverse(order))
-    return array if view is None else _viewed(view, make(array))
+    if view is None:
+        return array
+    try:
+        return _viewed(view, make(array))
+    except ShapeError:  # the trace took the base to lie in order, and viewed it where eager copies
+        return memory(tensor)
 
 
 # --- writing --------------------------------------------------------------------------------------
