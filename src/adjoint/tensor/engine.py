@@ -57,6 +57,11 @@ def backward(
 class Run:
     """One backward pass."""
 
+    __slots__ = (
+        "callbacks", "ends", "how", "last", "needed", "node", "on_arrays", "place", "queue",
+        "reached", "records", "release", "roots", "wanted",
+    )  # fmt: skip
+
     def __init__(self, how: Pass, wanted: list[Any] | None, ends: Ends) -> None:
         self.how = how
         self.wanted = wanted  # the edges to reach; None: all leaves

@@ -143,7 +143,8 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
         return pullback_on(GradLevel(), function, inputs)
     before = current()
     variables = [variable(t) for t in inputs]
-    starts, written = [v.edge for v in variables], list[Any]()
+    starts = [v.edge for v in variables]
+    written: list[Any] = []
     try:
         with changed(
             recording=before.when_on(), variables=(*before.variables, *starts), written=written
