@@ -58,8 +58,8 @@ class Run:
     """One backward pass."""
 
     __slots__ = (
-        "callbacks", "ends", "how", "last", "needed", "node", "on_arrays", "place", "queue",
-        "reached", "records", "release", "roots", "wanted",
+        "__weakref__", "callbacks", "ends", "how", "last", "needed", "node", "on_arrays", "place",
+        "queue", "reached", "records", "release", "roots", "wanted",
     )  # fmt: skip
 
     def __init__(self, how: Pass, wanted: list[Any] | None, ends: Ends) -> None:
