@@ -19,7 +19,7 @@ from tests.fuzz.programs import is_steady
 from tests.random_programs import Program
 
 ROOT = Path(__file__).parent.parent.parent
-SECONDS = os.environ.get("ADJOINT_FUZZ_SECONDS", "45")
+SECONDS = os.environ.get("ADJOINT_FUZZ_SECONDS", "60")
 CAMPAIGNS = sorted(
     module.name
     for module in pkgutil.iter_modules(fuzz.__path__)
