@@ -1,4 +1,4 @@
-"""Every campaign runs clean for a while (`ADJOINT_FUZZ_SECONDS`, 45) from its first seed on.
+"""Every campaign runs clean for a while (`ADJOINT_FUZZ_SECONDS`, 60) from its first seed on.
 
 Each in a process of its own: they try to break the table, the cache and the state of a process.
 """
