@@ -14,7 +14,7 @@ row's forward formula, on the values too. There are two homes of such tensors:
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -157,26 +157,15 @@ class JvpLevel(Forward, Level):
     def is_idle(self, value: Any) -> bool:
         return not self.owns(value) or value.beside is None
 
-    def process_inplace(
-        self, op: Operator, functional: Callable[..., Any], values: list[Any]
-    ) -> Any:
+    def copied(self, tensor: Any) -> Any:
+        return self.lift(tensor.value.clone(), tensor.beside)
+
+    def write(self, op: Operator, target: Any, result: Any) -> None:
         """Write the value below, and the tangent here."""
-        target = values[0]
-        if self.writes_below(values):
-            return self.write_below(op, values)
-        self.written(op, target)
-        if op.row.archetype.name == "inplace_view":
-            return self.swap_view(op, values)
-        with self.outside():
-            before = self.lift(target.value.clone(), target.beside)
-        count = op.positional
-        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
-        result = functional(before, *values[1:count], **keywords)
         with self.outside():
             target.value.copy_(self.below(result))
             self.write_tangent(target, self.tangent(result))
         wrote(target, op.name)
-        return target
 
     def detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach())

@@ -147,7 +147,31 @@ class Level(Home):
         wrote(target, op.name)
         return target
 
-    def written(self, op: Operator, target: Any) -> None:
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+    ) -> Any:
+        """Compute out of place, and write the result to the tensor here and below."""
+        target = values[0]
+        if self.writes_below(values):
+            return self.write_below(op, values)
+        self.check_belongs(op, target)
+        if op.row.archetype.name == "inplace_view":
+            return self.swap_view(op, values)
+        with self.outside():  # a tape below must not have saved the memory that is written to
+            before = self.copied(target)
+        result = functional(before, *values[1 : op.positional], **_keywords(op, values))
+        self.write(op, target, result)
+        return target
+
+    def copied(self, tensor: Any) -> Any:
+        """A tensor of this level with memory of its own below."""
+        raise AssertionError(f"{type(self).__name__} defines copied")
+
+    def write(self, op: Operator, target: Any, result: Any) -> None:
+        """Write a result to a tensor of this level, as `op` does."""
+        raise AssertionError(f"{type(self).__name__} defines write")
+
+    def check_belongs(self, op: Operator, target: Any) -> None:
         """Raise unless a tensor that is written to belongs to this level, or was made inside."""
         if not self.owns(target) and not self.takes_in(target):
             raise GradError(
@@ -386,26 +410,20 @@ class GradLevel(Level):
     def is_idle(self, value: Any) -> bool:
         return not self.owns(value) or value.edge is None
 
-    def process_inplace(
-        self, op: Operator, functional: Callable[..., Any], values: list[Any]
-    ) -> Any:
-        """Write the result to the tensor below, and move the history here."""
-        target = values[0]
-        if self.writes_below(values):
-            return self.write_below(op, values)
-        self.written(op, target)
+    def check_belongs(self, op: Operator, target: Any) -> None:
+        super().check_belongs(op, target)
         views.check_writable(target, op.name)
-        if op.row.archetype.name == "inplace_view":
-            return self.swap_view(op, values)
-        with self.outside():
-            before = self.lift(target.value.clone(), target.edge)
-        result = functional(before, *values[1 : op.positional], **_keywords(op, values))
+
+    def copied(self, tensor: Any) -> Any:
+        return self.lift(tensor.value.clone(), tensor.edge)
+
+    def write(self, op: Operator, target: Any, result: Any) -> None:
+        """Write the value below, and move the history here."""
         with self.outside():
             target.value.copy_(self.below(result))
         wrote(target, op.name)
         if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
-        return target
 
     def detach(self, tensor: Any) -> Any:
         detached = self.lift(tensor.value.detach())

@@ -233,26 +233,18 @@ class BatchLevel(Level):
     def is_idle(self, value: Any) -> bool:
         return not self.is_batched(value)
 
-    def process_inplace(
-        self, op: Operator, functional: Callable[..., Any], values: list[Any]
-    ) -> Any:
-        """Compute out of place, and write the result to the tensor below."""
-        target = values[0]
-        if self.writes_below(values):
-            return self.write_below(op, values)
+    def check_belongs(self, op: Operator, target: Any) -> None:
         if not self.owns(target) and not self.takes_in(target):
             raise GradError(
                 f"{op.name}: a tensor from outside vmap is changed in place with one value per "
                 "sample; make it inside, or pass it in with in_dims"
             )
-        if op.row.archetype.name == "inplace_view":
-            return self.swap_view(op, values)
-        count = op.positional
-        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
-        # of a copy: a tape below must not have saved the memory that is written to
-        with self.outside():
-            before = self.lift(target.value.clone(), target.beside)
-        result = functional(before, *values[1:count], **keywords)
+
+    def copied(self, tensor: Any) -> Any:
+        return self.lift(tensor.value.clone(), tensor.beside)
+
+    def write(self, op: Operator, target: Any, result: Any) -> None:
+        """Write the value below, where each sample has its own if the result has."""
         if result.shape != target.shape:
             raise ShapeError(
                 f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to "
@@ -264,7 +256,6 @@ class BatchLevel(Level):
         with self.outside():
             self.front(target).copy_(self.front(result))
         wrote(target, op.name)
-        return target
 
     def _give_batch(self, tensor: Tensor) -> None:
         """Let a tensor that was the same for all samples have a value for each.
