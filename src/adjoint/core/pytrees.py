@@ -466,12 +466,6 @@ def paths(treedef: TreeDef, root: str = "") -> list[str]:
     return [p for c, part in zip(treedef.children, parts) for p in paths(c, root + part)]
 
 
-def flatten_with_paths(tree: Any, root: str = "") -> tuple[list[tuple[str, Any]], TreeDef]:
-    """Return pairs of path and leaf, and the structure."""
-    found, treedef = flatten(tree)
-    return list(zip(paths(treedef, root), found)), treedef
-
-
 def check_same(what: str, expected: TreeDef, got: TreeDef, root: str = "tree") -> None:
     """Raise StructureError in the name of `what` unless the structures are equal."""
     if expected != got:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from adjoint.core.devices import CPU, META, Device
-from adjoint.core.dtypes import DIFFERENTIABLE, OF, DType, of
+from adjoint.core.dtypes import OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.core.state import current
@@ -660,11 +660,6 @@ def native(array: Array) -> Array:
     array = array if type(array) is np.ndarray else without_subclass(array)
     dtype = of(array.dtype)
     return array if array.dtype is dtype.np or array.dtype == dtype.np else array.astype(dtype.np)
-
-
-def is_grad_dtype(value: Any) -> bool:
-    """Whether an array or tensor has a dtype that gradients can have."""
-    return value.dtype in DIFFERENTIABLE or getattr(value.dtype, "is_differentiable", False)
 
 
 def recording() -> bool:
