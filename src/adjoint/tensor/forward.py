@@ -157,7 +157,7 @@ class JvpLevel(Forward, Level):
     def is_idle(self, value: Any) -> bool:
         return not self.owns(value) or value.beside is None
 
-    def copied(self, tensor: Any) -> Any:
+    def cloned(self, tensor: Any) -> Any:
         return self.lift(tensor.value.clone(), tensor.beside)
 
     def write(self, op: Operator, target: Any, result: Any) -> None:

@@ -148,7 +148,7 @@ class Level(Home):
         return target
 
     def process_inplace(
-        self, op: Operator, functional: Callable[..., Any], values: list[Any]
+        self, op: Operator, functional: Callable[..., Any], values: list[Any], /
     ) -> Any:
         """Compute out of place, and write the result to the tensor here and below."""
         target = values[0]
@@ -158,14 +158,14 @@ class Level(Home):
         if op.row.archetype.name == "inplace_view":
             return self.swap_view(op, values)
         with self.outside():  # a tape below must not have saved the memory that is written to
-            before = self.copied(target)
+            before = self.cloned(target)
         result = functional(before, *values[1 : op.positional], **_keywords(op, values))
         self.write(op, target, result)
         return target
 
-    def copied(self, tensor: Any) -> Any:
+    def cloned(self, tensor: Any) -> Any:
         """A tensor of this level with memory of its own below."""
-        raise AssertionError(f"{type(self).__name__} defines copied")
+        raise AssertionError(f"{type(self).__name__} defines cloned")
 
     def write(self, op: Operator, target: Any, result: Any) -> None:
         """Write a result to a tensor of this level, as `op` does."""
@@ -414,7 +414,7 @@ class GradLevel(Level):
         super().check_belongs(op, target)
         views.check_writable(target, op.name)
 
-    def copied(self, tensor: Any) -> Any:
+    def cloned(self, tensor: Any) -> Any:
         return self.lift(tensor.value.clone(), tensor.edge)
 
     def write(self, op: Operator, target: Any, result: Any) -> None:

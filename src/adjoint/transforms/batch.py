@@ -240,7 +240,7 @@ class BatchLevel(Level):
                 "sample; make it inside, or pass it in with in_dims"
             )
 
-    def copied(self, tensor: Any) -> Any:
+    def cloned(self, tensor: Any) -> Any:
         return self.lift(tensor.value.clone(), tensor.beside)
 
     def write(self, op: Operator, target: Any, result: Any) -> None:
