@@ -9,8 +9,8 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import check_c
-from adjoint.compiler.c import build
 from adjoint.core.errors import TableError
+from adjoint.native import build
 from adjoint.table import TABLE
 from tests import tables
 

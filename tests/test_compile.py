@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.core import pytrees
+from adjoint.native import build
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from adjoint.testing import samples

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.core.errors import AdjointError, ValueRangeError
+from adjoint.native import build
 from adjoint.table import TABLE
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.native import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

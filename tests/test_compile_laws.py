@@ -21,13 +21,13 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.plan import Callback
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.graph.ir import Region
+from adjoint.native import build
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.testing import jacobians, laws

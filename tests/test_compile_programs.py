@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.core import pytrees
+from adjoint.native import build
 from tests.random_programs import Program as RandomProgram
 from tests.random_programs import modes
 

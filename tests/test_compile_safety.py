@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.core import pytrees
+from adjoint.native import build
 from tests.test_compile_interface import ODD, OPEN, assert_same
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")

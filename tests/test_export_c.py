@@ -13,8 +13,8 @@ import pytest
 
 import adjoint as ad
 from adjoint import export
-from adjoint.compiler.c import build
 from adjoint.core import pytrees
+from adjoint.native import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 

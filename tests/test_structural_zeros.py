@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.compiler.c import build
 from adjoint.core.errors import GradError, TableError
+from adjoint.native import build
 from adjoint.table import TABLE
 from adjoint.tensor import zeros
 from adjoint.tensor.tape import KEEPS, MOVES, SELECTS

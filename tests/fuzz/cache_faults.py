@@ -30,8 +30,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from adjoint.compiler.c import build, cache, discovery
 from adjoint.core import cachedir
+from adjoint.native import build, cache, discovery
 from adjoint.table.prepared import Prepared
 from tests.fuzz import campaign
 from tests.watching import limited
@@ -389,7 +389,7 @@ def racing_processes(random_: random.Random, folder: Path) -> Iterator[None]:
     """Other processes build the same objects, and some of them are killed on the way."""
     code = (
         "import sys\nfrom tests.fuzz.cache_faults import source\n"
-        "from adjoint.compiler.c import build\n"
+        "from adjoint.native import build\n"
         f"for n in range({NUMBERS}): build.build(source(n))\n"
     )
     command = [sys.executable, "-W", "ignore", "-c", code]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import dynamics, entry
-from adjoint.compiler.c import build
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
@@ -26,6 +25,7 @@ from adjoint.graph.facts import has_repeated_values
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
 from adjoint.graph.trace import ShapeDtype, trace
+from adjoint.native import build
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad

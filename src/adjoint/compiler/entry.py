@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler.c import build
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.pytrees import TreeDef
 from adjoint.graph.ir import Value
+from adjoint.native import build
 from adjoint.tensor.tensor import Tensor, make
 
 DECLINED = object()  # what an entry returns for arguments that it is not for

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, libraries
-from adjoint.compiler.c import build, functions, render
+from adjoint.compiler.c import functions, render
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, lay_out
@@ -23,6 +23,7 @@ from adjoint.core.storage import in_order
 from adjoint.graph import interpret
 from adjoint.graph.ir import Graph, Value
 from adjoint.graph.staging import UNKNOWN
+from adjoint.native import build
 from adjoint.tensor.tensor import make
 
 POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import libraries
-from adjoint.compiler.c import build, render
+from adjoint.compiler.c import render
 from adjoint.compiler.c.body import Body
 from adjoint.compiler.definitions import Pieces
 from adjoint.compiler.lower import lower
@@ -29,6 +29,7 @@ from adjoint.compiler.program import Program
 from adjoint.compiler.stages import Cost
 from adjoint.core.lazy import Lazy
 from adjoint.graph.ir import Graph
+from adjoint.native import build
 
 fractions = Lazy("fractions")
 

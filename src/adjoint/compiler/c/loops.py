@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.compiler.affine import Affine
-from adjoint.compiler.c import cache
 from adjoint.compiler.c.accumulators import ACCUMULATORS
 from adjoint.compiler.c.body import Body, Check, Guard, Load, Place, Statement
 from adjoint.compiler.c.numbers import C_TYPES
@@ -25,6 +24,7 @@ from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.plan import Plan
 from adjoint.core.records import structure
 from adjoint.graph.ir import Node, Value
+from adjoint.native import cache
 
 _LANES = 64  # rows in a block
 _BLOCK_BYTES = 1 << 15  # that the values of a block should fit into

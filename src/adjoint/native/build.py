@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler.c import cache
-from adjoint.compiler.c.cache import BuildError, cache_directory
-from adjoint.compiler.c.discovery import Toolchain, compiler, extra_flags, open_library, toolchain
 from adjoint.core.lazy import Lazy
+from adjoint.native import cache
+from adjoint.native.cache import BuildError, cache_directory
+from adjoint.native.discovery import Toolchain, compiler, extra_flags, open_library, toolchain
 
 futures = Lazy("concurrent.futures")
 

@@ -27,10 +27,10 @@ from pathlib import Path
 from typing import Any
 
 from adjoint._version import __version__
-from adjoint.compiler.c import cache, units
 from adjoint.core.errors import ArgumentError
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
+from adjoint.native import cache, units
 
 futures = Lazy("concurrent.futures")  # both for those who compile
 tempfile = Lazy("tempfile")
