@@ -17,7 +17,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "primitives.md"
 FAMILIES: dict[str, str] = {
     "activation": "the direct formula keeps accuracy at the ends of the range",
     "attention": "the whole is far less memory than its parts: scores are never kept",
-    "conv": "loops over windows with BLAS underneath, without copies of the input",
+    "convolution": "products of matrices (BLAS) whose columns are windows of the input",
     "creation": "makes a tensor out of numbers, so there is nothing to decompose",
     "embedding": "reads or adds up rows by number, with rules for padding",
     "fft": "an algorithm (FFTPACK in SciPy), not a formula",

@@ -244,6 +244,7 @@ REASONS = {
     "special": "a special function without an expression in C",
     "scan": "a running extremum",
     "indexing": "indices in a form that loops do not take",
+    "convolution": "a convolution",
 }
 
 

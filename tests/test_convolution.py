@@ -1,0 +1,104 @@
+"""Convolutions: what was asked for where geometry is impossible, and equations between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+
+F = ad.nn.functional
+
+
+def normal(*shape: int, dtype: Any = ad.float64) -> ad.Tensor:
+    return ad.randn(*shape, dtype=dtype, generator=ad.Generator().manual_seed(sum(shape)))
+
+
+IMPOSSIBLE: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
+    "channels": (ShapeError, "needs an input of 2 channels", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 2, 3))),
+    "window": (ShapeError, "a window of 5 elements", lambda: F.conv1d(
+        normal(1, 3, 4), normal(4, 3, 3), dilation=2)),
+    "groups": (ShapeError, "groups=3 must divide", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 1, 3), groups=3)),
+    "no groups": (ValueRangeError, "groups must be at least 1", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), groups=0)),
+    "dimensions": (ShapeError, "or 3 without a batch", lambda: F.conv2d(
+        normal(3, 5), normal(4, 3, 3, 3))),
+    "stride": (ValueRangeError, "stride must be at least 1", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), stride=0)),
+    "padding": (ValueRangeError, "padding must be at least 0", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), padding=-1)),
+    "how many": (ShapeError, "has 3 numbers", lambda: ad.ops.convolution(
+        normal(1, 3, 5, 5), normal(4, 3, 3, 3), None, (1, 1, 1), (0,), (1,), False, (0,), 1)),
+    "bias": (ShapeError, "one number for each of 4 channels", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), normal(3))),
+    "output_padding": (ValueRangeError, "smaller than stride or dilation", lambda: (
+        F.conv_transpose1d(normal(1, 3, 5), normal(3, 4, 3), output_padding=1))),
+    "nothing left": (ShapeError, "takes all elements off", lambda: F.conv_transpose1d(
+        normal(1, 3, 1), normal(3, 4, 3), padding=2)),
+    "same with stride": (ValueRangeError, "needs stride 1", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), padding="same", stride=2)),
+    "mode": (ValueRangeError, "'valid' or 'same'", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), padding="full")),
+    "dtype": (DtypeError, "a convolution does not convert", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3, dtype=ad.float32))),
+    "bool": (DtypeError, "no product of bool", lambda: F.conv1d(
+        ad.ones(1, 3, 5, dtype=ad.bool), ad.ones(4, 3, 3, dtype=ad.bool))),
+    "empty": (ShapeError, "spatial sizes of the input", lambda: F.conv1d(
+        normal(1, 3, 0), normal(4, 3, 3), padding=2)),
+    "gradient": (ShapeError, "has the shape 1×4×3", lambda: ad.ops.convolution_backward(
+        normal(1, 4, 5), normal(1, 3, 5), normal(4, 3, 3), None, (1,), (0,), (1,), False, (0,), 1,
+        (True, True, True))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", IMPOSSIBLE)
+def test_impossible_geometry_says_why(case: str) -> None:
+    error, words, call = IMPOSSIBLE[case]
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_convolution_of_a_delta_is_its_kernel_turned() -> None:
+    delta = ad.zeros(1, 1, 5, dtype=ad.float64)
+    delta[0, 0, 2] = 1
+    weight = normal(1, 1, 3)
+    assert ad.equal(F.conv1d(delta, weight, padding=1)[0, 0, 1:4], weight[0, 0].flip(0))
+    assert ad.equal(F.conv_transpose1d(delta, weight, padding=1)[0, 0, 1:4], weight[0, 0])
+
+
+def test_convolutions_in_steps_are_one_with_the_kernel_of_both() -> None:
+    x, a, b = normal(1, 1, 9), normal(1, 1, 3), normal(1, 1, 2)
+    both = F.conv1d(F.pad(a, (1, 1)), b.flip(-1))
+    assert ad.allclose(F.conv1d(F.conv1d(x, a), b), F.conv1d(x, both))
+
+
+@pytest.mark.parametrize("mode", ["circular", "reflect", "replicate", "constant"])
+def test_padding_modes_come_before(mode: str) -> None:
+    x, weight = normal(2, 3, 5, 4), normal(2, 3, 3, 3)
+    result = F.conv2d(F.pad(x, (1, 1, 1, 1), mode=mode), weight)
+    assert result.shape == (2, 2, 5, 4)
+    inner = F.conv2d(x, weight)
+    assert ad.allclose(result[:, :, 1:-1, 1:-1], inner)
+
+
+def test_gradients_of_a_masked_output_are_none() -> None:
+    x, w = normal(1, 3, 5), normal(4, 3, 3)
+    found = ad.ops.convolution_backward(
+        normal(1, 4, 3), x, w, None, (1,), (0,), (1,), False, (0,), 1, (False, True, False)
+    )
+    assert [g is None for g in found] == [True, False, True]
+    assert found[1].shape == w.shape
+
+
+def test_a_frozen_weight_does_not_keep_the_input() -> None:
+    x, w = normal(1, 3, 5).requires_grad_(), normal(4, 3, 3)
+    y = F.conv1d(x, w)
+    x2 = x.detach()
+    x2.zero_()  # nobody kept it: the gradient of x needs the weight alone
+    y.sum().backward()
+    assert x.grad is not None
