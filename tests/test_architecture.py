@@ -14,7 +14,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "core": (),
     "table": ("core",),
     "checks": ("core",),
-    "native": ("core", "_version"),
+    "native": ("core", "checks", "_version"),
     "kernels": ("core", "checks", "native"),
     "ops": ("core", "table"),
     "formulas": ("core", "checks", "ops"),
@@ -24,7 +24,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "tensor": ("core", "table", "checks", "ops"),
     "transforms": ("core", "table", "ops", "batching", "tensor"),
     "graph": ("core", "table", "checks", "ops", "tensor", "transforms"),
-    "compiler": ("core", "table", "ops", "tensor", "transforms", "graph", "native"),
+    "compiler": ("core", "table", "checks", "ops", "tensor", "transforms", "graph", "native"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 

@@ -33,6 +33,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
+from adjoint.native import convolution
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
 
@@ -242,7 +243,7 @@ class Prefix(Combination):
 
 @record
 class Library(Definition):
-    """A routine of BLAS or LAPACK: see `libraries`."""
+    """A routine of BLAS, of LAPACK or of our own: see `libraries`."""
 
     routine: str  # "gemm"
 
@@ -531,12 +532,38 @@ def _library(node: Node) -> Library | None:
         return None
     if node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1:
         return Library("gemm")
-    if node.name == "linalg_solve_triangular.default" and node.args[1].shape == node.output.shape:
-        a, b = node.args[:2]
-        return Library("trsm") if a.shape[:-2] == b.shape[:-2] else None
-    if node.name == "linalg_cholesky_ex.default" and not node.outputs[1].uses:
-        return Library("potrf")
-    return None
+    rule = _ROUTINES.get(node.op.row.routine)
+    return None if rule is None else rule(node)
+
+
+def _triangular(node: Node) -> Library | None:
+    a, b = node.args[:2]
+    even = b.shape == node.output.shape and a.shape[:-2] == b.shape[:-2]
+    return Library("trsm") if even else None
+
+
+def _cholesky(node: Node) -> Library | None:
+    return None if node.outputs[1].uses else Library("potrf")
+
+
+def _convolution(node: Node) -> Library | None:
+    return _windows(node, "spread" if argument(node, "transposed") else "convolve")
+
+
+def _windows(node: Node, name: str) -> Library | None:
+    """One of the three maps of a convolution, where its code can be built."""
+    dtypes = {v.dtype.name for v in node.inputs()}
+    dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
+    there = len(dtypes) == 1 and convolution.function(name, dtype, dimensions) is not None
+    return Library(name) if there else None
+
+
+_ROUTINES = {
+    "triangular": _triangular,
+    "cholesky": _cholesky,
+    "convolution": _convolution,
+    "correlation": lambda node: _windows(node, "correlate"),
+}
 
 
 def multiplications(node: Node) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from adjoint.compiler import libraries
 from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, row_major
 from adjoint.compiler.definitions import (
     CHEAP,
@@ -32,6 +33,7 @@ from adjoint.compiler.definitions import (
     define,
     is_native,
 )
+from adjoint.compiler.libraries import Layout
 from adjoint.compiler.plan import (
     Call,
     Callback,
@@ -198,8 +200,8 @@ class _Planner:
         if definition.routine == "potrf" and node.outputs[1] in self.outputs:
             self._callback(node)  # someone wants to know whether it worked
             return
-        whole = definition.routine == "join"
-        operands = [self._operand(v, whole=whole) for v in node.inputs()]
+        layouts = libraries.layouts(definition.routine)
+        operands = [self._operand(v, layout) for v, layout in zip(node.inputs(), layouts)]
         self.steps.append(Call(node, definition.routine, operands))
         self._made(node, len(self.steps) - 1)
 
@@ -208,7 +210,7 @@ class _Planner:
         for value in values:
             if value in self.plan.numbers:
                 self._keep_number(value)
-        self.steps.append(Callback(node, values, [self._operand(v, whole=True) for v in values]))
+        self.steps.append(Callback(node, values, [self._operand(v) for v in values]))
         self._made(node, len(self.steps) - 1)
 
     def _nested(self, node: Node) -> bool:
@@ -226,7 +228,7 @@ class _Planner:
             if any(isinstance(s, Callback) for s in plans[name].steps):
                 return False
         operands = [
-            self.plan.numbers[v] if v in self.plan.numbers else self._operand(v, whole=True)
+            self.plan.numbers[v] if v in self.plan.numbers else self._operand(v)
             for v in node.inputs()
         ]
         inputs = list(node.inputs())
@@ -339,14 +341,12 @@ class _Planner:
         number = self.plan.numbers.pop(value)
         self._constant(value, operators.packet("full")(value.shape, number, dtype=value.dtype))
 
-    def _operand(self, value: Value, *, whole: bool = False) -> Operand:
+    def _operand(self, value: Value, fits: Layout = libraries.is_whole) -> Operand:
         """Where a library, or the code of a region, finds a value: a view of memory needs no copy
-        if its strides are simple; `whole` ones must lie row by row.
+        if its strides fit.
         """
         found = self._strided(value)
-        if found is not None and (
-            found.strides == row_major(value.shape) if whole else _is_simple(found)
-        ):
+        if found is not None and fits(found):
             self._keep(found.value)
             return found
         self._keep(value)
@@ -378,7 +378,7 @@ class _Planner:
     def _output(self, value: Value) -> Any:
         if value in self.plan.numbers:
             return self.plan.numbers[value]
-        return self._operand(value, whole=True)
+        return self._operand(value)
 
     def _keep_what_is_needed(self) -> None:
         """From the last loop to the first: the values it must make, and so the values it reads."""
@@ -453,16 +453,6 @@ class _Planner:
 def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
     strides = tuple(address.coefficient(d) for d in range(len(shape)))
     return Operand(value, address.offset, shape, strides)
-
-
-def _is_simple(operand: Operand) -> bool:
-    """Whether BLAS can read a matrix as it lies: rows or columns without gaps."""
-    if len(operand.shape) < 2:
-        return len(operand.shape) == 0 or operand.strides[-1] >= 1
-    (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
-    straight = (column == 1 or columns == 1) and (row >= columns or rows == 1)
-    turned = (row == 1 or rows == 1) and (column >= rows or columns == 1)
-    return (straight or turned) and all(s >= 0 for s in operand.strides)
 
 
 def fuse(graph: Graph) -> Plan:

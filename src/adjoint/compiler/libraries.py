@@ -1,4 +1,5 @@
-"""Routines of BLAS and LAPACK, called from native code through SciPy's function pointers.
+"""Routines that native code calls through pointers: SciPy's to BLAS and LAPACK, our own to
+convolutions.
 
 Row-major matrices are column-major ones transposed, so C = A B is computed as Cᵀ = Bᵀ Aᵀ, and an
 operand that is a transpose already is passed as it lies, with a flag.
@@ -8,50 +9,98 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import itertools
 import math
-from functools import lru_cache
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
+from adjoint.checks import convolution as checks
+from adjoint.checks.convolution import Geometry
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.plan import Call, Operand
 from adjoint.core.shapes import Shape
 from adjoint.graph.facts import argument
+from adjoint.native import convolution
 
-ROUTINES = ("sgemm", "dgemm", "strsm", "dtrsm", "spotrf", "dpotrf")
+ROUTINES = (
+    "sgemm", "dgemm", "strsm", "dtrsm", "spotrf", "dpotrf",
+    "sconvolve", "dconvolve", "sspread", "dspread", "scorrelate", "dcorrelate",
+)  # fmt: skip
+_WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution: native/convolution.c
 
 _ARGUMENTS = {
     "gemm": "char *, char *, int *, int *, int *, {t} *, {t} *, int *, {t} *, int *, {t} *, {t} *, "
     "int *",
     "trsm": "char *, char *, char *, char *, int *, int *, {t} *, {t} *, int *, {t} *, int *",
     "potrf": "char *, int *, {t} *, int *, int *",
+    "convolve": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
+    "spread": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
+    "correlate": "const long *, const {t} *, const {t} *, {t} *",
 }
+Layout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
 
 
-@lru_cache(maxsize=1)
-def addresses() -> Any:
-    """The addresses of `ROUTINES`, as an array that native code reads."""
-    cython_blas, cython_lapack = (
-        importlib.import_module(f"scipy.linalg.{name}") for name in ("cython_blas", "cython_lapack")
+def is_whole(operand: Operand) -> bool:
+    """Whether elements lie row by row."""
+    return operand.strides == row_major(operand.shape)
+
+
+def is_matrix(operand: Operand) -> bool:
+    """Whether BLAS can read a matrix as it lies: rows or columns without gaps."""
+    if len(operand.shape) < 2:
+        return len(operand.shape) == 0 or operand.strides[-1] >= 1
+    (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
+    straight = (column == 1 or columns == 1) and (row >= columns or rows == 1)
+    turned = (row == 1 or rows == 1) and (column >= rows or columns == 1)
+    return (straight or turned) and all(s >= 0 for s in operand.strides)
+
+
+def is_anything(operand: Operand) -> bool:
+    """Any strides will do."""
+    return True
+
+
+def layouts(routine: str) -> Iterator[Layout]:
+    """How the operands of a routine may lie, one after the other."""
+    if routine == "correlate":
+        return itertools.repeat(is_anything)
+    if routine in _WINDOWS:  # image, weight, bias
+        return itertools.chain((is_anything,), itertools.repeat(is_whole))
+    return itertools.repeat(is_whole if routine == "join" else is_matrix)
+
+
+@cache
+def addresses(used: frozenset[str]) -> Any:
+    """The addresses of the routines that are used among `ROUTINES`, as an array that native code
+    reads as long as the process lives.
+    """
+    return (ctypes.c_void_p * len(ROUTINES))(
+        *(_address(name[0], name[1:]) if name in used else None for name in ROUTINES)
     )
+
+
+def _address(letter: str, routine: str) -> int | None:
+    if routine in _WINDOWS:
+        dtype = "float32" if letter == "s" else "float64"
+        return ctypes.cast(convolution.function(routine, dtype, 1), ctypes.c_void_p).value
+    library = "cython_lapack" if routine == "potrf" else "cython_blas"
+    capsule = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[letter + routine]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
     name = ctypes.pythonapi.PyCapsule_GetName
     name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    found = []
-    for routine in ROUTINES:
-        module = cython_lapack if routine.endswith("potrf") else cython_blas
-        capsule = module.__pyx_capi__[routine]
-        found.append(pointer(capsule, name(capsule)))
-    return (ctypes.c_void_p * len(found))(*found)
+    return pointer(capsule, name(capsule))
 
 
-def declarations(used: set[str]) -> str:
+def declarations(used: frozenset[str]) -> str:
     """Types and calls of the routines that a source uses."""
     lines = []
     for routine in sorted(used):
         c_type = "float" if routine[0] == "s" else "double"
         arguments = _ARGUMENTS[routine[1:]].format(t=c_type)
-        lines.append(f"typedef void (*{routine}_t)({arguments});")
+        result = "int" if routine[1:] in _WINDOWS else "void"
+        lines.append(f"typedef {result} (*{routine}_t)({arguments});")
         lines.append(f"#define {routine} (({routine}_t)library[{ROUTINES.index(routine)}])")
     return "\n".join(lines)
 
@@ -65,17 +114,19 @@ class CallWriter:
         self.letter = "s" if dtype.name == "float32" else "d"
         self.c_type = "float" if dtype.name == "float32" else "double"
 
-    def text(self) -> tuple[str, str]:
-        """The call, and the name of the routine, if it is a library's."""
+    def text(self) -> str:
+        """The call."""
         write = {
             "gemm": self._gemm,
             "trsm": self._trsm,
             "potrf": self._potrf,
             "join": self._join,
+            "convolve": self._image,
+            "spread": self._image,
+            "correlate": self._correlate,
         }[self.call.routine]
         lines = "\n".join(f"  {line}" for line in write())
-        routine = "" if self.call.routine == "join" else self.letter + self.call.routine
-        return f"{{\n{lines}\n}}\n", routine
+        return f"{{\n{lines}\n}}\n"
 
     def _join(self) -> list[str]:
         """cat of many: copies of rows."""
@@ -119,6 +170,35 @@ class CallWriter:
 
     def _at(self, number: int, operand: Operand, where: list[str]) -> str:
         return f"{self.pointers[number]}{_offset(operand.strides, where)}"
+
+    # -- convolutions -----------------------------------------------------------------------------
+
+    def _image(self) -> list[str]:
+        """A convolution with its bias, or a transposed one."""
+        node, (image, weight) = self.call.node, self.call.operands[:2]
+        sizes = checks.geometry(node.op.name, image.shape, weight.shape, *node.args[3:])
+        own, other = image.strides, row_major(node.output.shape)
+        large, small = (other, own) if sizes.transposed else (own, other)
+        bias = [] if len(self.pointers) == 3 else ["0"]
+        return self._windows(sizes, large, small, [*self.pointers, *bias])
+
+    def _correlate(self) -> list[str]:
+        """The gradient of a convolution's weight."""
+        node = self.call.node
+        small, large = self.call.operands
+        sizes = checks.of_weight(node.op.name, small.shape, large.shape, *node.args[2:])
+        pointers = list(self.pointers[::-1])
+        if sizes.transposed:
+            small, large, pointers = large, small, self.pointers
+        return self._windows(sizes, large.strides, small.strides, list(pointers))
+
+    def _windows(
+        self, sizes: Geometry, large: Shape, small: Shape, pointers: list[str]
+    ) -> list[str]:
+        numbers = ", ".join(map(str, convolution.numbers(sizes, large, small)))
+        arguments = ", ".join(["sizes", *pointers, self.target])
+        call = f"{self.letter}{self.call.routine}({arguments})"
+        return [f"const long sizes[] = {{{numbers}}};", f"if ({call}) *status = 1;"]
 
     # -- triangles --------------------------------------------------------------------------------
 
@@ -235,5 +315,11 @@ def flops(call: Call) -> int:
     shape = call.node.outputs[0].shape
     if call.routine == "join":
         return 0
+    if call.routine == "correlate":  # every weight meets every place of the small image
+        places = call.operands[1 if argument(call.node, "transposed") else 0].shape
+        return 2 * math.prod(shape) * math.prod(places) // max(places[1], 1)
+    if call.routine in _WINDOWS:  # every element of the small image meets a window of weights
+        small = call.operands[0].shape if call.routine == "spread" else shape
+        return 2 * math.prod(small) * math.prod(call.operands[1].shape[1:])
     inner = call.operands[0].shape[-1]
     return math.prod(shape) * inner * {"gemm": 6, "trsm": 3, "potrf": 1}[call.routine] // 3

@@ -29,8 +29,14 @@ class Call:
     """A routine of a library."""
 
     node: Node
-    routine: str
+    routine: str  # "gemm"
     operands: list[Operand]
+
+    @property
+    def name(self) -> str:
+        """The routine for the dtype: "sgemm"; nothing for copies, which need no library."""
+        letter = "s" if self.node.outputs[0].dtype.name == "float32" else "d"
+        return "" if self.routine == "join" else letter + self.routine
 
 
 @record
@@ -79,6 +85,13 @@ class Plan:
     memory: dict[Value, int] = field(default_factory=dict)  # the step that puts it there; -1: given
     home: dict[Value, int] = field(default_factory=dict)  # the loop that has it in a register
     outputs: list[Operand | Any] = field(default_factory=list)  # where each output is; or a number
+
+    def routines(self) -> frozenset[str]:
+        """The routines that its steps call, those inside regions too: {"sgemm"}."""
+        found = {step.name for step in self.steps if isinstance(step, Call)} - {""}
+        regions = (step for step in self.steps if isinstance(step, Nested))
+        inner = (plan.routines() for step in regions for plan in step.plans.values())
+        return frozenset(found.union(*inner))
 
     def is_read(self, value: Value, position: int) -> bool:
         """Whether a step finds a value in memory."""

@@ -79,7 +79,7 @@ class Program:
         took("compile C")
         self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
         self.lock = threading.Lock()
-        self._allocate(bool("library[" in source))
+        self._allocate()
 
     def _find_roots(self) -> None:
         """Values in arrays of their own: inputs, constants, results, what callbacks return."""
@@ -98,7 +98,7 @@ class Program:
             self.slots.setdefault(value, self._end())
         self.layout = lay_out(self.plan, set(self.slots), join=join)
 
-    def _allocate(self, calls_library: bool) -> None:
+    def _allocate(self) -> None:
         """The block of arguments, with the memory that is kept from call to call."""
         self.block = (ctypes.c_void_p * (self._end() + len(self.graph.inputs)))()
         room = np.empty(self.layout.size + ALIGNMENT, np.uint8)
@@ -107,8 +107,8 @@ class Program:
         self.block[render.ARENA] = id(self.arena)
         self.status = ctypes.c_int(0)
         self.block[render.STATUS] = ctypes.addressof(self.status)
-        if calls_library:
-            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses())
+        if used := self.plan.routines():
+            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
         self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
         for value, array in self.kept.items():
             self.block[self.slots[value]] = id(array)

@@ -213,8 +213,8 @@ class Instance:
         self.status = ctypes.c_int(0)
         self.block[render.STATUS] = ctypes.addressof(self.status)
         self.block[render.ARENA] = id(template.empty)
-        if "library[" in first.stages.source:
-            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses())
+        if used := first.plan.routines():
+            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
         self._parameters(template, sizes)
         self.inputs = first.inputs
         self.results = [(first.slots[v], self.shapes[v], v.dtype.np) for v in first.made]

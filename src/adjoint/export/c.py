@@ -73,6 +73,7 @@ class _Writer:
         self.work: dict[Value, int] = {}  # results that no output can hold: where they are
         self.size = -(-program.layout.size // ALIGNMENT) * ALIGNMENT
         self.given = self._given()
+        self.used = [r for r in libraries.ROUTINES if r in program.plan.routines()]
 
     def _given(self) -> dict[Value, str]:
         """Which output the memory of each result is."""
@@ -96,8 +97,8 @@ class _Writer:
         body = re.sub(r"^extern \w+ \w+\((?:double|float)[^)]*\);\n", "", body, flags=re.M)
         body = re.sub(r"^void segment", "static void segment", body, flags=re.M)
         parts = [_HEAD, *map(self._constant, self.constants), body]
-        parts += [plain.ROUTINES[r] for r in libraries.ROUTINES if f"{r}_t" in body]
-        return "\n".join([*parts, self._function(signature, body)]), self._header(signature)
+        parts += [plain.ROUTINES[r] for r in self.used]
+        return "\n".join([*parts, self._function(signature)]), self._header(signature)
 
     def _signature(self) -> str:
         arguments = [f"const {C_TYPES[v.dtype.name]} *{n}" for n, v in self.inputs]
@@ -124,15 +125,14 @@ class _Writer:
         numbers = ", ".join(literal(n, c_type) for n in np.ravel(self.program.kept[value]).tolist())
         return f"static {c_type} {name}[] = {{{numbers or '0'}}};"
 
-    def _function(self, signature: str, body: str) -> str:
+    def _function(self, signature: str) -> str:
         slots = self.program.slots
         lines = [f"{signature} {{", f"  void *p[{len(slots) + render.FIRST}] = {{0}};"]
         lines += ["  int status = 0;", f"  p[{render.STATUS}] = &status;"]
         lines.append(f"  p[{render.ARENA}] = work;")
-        used = [r for r in libraries.ROUTINES if f"{r}_t" in body]
-        if used:
+        if self.used:
             table = ", ".join(
-                f"(void *)plain_{r}" if r in used else "0" for r in libraries.ROUTINES
+                f"(void *)plain_{r}" if r in self.used else "0" for r in libraries.ROUTINES
             )
             lines.append(f"  void *library[] = {{{table}}};")
             lines.append(f"  p[{render.LIBRARY}] = library;")

@@ -1,4 +1,5 @@
-"""Convolutions on arrays: products of matrices, whose columns are the windows.
+"""Convolutions on arrays: native code (native/convolution.py) where there is a C compiler, else
+products of matrices, whose columns are the windows.
 
 The three maps between `large`, `small` and `weight` (checks/convolution.py) are `gather`, `scatter`
 and `correlate`. Windows are copied into columns for as many samples at once as stay in the cache.
@@ -20,6 +21,7 @@ from adjoint.checks import convolution as checks
 from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
+from adjoint.native import convolution as native
 
 Array = np.ndarray[Any, Any]
 BLOCK = 1 << 18  # elements of columns that are made at once
@@ -48,9 +50,12 @@ def convolution(
         checks.check_dtypes(what, input=dtype, weight=weight.dtype, bias=given)
     checks.check_bias(what, bias, found.result[1])
     with np.errstate(all="ignore"):  # infinities and NaN are results
-        result = (scatter if transposed else gather)(_wide(input), _wide(weight), found)
-        if bias is not None:
-            result += _wide(bias).reshape((-1, *(1,) * len(found.kernel)))
+        image, weight, bias = _wide(input), _wide(weight), None if bias is None else _wide(bias)
+        result = (native.spread if transposed else native.convolve)(image, weight, bias, found)
+        if result is None:
+            result = (scatter if transposed else gather)(image, weight, found)
+            if bias is not None:
+                result += bias.reshape((-1, *(1,) * len(found.kernel)))
         return result.astype(dtype, copy=False)
 
 
@@ -76,7 +81,11 @@ def weight_backward(
         checks.check_dtypes(what, grad_output=grad_output.dtype, input=dtype)
     large, small = (grad_output, input) if transposed else (input, grad_output)
     with np.errstate(all="ignore"):
-        return correlate(_wide(large), _wide(small), found).astype(dtype, copy=False)
+        large, small = _wide(large), _wide(small)
+        result = native.correlate(large, small, found)
+        if result is None:
+            result = correlate(large, small, found)
+        return result.astype(dtype, copy=False)
 
 
 def _wide(array: Array) -> Array:

@@ -31,6 +31,7 @@ __all__ = [
     "cache_directory",
     "compiler",
     "data_offset",
+    "library",
     "load",
     "load_all",
 ]
@@ -76,7 +77,7 @@ def load_all(wanted: Sequence[tuple[str, str]]) -> list[Any]:
     """The C functions of pairs (source, name); sources are compiled at the same time."""
     sources = list(dict.fromkeys(source for source, _ in wanted))
     build_all([s for s in sources if _named(s)[0] not in _libraries])
-    libraries = {source: _open(source) for source in sources}
+    libraries = {source: library(source) for source in sources}
     return [_function(libraries[source], name) for source, name in wanted]
 
 
@@ -167,7 +168,7 @@ def _advice(name: str, trouble: dict[Path, str]) -> str:
     )
 
 
-def _open(source: str) -> ctypes.CDLL:
+def library(source: str) -> ctypes.CDLL:
     """Load the object of a source; build it again, then elsewhere, if the system refuses it."""
     name, text = _named(source)
     if name in _libraries:

@@ -28,7 +28,7 @@ _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
-    "identity", "linear", "undoes", "selects", "numpy", "reads",
+    "identity", "linear", "undoes", "selects", "numpy", "reads", "routine",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -43,6 +43,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "undoes": ("itself",),
     "reads": ("memory",),
     "selects": ("some", "all"),
+    "routine": ("triangular", "cholesky", "convolution", "correlation"),
 }
 # The numbers that a text of the column `c` is for.
 _KINDS: dict[str, tuple[str, ...]] = {
@@ -528,6 +529,7 @@ FACTS: dict[str, Callable[[_Reader, str], Any]] = {
     "undoes": _Reader.word,
     "reads": _Reader.word,
     "selects": _Reader.word,
+    "routine": _Reader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _Reader.number_or_argument,
     "linear": _Reader.argument_names,

@@ -218,6 +218,11 @@ class Row:
         return self.product.split(" @ ") == [a.name for a in self.schema.tensors]
 
     @property
+    def routine(self) -> str:
+        """The routine that computes it when compiled, beside products: "cholesky"."""
+        return self.texts.get("routine", "")
+
+    @property
     def overwrites(self) -> str:
         """The view of the first tensor in whose place the second is put: "slice.Tensor"."""
         return self.texts.get("overwrites", "")

@@ -1,4 +1,5 @@
-"""The routines of BLAS and LAPACK that programs call, in plain C: for code that must stand alone.
+"""The routines that programs call (BLAS, LAPACK, convolutions), in plain C: for code that must
+stand alone.
 
 They take what the libraries' own take (column-major matrices, everything by address), and are as
 simple as can be: exported programs are small.
@@ -58,6 +59,59 @@ _POTRF = """static void plain_{r}(char *uplo, int *n, {t} *a, int *lda, int *inf
 }
 """
 
+# The maps of a convolution (native/convolution.c): every weight at every place of the small image.
+_WINDOWS = """static int plain_{r}({arguments}) {
+  const long images = g[0], groups = g[1], a = g[2], b = g[3], *large = g + 4, *small = g + 7;
+  const long *kernel = g + 10, *stride = g + 13, *padding = g + 16, *dilation = g + 19;
+  const long *large_steps = g + 22, *small_steps = g + 27;
+{start}
+  for (long n = 0; n < images; n++) for (long group = 0; group < groups; group++)
+  for (long to = 0; to < b; to++) for (long from = 0; from < a; from++)
+  for (long k0 = 0; k0 < kernel[0]; k0++) for (long k1 = 0; k1 < kernel[1]; k1++)
+  for (long k2 = 0; k2 < kernel[2]; k2++)
+  for (long o0 = 0; o0 < small[0]; o0++) for (long o1 = 0; o1 < small[1]; o1++)
+  for (long o2 = 0; o2 < small[2]; o2++) {
+    const long i0 = o0 * stride[0] + k0 * dilation[0] - padding[0];
+    const long i1 = o1 * stride[1] + k1 * dilation[1] - padding[1];
+    const long i2 = o2 * stride[2] + k2 * dilation[2] - padding[2];
+    if (i0 < 0 || i0 >= large[0] || i1 < 0 || i1 >= large[1] || i2 < 0 || i2 >= large[2]) continue;
+    const long w = (((group * b + to) * a + from) * kernel[0] + k0) * kernel[1] * kernel[2]
+                 + k1 * kernel[2] + k2;
+    const long x = n * large_steps[0] + (group * a + from) * large_steps[1] + i0 * large_steps[2]
+                 + i1 * large_steps[3] + i2 * large_steps[4];
+    const long y = n * small_steps[0] + (group * b + to) * small_steps[1] + o0 * small_steps[2]
+                 + o1 * small_steps[3] + o2 * small_steps[4];
+    {add}
+  }
+  return 0;
+}
+"""
+# Every element of an image begins as the bias of its channel, or 0.
+_BEGIN = """  for (long n = 0; n < images; n++) for (long c = 0; c < groups * {channels}; c++)
+  for (long i0 = 0; i0 < {image}[0]; i0++) for (long i1 = 0; i1 < {image}[1]; i1++)
+  for (long i2 = 0; i2 < {image}[2]; i2++)
+    out[n * {image}_steps[0] + c * {image}_steps[1] + i0 * {image}_steps[2] + i1 * {image}_steps[3]
+        + i2 * {image}_steps[4]] = bias ? bias[c] : 0;"""
+_IMAGE = "const long *g, const {t} *in, const {t} *weights, const {t} *bias, {t} *out"
+
+
+def _windows(arguments: str, start: str, add: str) -> str:
+    text = _WINDOWS.replace("{arguments}", arguments)
+    return text.replace("{start}", start).replace("{add}", add)
+
+
+def _begin(image: str, channels: str) -> str:
+    return _BEGIN.replace("{image}", image).replace("{channels}", channels)
+
+
+_CONVOLVE = _windows(_IMAGE, _begin("small", "b"), "out[y] += in[x] * weights[w];")
+_SPREAD = _windows(_IMAGE, _begin("large", "a"), "out[x] += in[y] * weights[w];")
+_CORRELATE = _windows(
+    "const long *g, const {t} *x_, const {t} *y_, {t} *out",
+    "  for (long w = 0; w < groups * b * a * kernel[0] * kernel[1] * kernel[2]; w++) out[w] = 0;",
+    "out[w] += x_[x] * y_[y];",
+)
+
 
 def _both(name: str, text: str) -> dict[str, str]:
     return {
@@ -66,4 +120,11 @@ def _both(name: str, text: str) -> dict[str, str]:
     }
 
 
-ROUTINES = _both("gemm", _GEMM) | _both("trsm", _TRSM) | _both("potrf", _POTRF)
+ROUTINES = (
+    _both("gemm", _GEMM)
+    | _both("trsm", _TRSM)
+    | _both("potrf", _POTRF)
+    | _both("convolve", _CONVOLVE)
+    | _both("spread", _SPREAD)
+    | _both("correlate", _CORRELATE)
+)

@@ -56,7 +56,6 @@ class Renderer:
     def __init__(self, open_sizes: bool) -> None:
         self.open_sizes = open_sizes  # whether threads are a choice of each call
         self.functions: list[str] = []
-        self.used: set[str] = set()  # routines of libraries
         self.count = 0
 
     def function(self, nest: Nest, plan: Plan) -> loops.Function:
@@ -75,9 +74,7 @@ class Renderer:
         if isinstance(step, Call):
             pointers = [scope.operand(o) for o in step.operands]
             target = scope.pointer(step.node.outputs[0])
-            text, routine = libraries.CallWriter(step, pointers, target).text()
-            self.used |= {routine} - {""}
-            return text
+            return libraries.CallWriter(step, pointers, target).text()
         assert isinstance(step, Nested)
         write = {"scan": self._scan, "while_loop": self._while, "cond": self._branch}
         return write[step.node.op.name](scope, step, number)
@@ -385,7 +382,7 @@ def segments(layout: Layout, scope: Scope, *, open_sizes: bool = False) -> tuple
         return "", names
     body = "\n".join([*renderer.functions, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
-    return libraries.declarations(renderer.used) + "\n" + needed + body, names
+    return libraries.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
 
 _OPENING = f"""  char *arena = DATA(p, {ARENA});

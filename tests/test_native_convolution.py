@@ -1,0 +1,141 @@
+"""Convolutions in C equal products of matrices, for every geometry, layout and kind of number."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.checks import convolution as checks
+from adjoint.kernels import convolution as kernels
+from adjoint.native import build
+from adjoint.native import convolution as native
+
+needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
+
+CHANNELS = [(1, 1, 2, 1), (3, 5, 1, 1), (2, 13, 3, 1), (1, 1, 2, 4), (2, 17, 2, 2), (1, 40, 1, 1)]
+WINDOWS = list(itertools.product((1, 2, 3), (1, 2, 3), (0, 1, 2), (1, 2)))  # size, steps
+
+
+def sizes_of(
+    dimensions: int, channels: tuple[int, ...], window: tuple[int, ...]
+) -> checks.Geometry | None:
+    a, b, images, groups = channels
+    kernel, stride, padding, dilation = window
+    space = tuple(6 + d for d in range(dimensions))
+    if dilation * (kernel - 1) + 1 > 6 + 2 * padding:
+        return None
+    return checks.geometry(
+        "convolution", (images, a * groups, *space), (b * groups, a, *(kernel,) * dimensions),
+        (stride,), (padding,), (dilation,), False, (0,), groups,
+    )  # fmt: skip
+
+
+def numbers(seed: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def assert_equal(found: Any, wanted: Any) -> None:
+    tolerance = 1e-4 if found.dtype == np.float32 else 1e-11
+    np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
+
+
+@needs_compiler
+@pytest.mark.parametrize("dimensions", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_three_maps_equal_products_of_matrices(dimensions: int, dtype: Any) -> None:
+    for channels, window in itertools.product(CHANNELS, WINDOWS):
+        sizes = sizes_of(dimensions, channels, window)
+        if sizes is None:
+            continue
+        large = numbers(0, sizes.large, dtype)
+        small, weight = numbers(1, sizes.small, dtype), numbers(2, sizes.weight, dtype)
+        assert_equal(
+            native.convolve(large, weight, None, sizes), kernels.gather(large, weight, sizes)
+        )
+        assert_equal(
+            native.spread(small, weight, None, sizes), kernels.scatter(small, weight, sizes)
+        )
+        assert_equal(native.correlate(large, small, sizes), kernels.correlate(large, small, sizes))
+
+
+@needs_compiler
+def test_images_may_lie_in_memory_in_any_way() -> None:
+    sizes = sizes_of(2, (3, 20, 2, 1), (3, 2, 1, 1))
+    assert sizes is not None
+    large, small = numbers(0, sizes.large, np.float64), numbers(1, sizes.small, np.float64)
+    weight, bias = numbers(2, sizes.weight, np.float64), numbers(3, sizes.small[1:2], np.float64)
+    wanted = native.convolve(large, weight, bias, sizes)
+    weights = native.correlate(large, small, sizes)
+    for lies in (_channels_last, _backwards, _misaligned):
+        np.testing.assert_array_equal(native.convolve(lies(large), weight, bias, sizes), wanted)
+        found = native.correlate(lies(large), lies(small), sizes)
+        np.testing.assert_array_equal(found, weights)
+
+
+def _channels_last(array: Any) -> Any:
+    return np.ascontiguousarray(array.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+
+
+def _backwards(array: Any) -> Any:
+    return array[:, :, ::-1].copy()[:, :, ::-1]
+
+
+def _misaligned(array: Any) -> Any:
+    room = np.empty(array.nbytes + 1, np.uint8)
+    moved = room[1:].view(array.dtype).reshape(array.shape)
+    moved[...] = array
+    return moved
+
+
+@needs_compiler
+def test_an_infinite_element_reaches_only_the_weights_that_meet_it() -> None:
+    sizes = checks.geometry(
+        "convolution", (1, 1, 4, 4), (1, 1, 3, 3), (1,), (0,), (1,), False, (0,), 1
+    )
+    large, small = np.ones(sizes.large), np.zeros(sizes.small)
+    large[0, 0, 0, 3] = np.inf  # the last element of the first row
+    small[0, 0, 1, 0] = 1.0
+    found = native.correlate(large, small, sizes)
+    np.testing.assert_array_equal(found, np.where(_meets(large, small), np.nan, 1.0))
+
+
+def _meets(large: Any, small: Any) -> Any:
+    """Whether a weight multiplies the infinite element by something, a zero included."""
+    met = np.zeros((1, 1, 3, 3), bool)
+    for i, j in itertools.product(range(3), repeat=2):
+        met[0, 0, i, j] = np.isinf(large[0, 0, i : i + 2, j : j + 2]).any()
+    return met
+
+
+@needs_compiler
+def test_environment_turns_native_convolutions_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADJOINT_NATIVE", "0")
+    native._function.cache_clear()
+    assert native.function("convolve", np.float32, 2) is None
+    result = ad.nn.functional.conv2d(ad.ones(1, 1, 3, 3), ad.ones(1, 1, 2, 2))
+    assert result.tolist() == [[[[4.0, 4.0], [4.0, 4.0]]]]
+    native._function.cache_clear()
+
+
+@needs_compiler
+def test_compiled_convolutions_call_nothing_back() -> None:
+    ad.manual_seed(0)
+    x, w, b = ad.randn(2, 3, 8, 8), ad.randn(6, 3, 3, 3), ad.randn(6)
+    v = ad.randn(6, 2, 2, 2)
+
+    def loss(x: Any, w: Any, b: Any, v: Any) -> Any:
+        hidden = ad.nn.functional.conv2d(x.mT, w, b, stride=2, padding=1).relu()
+        return ad.nn.functional.conv_transpose2d(hidden, v, stride=2).square().mean()
+
+    gradient = ad.value_and_grad(loss, argnums=(0, 1, 2, 3))
+    compiled = ad.compile(gradient)
+    assert compiled.lower(x, w, b, v).callbacks() == []
+    found, wanted = compiled(x, w, b, v), gradient(x, w, b, v)
+    for ours, theirs in zip((found[0], *found[1]), (wanted[0], *wanted[1]), strict=True):
+        assert ad.allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+    multiplications = 2 * 6 * 16 * (27 + 2 * 4)  # of both convolutions
+    assert compiled.cost().flops > 3 * 2 * multiplications  # forward, and two gradients of each
