@@ -50,6 +50,21 @@ from adjoint.core.generator import (
     seed,
     set_rng_state,
 )
+from adjoint.core.layouts import Layout as layout  # noqa: N813 - PyTorch spells it so
+from adjoint.core.layouts import MemoryFormat as memory_format  # noqa: N813
+from adjoint.core.layouts import (
+    channels_last,
+    channels_last_3d,
+    contiguous_format,
+    jagged,
+    preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
+    strided,
+)
 from adjoint.core.promotion import can_cast, promote_types
 from adjoint.core.pytrees import register as register_pytree
 from adjoint.functions import (

@@ -15,11 +15,10 @@ from adjoint.batching.common import Batch, again, named, padded, refuse, shift, 
 from adjoint.checks import shape as layout
 from adjoint.checks.creation import check_fill
 from adjoint.core.errors import DimensionError, ShapeError
+from adjoint.core.layouts import ORDERS
 from adjoint.core.shapes import Shape, infer_size, show
 
 Tensor = Any
-
-CHANNELS_LAST = (2, 3)  # memory formats that count the dimensions
 
 
 # ---- sizes and order of dimensions ------------------------------------------------------------
@@ -187,7 +186,7 @@ def repeat_interleave(batch: Batch, repeats: Tensor, output_size: int | None) ->
 def copied(batch: Batch, self: Tensor, *rest: Any) -> Tensor:
     """clone and casts; a memory format that counts dimensions is one of each sample."""
     arguments = named(batch, (self, *rest))
-    if arguments.get("memory_format") not in CHANNELS_LAST or batch.ndims[0] < 1:
+    if arguments.get("memory_format") not in ORDERS or batch.ndims[0] < 1:
         return batch.op.call([self, *rest])
     arguments["self"] = self.flatten(0, 1)
     return again(batch, arguments).reshape(self.shape)

@@ -11,25 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
+from adjoint.core.layouts import ORDERS
 from adjoint.core.shapes import Shape, show, wrap_dim
 
-# PyTorch's memory formats by name and number, and those that put the dimensions in another order in
-# memory, outermost first.
-FORMATS = {"contiguous_format": 0, "preserve_format": 1, "channels_last": 2, "channels_last_3d": 3}
-ORDERS: dict[int, Shape] = {2: (0, 2, 3, 1), 3: (0, 2, 3, 4, 1)}
-
 LEGACY_EMPTY: Shape = (0,)  # `cat` accepts such a tensor beside tensors of any rank, and skips it
-
-
-def format_number(what: str, memory_format: Any) -> int:
-    """Return the number of a memory format: of a number, a name, or None (preserve)."""
-    name = getattr(memory_format, "name", memory_format)
-    number: Any = 1 if name is None else FORMATS.get(name, name)
-    if number not in FORMATS.values():
-        raise ValueRangeError(
-            f"{what}: there is no memory format {memory_format!r}; use one of {', '.join(FORMATS)}."
-        )
-    return int(number)
 
 
 def memory_order(what: str, number: int, shape: Shape) -> Shape | None:

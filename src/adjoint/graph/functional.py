@@ -19,6 +19,7 @@ import numpy as np
 
 from adjoint.checks import shape as layout
 from adjoint.core.errors import InplaceError, ShapeError
+from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
 from adjoint.core.storage import order_of, storage_of, strides_in_elements
@@ -31,7 +32,6 @@ from adjoint.tensor.tensor import Tensor, is_plain, make
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
 _COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format, the last argument
-_PRESERVE = layout.FORMATS["preserve_format"]
 _LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}
 
 
@@ -121,7 +121,7 @@ def note_order(op: Operator, values: list[Any], out: Any) -> None:
     tensors = [v for v in values if isinstance(v, Tensor)]
     if len(out.shape) < 2 or all(map(_lies_in_order, tensors)):
         return
-    if op.full_name in _COPIES and layout.format_number(op.name, values[-1]) != _PRESERVE:
+    if op.full_name in _COPIES and format_number(op.name, values[-1]) != PRESERVE:
         return
     arrays = [_laid_out(t) for t in tensors]
     array = np.empty_like(arrays[0], order=order_of(arrays[0])) if like else _broadcast(arrays)

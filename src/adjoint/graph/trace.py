@@ -21,6 +21,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.core.errors import AdjointError, ArgumentError, DependsOnValues, InplaceError
+from adjoint.core.layouts import Layout, strided
 from adjoint.core.places import user_line, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
@@ -215,6 +216,9 @@ class TraceLevel(Level):
 
     def is_contiguous(self, tensor: Tensor) -> bool:
         return functional.is_contiguous(tensor)
+
+    def layout(self, tensor: Tensor) -> Layout:
+        return strided
 
     def has_leaves(self, tensor: Tensor, wanted: bool) -> bool:
         if wanted and not tensor.requires_grad:

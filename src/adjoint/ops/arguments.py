@@ -16,6 +16,7 @@ import numpy as np
 from adjoint.core.dtypes import FLOAT, INTEGER, OF, DType, to_dtype
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.generator import Generator
+from adjoint.core.layouts import format_number, to_layout
 from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
 from adjoint.core.remembering import remembered
 from adjoint.ops import runtime
@@ -119,13 +120,6 @@ def to_generator(what: str, name: str, value: Any) -> Generator:
     if isinstance(value, Generator):
         return value
     raise ArgumentError(f"{what}: {name} must be an ad.Generator, got {describe(value)}")
-
-
-def to_format(what: str, name: str, value: Any) -> Any:
-    """Return `value` if it can name a memory format."""
-    if isinstance(getattr(value, "name", value), (str, int)):
-        return value
-    raise ArgumentError(f"{what}: {name} must be a memory format, got {describe(value)}")
 
 
 def to_tensor(what: str, name: str, value: Any) -> Any:
@@ -299,7 +293,8 @@ _CONVERTERS: dict[str, Callable[[str, str, Any], Any]] = {
     "bool": to_bool,
     "str": to_str,
     "Generator": to_generator,
-    "MemoryFormat": to_format,
+    "MemoryFormat": lambda what, name, value: format_number(what, value),
+    "Layout": lambda what, name, value: to_layout(what, value),
     "ScalarType": lambda what, name, value: to_dtype(value),
 }
 

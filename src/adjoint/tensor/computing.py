@@ -103,7 +103,7 @@ class Computing:
             "ScalarType": f"type({name}) is _DType",
             "str": f"type({name}) is str",
             "Generator": f"type({name}) is _Generator",
-            "MemoryFormat": f"type({name}) is int or type({name}) is str",
+            "MemoryFormat": f"type({name}) is int",
         }
         if kind.base not in tests:
             return ""

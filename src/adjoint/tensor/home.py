@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from adjoint.core.devices import CPU, Device
+from adjoint.core.layouts import Layout, strided
 from adjoint.core.storage import storage_of, strides_in_elements
 from adjoint.ops.operator import Operator
 from adjoint.tensor.tape import ZERO
@@ -72,6 +73,9 @@ class Home:
 
     def is_contiguous(self, tensor: Tensor) -> bool:
         return bool(tensor.value.flags.c_contiguous)
+
+    def layout(self, tensor: Tensor) -> Layout:
+        return strided
 
     def requires_grad(self, tensor: Tensor) -> bool:
         """Whether a tensor without an edge requires a gradient: one of a graph may."""

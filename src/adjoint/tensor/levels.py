@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import AdjointError, GradError
+from adjoint.core.layouts import Layout
 from adjoint.core.state import ON, State, current, state
 from adjoint.ops import kinks
 from adjoint.ops.directions import direction_of
@@ -254,6 +255,9 @@ class Level(Home):
 
     def is_contiguous(self, tensor: Tensor) -> bool:
         return bool(tensor.value.is_contiguous())
+
+    def layout(self, tensor: Tensor) -> Layout:
+        return tensor.value.layout
 
     def data(self, tensor: Tensor) -> Tensor:
         return self.detach(tensor)

@@ -21,6 +21,7 @@ import numpy as np
 from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.core.layouts import Layout, strided
 from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strides_in_elements, without_subclass
@@ -157,8 +158,8 @@ class Tensor:
         return CPU if self.home is None else self.home.device
 
     @property
-    def layout(self) -> str:
-        return "strided"
+    def layout(self) -> Layout:
+        return strided if self.home is None else self.home.layout(self)
 
     @property
     def itemsize(self) -> int:

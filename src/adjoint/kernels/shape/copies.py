@@ -12,6 +12,7 @@ from adjoint.checks import shape as layout
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
+from adjoint.core.layouts import CONTIGUOUS, format_number
 from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
 from adjoint.core.storage import order_of
@@ -29,11 +30,11 @@ def clone(self: Array, memory_format: Any) -> Array:
 
 def in_format(what: str, self: Array, memory_format: Any, dtype: np.dtype[Any]) -> Array:
     """Return a copy of `self` as `dtype` laid out in a memory format, PyTorch's name or number."""
-    number = layout.format_number(what, memory_format)
+    number = format_number(what, memory_format)
     order = layout.memory_order(what, number, self.shape)
     if order is not None:
         return self.transpose(order).astype(dtype, order="C").transpose(layout.inverse(order))
-    return self.astype(dtype, order="C" if number == 0 else order_of(self))
+    return self.astype(dtype, order="C" if number == CONTIGUOUS else order_of(self))
 
 
 def promoted(tensors: Sequence[Array]) -> np.dtype[Any]:
