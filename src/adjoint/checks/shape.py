@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
 from adjoint.core.layouts import ORDERS
