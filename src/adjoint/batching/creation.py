@@ -8,14 +8,20 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.batching.common import Batch, again, named
+from adjoint.batching.shape import copied
+from adjoint.core.layouts import ORDERS
 
 
 def created(batch: Batch, *values: Any) -> Any:
     """The rule of the archetype: every sample has memory of its own, and can be written to."""
     arguments = named(batch, values)
+    counts_dimensions = arguments.get("memory_format") in ORDERS
     if "size" not in arguments:
-        return batch.op.call(values)
+        return copied(batch, *values) if counts_dimensions else batch.op.call(values)
     size = tuple(arguments["size"])
+    if counts_dimensions and size:  # a format is one of each sample
+        arguments["size"] = (batch.size * size[0], *size[1:])
+        return again(batch, arguments).reshape((batch.size, *size))
     if "stride" in arguments:
         stride = tuple(arguments["stride"])
         reach = (

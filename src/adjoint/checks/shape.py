@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
-from adjoint.core.layouts import ORDERS
+from adjoint.core.layouts import ORDERS, PRESERVE, format_number
 from adjoint.core.shapes import Shape, show, wrap_dim
 
 LEGACY_EMPTY: Shape = (0,)  # `cat` accepts such a tensor beside tensors of any rank, and skips it
@@ -25,6 +26,17 @@ def memory_order(what: str, number: int, shape: Shape) -> Shape | None:
             f"({show(shape)})."
         )
     return order
+
+
+def own_format(what: str, memory_format: Any) -> int:
+    """Return the number of a memory format where there is no other tensor whose order is kept."""
+    number = format_number(what, memory_format)
+    if number == PRESERVE:
+        raise ValueRangeError(
+            f"{what}: ad.preserve_format keeps the order of another tensor, and there is none; use "
+            "ad.contiguous_format, ad.channels_last or ad.channels_last_3d."
+        )
+    return number
 
 
 def wrap_insert(what: str, dim: int, ndim: int) -> int:

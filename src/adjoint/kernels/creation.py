@@ -14,9 +14,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from adjoint.checks import creation
+from adjoint.checks.shape import inverse, memory_order, own_format
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, INTEGER, DType
 from adjoint.core.errors import ShapeError
+from adjoint.core.layouts import CONTIGUOUS, format_number
 from adjoint.core.storage import order_of
 
 Array = np.ndarray[Any, Any]
@@ -34,8 +36,18 @@ def _allocate(what: str, make: Any, size: Sequence[int], dtype: DType) -> Array:
 # --- constants --------------------------------------------------------------------------------
 
 
-def empty(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("empty", np.empty, size, creation.chosen(dtype, DEFAULT.dtype))
+def empty(size: Sequence[int], dtype: DType | None, *rest: Any) -> Array:
+    result = creation.chosen(dtype, DEFAULT.dtype)
+    order = memory_order("empty", _own_format("empty", rest), tuple(size))
+    if order is None:
+        return _allocate("empty", np.empty, size, result)
+    stored = _allocate("empty", np.empty, [size[d] for d in order], result)
+    return stored.transpose(inverse(order))
+
+
+def _own_format(what: str, rest: Sequence[Any]) -> int:
+    """The memory format of a tensor made from nothing, the last argument."""
+    return CONTIGUOUS if not rest or rest[-1] is None else own_format(what, rest[-1])
 
 
 def zeros(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
@@ -65,20 +77,32 @@ def _filled(what: str, array: Array, value: Any, dtype: DType) -> Array:
     return array
 
 
-def empty_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return np.empty_like(self, None if dtype is None else dtype.np, order_of(self), subok=False)
+def empty_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
+    return _like("empty_like", np.empty_like, self, dtype, rest)
 
 
-def zeros_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return np.zeros_like(self, None if dtype is None else dtype.np, order_of(self), subok=False)
+def zeros_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
+    return _like("zeros_like", np.zeros_like, self, dtype, rest)
 
 
-def ones_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return np.ones_like(self, None if dtype is None else dtype.np, order_of(self), subok=False)
+def ones_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
+    return _like("ones_like", np.ones_like, self, dtype, rest)
 
 
-def full_like(self: Array, fill_value: Any, dtype: DType | None, *_: Any) -> Array:
-    array = empty_like(self, dtype)
+def _like(what: str, make: Any, self: Array, dtype: DType | None, rest: Sequence[Any]) -> Array:
+    """Return `make` of an array; `rest` ends with the memory format."""
+    kind = None if dtype is None else dtype.np
+    if not rest or rest[-1] is None:
+        return make(self, kind, order_of(self), subok=False)
+    number = format_number(what, rest[-1])
+    order = memory_order(what, number, self.shape)
+    if order is None:
+        return make(self, kind, "C" if number == CONTIGUOUS else order_of(self), subok=False)
+    return make(self.transpose(order), kind, "C", subok=False).transpose(inverse(order))
+
+
+def full_like(self: Array, fill_value: Any, dtype: DType | None, *rest: Any) -> Array:
+    array = _like("full_like", np.empty_like, self, dtype, rest)
     return _filled("full_like", array, fill_value, dtypes.of(array.dtype))
 
 

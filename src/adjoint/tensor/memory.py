@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.shape import inverse, memory_order, own_format
 from adjoint.core.errors import ArgumentError, GradError, InplaceError
+from adjoint.core.layouts import CONTIGUOUS, ORDERS, PRESERVE, format_number
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
@@ -81,19 +83,22 @@ def set_(self: Tensor, source: Tensor) -> Tensor:
 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
-    """Change the shape to `sizes`, row by row in the same memory; more of it where that is needed.
+    """Change the shape to `sizes`, in the same memory; more of it where that is needed.
 
-    New elements are not initialised.
+    The elements lie row by row, or as the memory format says. New ones are not initialised.
     """
     given = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     shape = tuple(int(s) for s in given)
     if self.edge is not None and not current().inference:
         raise GradError("resize_: a tensor that requires a gradient cannot be resized")
     _check_free("resize_", self)
-    if shape == tuple(self.shape):
+    number = CONTIGUOUS if memory_format is None else own_format("resize_", memory_format)
+    order = memory_order("resize_", number, shape) or tuple(range(len(shape)))
+    if shape == tuple(self.shape) and memory_format is None:
         return self
     flat, offset = storage_of(self.value)
-    strides = strides_in_elements(np.empty(shape, self.value.dtype))
+    places = np.empty([shape[d] for d in order], self.value.dtype).transpose(inverse(order))
+    strides = strides_in_elements(places)
     if offset + math.prod(shape) <= flat.size:
         resized = strided_view(self.value, shape, strides, offset)
     elif views.is_shared(self):
@@ -102,17 +107,20 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
             "memory; clone() it first"
         )
     else:
-        resized = np.empty(shape, self.value.dtype)
-        kept = flat[offset:]
-        resized.reshape(-1)[: kept.size] = kept
+        resized, kept = places, flat[offset:]
+        resized.transpose(order).reshape(-1)[: kept.size] = kept
     self.value = resized
     wrote(self, "resize_")
     return self
 
 
 def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Change the shape to that of `other`: see `resize_`."""
-    return resize_(self, tuple(other.shape))
+    """Change the shape to that of `other`, with preserve_format its order too: see `resize_`."""
+    number = None if memory_format is None else format_number("resize_as_", memory_format)
+    if number == PRESERVE:
+        orders = () if other.is_contiguous() else ORDERS
+        number = next((n for n in orders if other.is_contiguous(n)), CONTIGUOUS)
+    return resize_(self, tuple(other.shape), memory_format=number)
 
 
 def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:

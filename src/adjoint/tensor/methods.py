@@ -8,6 +8,7 @@ import numpy as np
 
 from adjoint.core.dtypes import DType, of, to_dtype
 from adjoint.core.errors import ArgumentError
+from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.state import current
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
@@ -111,11 +112,14 @@ def backward(
 
 
 def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
-    """Convert to a dtype, a device, or those of another tensor; itself where nothing changes."""
+    """Convert to a dtype, a device, those of another tensor, or a memory format.
+
+    The tensor itself where nothing changes, unless `copy` is set.
+    """
     keywords = dict(keywords)
     copy = keywords.pop("copy", False)
-    for ignored in ("non_blocking", "memory_format"):
-        keywords.pop(ignored, None)
+    keywords.pop("non_blocking", None)
+    wanted_format = keywords.pop("memory_format", None)
     dtype, device = keywords.pop("dtype", None), keywords.pop("device", None)
     if keywords:
         raise ArgumentError(f"to() has no argument {next(iter(keywords))!r}")
@@ -132,9 +136,12 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         return meta_tensor(self.shape, self.dtype)
     check_device("to", device)
     wanted = self.dtype if dtype is None else to_dtype(dtype)
-    if wanted is self.dtype:
+    number = None if wanted_format is None else format_number("to", wanted_format)
+    if wanted is not self.dtype:
+        return operators.packet("_to_copy").function(self, dtype=wanted, memory_format=number)
+    if number in (None, PRESERVE):
         return self.clone() if copy else self
-    return operators.packet("_to_copy").function(self, dtype=wanted)
+    return self.clone(memory_format=number) if copy else self.contiguous(memory_format=number)
 
 
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:

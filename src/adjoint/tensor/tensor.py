@@ -21,7 +21,7 @@ import numpy as np
 from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
-from adjoint.core.layouts import Layout, strided
+from adjoint.core.layouts import ORDERS, Layout, format_number, strided
 from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strides_in_elements, without_subclass
@@ -209,7 +209,11 @@ class Tensor:
         return self.array.ctypes.data
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Whether the elements lie in memory in row-major order."""
+        """Whether the elements lie in memory in row-major order, or in that of a memory format."""
+        if memory_format is not None:
+            order = ORDERS.get(format_number("is_contiguous", memory_format))
+            if order is not None:
+                return len(order) == self.ndim and self.permute(order).is_contiguous()
         if self.home is not None:
             return self.home.is_contiguous(self)
         return bool(self.value.flags.c_contiguous)

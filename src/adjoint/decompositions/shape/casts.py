@@ -9,18 +9,15 @@ from adjoint import ops
 from adjoint.checks import shape as layout
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.core.layouts import PRESERVE, format_number
 
 Tensor = Any
 
 
 def contiguous(self: Tensor, memory_format: Any) -> Tensor:
     """Return `self` if it is laid out as asked, else a copy that is."""
-    number = format_number("contiguous", memory_format)
-    order = layout.memory_order("contiguous", number, tuple(self.shape))
-    if number == PRESERVE or (self if order is None else self.permute(order)).is_contiguous():
+    if self.is_contiguous(memory_format):
         return self
-    return self.clone(memory_format=number)
+    return self.clone(memory_format=layout.own_format("contiguous", memory_format))
 
 
 def to_dtype(
