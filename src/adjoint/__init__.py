@@ -37,6 +37,9 @@ from adjoint.core.dtypes import (
     int64,
     set_default_dtype,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from adjoint.core.dtypes import bool_ as bool
 from adjoint.core.errors import AdjointError
@@ -156,6 +159,8 @@ _NAMES = {
 }
 # What users of PyTorch may look for in vain, and what to do instead.
 _ABSENT = {
+    "chalf": ": NumPy has no complex numbers of half precision; use ad.complex64",
+    "complex32": ": NumPy has no complex numbers of half precision; use ad.complex64",
     "cuda": ": tensors live on the CPU",
     "device_count": ": tensors live on the CPU",
     "jit": ": ad.compile makes native code of a function",

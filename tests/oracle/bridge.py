@@ -18,7 +18,7 @@ import adjoint as ad
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DTYPES = (
-    "bool", "uint8", "int8", "int16", "int32", "int64",
+    "bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
 

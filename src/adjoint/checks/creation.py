@@ -67,7 +67,7 @@ def check_value(what: str, value: Any, dtype: DType) -> None:
         fits = value in (math.inf, -math.inf) or not math.isinf(fit_number(value, dtype))
     else:
         limits = dtypes.iinfo(dtype)
-        lowest = -limits.max if dtype is dtypes.uint8 else limits.min  # -1 wraps to 255
+        lowest = -limits.max if not dtype.is_signed else limits.min  # -1 wraps to 255
         fits = lowest <= value <= limits.max
     if not fits:
         raise ValueRangeError(f"{what}: the number {value} does not fit {dtype}.")

@@ -73,6 +73,9 @@ int8 = DType("int8", np.int8, INTEGER)
 int16 = DType("int16", np.int16, INTEGER)
 int32 = DType("int32", np.int32, INTEGER)
 int64 = DType("int64", np.int64, INTEGER)
+uint16 = DType("uint16", np.uint16, INTEGER, is_signed=False)
+uint32 = DType("uint32", np.uint32, INTEGER, is_signed=False)
+uint64 = DType("uint64", np.uint64, INTEGER, is_signed=False)
 float16 = DType("float16", np.float16, FLOAT)
 bfloat16 = DType("bfloat16", ml_dtypes.bfloat16, FLOAT)
 float32 = DType("float32", np.float32, FLOAT)
@@ -81,7 +84,7 @@ complex64 = DType("complex64", np.complex64, COMPLEX)
 complex128 = DType("complex128", np.complex128, COMPLEX)
 
 ALL: tuple[DType, ...] = (
-    bool_, uint8, int8, int16, int32, int64,
+    bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
 

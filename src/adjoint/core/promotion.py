@@ -5,6 +5,7 @@ an operand of lower rank decides only if its category (bool < integer < float < 
 Answers are cached by dtype, because `x_int * 2.0` and `mask * x` ask again and again.
 
 The one difference from PyTorch: there is no complex32, so float16 with complex gives complex64.
+uint16, uint32 and uint64 meet only themselves, floats and Python's whole numbers, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -26,10 +27,13 @@ _NUMBER_SET = frozenset(NUMBERS)
 _BFLOAT16: Any = dtypes.bfloat16.np.type
 
 
-def _promote_pair(a: DType, b: DType) -> DType:
+def _promote_pair(a: DType, b: DType) -> DType | None:
+    """The dtype that holds both; None if there is none."""
     if a is b:
         return a
     low, high = (a, b) if a.category <= b.category else (b, a)
+    if high.category != FLOAT and (low in _WIDE_UNSIGNED or high in _WIDE_UNSIGNED):
+        return None
     if low.category == BOOL:
         return high
     if high.category == INTEGER:
@@ -52,7 +56,8 @@ def _promote_floats(a: DType, b: DType) -> DType:
     return a if a.itemsize > b.itemsize else b
 
 
-_TABLE: dict[tuple[DType, DType], DType] = {
+_WIDE_UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+_TABLE: dict[tuple[DType, DType], DType | None] = {
     (a, b): _promote_pair(a, b) for a in dtypes.ALL for b in dtypes.ALL
 }
 
@@ -63,7 +68,13 @@ def promote_types(a: DType, b: DType) -> DType:
     >>> promote_types(dtypes.uint8, dtypes.int8), promote_types(dtypes.int64, dtypes.float16)
     (ad.int16, ad.float16)
     """
-    return _TABLE[a, b]
+    found = _TABLE[a, b]
+    if found is None:
+        raise DtypeError(
+            f"{a.name} and {b.name} have no common dtype: uint16, uint32 and uint64 are not "
+            "promoted; convert one of them with .to(dtype) first"
+        )
+    return found
 
 
 def _combine(strong: DType | None, weak: DType | None) -> DType | None:
@@ -74,7 +85,7 @@ def _combine(strong: DType | None, weak: DType | None) -> DType | None:
         return strong
     if strong.category == FLOAT:  # the weak one is complex: keep the strong one's precision
         return strong.to_complex()
-    return _TABLE[strong, weak]
+    return promote_types(strong, weak)
 
 
 def _number_dtype(kind: type) -> DType:
@@ -125,7 +136,7 @@ def _resolve(parts: tuple[_Part, ...]) -> DType:
             rank, found = (1, part[0]) if isinstance(part, tuple) else (0, part)
             dtype = found if isinstance(found, DType) else dtypes.of(found)
         previous = ranks[rank]
-        ranks[rank] = dtype if previous is None else _TABLE[previous, dtype]
+        ranks[rank] = dtype if previous is None else promote_types(previous, dtype)
     result = _combine(ranks[0], _combine(ranks[1], ranks[2]))
     if result is None:
         raise DtypeError("result_type() needs at least one tensor or number")

@@ -174,7 +174,7 @@ def _gradient(self: Tensor, spacing: Any, dims: Any, edge_order: int) -> list[Te
     """The gradient along each of `dims`, with one spacing (number or coordinates) for each."""
     if edge_order not in (1, 2):
         raise ValueRangeError(f"gradient: edge_order must be 1 or 2, got {edge_order}")
-    if self.dtype in (dtypes.uint8, dtypes.bool_):
+    if not self.dtype.is_signed:
         raise DtypeError(f"gradient: {self.dtype} has no negative numbers; use x.float() first")
     if dims is not None and not isinstance(dims, int) and len(dims) == 0:
         raise ValueRangeError("gradient: dim is empty; leave it out to mean all dimensions")

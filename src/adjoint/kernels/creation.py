@@ -19,6 +19,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, INTEGER, DType
 from adjoint.core.errors import ShapeError
 from adjoint.core.layouts import CONTIGUOUS, format_number
+from adjoint.core.promotion import fit_number
 from adjoint.core.storage import order_of
 
 Array = np.ndarray[Any, Any]
@@ -73,7 +74,7 @@ def _filled(what: str, array: Array, value: Any, dtype: DType) -> Array:
         fitting = int(value.real)
     elif isinstance(value, complex) and not dtype.is_complex:
         fitting = value.real
-    array[...] = fitting % 256 if dtype is dtypes.uint8 else fitting
+    array[...] = fit_number(fitting, dtype) if dtype.category == INTEGER else fitting
     return array
 
 
@@ -268,7 +269,7 @@ def _even(
 
 def _whole(what: str, value: Any, dtype: DType) -> int:
     creation.check_value(what, value, dtype)
-    return int(value) % 256 if dtype is dtypes.uint8 else int(value)  # as PyTorch: -1 is 255
+    return int(fit_number(value, dtype))  # as PyTorch: -1 is the largest unsigned number
 
 
 # --- triangles of indices ---------------------------------------------------------------------

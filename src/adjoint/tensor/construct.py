@@ -91,7 +91,11 @@ _WIDE = (np.bool_, np.int64, np.float64, np.complex128)
 
 
 def _from_large(data: Any, target: DType) -> Array:
-    """Convert integers beyond 64 bits, which only floats can hold."""
+    """Convert integers that int64 cannot hold: floats can, and uint64 some."""
+    if target is dtypes.uint64:
+        whole = np.array(data, dtype=object)
+        _check_range(whole, target)
+        return np.asarray(whole % 2**64, np.uint64)
     if target.category <= INTEGER:
         raise ValueRangeError(f"tensor: an integer does not fit {target}; pass a float dtype.")
     try:
@@ -114,13 +118,13 @@ def _fit(values: Array, target: DType) -> Array:
 def _check_range(values: Array, target: DType) -> None:
     limits = dtypes.iinfo(target)
     low, high = values.min(), values.max()
-    lowest = -limits.max if target is dtypes.uint8 else limits.min  # PyTorch: -1 is 255
+    lowest = -limits.max if not target.is_signed else limits.min  # PyTorch: -1 is 255
     # A float compares with 2^63 - 1 as if it were 2^63, so the upper limit is exclusive.
     fits = low >= lowest and high < limits.max + 1
     if not fits:  # so does NaN
         worst = low if not low >= lowest else high
         raise ValueRangeError(
-            f"tensor: the number {worst.item()} does not fit {target}, "
+            f"tensor: the number {worst} does not fit {target}, "
             f"which goes from {limits.min} to {limits.max}."
         )
 
