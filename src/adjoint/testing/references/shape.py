@@ -317,14 +317,12 @@ def of_pairs(x: Array) -> Array:
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
-    "alias": same, "detach": same, "clone": same, "contiguous": same, "_lazy_clone": same,
-    "_pin_memory": same, "to_mkldnn": same, "lift": same,
+    "alias": same, "detach": same, "clone": same, "contiguous": same, "lift": same,
     "lift_fresh": same, "lift_fresh_copy": same, "resolve_conj": same, "resolve_neg": same,
     "view": reshaped, "view.dtype": lambda x, dtype: np.frombuffer(x.tobytes(), dtype.np).reshape(
         *x.shape[:-1], x.shape[-1] * x.dtype.itemsize // dtype.np.itemsize
     ),
     "_unsafe_view": reshaped, "reshape": reshaped, "_reshape_copy": reshaped,
-    "_mkldnn_reshape": reshaped, "_mkldnn_transpose": exchanged,
     "_reshape_alias": reshaped, "reshape_as": lambda x, y: reshaped(x, y.shape),
     "view_as": lambda x, y: reshaped(x, y.shape), "flatten": flattened, "unflatten": unflattened,
     "ravel": flattened, "squeeze": squeezed, "unsqueeze": unsqueezed,
