@@ -16,8 +16,7 @@ Samples = Iterator[Sample]
     "numpy_T", "squeeze", "squeeze_copy", "real", "_conj", "conj", "_conj_physical", "_conj_copy",
     "conj_physical", "_neg_view", "_neg_view_copy", "resolve_conj", "resolve_neg", "zero",
     "atleast_1d", "atleast_2d", "atleast_3d", "flatten.using_ints", "double", "cdouble", "long",
-    "int", "short", "char", "byte", "bool", "squeeze_", "_to_copy", "contiguous", "_lazy_clone",
-    "_pin_memory", "to_mkldnn",
+    "int", "short", "char", "byte", "bool", "squeeze_", "_to_copy", "contiguous",
 )  # fmt: skip
 def whole(make: Any) -> Samples:
     yield Sample(make(2, 3), name="plain")
@@ -58,7 +57,7 @@ def stacks_of_matrices(make: Any) -> Samples:
     yield Sample(make(2, 0, 3), name="empty")
 
 
-@sampler("view", "view_copy", "_unsafe_view", "_reshape_copy", "reshape", "_mkldnn_reshape")
+@sampler("view", "view_copy", "_unsafe_view", "_reshape_copy", "reshape")
 def sizes(make: Any) -> Samples:
     yield Sample(make(2, 6), (3, 4), name="plain")
     yield Sample(make(2, 6), (-1, 2), name="inferred")
@@ -139,7 +138,6 @@ def orders(make: Any) -> Samples:
 @sampler(
     "transpose.int",
     "transpose_copy.int",
-    "_mkldnn_transpose",
     "swapaxes",
     "swapdims",
     "transpose_",
@@ -520,23 +518,3 @@ def real_pairs(make: Any) -> Samples:
 def at_the_origin(make: Any) -> Samples:
     if not make.is_complex:
         yield Sample(make.like([0.0, 1.0]), make(2), name="abs of 0")
-
-
-@sampler(
-    "_test_autograd_multiple_dispatch.ntonly",
-    reference=lambda x, b: x,
-)
-def kinds(make: Any) -> Samples:
-    yield Sample(make(2, 3), True, name="plain")
-    yield Sample(make(3, 2).t(), False, name="transposed")
-
-
-@sampler(
-    "_test_autograd_multiple_dispatch_view",
-    "_test_autograd_multiple_dispatch_view_copy",
-    reference=lambda x: x.reshape(-1),
-)
-def flattened(make: Any) -> Samples:
-    yield Sample(make(2, 3), name="plain")
-    yield Sample(make(), name="0-d")
-    yield Sample(make(0, 2), name="empty")
