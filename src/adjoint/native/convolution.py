@@ -97,8 +97,8 @@ def _image(
 ) -> Array:
     result, given = np.empty(shape, given.dtype), _aligned(given)
     large, small = (result, given) if into_large else (given, result)
-    weight = np.require(weight, requirements="CA")
-    bias = None if bias is None else np.require(bias, requirements="CA")
+    weight = np.require(weight, requirements=["C", "A"])
+    bias = None if bias is None else np.require(bias, requirements=["C", "A"])
     _call(run, sizes, large, small, (given, weight, bias, result))
     return result
 
