@@ -53,6 +53,14 @@ IMPOSSIBLE: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
     "gradient": (ShapeError, "has the shape 1×4×3", lambda: ad.ops.convolution_backward(
         normal(1, 4, 5), normal(1, 3, 5), normal(4, 3, 3), None, (1,), (0,), (1,), False, (0,), 1,
         (True, True, True))),
+    "no room": (ShapeError, "no room for a window of 3×3", lambda: F.unfold(
+        normal(1, 2, 2, 5), 2, dilation=2)),
+    "columns": (ShapeError, "at 9 = 3×3 places; got 8×8", lambda: F.fold(
+        normal(1, 8, 8), (4, 4), (2, 2))),
+    "kernel_size": (ShapeError, "kernel_size=\\(3, 3\\) is not that of the weight", lambda: (
+        ad.ops.thnn_conv2d(normal(1, 2, 4, 4), normal(3, 2, 2, 2), (3, 3)))),
+    "in time": (ShapeError, "needs an input \\(time, batch, channels\\)", lambda: F.conv_tbc(
+        normal(4, 2), normal(2, 2, 3), normal(3))),
 }  # fmt: skip
 
 
@@ -102,3 +110,16 @@ def test_a_frozen_weight_does_not_keep_the_input() -> None:
     x2.zero_()  # nobody kept it: the gradient of x needs the weight alone
     y.sum().backward()
     assert x.grad is not None
+
+
+def test_fold_adds_up_what_unfold_repeats() -> None:
+    x = normal(2, 3, 5, 6)
+    how = {"kernel_size": (2, 3), "dilation": (2, 1), "padding": (1, 0), "stride": (1, 2)}
+    count = F.fold(F.unfold(ad.ones_like(x), **how), (5, 6), **how)
+    assert ad.allclose(F.fold(F.unfold(x, **how), (5, 6), **how), x * count)
+
+
+def test_a_convolution_is_a_product_with_unfolded_windows() -> None:
+    x, w = normal(2, 3, 5, 6), normal(4, 3, 2, 3)
+    result = w.flatten(1) @ F.unfold(x, (2, 3), padding=1)
+    assert ad.allclose(result.reshape(2, 4, 6, 6), F.conv2d(x, w, padding=1))

@@ -8,6 +8,7 @@ through its window. `convolution` computes `small` from `large`, or with `transp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -247,3 +248,61 @@ def left_over(large: Shape, small: Shape, weight: Shape, stride: Sequence[int],
         large[2 + i] + 2 * p[i] - d[i] * (weight[2 + i] - 1) - 1 - (small[2 + i] - 1) * s[i]
         for i in range(count)
     )
+
+
+# -- windows of an image as columns ----------------------------------------------------------------
+
+
+@record
+class Windows:
+    """The windows of an image, in both spatial dimensions."""
+
+    kernel: Shape  # (3, 3)
+    dilation: Shape
+    padding: Shape
+    stride: Shape
+    reach: Shape  # from the first element of a window to after its last: (3, 3)
+    places: Shape  # how many windows there are: (30, 30)
+
+
+def windows(
+    what: str,
+    image: Sequence[int],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Windows:
+    """The windows of an image with these two spatial sizes; raises if there are none."""
+    kernel = each(what, "kernel_size", kernel_size, 2, 1)
+    dilation = each(what, "dilation", dilation, 2, 1)
+    padding = each(what, "padding", padding, 2, 0)
+    stride = each(what, "stride", stride, 2, 1)
+    reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel))
+    rooms = [n + 2 * p - r for n, p, r in zip(image, padding, reach)]
+    if any(room < 0 for room in rooms) or not all(image):
+        raise ShapeError(
+            f"{what}: there is no room for a window of {show(reach)} (kernel_size={kernel}, "
+            f"dilation={dilation}) in an image of {show(image)} with padding={padding}."
+        )
+    places = tuple(room // s + 1 for room, s in zip(rooms, stride))
+    return Windows(kernel, dilation, padding, stride, reach, places)
+
+
+def check_columns(what: str, columns: Shape, found: Windows) -> None:
+    """Raise unless columns (batch, channels × elements, places) hold these windows."""
+    elements, places = math.prod(found.kernel), math.prod(found.places)
+    if columns[1] % elements or columns[2] != places:
+        raise ShapeError(
+            f"{what}: needs columns of channels × {elements} elements of the window, at "
+            f"{places} = {show(found.places)} places; got {show(columns[1:])}."
+        )
+
+
+def check_kernel(what: str, kernel_size: Sequence[int], weight: Any) -> None:
+    """Raise unless the weight has windows of this size."""
+    if tuple(kernel_size) != tuple(weight.shape[2:]):
+        raise ShapeError(
+            f"{what}: kernel_size={tuple(kernel_size)} is not that of the weight, "
+            f"{show(weight.shape)}."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ def batched(what: str, input: Tensor, count: int, run: Callable[[Tensor], Tensor
         return run(input)
     if input.ndim != count + 1:
         raise ShapeError(
-            f"{what}: needs an input of {count + 2} dimensions (batch, channels, {count} spatial), "
+            f"{what}: needs an input of {count + 2} dimensions, the batch and the channels first, "
             f"or {count + 1} without a batch; got {show(input.shape)}."
         )
     return run(input.unsqueeze(0)).squeeze(0)
@@ -155,3 +156,178 @@ def _transposed(count: int) -> Callable[..., Tensor]:
 
 conv1d, conv2d, conv3d = map(_forward, (1, 2, 3))
 conv_transpose1d, conv_transpose2d, conv_transpose3d = map(_transposed, (1, 2, 3))
+
+
+def convolution_mode(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Shape,
+    padding: str,
+    dilation: Shape,
+    groups: int,
+) -> Tensor:
+    """A convolution with padding='same' or 'valid'."""
+    x, width = same_or_valid("_convolution_mode", input, weight, stride, padding, dilation)
+    none = (0,) * (weight.ndim - 2)
+    return ops.convolution(x, weight, bias, stride, width, dilation, False, none, groups)
+
+
+# --- the names of single algorithms --------------------------------------------------------------
+
+
+def slow_conv(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Shape,
+    bias: Tensor | None,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape = (1,),
+) -> Tensor:
+    """A convolution in as many groups as the channels of the input need."""
+    count = len(kernel_size)
+    checks.check_kernel(f"conv{count}d", kernel_size, weight)
+
+    def run(x: Tensor) -> Tensor:
+        groups = max(x.shape[1] // max(weight.shape[1], 1), 1)
+        return ops.convolution(
+            x, weight, bias, stride, padding, dilation, False, (0,) * count, groups
+        )
+
+    return batched(f"conv{count}d", self, count, run)
+
+
+def slow_conv2d_backward(
+    grad_output: Tensor,
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Shape,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients of `_slow_conv2d_forward`."""
+    checks.check_kernel("conv2d", kernel_size, weight)
+    return ops.convolution_backward(
+        grad_output, self, weight, None, stride, padding, (1, 1), False, (0, 0), 1, output_mask
+    )
+
+
+def slow_conv_transpose(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Shape,
+    bias: Tensor | None,
+    stride: Shape,
+    padding: Shape,
+    output_padding: Shape,
+    dilation: Shape,
+) -> Tensor:
+    """A transposed convolution in one group."""
+    count = len(kernel_size)
+    what = f"conv_transpose{count}d"
+    checks.check_kernel(what, kernel_size, weight)
+
+    def run(x: Tensor) -> Tensor:
+        return ops.convolution(x, weight, bias, stride, padding, dilation, True, output_padding, 1)
+
+    return batched(what, self, count, run)
+
+
+def mps_transpose_backward(
+    self: Tensor,
+    grad_output: Tensor,
+    weight: Tensor,
+    padding: Shape,
+    output_padding: Shape,
+    stride: Shape,
+    dilation: Shape,
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None]:
+    """The gradients of `_mps_convolution_transpose`, which has no bias."""
+    of_input, of_weight, _ = ops.convolution_backward(
+        grad_output, self, weight, None, stride, padding, dilation, True, output_padding, groups,
+        (*output_mask, False),
+    )  # fmt: skip
+    return of_input, of_weight
+
+
+# --- time first ----------------------------------------------------------------------------------
+
+
+def _check_tbc(what: str, self: Tensor, weight: Tensor) -> None:
+    if self.ndim != 3 or weight.ndim != 3:
+        raise ShapeError(
+            f"{what}: needs an input (time, batch, channels) and a weight (window, channels, "
+            f"channels of the result); got {show(self.shape)} and {show(weight.shape)}."
+        )
+
+
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int) -> Tensor:
+    """A convolution in time, with the dimensions in another order."""
+    _check_tbc("conv_tbc", self, weight)
+    x, w = self.permute((1, 2, 0)), weight.permute((2, 1, 0))
+    return ops.convolution(x, w, bias, (1,), (pad,), (1,), False, (0,), 1).permute((2, 0, 1))
+
+
+def conv_tbc_backward(
+    self: Tensor, input: Tensor, weight: Tensor, bias: Tensor, pad: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of `conv_tbc`, of which `self` is the gradient of the result."""
+    _check_tbc("conv_tbc_backward", input, weight)
+    grad, x, w = self.permute((1, 2, 0)), input.permute((1, 2, 0)), weight.permute((2, 1, 0))
+    of_input, of_weight, of_bias = ops.convolution_backward(
+        grad, x, w, bias.shape, (1,), (pad,), (1,), False, (0,), 1, (True, True, True)
+    )
+    return of_input.permute((2, 0, 1)), of_weight.permute((2, 1, 0)), of_bias
+
+
+# --- windows as columns --------------------------------------------------------------------------
+
+
+def im2col(
+    self: Tensor, kernel_size: Shape, dilation: Shape, padding: Shape, stride: Shape
+) -> Tensor:
+    """The windows of an image as columns."""
+
+    def run(x: Tensor) -> Tensor:
+        size = tuple(x.shape[2:])
+        found = checks.windows("im2col", size, kernel_size, dilation, padding, stride)
+        high, wide = found.padding
+        x = ops.constant_pad_nd(x, (wide, wide, high, high), 0) if high or wide else x
+        for i in range(2):
+            x = x.unfold(2 + i, found.reach[i], found.stride[i])
+            x = x.slice(-1, None, None, found.dilation[i]) if found.dilation[i] > 1 else x
+        count, channels = x.shape[:2]
+        elements, places = math.prod(found.kernel), math.prod(found.places)
+        return x.permute((0, 1, 4, 5, 2, 3)).reshape((count, channels * elements, places))
+
+    return batched("im2col", self, 2, run)
+
+
+def col2im(
+    self: Tensor, output_size: Shape, kernel_size: Shape, dilation: Shape, padding: Shape,
+    stride: Shape,
+) -> Tensor:  # fmt: skip
+    """The transpose of `im2col`: windows are added to where they come from."""
+    size = checks.each("col2im", "output_size", output_size, 2, 1)
+    found = checks.windows("col2im", size, kernel_size, dilation, padding, stride)
+
+    def run(columns: Tensor) -> Tensor:
+        checks.check_columns("col2im", tuple(columns.shape), found)
+        channels = columns.shape[1] // math.prod(found.kernel)
+        shape = (columns.shape[0], channels, *found.kernel, *found.places)
+        x = columns.reshape(shape).permute((0, 1, 4, 5, 2, 3))
+        for i in (1, 0):
+            if found.dilation[i] > 1:
+                spread = (*x.shape[:-1], found.reach[i])
+                x = ops.slice_backward(x, spread, x.ndim - 1, 0, found.reach[i], found.dilation[i])
+            whole = list(x.shape[:-1])
+            whole[2 + i] = size[i] + 2 * found.padding[i]
+            x = ops.unfold_backward(x, whole, 2 + i, found.reach[i], found.stride[i])
+        high, wide = found.padding
+        return ops.constant_pad_nd(x, (-wide, -wide, -high, -high), 0) if high or wide else x
+
+    return batched("col2im", self, 1, run)

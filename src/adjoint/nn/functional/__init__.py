@@ -35,6 +35,7 @@ from adjoint.nn.functional.activations import (
     tanhshrink,
     threshold,
 )
+from adjoint.nn.functional.convolutions import fold, unfold
 from adjoint.nn.functional.dropouts import (
     alpha_dropout,
     dropout,
@@ -77,8 +78,9 @@ from adjoint.ops.operator import exists, packet
 
 # Operators whose signature is PyTorch's in Python, too.
 SAME = frozenset((
-    "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu", "group_norm",
+    "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu",
+    "group_norm",
     "hardshrink", "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad",
     "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm",
     "sigmoid", "softplus", "softshrink", "tanh",
@@ -91,13 +93,13 @@ __all__ = [
     "alpha_dropout", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
     "celu", "cosine_embedding_loss", "cross_entropy", "ctc_loss", "dropout", "dropout1d",
     "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout",
-    "gaussian_nll_loss", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
+    "fold", "gaussian_nll_loss", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
     "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "leaky_relu",
     "local_response_norm", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
     "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
     "nll_loss", "normalize", "poisson_nll_loss", "relu", "relu6", "rrelu", "selu", "silu",
     "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softsign", "tanhshrink",
-    "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss",
+    "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
 
 

@@ -152,11 +152,94 @@ def by_dimensions_transposed(count: int) -> Callable[..., Array]:
     return reference
 
 
+def by_kernel_size(transposed: bool) -> Callable[..., Array]:
+    def reference(
+        self: Array, weight: Array, kernel_size: Any, bias: Array | None = None, stride: Any = 1,
+        padding: Any = 0, *rest: Any,
+    ) -> Array:  # fmt: skip
+        if transposed:
+            more, dilation = rest or (0, 1)
+            return convolution(self, weight, bias, stride, padding, dilation, True, more, 1)
+        groups = self.shape[1] // weight.shape[1]
+        dilation = rest[0] if rest else 1
+        return convolution(self, weight, bias, stride, padding, dilation, False, 0, groups)
+
+    return reference
+
+
+def slow_gradients(
+    grad: Array, self: Array, weight: Array, kernel_size: Any, stride: Any, padding: Any, mask: Any
+) -> list[Array]:
+    return gradients(grad, self, weight, None, stride, padding, 1, False, 0, 1, mask)
+
+
+def in_time(self: Array, weight: Array, bias: Array, pad: int = 0) -> Array:
+    """One product of matrices for each element of the window."""
+    x = np.pad(wide(self), ((pad, pad), (0, 0), (0, 0)))
+    length = len(x) - len(weight) + 1
+    return sum(x[k : k + length] @ wide(w) for k, w in enumerate(weight)) + wide(bias)
+
+
+def in_time_gradients(
+    grad: Array, input: Array, weight: Array, bias: Array, pad: int
+) -> list[Array]:
+    x, g = np.pad(wide(input), ((pad, pad), (0, 0), (0, 0))), wide(grad)
+    of_input, of_weight = np.zeros_like(x), np.zeros_like(wide(weight))
+    for k, w in enumerate(wide(weight)):
+        seen = slice(k, k + len(g))
+        of_input[seen] += g @ w.T
+        of_weight[k] = np.einsum("tbc,tbd->cd", x[seen], g)
+    return [of_input[pad : len(x) - pad], of_weight, g.sum((0, 1))]
+
+
+def columns(image: Array, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    """The elements that windows see, one after the other."""
+    x = image if image.ndim == 4 else image[None]
+    (k, d, p, s), sizes = (full(v, 2) for v in (kernel, dilation, padding, stride)), x.shape[2:]
+    places = [(n + 2 * p[i] - d[i] * (k[i] - 1) - 1) // s[i] + 1 for i, n in enumerate(sizes)]
+    result = np.zeros((*x.shape[:2], *k, *places), x.dtype)
+    for seen, place, element in meetings(sizes, places, k, s, p, d):
+        result[(..., *element, *place)] = x[(..., *seen)]
+    result = result.reshape(len(x), x.shape[1] * k[0] * k[1], places[0] * places[1])
+    return result if image.ndim == 4 else result[0]
+
+
+def image(given: Array, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Array:
+    x = wide(given) if given.ndim == 3 else wide(given)[None]
+    n, k, d, p, s = (full(v, 2) for v in (size, kernel, dilation, padding, stride))
+    places = [(n[i] + 2 * p[i] - d[i] * (k[i] - 1) - 1) // s[i] + 1 for i in range(2)]
+    x = x.reshape(len(x), x.shape[1] // (k[0] * k[1]), *k, *places)
+    result = np.zeros((*x.shape[:2], *n), x.dtype)
+    for seen, place, element in meetings(n, places, k, s, p, d):
+        result[(..., *seen)] += x[(..., *element, *place)]
+    return result if given.ndim == 3 else result[0]
+
+
+def same_padded(
+    input: Array, weight: Array, bias: Any, stride: Any, padding: str, dilation: Any, groups: int
+) -> Array:
+    return by_dimensions(weight.ndim - 2)(input, weight, bias, stride, padding, dilation, groups)
+
+
+SLOW = (
+    "thnn_conv2d", "_slow_conv2d_forward", "slow_conv3d", "slow_conv3d_forward",
+    "slow_conv_dilated2d", "slow_conv_dilated3d", "_conv_depthwise2d", "conv_depthwise3d",
+)  # fmt: skip
+
 REFERENCES: dict[str, Callable[..., Any]] = {
     "convolution": convolution,
     "_convolution_input_backward": input_gradient,
     "_convolution_weight_backward": correlation,
     "convolution_backward": gradients,
+    "_convolution": lambda *given: convolution(*given[:9]),
+    "_convolution_mode": same_padded,
+    "_slow_conv2d_backward": slow_gradients,
+    "conv_tbc": in_time,
+    "conv_tbc_backward": in_time_gradients,
+    "im2col": columns,
+    "col2im": image,
+    **dict.fromkeys(SLOW, by_kernel_size(False)),
+    **dict.fromkeys(("slow_conv_transpose2d", "slow_conv_transpose3d"), by_kernel_size(True)),
     **{f"conv{n}d": by_dimensions(n) for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": by_dimensions_transposed(n) for n in (1, 2, 3)},
 }

@@ -149,3 +149,102 @@ def conv_transpose2ds(make: Make) -> Samples:
 def conv_transpose3ds(make: Make) -> Samples:
     yield Sample(make(1, 2, 1, 2, 2), make(2, 2, 2, 1, 2), make(2), 2, name="plain")
     yield Sample(make(2, 2, 1, 2), make(2, 1, 1, 2, 2), None, name="without a batch")
+
+
+# --- other names ---------------------------------------------------------------------------------
+
+
+@sampler("_convolution")
+def convolutions_with_choices(make: Make) -> Samples:
+    how = ((2, 1), (1, 0), (1, 1), False, (0, 0), 1, False, False, True, True)
+    yield Sample(make(1, 2, 4, 3), make(2, 2, 2, 2), make(2), *how, name="plain")
+
+
+@sampler("_convolution.deprecated")
+def deprecated_convolutions(make: Make) -> Samples:
+    how = ((2,), (0,), (1,), True, (1,), 1, False, False, True)
+    yield Sample(make(1, 2, 3), make(2, 2, 2), make(2), *how, name="transposed")
+
+
+@sampler("_convolution_mode")
+def convolution_modes(make: Make) -> Samples:
+    yield Sample(make(1, 2, 4), make(2, 2, 2), make(2), (1,), "same", (1,), 1, name="same")
+    yield Sample(make(1, 2, 4), make(2, 1, 2), None, (2,), "valid", (1,), 2, name="valid")
+
+
+@sampler("thnn_conv2d", "_slow_conv2d_forward")
+def slow_conv2ds(make: Make) -> Samples:
+    yield Sample(make(1, 2, 4, 3), make(3, 2, 2, 2), (2, 2), make(3), (2, 1), (1, 0), name="plain")
+    yield Sample(make(1, 2, 2, 3), make(2, 2, 2, 1), (2, 1), None, (1, 1), (0, 0), name="no bias")
+
+
+@sampler("_slow_conv2d_backward.output_mask")
+def slow_conv2d_backwards(make: Make) -> Samples:
+    given = (make(1, 3, 2, 2), make(1, 2, 3, 3), make(3, 2, 2, 2), (2, 2), (1, 1), (0, 0))
+    yield Sample(*given, (True, True, True), name="all")
+    yield Sample(*given, (True, False, False), name="input")
+
+
+@sampler("slow_conv3d", "slow_conv3d_forward")
+def slow_conv3ds(make: Make) -> Samples:
+    k = (2, 1, 2)
+    yield Sample(
+        make(1, 2, 3, 2, 2), make(2, 2, *k), k, make(2), (1, 1, 1), (0, 0, 1), name="plain"
+    )
+    yield Sample(
+        make(1, 2, 3, 2, 2), make(2, 1, *k), k, None, (2, 1, 1), (0, 0, 0), name="two groups"
+    )
+
+
+@sampler("slow_conv_dilated2d", "_conv_depthwise2d")
+def dilated_conv2ds(make: Make) -> Samples:
+    how = ((2, 2), make(2), (1, 1), (1, 0), (2, 1))
+    yield Sample(make(1, 2, 3, 3), make(2, 1, 2, 2), *how, name="depthwise")
+
+
+@sampler("slow_conv_dilated3d", "conv_depthwise3d")
+def dilated_conv3ds(make: Make) -> Samples:
+    how = ((1, 2, 2), make(2), (1, 1, 1), (0, 1, 0), (1, 2, 1))
+    yield Sample(make(1, 2, 2, 2, 3), make(2, 1, 1, 2, 2), *how, name="depthwise")
+
+
+@sampler("slow_conv_transpose2d")
+def slow_conv_transpose2ds(make: Make) -> Samples:
+    how = ((2, 2), make(3), (2, 1), (1, 0), (1, 0), (1, 2))
+    yield Sample(make(1, 2, 2, 3), make(2, 3, 2, 2), *how, name="plain")
+
+
+@sampler("slow_conv_transpose3d")
+def slow_conv_transpose3ds(make: Make) -> Samples:
+    yield Sample(make(1, 2, 2, 1, 2), make(2, 2, 1, 2, 2), (1, 2, 2), make(2), name="plain")
+
+
+@sampler("conv_tbc")
+def convolutions_in_time(make: Make) -> Samples:
+    yield Sample(make(4, 2, 2), make(2, 2, 3), make(3), name="plain")
+    yield Sample(make(4, 1, 2), make(3, 2, 2), make(2), 1, name="padded")
+
+
+@sampler("conv_tbc_backward")
+def convolution_in_time_backwards(make: Make) -> Samples:
+    yield Sample(make(5, 2, 3), make(4, 2, 2), make(2, 2, 3), make(3), 1, name="padded")
+
+
+# --- windows as columns --------------------------------------------------------------------------
+
+
+@sampler("im2col")
+def images(make: Make) -> Samples:
+    yield Sample(make(2, 2, 3, 4), (2, 3), (1, 1), (0, 0), (1, 1), name="plain")
+    yield Sample(make(1, 2, 5, 4), (2, 2), (3, 1), (1, 0), (1, 2), name="everything")
+    yield Sample(make(2, 3, 3), (2, 1), (1, 1), (0, 1), (2, 1), name="without a batch")
+    yield Sample(make(0, 2, 3, 3), (2, 2), (1, 1), (0, 0), (1, 1), name="empty")
+    yield Sample(make(3, 2, 3, 2).transpose(0, 3), (2, 2), 1, 0, 1, name="non-contiguous")
+
+
+@sampler("col2im")
+def columns_of_images(make: Make) -> Samples:
+    yield Sample(make(2, 8, 6), (3, 4), (2, 2), (1, 1), (0, 0), (1, 1), name="plain")
+    yield Sample(make(1, 4, 8), (5, 4), (2, 2), (3, 1), (1, 0), (1, 2), name="everything")
+    yield Sample(make(4, 4), (3, 2), (2, 1), (1, 1), (1, 0), (2, 1), name="without a batch")
+    yield Sample(make(0, 8, 4), (3, 3), (2, 2), (1, 1), (0, 0), (1, 1), name="empty")
