@@ -291,8 +291,9 @@ def test_anomaly_mode_still_finds_a_computed_nan() -> None:
 
 
 def masks_in(f: Function, *args: Any) -> int:
-    """How many masks the gradient of a function computes: comparisons with 0."""
-    return str(ad.trace(ad.grad(f), *args)).count("ops.eq.")
+    """How many masks the gradient of a function holds, or computes: comparisons with 0."""
+    traced = str(ad.trace(ad.grad(f), *args))
+    return traced.count("ops.eq.") + traced.count("dtype=ad.bool)")
 
 
 def test_a_network_of_products_and_relu_computes_no_masks() -> None:
@@ -313,6 +314,12 @@ def test_slices_that_cover_everything_need_no_mask() -> None:
 
     assert not masks_in(difference, tensor(1.0, 2.0, 3.0))
     assert masks_in(lambda v: difference(v[1:].tanh()) + v.exp()[0], tensor(1.0, 2.0, 3.0))
+
+
+def test_a_graph_holds_a_mask_of_rows_as_a_column() -> None:
+    f = lambda v: v.exp()[1:].sum()
+    traced = str(ad.trace(ad.grad(f), ad.ShapeDtype((3, 1000), ad.float64)))
+    assert "ad.tensor([[True], [False], [False]], dtype=ad.bool)" in traced
 
 
 def test_zeros_are_found_only_where_there_is_a_nan(monkeypatch: pytest.MonkeyPatch) -> None:

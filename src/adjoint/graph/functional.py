@@ -5,9 +5,7 @@ found by walking the path of views backwards: a view with all elements of its so
 the row's reverse formula, the others by `select_scatter` and its like; then the base's other views
 are taken again.
 
-Memory is imagined: a tensor that is not a view is contiguous, and a view has the strides that it
-would have there. Whether reshape() copies is asked of the order in which eager mode would lay the
-tensor out: that of a transposed tensor's clone or double is transposed.
+Memory is imagined: see `layouts.py`.
 """
 
 from __future__ import annotations
@@ -17,22 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.checks import shape as layout
 from adjoint.core.errors import InplaceError, ShapeError
-from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
-from adjoint.core.storage import order_of, storage_of, strides_in_elements
+from adjoint.graph.layouts import seen, view_of
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.tensor import derive, fitting, views
 from adjoint.tensor.tape import wrote
-from adjoint.tensor.tensor import Tensor, is_plain, make
+from adjoint.tensor.tensor import is_plain, make
 
 _MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
 SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
-_COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format, the last argument
-_LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}
 
 
 def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
@@ -44,9 +38,10 @@ def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
         "_reshape_alias.default",
     ):  # the arrays of a run may have other strides
         return operators.operator("reshape"), values[:2]
-    if op.name == "as_strided" and _view(values[0]) is not None:
+    if op.name == "as_strided" and view_of(values[0]) is not None:
         source, size, stride, start = values
-        return op, [_view(source).base, size, stride, offset(source) if start is None else start]
+        start = seen(source).offset if start is None else start
+        return op, [view_of(source).base, size, stride, start]
     return op, values
 
 
@@ -63,105 +58,6 @@ def _indices(indices: list[Any]) -> list[Any]:
         else:
             found.append(index)
     return found
-
-
-# --- imagined memory ------------------------------------------------------------------------------
-
-
-def _view(tensor: Any) -> Any:
-    return None if tensor.extra is None else tensor.extra.view
-
-
-def memory(tensor: Any) -> Any:
-    """An array, never read or written, with the strides that a tensor would have."""
-    view = _view(tensor)
-    if view is None:
-        return np.empty(tensor.shape, tensor.dtype.np)
-    return _viewed(view, _imagined(view.base))
-
-
-def _viewed(view: Any, base: Tensor) -> Any:
-    """The memory of a view of a tensor of the base's shape."""
-    path = tuple((op, tuple(map(_imagined, rest)), number) for op, rest, number in view.path)
-    return views.replay(path, base).value
-
-
-def _imagined(value: Any) -> Any:
-    """A tensor of the same shape on memory that is never read; other arguments as they are."""
-    if isinstance(value, Tensor):
-        return make(np.empty(value.shape, value.dtype.np))
-    return value
-
-
-def strides(tensor: Any) -> tuple[int, ...]:
-    return strides_in_elements(memory(tensor))
-
-
-def offset(tensor: Any) -> int:
-    return 0 if _view(tensor) is None else storage_of(memory(tensor))[1]
-
-
-def is_contiguous(tensor: Any) -> bool:
-    return _view(tensor) is None or bool(memory(tensor).flags.c_contiguous)
-
-
-def copies(op: Operator, source: Any, values: list[Any]) -> bool:
-    """Whether reshape would copy: the strides do not allow the new shape."""
-    if _lies_in_order(source):
-        return False
-    array = _laid_out(source)
-    return not np.may_share_memory(op.call([make(array), *values[1:]]).value, array)
-
-
-def note_order(op: Operator, values: list[Any], out: Any) -> None:
-    """Note in which order eager mode lays out the result of an operator that keeps the order."""
-    like = op.full_name in _LIKE
-    if not like and op.row.archetype.shape != "broadcast":
-        return
-    tensors = [v for v in values if isinstance(v, Tensor)]
-    if len(out.shape) < 2 or all(map(_lies_in_order, tensors)):
-        return
-    if op.full_name in _COPIES and format_number(op.name, values[-1]) != PRESERVE:
-        return
-    arrays = [_laid_out(t) for t in tensors]
-    array = np.empty_like(arrays[0], order=order_of(arrays[0])) if like else _broadcast(arrays)
-    if not array.flags.c_contiguous:
-        out.more().order = tuple(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
-
-
-def _broadcast(arrays: list[Any]) -> Any:
-    """An array with the strides that NumPy gives the result of a function of these."""
-    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    with np.nditer([*arrays, None], ["zerosize_ok"], flags, order="K") as loop:
-        return loop.operands[-1]
-
-
-def _lies_in_order(tensor: Any) -> bool:
-    """Whether a tensor is known to be contiguous, without looking at what it views."""
-    if type(tensor.value) is np.ndarray:
-        return bool(tensor.value.flags.c_contiguous)
-    return tensor.extra is None or (tensor.extra.view is None and tensor.extra.order is None)
-
-
-def _laid_out(tensor: Any) -> Any:
-    """As `memory`, in the order that eager mode would give the tensor (of a view, its base)."""
-    if type(tensor.value) is np.ndarray:
-        return tensor.value
-    view = _view(tensor)
-    if view is not None and view.function:  # of a user's function, which tells no path
-        return np.empty(tensor.shape, tensor.dtype.np)
-    base = tensor if view is None else view.base
-    order = None if base.extra is None else base.extra.order
-    array: Any = np.empty(base.shape, base.dtype.np)
-    if order is not None:
-        sizes = [base.shape[d] for d in order]
-        array = np.empty(sizes, base.dtype.np).transpose(layout.inverse(order))
-    if view is None:
-        return array
-    try:
-        return _viewed(view, make(array))
-    except ShapeError:  # the trace took the base to lie in order, and viewed it where eager copies
-        return memory(tensor)
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -193,9 +89,9 @@ def _rebind(level: Any, what: str, target: Any, value: Any) -> None:
     target.value = value
     base = views.history_base(target)
     if base is not target:
-        base.value = _rebuilt(level, what, _view(target), value).value
+        base.value = _rebuilt(level, what, view_of(target), value).value
     _refresh(level, base, target)
-    if (view := _view(base)) is not None:  # of the tensor that it was detached from
+    if (view := view_of(base)) is not None:  # of the tensor that it was detached from
         new = _rebuilt(level, what, view, base.value).detach()
         if view.base.requires_grad:  # other numbers, the same history
             old = level.lift(view.base.value)

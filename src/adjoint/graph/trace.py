@@ -25,7 +25,7 @@ from adjoint.core.layouts import Layout, strided
 from adjoint.core.places import user_line, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
-from adjoint.graph import custom, functional, typing
+from adjoint.graph import custom, functional, layouts, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.numbers import NumberTensor, TraceNumber, number_of, number_on
 from adjoint.graph.passes.dead_code import eliminate_dead
@@ -166,13 +166,13 @@ class TraceLevel(Level):
         if op.schema.is_view:
             self._attach(op, values, out)
         elif kind is None:
-            functional.note_order(op, values, out)
+            layouts.note_order(op, values, out)
         return out
 
     def _attach(self, op: Operator, values: list[Any], out: Any) -> None:
         for source in values:
             if self.owns(source):
-                if op.name == "reshape" and functional.copies(op, source, values):
+                if op.name == "reshape" and layouts.copies(op, source, values):
                     return
                 views.link(op, source, out, tuple(v for v in values if v is not source))
                 return
@@ -209,13 +209,14 @@ class TraceLevel(Level):
         )
 
     def strides(self, tensor: Tensor) -> tuple[int, ...]:
-        return functional.strides(tensor)
+        found = layouts.seen(tensor)
+        return tuple([s // found.dtype.itemsize for s in found.strides])
 
     def storage_offset(self, tensor: Tensor) -> int:
-        return functional.offset(tensor)
+        return layouts.seen(tensor).offset
 
     def is_contiguous(self, tensor: Tensor) -> bool:
-        return functional.is_contiguous(tensor)
+        return bool(layouts.seen(tensor).array().flags.c_contiguous)
 
     def layout(self, tensor: Tensor) -> Layout:
         return strided

@@ -193,9 +193,25 @@ def _with_zeros(value: Any, live: Live) -> Any:
             return value
         return np.where(np.asarray(live.get() != 0), value, value.dtype.type(0))
     known = live.get(by_shape=True)
-    if known is not UNKNOWN and known.all():
-        return value
+    if known is not UNKNOWN:
+        dead = _reduced(known == 0)
+        if not dead.any():
+            return value
+        if dead.size <= _MOST:
+            return value.masked_fill(as_tensor(dead), 0)
     return value.masked_fill(as_tensor(live.get()) == 0, 0)
+
+
+_MOST = 4096  # elements of a mask that a graph may hold; a larger one is computed when it runs
+
+
+def _reduced(mask: Any) -> Any:
+    """A mask that broadcasts to this one: one element in dimensions where all are alike."""
+    for dim, size in enumerate(mask.shape):
+        first = mask.take([0], dim) if size > 1 else mask
+        if size > 1 and (mask == first).all():
+            mask = first
+    return mask
 
 
 def fit(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any:

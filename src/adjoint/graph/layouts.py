@@ -1,0 +1,163 @@
+"""Imagined memory: the strides that the tensors of a trace would have in eager mode.
+
+To the traced function a tensor that is not a view is contiguous, and a view has the strides that it
+would have there. Whether reshape() copies is asked of the order in which eager mode would lay the
+tensor out: that of a transposed tensor's clone or double is transposed.
+
+Layers of a network ask the same again and again, so that answers are remembered by layout.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from adjoint.checks import shape as shapes
+from adjoint.core.errors import ShapeError
+from adjoint.core.layouts import PRESERVE, format_number
+from adjoint.core.storage import order_of, storage_of
+from adjoint.ops.operator import Operator
+from adjoint.tensor import views
+from adjoint.tensor.tensor import Tensor, make
+
+_REMEMBERED = 4096  # answers
+_COPIES = frozenset(("clone.default", "_to_copy.default"))  # in a memory format, the last argument
+_LIKE = _COPIES | {f"{name}_like.default" for name in ("empty", "zeros", "ones", "full")}
+
+
+class Layout(NamedTuple):
+    """A place in imagined memory."""
+
+    shape: tuple[int, ...]
+    dtype: Any  # NumPy's
+    strides: tuple[int, ...]  # in bytes
+    offset: int  # of the first element, counted in elements from the base's
+
+    def array(self) -> Any:
+        """An array, never read or written, that lies in memory like this."""
+        if 0 in self.shape:
+            return np.ndarray(self.shape, self.dtype, b"", 0, self.strides)
+        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
+        before = -sum(s for s in steps if s < 0)
+        memory = np.empty(before + sum(s for s in steps if s > 0) + self.dtype.itemsize, np.uint8)
+        return np.ndarray(self.shape, self.dtype, memory, before, self.strides)
+
+
+def view_of(tensor: Any) -> Any:
+    """How a tensor comes from its base; None if it is no view."""
+    return None if tensor.extra is None else tensor.extra.view
+
+
+def seen(tensor: Any) -> Layout:
+    """The layout that a traced function sees: of a view of a contiguous base."""
+    view = view_of(tensor)
+    if view is None:
+        return _ordered(tuple(tensor.shape), tensor.dtype.np, None)
+    return _viewed(_ordered(tuple(view.base.shape), view.base.dtype.np, None), _path(view))
+
+
+def _eager(tensor: Any) -> Layout:
+    """The layout in eager mode."""
+    if type(tensor.value) is np.ndarray:
+        return Layout(tensor.value.shape, tensor.value.dtype, tensor.value.strides, 0)
+    view = view_of(tensor)
+    if view is not None and view.function:  # of a user's function, which tells no path
+        return _ordered(tuple(tensor.shape), tensor.dtype.np, None)
+    base = tensor if view is None else view.base
+    order = None if base.extra is None else base.extra.order
+    found = _ordered(tuple(base.shape), base.dtype.np, order)
+    if view is None:
+        return found
+    try:
+        return _viewed(found, _path(view))
+    except ShapeError:  # the trace took the base to lie in order, and viewed it where eager copies
+        return seen(tensor)
+
+
+@lru_cache(_REMEMBERED)
+def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Layout:
+    """Of a tensor that is no view, its dimensions in this order, the outermost first."""
+    if order is None:
+        return Layout(shape, dtype, np.empty(shape, dtype).strides, 0)
+    array = np.empty([shape[d] for d in order], dtype).transpose(shapes.inverse(order))
+    return Layout(shape, dtype, array.strides, 0)
+
+
+@lru_cache(_REMEMBERED)
+def _viewed(base: Layout, path: tuple[views.Step, ...]) -> Layout:
+    """Of a view of a base."""
+    steps = tuple((op, tuple(map(_argument, rest)), number) for op, rest, number in path)
+    array = views.replay(steps, make(base.array())).value
+    return Layout(array.shape, array.dtype, array.strides, storage_of(array)[1])
+
+
+def _path(view: Any) -> tuple[views.Step, ...]:
+    """The path of a view that can be remembered: layouts in the place of tensors."""
+    return tuple([(op, tuple(map(_remembered, rest)), n) for op, rest, n in view.path])
+
+
+def _remembered(argument: Any) -> Any:
+    if isinstance(argument, Tensor):
+        return _ordered(tuple(argument.shape), argument.dtype.np, None)
+    return tuple(argument) if type(argument) is list else argument
+
+
+def _argument(remembered: Any) -> Any:
+    return make(remembered.array()) if isinstance(remembered, Layout) else remembered
+
+
+# --- questions ------------------------------------------------------------------------------------
+
+
+def copies(op: Operator, source: Any, values: list[Any]) -> bool:
+    """Whether reshape would copy: the strides do not allow the new shape."""
+    if _lies_in_order(source):
+        return False
+    return _copies(op, _eager(source), tuple(map(_remembered, values[1:])))
+
+
+@lru_cache(_REMEMBERED)
+def _copies(op: Operator, source: Layout, rest: tuple[Any, ...]) -> bool:
+    array = source.array()
+    return not np.may_share_memory(op.call([make(array), *rest]).value, array)
+
+
+def note_order(op: Operator, values: list[Any], out: Any) -> None:
+    """Note in which order eager mode lays out the result of an operator that keeps the order."""
+    like = op.full_name in _LIKE
+    if (not like and op.row.archetype.shape != "broadcast") or len(out.shape) < 2:
+        return
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    if all(map(_lies_in_order, tensors)):
+        return
+    if op.full_name in _COPIES and format_number(op.name, values[-1]) != PRESERVE:
+        return
+    order = _order(like, *map(_eager, tensors))
+    if order is not None:
+        out.more().order = order
+
+
+@lru_cache(_REMEMBERED)
+def _order(like: bool, *layouts: Layout) -> tuple[int, ...] | None:
+    """The dimensions of a result, outermost in memory first; None if it lies in order."""
+    arrays = [each.array() for each in layouts]
+    array = np.empty_like(arrays[0], order=order_of(arrays[0])) if like else _broadcast(arrays)
+    if array.flags.c_contiguous:
+        return None
+    return tuple(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
+
+
+def _broadcast(arrays: list[Any]) -> Any:
+    """An array with the strides that NumPy gives the result of a function of these."""
+    flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
+    with np.nditer([*arrays, None], ["zerosize_ok"], flags, order="K") as loop:
+        return loop.operands[-1]
+
+
+def _lies_in_order(tensor: Any) -> bool:
+    """Whether a tensor is known to be contiguous, without looking at what it views."""
+    if type(tensor.value) is np.ndarray:
+        return bool(tensor.value.flags.c_contiguous)
+    return tensor.extra is None or (tensor.extra.view is None and tensor.extra.order is None)
