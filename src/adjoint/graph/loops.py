@@ -39,10 +39,9 @@ from adjoint.graph.staging import (
     type_of_output,
     zeros,
 )
-from adjoint.ops import operator as operators
+from adjoint.ops import stepping
+from adjoint.ops.stepping import Step
 from adjoint.transforms.batch import BatchLevel
-
-Step = Callable[[Flat, Flat, Flat], tuple[Flat, Flat]]  # constants, carry, x -> carry, y
 
 
 class Loop(Call):
@@ -284,18 +283,13 @@ def _scan_eagerly(
         body, _ = stage_step(step, constants, start, xs, False)
         check_alike("scan", start, body.outputs[: len(start)], paths)
         return [*start, *(zeros(Type((0, *o.shape), o.dtype)) for o in body.outputs[len(start) :])]
-    columns = [operators.packet("unbind")(x, 0) for x in xs]
-    carry, rows = list(start), []
-    for i in reversed(range(count)) if backwards else range(count):
-        carry, y = step(constants, carry, [column[i] for column in columns])
-        check_alike("scan", start, carry, paths)
-        rows.append(y)
-    if backwards:
-        rows.reverse()
-    return [
-        *carry,
-        *(operators.packet("stack")([row[j] for row in rows]) for j in range(len(rows[0]))),
-    ]
+
+    def checked(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+        new, y = step(constants, carry, x)
+        check_alike("scan", start, new, paths)
+        return new, y
+
+    return stepping.stepwise(checked, constants, start, xs, count, backwards)
 
 
 def scan(
@@ -325,4 +319,5 @@ def sizes_of(node: Node) -> tuple[int, int, int]:
     return len(first), len(second), len(third)
 
 
+stepping.scan = scan_flat
 register(Region("scan", lambda node, args: scan(*args, **node.graphs)), _types)

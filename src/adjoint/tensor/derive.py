@@ -165,7 +165,9 @@ def reverse_all(row: Row, scope: dict[str, Any], tangents: dict[str, Any]) -> li
         if argument.type.is_list:
             flat.extend(value if value is not None else [None] * len(scope[argument.name]))
         else:
-            flat.append(fitting.fit(value, scope[argument.name]) if value is not None else None)
+            given = scope[argument.name]  # None where an optional input is absent
+            absent = value is None or given is None
+            flat.append(None if absent else fitting.fit(value, given))
     return flat
 
 

@@ -1,0 +1,93 @@
+"""Shape rules of recurrent layers: the states of all steps, one after the other."""
+
+from __future__ import annotations
+
+from adjoint.checks import recurrent
+from adjoint.core.dtypes import DType
+from adjoint.core.shapes import Spec
+
+
+def _alike(what: str, input: Spec, **others: Spec | None) -> DType:
+    recurrent.alike(
+        what, input.dtype, **{n: None if s is None else s.dtype for n, s in others.items()}
+    )
+    return input.dtype
+
+
+def lstm_layer(
+    gates: Spec, hx: Spec, cx: Spec, w_hh: Spec, w_hr: Spec | None, batch_sizes: Spec | None,
+    reverse: bool,
+) -> tuple[Spec, Spec, Spec]:  # fmt: skip
+    """The hidden states, the cells and the gates."""
+    recurrent.lstm_layer("lstm", gates, hx, cx, w_hh, w_hr, batch_sizes)
+    dtype = _alike("lstm", gates, hx=hx, cx=cx, w_hh=w_hh, w_hr=w_hr)
+    steps = gates.shape[0]
+    return Spec((steps, *hx.shape), dtype), Spec((steps, *cx.shape), dtype), gates
+
+
+def lstm_layer_backward(
+    grad_output: Spec | None, grad_cells: Spec | None, grad_workspace: Spec | None, hx: Spec,
+    cx: Spec, w_hh: Spec, w_hr: Spec | None, batch_sizes: Spec | None, output: Spec, cells: Spec,
+    workspace: Spec, reverse: bool,
+) -> tuple[Spec, Spec, Spec, Spec, Spec]:  # fmt: skip
+    """Those of gates, hx, cx, w_hh and w_hr, which may be missing."""
+    recurrent.lstm_layer("lstm_backward", workspace, hx, cx, w_hh, w_hr, batch_sizes)
+    return workspace, hx, cx, w_hh, w_hr or Spec((0, cx.shape[1]), cx.dtype)
+
+
+def gru_layer(
+    gates: Spec, hx: Spec, w_hh: Spec, b_hh: Spec | None, batch_sizes: Spec | None, reverse: bool
+) -> tuple[Spec, Spec]:
+    """The hidden states, and the four parts of each step."""
+    units = recurrent.gru_layer("gru", gates, hx, w_hh, b_hh, batch_sizes)
+    dtype = _alike("gru", gates, hx=hx, w_hh=w_hh, b_hh=b_hh)
+    steps, count, _ = gates.shape
+    return Spec((steps, count, units), dtype), Spec((steps, count, 4 * units), dtype)
+
+
+def gru_layer_backward(
+    grad_output: Spec | None, grad_workspace: Spec | None, hx: Spec, w_hh: Spec,
+    batch_sizes: Spec | None, output: Spec, workspace: Spec, reverse: bool,
+) -> tuple[Spec, Spec, Spec, Spec]:  # fmt: skip
+    """Those of gates, hx, w_hh and b_hh."""
+    units = recurrent.gru_backward("gru_backward", hx, w_hh, batch_sizes, output, workspace)
+    gates = Spec((*output.shape[:2], 3 * units), output.dtype)
+    return gates, hx, w_hh, Spec((3 * units,), output.dtype)
+
+
+def rnn_layer(
+    gates: Spec, hx: Spec, w_hh: Spec, batch_sizes: Spec | None, reverse: bool, relu: bool
+) -> Spec:
+    """That of the gates."""
+    recurrent.layer("rnn", 1, gates, hx, w_hh, batch_sizes)
+    _alike("rnn", gates, hx=hx, w_hh=w_hh)
+    return gates
+
+
+def rnn_layer_backward(
+    grad: Spec, hx: Spec, w_hh: Spec, batch_sizes: Spec | None, output: Spec, reverse: bool,
+    relu: bool,
+) -> tuple[Spec, Spec, Spec]:  # fmt: skip
+    """Those of gates, hx and w_hh."""
+    recurrent.layer("rnn_backward", 1, output, hx, w_hh, batch_sizes)
+    return output, hx, w_hh
+
+
+def fused_lstm_cell(
+    input_gates: Spec, hidden_gates: Spec, cx: Spec, input_bias: Spec | None,
+    hidden_bias: Spec | None,
+) -> tuple[Spec, Spec, Spec]:  # fmt: skip
+    """The state, the cell and the gates."""
+    recurrent.cell("lstm_cell", 4, input_gates, hidden_gates, cx, input_bias, hidden_bias)
+    _alike("lstm_cell", input_gates, hidden_gates=hidden_gates, cx=cx)
+    return cx, cx, input_gates
+
+
+def fused_gru_cell(
+    input_gates: Spec, hidden_gates: Spec, hx: Spec, input_bias: Spec | None,
+    hidden_bias: Spec | None,
+) -> tuple[Spec, Spec]:  # fmt: skip
+    """The state, and five parts."""
+    recurrent.cell("gru_cell", 3, input_gates, hidden_gates, hx, input_bias, hidden_bias)
+    _alike("gru_cell", input_gates, hidden_gates=hidden_gates, hx=hx)
+    return hx, Spec((hx.shape[0], 5 * hx.shape[1]), hx.dtype)
