@@ -38,6 +38,17 @@ def check_text(row: Row) -> None:
 # -- what a row names ------------------------------------------------------------------------------
 
 
+def _results(row: Row) -> Iterator[str]:
+    """Only a decomposition of ours may have numbers among its results."""
+    if row.family in FAMILIES and not row.kernel:
+        return
+    for returned in row.schema.returns:
+        if not returned.type.is_tensor:
+            kind = str(returned.type)
+            place = row.place("name").of(kind)
+            yield f"{place}: a result is a Tensor or a Tensor[], not a {kind}"
+
+
 def _kernel(row: Row) -> Iterator[str]:
     if not row.kernel and not row.decompose:
         yield f"{row.where}: {row.full_name} needs a kernel, or decompose"
@@ -343,6 +354,7 @@ def _defaults(row: Row) -> Iterator[str]:
 
 
 _PARTS: tuple[Callable[[Row], Iterator[str]], ...] = (
+    _results,
     _kernel,
     _numpy,
     _shape,
