@@ -261,7 +261,8 @@ def check(schema: Schema) -> None:
         kind = returned.type
         known = kind.is_tensor or (kind.base == "int" and not kind.is_list)
         if not known or kind.is_optional or kind.holds_none:
-            raise SchemaError(f"a result is a Tensor, a Tensor[] or an int, not a {kind}", str(kind))
+            message = f"a result is a Tensor, a Tensor[] or an int, not a {kind}"
+            raise SchemaError(message, str(kind))
     for name in (schema.name, schema.overload):
         if "__" in name or name[:1].isdigit() or _is_keyword(name) or len(name) > _LONGEST_NAME:
             raise SchemaError(f"an operator cannot be called {name!r}", name)
