@@ -14,7 +14,7 @@ from benchmarks.runner import Measured, Options, Result
 from benchmarks.tools import TOOLS
 
 RESULTS = Path(__file__).parent / "results"
-OURS, LIMIT = "adjoint", "limit"
+OURS, EAGER, LIMIT = "adjoint", "adjoint eager", "limit"
 
 
 def rivals(result: Result) -> dict[str, Measured]:
@@ -22,7 +22,7 @@ def rivals(result: Result) -> dict[str, Measured]:
     return {
         t: m
         for t, m in result.tools.items()
-        if t not in (OURS, LIMIT) and m.gradient and not m.error
+        if t not in (OURS, EAGER, LIMIT) and m.gradient and not m.error
     }
 
 
@@ -32,6 +32,13 @@ def best_ratio(result: Result) -> float | None:
     if ours is None or ours.error or not others:
         return None
     return ours.gradient / min(m.gradient for m in others.values())
+
+
+def quotient(result: Result, tool: str, other: str) -> float | None:
+    """The time of one tool over that of another; None unless both were timed."""
+    ours, theirs = result.tools.get(tool), result.tools.get(other)
+    timed = ours and theirs and ours.gradient and theirs.gradient
+    return ours.gradient / theirs.gradient if timed else None
 
 
 def number(value: float | None, scale: float = 1.0) -> str:
@@ -52,26 +59,24 @@ def cell(result: Result, tool: str) -> str:
 
 def times(results: list[Result], tools: tuple[str, ...]) -> str:
     """Milliseconds, and how we compare."""
-    table = [["workload", *tools, "ours / best rival", "target", "ours / limit"]]
+    eagerly = [r for r in results if EAGER in r.tools]
+    head = ["workload", *tools, "ours / best rival", "target", "ours / limit"]
+    table = [[*head, "eager / torch"] if eagerly else head]
     for r in results:
-        ours, limit = r.tools.get(OURS), r.tools.get(LIMIT)
-        distance = (
-            ours.gradient / limit.gradient
-            if ours and limit and ours.gradient and limit.gradient
-            else None
-        )
         ends = [
             number(best_ratio(r)),
             "" if r.target is None else f"≤ {r.target:g}",
-            number(distance),
+            number(quotient(r, OURS, LIMIT)),
         ]
+        if eagerly:
+            ends.append(number(quotient(r, EAGER, "torch")))
         table.append([f"{r.title}, {r.case}", *(cell(r, t) for t in tools), *ends])
     return rows(table)
 
 
 def ratios(results: list[Result], tools: tuple[str, ...]) -> str:
     """Our time over each rival's: below 1 we are faster."""
-    others = [t for t in tools if t not in (OURS, LIMIT)]
+    others = [t for t in tools if t not in (OURS, EAGER, LIMIT)]
     table = [["workload", *others]]
     found: dict[str, list[float]] = {t: [] for t in others}
     for r in results:

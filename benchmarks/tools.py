@@ -119,6 +119,17 @@ class Adjoint(Tool):
         return self.xp.compile(self.xp.value_and_grad(f, argnums))
 
 
+def gradient_of_leaves(xp: Any, f: Function, argnums: tuple[int, ...]) -> Function:
+    """Value and gradients as users of eager PyTorch compute them."""
+
+    def both(*args: Any) -> Any:
+        leaves = [args[i].requires_grad_() for i in argnums]
+        value = f(*args)
+        return value.detach(), xp.autograd.grad(value, leaves)
+
+    return both
+
+
 class Torch(Tool):
     name = package = "torch"
 
@@ -141,12 +152,7 @@ class Torch(Tool):
         return run
 
     def value_and_grad(self, f: Function, argnums: tuple[int, ...]) -> Function:
-        def both(*args: Any) -> Any:
-            leaves = [args[i].requires_grad_() for i in argnums]
-            value = f(*args)
-            return value.detach(), self.xp.autograd.grad(value, leaves)
-
-        return both
+        return gradient_of_leaves(self.xp, f, argnums)
 
     def call(self, f: Function, arrays: Arrays) -> Task:
         given = [self.array(a) for a in arrays]
@@ -316,6 +322,21 @@ class PyTensor(Special):
     name = package = "pytensor"
 
 
+class AdjointEager(Special):
+    """adjoint without its compiler, for programs that users of PyTorch run eagerly."""
+
+    name, package = "adjoint eager", "adjoint"
+
+    def names(self) -> Any:
+        return TOOLS["adjoint"].xp
+
+    def array(self, values: Any) -> Any:
+        return self.xp.from_numpy(values)
+
+    def value_and_grad(self, f: Function, argnums: tuple[int, ...]) -> Function:
+        return gradient_of_leaves(self.xp, f, argnums)
+
+
 class Limit(Special):
     """The gradient written by hand in C; see `limits`."""
 
@@ -327,6 +348,7 @@ TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         Adjoint(),
+        AdjointEager(),
         Limit(),
         TorchCompile(),
         Torch(),
@@ -360,7 +382,12 @@ def _functional_names(functional: Any) -> dict[str, Function]:
     def layer_norm(x: Any, scale: Any, shift: Any) -> Any:
         return functional.layer_norm(x, x.shape[-1:], scale, shift)
 
-    return {"gelu": gelu, "layer_norm": layer_norm, "cross_entropy": functional.cross_entropy}
+    return {
+        "gelu": gelu,
+        "layer_norm": layer_norm,
+        "cross_entropy": functional.cross_entropy,
+        "functional": functional,
+    }
 
 
 def tanh_gelu(tanh: Function) -> Function:

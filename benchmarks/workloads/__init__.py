@@ -18,6 +18,10 @@ NAMES = (
     "mlp",
     "transformer",
     "logistic",
+    "conv_net",
+    "resnet_block",
+    "lstm_layer",
+    "transformer_layer",
 )
 
 
