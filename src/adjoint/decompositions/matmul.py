@@ -259,3 +259,11 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """x Wᵀ + b."""
     product = input.matmul(weight.t() if weight.ndim == 2 else weight)
     return product if bias is None else product + bias
+
+
+def addmm_activation(
+    self: Tensor, mat1: Tensor, mat2: Tensor, beta: Number, alpha: Number, use_gelu: bool
+) -> Tensor:
+    """relu or gelu of β self + α mat1 mat2."""
+    product = ops.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return product.gelu() if use_gelu else product.relu()

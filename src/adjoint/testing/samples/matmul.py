@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -106,6 +107,25 @@ def add_matrices(make: Any) -> Samples:
     yield Sample(make(), make(2, 3), make(3, 4), name="broadcast scalar")
     yield Sample(make(2, 4), make(2, 0), make(0, 4), beta=beta, name="empty inner")
     yield Sample(make(2, 4), make(3, 2).t(), make(4, 3).t(), beta=0, name="beta 0")
+
+
+def _activated(self: Any, a: Any, b: Any, *, use_gelu: bool = False) -> Any:
+    x = self + a @ b
+    halves = np.vectorize(lambda v: 0.5 * math.erfc(-v / math.sqrt(2)), otypes=[float])
+    return x * halves(x) if use_gelu else np.where(x > 0, x, 0)
+
+
+@sampler("_addmm_activation", reference=_activated)
+def activated(make: Any) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 4), make(2, 3), make(3, 4), name="relu")
+    yield Sample(make(4), make(2, 3), make(3, 4), use_gelu=True, name="gelu, broadcast")
+
+
+@sampler("addmm.dtype")
+def add_matrices_in_another_dtype(make: Any) -> Samples:
+    yield Sample(make(2, 2), make(2, 3), make(3, 2), make.dtype, name="plain")
 
 
 @sampler("addmv", reference=_sum_of(np.matmul))

@@ -84,6 +84,14 @@ def slopes(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
 
 
+@sampler("logit_backward")
+def logit_gradients(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    yield Sample(make(2, 3), make.probability(2, 3), name="plain")
+    yield Sample(make(3), make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
+
+
 @sampler("mvlgamma", "special_multigammaln")
 def multivariate(make: Make) -> Iterator[Sample]:
     if make.is_complex:
