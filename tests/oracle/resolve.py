@@ -114,6 +114,8 @@ class Stand:
             "_OpNamespace",
         ):
             return Stand(path)
+        if self._path == "ops.aten":  # a packet, which has overloads as attributes
+            return getattr(ad.ops, name, None) or look_up(path)
         return look_up(path)
 
 

@@ -73,33 +73,66 @@ from adjoint.nn.functional.normalizations import (
     instance_norm,
     local_response_norm,
 )
+from adjoint.nn.functional.poolings import (
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool1d_with_indices,
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_with_indices,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_with_indices,
+    fractional_max_pool2d,
+    fractional_max_pool2d_with_indices,
+    fractional_max_pool3d,
+    fractional_max_pool3d_with_indices,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    max_pool1d,
+    max_pool1d_with_indices,
+    max_pool2d,
+    max_pool2d_with_indices,
+    max_pool3d,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from adjoint.nn.functional.vectors import normalize
 from adjoint.ops.operator import exists, packet
 
 # Operators whose signature is PyTorch's in Python, too.
 SAME = frozenset((
-    "bilinear", "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu",
-    "group_norm",
-    "hardshrink", "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad",
-    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm",
-    "sigmoid", "softplus", "softshrink", "tanh",
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle",
+    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_similarity", "gelu", "glu", "group_norm", "hardshrink",
+    "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad", "pairwise_distance",
+    "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "sigmoid", "softplus",
+    "softshrink", "tanh",
 ))  # fmt: skip
 INPLACE = frozenset((
     "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
 ))  # fmt: skip
 
 __all__ = [
-    "alpha_dropout", "batch_norm", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-    "celu", "cosine_embedding_loss", "cross_entropy", "ctc_loss", "dropout", "dropout1d",
-    "dropout2d", "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout",
-    "fold", "gaussian_nll_loss", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
-    "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "leaky_relu",
-    "local_response_norm", "log_softmax", "logsigmoid", "margin_ranking_loss", "mish",
-    "mse_loss", "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss",
-    "nll_loss", "normalize", "poisson_nll_loss", "relu", "relu6", "rrelu", "selu", "silu",
-    "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softsign", "tanhshrink",
-    "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices",
+    "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "alpha_dropout", "batch_norm",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "cosine_embedding_loss",
+    "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d", "dropout3d", "elu",
+    "embedding", "embedding_bag", "feature_alpha_dropout", "fold", "fractional_max_pool2d",
+    "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "gumbel_softmax", "hardsigmoid",
+    "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div",
+    "l1_loss", "leaky_relu", "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d",
+    "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices",
+    "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss", "normalize",
+    "poisson_nll_loss", "relu", "relu6", "rrelu", "selu", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin", "softsign", "tanhshrink", "threshold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
 ]  # fmt: skip
 
 

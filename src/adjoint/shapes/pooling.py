@@ -1,0 +1,155 @@
+"""Shape rules of pooling."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.checks import pooling as rules
+from adjoint.core import dtypes
+from adjoint.core.shapes import Shape, Spec
+
+INDEX = dtypes.int64
+
+
+def _pooled(what: str, dims: int, self: Spec, *geometry: Any) -> Shape:
+    found = rules.windows(what, self.shape, dims, *geometry)
+    rules.check_numbers(what, self.dtype, integers=True)
+    return rules.pooled(self.shape, found)
+
+
+def max_pool2d(self: Spec, *geometry: Any) -> Spec:
+    """An element for each window."""
+    return Spec(_pooled("max_pool2d", 2, self, *geometry), self.dtype)
+
+
+def max_pool2d_with_indices(self: Spec, *geometry: Any) -> tuple[Spec, Spec]:
+    """An element and an index for each window."""
+    shape = _pooled("max_pool2d", 2, self, *geometry)
+    return Spec(shape, self.dtype), Spec(shape, INDEX)
+
+
+def max_pool3d_with_indices(self: Spec, *geometry: Any) -> tuple[Spec, Spec]:
+    """An element and an index for each window."""
+    shape = _pooled("max_pool3d", 3, self, *geometry)
+    return Spec(shape, self.dtype), Spec(shape, INDEX)
+
+
+def max_pool2d_backward(grad_output: Spec, self: Spec, *geometry: Any) -> Spec:
+    """As the input."""
+    shape = _pooled("max_pool2d_backward", 2, self, *geometry)
+    rules.check_like("max_pool2d_backward", "grad_output", grad_output.shape, shape)
+    return Spec(self.shape, grad_output.dtype)
+
+
+def _backward(what: str, dims: int, grad_output: Spec, self: Spec, *rest: Any) -> Spec:
+    *geometry, indices = rest
+    shape = _pooled(what, dims, self, *geometry)
+    rules.check_like(what, "grad_output", grad_output.shape, shape)
+    rules.check_like(what, "indices", indices.shape, shape)
+    rules.check_index(what, indices.dtype)
+    return Spec(self.shape, grad_output.dtype)
+
+
+def max_pool2d_with_indices_backward(*arguments: Any) -> Spec:
+    """As the input."""
+    return _backward("max_pool2d_with_indices_backward", 2, *arguments)
+
+
+def max_pool3d_with_indices_backward(*arguments: Any) -> Spec:
+    """As the input."""
+    return _backward("max_pool3d_with_indices_backward", 3, *arguments)
+
+
+def _unpooled(what: str, dims: int, self: Spec, indices: Spec, output_size: Shape) -> Spec:
+    shape = rules.unpooled(what, self.shape, dims, output_size)
+    rules.check_index(what, indices.dtype)
+    rules.check_like(what, "indices", indices.shape, self.shape)
+    return Spec(shape, self.dtype)
+
+
+def max_unpool2d(self: Spec, indices: Spec, output_size: Shape) -> Spec:
+    """Planes of output_size."""
+    return _unpooled("max_unpool2d", 2, self, indices, output_size)
+
+
+def max_unpool3d(
+    self: Spec, indices: Spec, output_size: Shape, stride: Shape, padding: Shape
+) -> Spec:
+    """Volumes of output_size."""
+    rules.check_unpooling("max_unpool3d", stride, padding, 3)
+    return _unpooled("max_unpool3d", 3, self, indices, output_size)
+
+
+# --- averages ------------------------------------------------------------------------------------
+
+
+def _averaged(
+    what: str,
+    dims: int,
+    self: Spec,
+    kernel_size: Shape,
+    stride: Shape,
+    padding: Shape,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+) -> Shape:
+    rules.check_divisor(what, divisor_override)
+    found = rules.windows(what, self.shape, dims, kernel_size, stride, padding, (1,), ceil_mode)
+    rules.check_averaged(what, self.dtype)
+    return rules.pooled(self.shape, found)
+
+
+def avg_pool2d(self: Spec, *options: Any) -> Spec:
+    """An element for each window."""
+    return Spec(_averaged("avg_pool2d", 2, self, *options), self.dtype)
+
+
+def avg_pool3d(self: Spec, *options: Any) -> Spec:
+    """An element for each window."""
+    return Spec(_averaged("avg_pool3d", 3, self, *options), self.dtype)
+
+
+def _averaged_backward(what: str, dims: int, grad_output: Spec, self: Spec, *options: Any) -> Spec:
+    shape = _averaged(what, dims, self, *options)
+    rules.check_like(what, "grad_output", grad_output.shape, shape)
+    return Spec(self.shape, grad_output.dtype)
+
+
+def avg_pool2d_backward(*arguments: Any) -> Spec:
+    """As the input."""
+    return _averaged_backward("avg_pool2d_backward", 2, *arguments)
+
+
+def avg_pool3d_backward(*arguments: Any) -> Spec:
+    """As the input."""
+    return _averaged_backward("avg_pool3d_backward", 3, *arguments)
+
+
+def _adaptive(what: str, dims: int, self: Spec, output_size: Shape) -> Spec:
+    shape = rules.adapted(what, self.shape, dims, output_size)
+    rules.check_places(what, self.shape, dims, channels=False)
+    rules.check_numbers(what, self.dtype, integers=False)
+    return Spec(shape, self.dtype)
+
+
+def adaptive_avg_pool2d(self: Spec, output_size: Shape) -> Spec:
+    """output_size windows share the plane out."""
+    return _adaptive("adaptive_avg_pool2d", 2, self, output_size)
+
+
+def adaptive_avg_pool3d(self: Spec, output_size: Shape) -> Spec:
+    """output_size windows share the volume out."""
+    return _adaptive("adaptive_avg_pool3d", 3, self, output_size)
+
+
+def adaptive_avg_pool2d_backward(grad_output: Spec, self: Spec) -> Spec:
+    """As the input."""
+    rules.check_adapted("adaptive_avg_pool2d_backward", grad_output.shape, self.shape, 2)
+    return Spec(self.shape, grad_output.dtype)
+
+
+def adaptive_avg_pool3d_backward(grad_output: Spec, self: Spec) -> Spec:
+    """As the input."""
+    rules.check_adapted("adaptive_avg_pool3d_backward", grad_output.shape, self.shape, 3)
+    return Spec(self.shape, grad_output.dtype)
