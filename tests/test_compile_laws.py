@@ -244,7 +244,6 @@ REASONS = {
     "special": "a special function without an expression in C",
     "scan": "a running extremum",
     "indexing": "indices in a form that loops do not take",
-    "convolution": "a convolution",
 }
 
 

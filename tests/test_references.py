@@ -18,11 +18,29 @@ from adjoint.testing import references, samples
 # reference, at least. What is left: results that are random (dropout, random), not unique (most
 # factors of linalg) or uninitialised (creation), and families that nobody has written yet.
 SHARES = {
-    "activation": 94, "creation": 69, "dropout": 0, "embedding": 12, "fft": 90, "foreach": 96,
-    "indexing": 88, "linalg": 61, "loss": 50, "matmul": 72, "normalization": 53, "padding": 78,
-    "pointwise": 99, "pooling": 100, "random": 0, "reduction": 81, "scan": 100, "shape": 99,
-    "sorting": 42, "special": 81, "vendor": 70,
-}  # fmt: skip
+    "activation": 94,
+    "convolution": 100,
+    "creation": 69,
+    "dropout": 0,
+    "embedding": 12,
+    "fft": 90,
+    "foreach": 96,
+    "indexing": 88,
+    "linalg": 61,
+    "loss": 50,
+    "matmul": 72,
+    "normalization": 53,
+    "padding": 78,
+    "pointwise": 99,
+    "pooling": 100,
+    "random": 0,
+    "reduction": 81,
+    "scan": 100,
+    "shape": 99,
+    "sorting": 42,
+    "special": 81,
+    "vendor": 70,
+}
 FILES = [m.name for m in pkgutil.iter_modules(references.__path__)]
 
 
