@@ -102,12 +102,13 @@ def test_operator_without_c_is_named(tmp_path: Path) -> None:
         export.c(lambda x: x, make(3), path=tmp_path / "f.txt")
 
 
-def test_exported_convolutions_stand_alone(tmp_path: Path) -> None:
+def test_exported_convolutions_and_pooling_stand_alone(tmp_path: Path) -> None:
     inputs = make(2, 4, 6, 5), make(6, 2, 3, 2, seed=1), make(6, 1, 2, 2, seed=2), make(6, seed=3)
 
     def loss(x: ad.Tensor, w: ad.Tensor, v: ad.Tensor, b: ad.Tensor) -> ad.Tensor:
         hidden = ad.nn.functional.conv2d(x, w, b, stride=2, padding=1, groups=2).tanh()
-        return ad.nn.functional.conv_transpose2d(hidden, v, stride=2, groups=2).square().sum()
+        spread = ad.nn.functional.conv_transpose2d(hidden, v, stride=2, groups=2)
+        return ad.nn.functional.max_pool2d(spread, 2).square().sum()
 
     function = ad.value_and_grad(loss, argnums=(0, 1, 2, 3))
     outputs = run_exported(tmp_path, function, *inputs)

@@ -11,7 +11,7 @@ import pytest
 import adjoint as ad
 from adjoint.checks import convolution as checks
 from adjoint.kernels import convolution as kernels
-from adjoint.native import build
+from adjoint.native import build, windows
 from adjoint.native import convolution as native
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
@@ -114,11 +114,11 @@ def _meets(large: Any, small: Any) -> Any:
 @needs_compiler
 def test_environment_turns_native_convolutions_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADJOINT_NATIVE", "0")
-    native._function.cache_clear()
+    windows._function.cache_clear()
     assert native.function("convolve", np.float32, 2) is None
     result = ad.nn.functional.conv2d(ad.ones(1, 1, 3, 3), ad.ones(1, 1, 2, 2))
     assert result.tolist() == [[[[4.0, 4.0], [4.0, 4.0]]]]
-    native._function.cache_clear()
+    windows._function.cache_clear()
 
 
 @needs_compiler

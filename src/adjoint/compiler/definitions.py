@@ -33,7 +33,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
-from adjoint.native import convolution
+from adjoint.native import convolution, pooling
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
 
@@ -527,8 +527,12 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
 
 
 def _library(node: Node) -> Library | None:
-    floats = all(v.dtype.name in ("float32", "float64") for v in node.inputs())
-    if not floats or 0 in node.outputs[0].shape or any(0 in v.shape for v in node.inputs()):
+    floats = ("float32", "float64")
+    if (
+        node.outputs[0].dtype.name not in floats
+        or 0 in node.outputs[0].shape
+        or any(0 in v.shape for v in node.inputs())
+    ):
         return None
     if node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1:
         return Library("gemm")
@@ -558,11 +562,25 @@ def _windows(node: Node, name: str) -> Library | None:
     return Library(name) if there else None
 
 
+def _pooling(node: Node, name: str) -> Library | None:
+    """Max pooling, or gradients back at its indices, where its code can be built."""
+    found = pooling.function(name, node.outputs[0].dtype.name, pooled_dimensions(node))
+    return None if found is None else Library(name)
+
+
+def pooled_dimensions(node: Node) -> int:
+    """How many dimensions the windows of an operator have, by its schema: int[2] kernel_size."""
+    arguments = {a.name: a for a in node.op.schema.arguments}
+    return arguments["kernel_size"].type.length or 0
+
+
 _ROUTINES = {
     "triangular": _triangular,
     "cholesky": _cholesky,
     "convolution": _convolution,
     "correlation": lambda node: _windows(node, "correlate"),
+    "maxima": lambda node: _pooling(node, "maxima"),
+    "back": lambda node: _pooling(node, "back"),
 }
 
 

@@ -16,18 +16,22 @@ from functools import cache
 from typing import Any
 
 from adjoint.checks import convolution as checks
+from adjoint.checks import pooling as windows
 from adjoint.checks.convolution import Geometry
 from adjoint.compiler.affine import row_major
+from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
 from adjoint.core.shapes import Shape
 from adjoint.graph.facts import argument
-from adjoint.native import convolution
+from adjoint.native import convolution, pooling
 
 ROUTINES = (
     "sgemm", "dgemm", "strsm", "dtrsm", "spotrf", "dpotrf",
     "sconvolve", "dconvolve", "sspread", "dspread", "scorrelate", "dcorrelate",
+    "smaxima", "dmaxima", "sback", "dback",
 )  # fmt: skip
 _WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution: native/convolution.c
+_POOLING = ("maxima", "back")  # native/pooling.c
 
 _ARGUMENTS = {
     "gemm": "char *, char *, int *, int *, int *, {t} *, {t} *, int *, {t} *, int *, {t} *, {t} *, "
@@ -37,6 +41,8 @@ _ARGUMENTS = {
     "convolve": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
     "spread": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
     "correlate": "const long *, const {t} *, const {t} *, {t} *",
+    "maxima": "const long *, const {t} *, {t} *, long long *",
+    "back": "const long *, const {t} *, const long long *, {t} *",
 }
 Layout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
 
@@ -63,11 +69,11 @@ def is_anything(operand: Operand) -> bool:
 
 def layouts(routine: str) -> Iterator[Layout]:
     """How the operands of a routine may lie, one after the other."""
-    if routine == "correlate":
+    if routine in ("correlate", "maxima"):
         return itertools.repeat(is_anything)
     if routine in _WINDOWS:  # image, weight, bias
         return itertools.chain((is_anything,), itertools.repeat(is_whole))
-    return itertools.repeat(is_whole if routine == "join" else is_matrix)
+    return itertools.repeat(is_whole if routine in ("join", "back") else is_matrix)
 
 
 @cache
@@ -81,9 +87,10 @@ def addresses(used: frozenset[str]) -> Any:
 
 
 def _address(letter: str, routine: str) -> int | None:
-    if routine in _WINDOWS:
+    if routine in (*_WINDOWS, *_POOLING):
+        kernels = convolution if routine in _WINDOWS else pooling
         dtype = "float32" if letter == "s" else "float64"
-        return ctypes.cast(convolution.function(routine, dtype, 1), ctypes.c_void_p).value
+        return ctypes.cast(kernels.function(routine, dtype, 1), ctypes.c_void_p).value
     library = "cython_lapack" if routine == "potrf" else "cython_blas"
     capsule = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[letter + routine]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -99,7 +106,7 @@ def declarations(used: frozenset[str]) -> str:
     for routine in sorted(used):
         c_type = "float" if routine[0] == "s" else "double"
         arguments = _ARGUMENTS[routine[1:]].format(t=c_type)
-        result = "int" if routine[1:] in _WINDOWS else "void"
+        result = "int" if routine[1:] in (*_WINDOWS, *_POOLING) else "void"
         lines.append(f"typedef {result} (*{routine}_t)({arguments});")
         lines.append(f"#define {routine} (({routine}_t)library[{ROUTINES.index(routine)}])")
     return "\n".join(lines)
@@ -108,8 +115,9 @@ def declarations(used: frozenset[str]) -> str:
 class CallWriter:
     """Writes one call of a library as C text."""
 
-    def __init__(self, call: Call, pointers: list[str], target: str) -> None:
-        self.call, self.pointers, self.target = call, pointers, target
+    def __init__(self, call: Call, pointers: list[str], targets: list[str]) -> None:
+        self.call, self.pointers, self.targets = call, pointers, targets
+        self.target = targets[0]
         dtype = call.node.outputs[0].dtype
         self.letter = "s" if dtype.name == "float32" else "d"
         self.c_type = "float" if dtype.name == "float32" else "double"
@@ -124,6 +132,8 @@ class CallWriter:
             "convolve": self._image,
             "spread": self._image,
             "correlate": self._correlate,
+            "maxima": self._maxima,
+            "back": self._back,
         }[self.call.routine]
         lines = "\n".join(f"  {line}" for line in write())
         return f"{{\n{lines}\n}}\n"
@@ -195,9 +205,36 @@ class CallWriter:
     def _windows(
         self, sizes: Geometry, large: Shape, small: Shape, pointers: list[str]
     ) -> list[str]:
-        numbers = ", ".join(map(str, convolution.numbers(sizes, large, small)))
-        arguments = ", ".join(["sizes", *pointers, self.target])
-        call = f"{self.letter}{self.call.routine}({arguments})"
+        return self._checked(convolution.numbers(sizes, large, small), [*pointers, self.target])
+
+    # -- pooling ----------------------------------------------------------------------------------
+
+    def _maxima(self) -> list[str]:
+        """The largest elements of windows, and their indices."""
+        image = self.call.operands[0]
+        fields = self._pooled(image.shape, image.strides)
+        return self._checked(fields, [*self.pointers, *self.targets])
+
+    def _back(self) -> list[str]:
+        """Gradients at the indices of the elements that they belong to."""
+        grad, _, indices = self.pointers  # the image itself is not read
+        shape = self.call.node.output.shape
+        fields = self._pooled(shape, row_major(shape))
+        return self._checked(fields, [grad, indices, self.targets[0]])
+
+    def _pooled(self, shape: Shape, strides: Shape) -> list[int]:
+        node, names = self.call.node, ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
+        given = [argument(node, name) for name in names]
+        found = windows.windows(node.op.name, shape, pooled_dimensions(node), *given)
+        small = row_major(windows.pooled(shape, found))
+        lead = (1, 0) if len(shape) == len(found) + 1 else (shape[0], strides[0])
+        steps = (lead[1], *strides[-len(found) - 1 :]), (0, *small)[-len(found) - 2 :]
+        return pooling.numbers(found, lead[0], shape[-len(found) - 1], *steps)
+
+    def _checked(self, fields: list[int], arguments: list[str]) -> list[str]:
+        """A call of one of our own functions, which says whether it failed."""
+        call = f"{self.letter}{self.call.routine}({', '.join(['sizes', *arguments])})"
+        numbers = ", ".join(map(str, fields))
         return [f"const long sizes[] = {{{numbers}}};", f"if ({call}) *status = 1;"]
 
     # -- triangles --------------------------------------------------------------------------------
@@ -315,6 +352,8 @@ def flops(call: Call) -> int:
     shape = call.node.outputs[0].shape
     if call.routine == "join":
         return 0
+    if call.routine in _POOLING:  # comparisons, or additions
+        return math.prod(call.operands[0].shape)
     if call.routine == "correlate":  # every weight meets every place of the small image
         places = call.operands[1 if argument(call.node, "transposed") else 0].shape
         return 2 * math.prod(shape) * math.prod(places) // max(places[1], 1)

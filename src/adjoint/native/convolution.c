@@ -11,22 +11,6 @@
    place: its tap. Places are counted along whole rows of the copy. The results at the ends of rows belong to no place
    and are dropped when rows are copied to where they belong. */
 
-#include <stdlib.h>
-#include <string.h>
-#ifdef _OPENMP
-#include <omp.h>
-#else
-#define omp_get_max_threads() 1
-#define omp_get_thread_num() 0
-#endif
-
-/* Products are added without rounding in between, which compiled programs must not do. */
-#if defined(__clang__)
-#pragma STDC FP_CONTRACT ON
-#elif defined(__GNUC__)
-#pragma GCC optimize("fp-contract=fast")
-#endif
-
 #if defined(__AVX512F__)
 #define BYTES 64 /* of a vector */
 #define ROWS 8   /* channels whose sums are in registers at once */
@@ -39,13 +23,6 @@
 #endif
 #define WIDE 3           /* vectors of places, or taps, that meet them */
 #define ROOM (1L << 18)  /* bytes of copied image in one piece of work */
-
-typedef struct {
-  long images, groups, a, b;                       /* channels in a group: a of the large image, b of the small one */
-  long large[3], small[3], kernel[3];            /* sizes */
-  long stride[3], padding[3], dilation[3];
-  long large_steps[5], small_steps[5];           /* between elements: image, channel, and three dimensions */
-} Geometry;
 
 /* A piece of work: some depths and rows of one image and one group, with the copied image that they read. */
 typedef struct {

@@ -1,76 +1,35 @@
-"""The three maps of a convolution, by C code that is compiled once for each machine.
+"""The three maps of a convolution, by C code (convolution.c says what they are).
 
-`convolve`, `spread` and `correlate` (convolution.c says what they are) take arrays of float32 or
-float64 with any strides, in one to three spatial dimensions. Where there is no C compiler, or
-ADJOINT_NATIVE=0 forbids it, `function` returns None, and the caller multiplies matrices.
+They take arrays of float32 or float64 with any strides, in one to three spatial dimensions, and
+return None where there is no native code: the caller multiplies matrices then.
 """
 
 from __future__ import annotations
 
-import ctypes
-import os
-import warnings
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from adjoint.checks.convolution import Geometry
 from adjoint.core.shapes import Shape
-from adjoint.native import build, discovery
+from adjoint.native import windows
 
 Array = np.ndarray[Any, Any]
-MOST = 3  # spatial dimensions
-
-_TYPES = {"float32": "float", "float64": "double"}
-_SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
-
-
-@lru_cache(maxsize=2)
-def source(dtype: str) -> str:
-    """The C text for arrays of a dtype."""
-    path = os.path.join(os.path.dirname(__file__), "convolution.c")
-    with open(path, encoding="utf-8") as file:
-        head, body = file.read().split(_SPLIT)
-    return head + body.replace("REAL", _TYPES[dtype])
 
 
 def function(name: str, dtype: Any, dimensions: int) -> Any:
     """The C function of a map for arrays of a dtype; None where there is none."""
-    kind = np.dtype(dtype).name
-    return _function(name, kind) if kind in _TYPES and dimensions <= MOST else None
-
-
-@lru_cache(maxsize=8)
-def _function(name: str, dtype: str) -> Any:
-    if os.environ.get("ADJOINT_NATIVE") == "0" or discovery.toolchain() is None:
-        return None
-    try:
-        found = getattr(build.library(source(dtype)), f"{name}_{_TYPES[dtype]}")
-    except build.BuildError as error:
-        warnings.warn(f"convolutions are computed without native code: {error}", stacklevel=2)
-        return None
-    found.restype = ctypes.c_int
-    return found
+    return windows.function("convolution", name, dtype, dimensions)
 
 
 def numbers(sizes: Geometry, large: Sequence[int], small: Sequence[int]) -> list[int]:
-    """The fields of the C structure `Geometry`; the steps of both images are in elements."""
+    """The fields of the C structure; the steps of both images are in elements."""
     channels = sizes.large[1] // sizes.groups, sizes.small[1] // sizes.groups
-    found = [sizes.large[0], sizes.groups, *channels]
-    for size in (sizes.large[2:], sizes.small[2:], sizes.kernel, sizes.stride):
-        found += _three(size, 1)
-    found += [*_three(sizes.padding, 0), *_three(sizes.dilation, 1)]
-    return [*found, *_five(large), *_five(small)]
-
-
-def _three(values: Sequence[int], missing: int) -> list[int]:
-    return [missing] * (MOST - len(values)) + list(values)
-
-
-def _five(steps: Sequence[int]) -> list[int]:
-    return [*steps[:2], *_three(steps[2:], 0)]
+    return windows.geometry(
+        sizes.large[0], sizes.groups, channels, sizes.large[2:], sizes.small[2:], sizes.kernel,
+        sizes.stride, sizes.padding, sizes.dilation, large, small,
+    )  # fmt: skip
 
 
 def convolve(large: Array, weight: Array, bias: Array | None, sizes: Geometry) -> Array | None:
@@ -95,11 +54,14 @@ def _image(
     *,
     into_large: bool,
 ) -> Array:
-    result, given = np.empty(shape, given.dtype), _aligned(given)
-    large, small = (result, given) if into_large else (given, result)
+    result, given = np.empty(shape, given.dtype), windows.aligned(given)
     weight = np.require(weight, requirements=["C", "A"])
     bias = None if bias is None else np.require(bias, requirements=["C", "A"])
-    _call(run, sizes, large, small, (given, weight, bias, result))
+    if not given.size or not weight.size:
+        result[...] = 0 if bias is None else bias.reshape((-1, *(1,) * (result.ndim - 2)))
+    elif result.size:
+        large, small = (result, given) if into_large else (given, result)
+        _call(run, sizes, large, small, given, weight, bias, result)
     return result
 
 
@@ -108,34 +70,16 @@ def correlate(large: Array, small: Array, sizes: Geometry) -> Array | None:
     run = function("correlate", large.dtype, large.ndim - 2)
     if run is None:
         return None
-    weight, large, small = np.empty(sizes.weight, large.dtype), _aligned(large), _aligned(small)
-    _call(run, sizes, large, small, (large, small, weight))
+    large, small = windows.aligned(large), windows.aligned(small)
+    if not large.size or not small.size:
+        return np.zeros(sizes.weight, large.dtype)
+    weight = np.empty(sizes.weight, large.dtype)
+    if weight.size:
+        _call(run, sizes, large, small, large, small, weight)
     return weight
 
 
-def _call(
-    run: Any, sizes: Geometry, large: Array, small: Array, arrays: Sequence[Array | None]
-) -> None:
-    """Call a C function; empty arrays need no arithmetic."""
-    result = arrays[-1]
-    assert result is not None
-    if not large.size or not small.size:
-        result[...] = 0
-        bias = arrays[2] if len(arrays) == 4 else None
-        if bias is not None:
-            result += bias.reshape((-1, *(1,) * (result.ndim - 2)))
-        return
-    fields = numbers(sizes, _steps(large), _steps(small))
-    block = (ctypes.c_long * len(fields))(*fields)
-    addresses = [None if a is None else ctypes.c_void_p(a.ctypes.data) for a in arrays]
-    if run(block, *addresses):
+def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array | None) -> None:
+    fields = numbers(sizes, windows.steps(large), windows.steps(small))
+    if windows.call(run, fields, *arrays):
         raise MemoryError("there is no memory for a convolution's copies of its images")
-
-
-def _aligned(array: Array) -> Array:
-    """The array, or a copy of one whose elements lie between the addresses of its type."""
-    return array if array.flags.aligned else array.copy()
-
-
-def _steps(array: Array) -> list[int]:
-    return [stride // array.itemsize for stride in array.strides]

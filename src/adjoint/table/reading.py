@@ -43,7 +43,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "undoes": ("itself",),
     "reads": ("memory",),
     "selects": ("some", "all"),
-    "routine": ("triangular", "cholesky", "convolution", "correlation"),
+    "routine": ("triangular", "cholesky", "convolution", "correlation", "maxima", "back"),
 }
 # The numbers that a text of the column `c` is for.
 _KINDS: dict[str, tuple[str, ...]] = {

@@ -112,6 +112,51 @@ _CORRELATE = _windows(
     "out[w] += x_[x] * y_[y];",
 )
 
+_MAXIMA = """static int plain_{r}(const long *g, const {t} *in, {t} *out, long long *indices) {
+  const long *large = g + 4, *small = g + 7, *kernel = g + 10, *stride = g + 13, *padding = g + 16;
+  const long *dilation = g + 19, *from = g + 22, *to = g + 27;
+  for (long n = 0; n < g[0]; n++) for (long c = 0; c < g[1]; c++)
+  for (long o0 = 0; o0 < small[0]; o0++) for (long o1 = 0; o1 < small[1]; o1++)
+  for (long o2 = 0; o2 < small[2]; o2++) {
+    {t} best = -HUGE_VAL;
+    long where = -1;
+    for (long k0 = 0; k0 < kernel[0]; k0++) for (long k1 = 0; k1 < kernel[1]; k1++)
+    for (long k2 = 0; k2 < kernel[2]; k2++) {
+      const long i0 = o0 * stride[0] + k0 * dilation[0] - padding[0];
+      const long i1 = o1 * stride[1] + k1 * dilation[1] - padding[1];
+      const long i2 = o2 * stride[2] + k2 * dilation[2] - padding[2];
+      if (i0 < 0 || i0 >= large[0] || i1 < 0 || i1 >= large[1]) continue;
+      if (i2 < 0 || i2 >= large[2]) continue;
+      const {t} x = in[n * from[0] + c * from[1] + i0 * from[2] + i1 * from[3] + i2 * from[4]];
+      if (where < 0 || x > best || x != x) {
+        best = x;
+        where = (i0 * large[1] + i1) * large[2] + i2;
+      }
+    }
+    const long y = n * to[0] + c * to[1] + o0 * to[2] + o1 * to[3] + o2 * to[4];
+    out[y] = best;
+    if (indices) indices[y] = where;
+  }
+  return 0;
+}
+"""
+_BACK = """static int plain_{r}(const long *g, const {t} *in, const long long *indices, {t} *out) {
+  const long *large = g + 4, *small = g + 7, *to = g + 22, *from = g + 27;
+  const long size = large[0] * large[1] * large[2];
+  for (long n = 0; n < g[0]; n++) for (long c = 0; c < g[1]; c++) {
+    {t} *plane = out + n * to[0] + c * to[1];
+    for (long i = 0; i < size; i++) plane[i] = 0;
+    for (long o0 = 0; o0 < small[0]; o0++) for (long o1 = 0; o1 < small[1]; o1++)
+    for (long o2 = 0; o2 < small[2]; o2++) {
+      const long y = n * from[0] + c * from[1] + o0 * from[2] + o1 * from[3] + o2 * from[4];
+      if (indices[y] < 0 || indices[y] >= size) return 1;
+      plane[indices[y]] += in[y];
+    }
+  }
+  return 0;
+}
+"""
+
 
 def _both(name: str, text: str) -> dict[str, str]:
     return {
@@ -127,4 +172,6 @@ ROUTINES = (
     | _both("convolve", _CONVOLVE)
     | _both("spread", _SPREAD)
     | _both("correlate", _CORRELATE)
+    | _both("maxima", _MAXIMA)
+    | _both("back", _BACK)
 )

@@ -42,6 +42,10 @@ class Scope:
             return found
         return f"({self.base} + {self.layout.offsets[value]})"
 
+    def holds(self, value: Value) -> bool:
+        """Whether there is room for a value, because somebody reads it."""
+        return value in self.places or value in self.layout.offsets
+
     def pointer(self, value: Value) -> str:
         return f"(({C_TYPES[value.dtype.name]} *){self.place(value)})"
 
@@ -73,8 +77,8 @@ class Renderer:
             return self._nest(scope, step, number)
         if isinstance(step, Call):
             pointers = [scope.operand(o) for o in step.operands]
-            target = scope.pointer(step.node.outputs[0])
-            return libraries.CallWriter(step, pointers, target).text()
+            targets = [scope.pointer(v) if scope.holds(v) else "0" for v in step.node.outputs]
+            return libraries.CallWriter(step, pointers, targets).text()
         assert isinstance(step, Nested)
         write = {"scan": self._scan, "while_loop": self._while, "cond": self._branch}
         return write[step.node.op.name](scope, step, number)

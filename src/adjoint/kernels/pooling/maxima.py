@@ -19,6 +19,7 @@ from adjoint.core import dtypes
 from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.pooling.windows import Passes, combined, empty_like, regular
+from adjoint.native import pooling as native
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -91,10 +92,14 @@ def _has_nan(values: Array) -> bool:
 def _with_indices(what: str, dims: int, array: Array, *geometry: Any) -> tuple[Array, Array]:
     found = rules.windows(what, array.shape, dims, *geometry)
     rules.check_numbers(what, dtypes.of(array.dtype), integers=True)
-    windows = [regular(w) for w in found]
     numbers = widen(array)
-    values = _maxima(numbers, windows)
-    return narrowed(values, array.dtype), _places(numbers, values, windows)
+    values = empty_like(numbers, rules.pooled(array.shape, found))
+    places = empty_like(values, values.shape, np.int64)
+    if not native.maxima(numbers, found, values, places):
+        windows = [regular(w) for w in found]
+        values = _maxima(numbers, windows)
+        places = _places(numbers, values, windows)
+    return narrowed(values, array.dtype), places
 
 
 def max_pool2d(
@@ -104,7 +109,11 @@ def max_pool2d(
     geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     found = rules.windows("max_pool2d", self.shape, 2, *geometry)
     rules.check_numbers("max_pool2d", dtypes.of(self.dtype), integers=True)
-    return narrowed(_maxima(widen(self), [regular(w) for w in found]), self.dtype)
+    numbers = widen(self)
+    values = empty_like(numbers, rules.pooled(self.shape, found))
+    if not native.maxima(numbers, found, values, None):
+        values = _maxima(numbers, [regular(w) for w in found])
+    return narrowed(values, self.dtype)
 
 
 def max_pool2d_with_indices(
@@ -146,6 +155,8 @@ def _memory(result: Array) -> Array:
 def _added(what: str, grad: Array, like: Array, indices: Array, dims: int) -> Array:
     """Zeros like an array, to which each element of `grad` is added at its index."""
     result = empty_like(like, like.shape, wide_dtype(grad.dtype))
+    if native.back(grad.astype(result.dtype, copy=False), indices, dims, result):
+        return narrowed(result, grad.dtype)
     result.fill(0)
     if indices.size:
         places = _flat(what, result, indices, dims)

@@ -1,0 +1,69 @@
+"""Max pooling by C code: values, values with indices, and gradients back at the indices.
+
+Arrays are float32 or float64 with any strides, in one to three spatial dimensions; None is returned
+where there is no native code.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.checks.pooling import Window
+from adjoint.native import windows
+
+Array = np.ndarray[Any, Any]
+_LARGEST = 2**31  # elements of a plane or volume that are counted
+
+
+def function(name: str, dtype: Any, dimensions: int) -> Any:
+    """The C function `maxima` or `back` for arrays of a dtype; None where there is none."""
+    return windows.function("pooling", name, dtype, dimensions)
+
+
+def numbers(
+    found: Sequence[Window], images: int, channels: int, large: Sequence[int], small: Sequence[int]
+) -> list[int]:
+    """The fields of the C structure; each channel is a group by itself."""
+    along = [(w.size, w.out, w.kernel, w.stride, w.padding, w.dilation) for w in found]
+    return windows.geometry(images, channels, (1, 1), *zip(*along, strict=True), large, small)
+
+
+def maxima(array: Array, found: Sequence[Window], values: Array, indices: Array | None) -> bool:
+    """Fill the values, and the indices if they are wanted; whether there is native code for it.
+
+    Indices lie in memory as the values do.
+    """
+    run = function("maxima", array.dtype, len(found))
+    return run is not None and _run(run, found, array, values, array, values, indices)
+
+
+def back(grad: Array, indices: Array, dims: int, result: Array) -> bool:
+    """Fill the result with the gradients at their indices, 0 elsewhere; whether that was done.
+
+    It is not where an index is outside its plane.
+    """
+    run = function("back", grad.dtype, dims)
+    if run is None or windows.steps(grad) != windows.steps(indices) or indices.dtype != np.int64:
+        return False
+    sizes = zip(result.shape[-dims:], grad.shape[-dims:], strict=True)
+    found = [Window(size, out, 1, 1, 0, 1) for size, out in sizes]  # only their numbers matter
+    return _run(run, found, result, grad, grad, indices, result)
+
+
+def _run(
+    run: Any, found: Sequence[Window], large: Array, small: Array, *arrays: Array | None
+) -> bool:
+    """Call a function on images with or without a batch."""
+    if math.prod(large.shape[-len(found) :]) >= _LARGEST:
+        return False
+    if not all(a is None or (a.flags.aligned and a.size) for a in arrays):
+        return False
+    images = large.shape[0] if large.ndim > len(found) + 1 else 1
+    lead = [0] if large.ndim == len(found) + 1 else []
+    steps = ([*lead, *windows.steps(a)] for a in (large, small))
+    fields = numbers(found, images, large.shape[-len(found) - 1], *steps)
+    return not windows.call(run, fields, *arrays)

@@ -1,0 +1,96 @@
+"""Kernels of windows in C, compiled once for each machine: found, built and told of sizes.
+
+A file of C begins with declarations and is then written once for each type. Where there is no C
+compiler, or ADJOINT_NATIVE=0 forbids native kernels, `function` returns None.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import warnings
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.shapes import Shape
+from adjoint.native import build, discovery
+
+Array = np.ndarray[Any, Any]
+MOST = 3  # spatial dimensions
+
+_TYPES = {"float32": "float", "float64": "double"}
+_SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
+
+
+def function(kernels: str, name: str, dtype: Any, dimensions: int) -> Any:
+    """The C function of a file for arrays of a dtype; None where there is none."""
+    kind = np.dtype(dtype).name
+    return _function(kernels, name, kind) if kind in _TYPES and dimensions <= MOST else None
+
+
+@lru_cache(maxsize=32)
+def _function(kernels: str, name: str, dtype: str) -> Any:
+    if os.environ.get("ADJOINT_NATIVE") == "0" or discovery.toolchain() is None:
+        return None
+    try:
+        found = getattr(build.library(_source(kernels, dtype)), f"{name}_{_TYPES[dtype]}")
+    except build.BuildError as error:
+        warnings.warn(f"{kernels} runs without native code: {error}", stacklevel=2)
+        return None
+    found.restype = ctypes.c_int
+    return found
+
+
+@lru_cache(maxsize=8)
+def _source(kernels: str, dtype: str) -> str:
+    """The C text for arrays of a dtype."""
+    head, body = _text(f"{kernels}.c").split(_SPLIT)
+    return _text("windows.h") + head + body.replace("REAL", _TYPES[dtype])
+
+
+def _text(name: str) -> str:
+    path = os.path.join(os.path.dirname(__file__), name)
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def geometry(
+    images: int, groups: int, channels: tuple[int, int], large: Shape, small: Shape,
+    kernel: Shape, stride: Shape, padding: Shape, dilation: Shape,
+    large_steps: Sequence[int], small_steps: Sequence[int],
+) -> list[int]:  # fmt: skip
+    """The fields of the C structure `Geometry`; the steps of both images are in elements."""
+    found = [images, groups, *channels]
+    for size in (large, small, kernel, stride):
+        found += _three(size, 1)
+    found += [*_three(padding, 0), *_three(dilation, 1)]
+    return [*found, *_five(large_steps), *_five(small_steps)]
+
+
+def _three(values: Sequence[int], missing: int) -> list[int]:
+    return [missing] * (MOST - len(values)) + list(values)
+
+
+def _five(steps: Sequence[int]) -> list[int]:
+    return [*steps[:2], *_three(steps[2:], 0)]
+
+
+def call(run: Any, fields: list[int], *arrays: Array | None) -> bool:
+    """Call a C function with a geometry and arrays; whether it says that it could not."""
+    block = (ctypes.c_long * len(fields))(*fields)
+    return bool(
+        run(block, *(None if a is None else ctypes.c_void_p(a.ctypes.data) for a in arrays))
+    )
+
+
+def aligned(array: Array) -> Array:
+    """The array, or a copy of one whose elements lie between the addresses of its type."""
+    return array if array.flags.aligned else array.copy()
+
+
+def steps(array: Array) -> list[int]:
+    """From element to element along each dimension."""
+    return [stride // array.itemsize for stride in array.strides]

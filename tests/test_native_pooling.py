@@ -1,0 +1,88 @@
+"""Max pooling in C equals NumPy's passes: geometry, layouts, ties, infinities and NaN."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.checks import pooling as rules
+from adjoint.kernels.pooling import maxima as kernels
+from adjoint.kernels.pooling.windows import regular
+from adjoint.native import build
+from adjoint.native import pooling as native
+
+needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
+GEOMETRIES = list(itertools.product((1, 2, 3), (1, 2, 3), (0, 1), (1, 2), (False, True)))
+
+
+def pictures(seed: int, shape: tuple[int, ...], dtype: Any) -> Any:
+    """Few different values, so that there are ties, and some that are not finite."""
+    draw = np.random.default_rng(seed)
+    found = draw.integers(-2, 3, shape).astype(dtype)
+    for value in (np.nan, np.inf, -np.inf):
+        found[draw.random(shape) < 0.1] = value
+    return found
+
+
+@needs_compiler
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_maxima_and_their_indices_equal_passes(dims: int, dtype: Any) -> None:
+    for seed, (kernel, stride, padding, dilation, ceil) in enumerate(GEOMETRIES):
+        if padding > kernel / 2 or dilation * (kernel - 1) + 1 > 5:
+            continue
+        array = pictures(seed, (2, 3, *(5 + d for d in range(dims))), dtype)
+        if seed % 3 == 1:
+            array = np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+        found = rules.windows(
+            "max_pool", array.shape, dims, (kernel,), (stride,), (padding,), (dilation,), ceil
+        )
+        shape = rules.pooled(array.shape, found)
+        values, places = np.empty(shape, dtype), np.empty(shape, np.int64)
+        assert native.maxima(array, found, values, places)
+        passes = [regular(w) for w in found]
+        with np.errstate(invalid="ignore"):  # ∞ - ∞ where it looks for NaN
+            wanted = kernels._maxima(array, passes)
+            wanted_places = kernels._places(array, wanted, passes)
+        np.testing.assert_array_equal(values, wanted)
+        np.testing.assert_array_equal(places, wanted_places)
+
+
+@needs_compiler
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_gradients_go_back_to_their_indices(batch: tuple[int, ...]) -> None:
+    draw = np.random.default_rng(0)
+    grad = draw.standard_normal((*batch, 3, 4, 5))
+    indices = draw.integers(0, 42, grad.shape)  # several at one place
+    result = np.empty((*batch, 3, 6, 7))
+    assert native.back(grad, indices, 2, result)
+    wanted = np.zeros((*batch, 3, 42))
+    for place in np.ndindex(*grad.shape):
+        wanted[(*place[:-2], indices[place])] += grad[place]
+    np.testing.assert_allclose(result, wanted.reshape(result.shape), rtol=1e-14)
+    indices[(0,) * indices.ndim] = 42
+    assert not native.back(grad, indices, 2, result)
+
+
+@needs_compiler
+def test_compiled_max_pooling_calls_nothing_back() -> None:
+    ad.manual_seed(0)
+    x = ad.randn(2, 3, 9, 8)
+
+    def loss(x: Any) -> Any:
+        pooled = ad.nn.functional.max_pool2d(x.tanh(), 3, stride=2, padding=1)
+        volumes = ad.nn.functional.max_pool3d(x.unsqueeze(1), 2)
+        return pooled.square().sum() + volumes.square().sum()
+
+    compiled = ad.compile(ad.value_and_grad(loss))
+    assert compiled.lower(x).callbacks() == []
+    for ours, theirs in zip(compiled(x), ad.value_and_grad(loss)(x), strict=True):
+        assert ad.allclose(ours, theirs, rtol=1e-5)
+    values, places = ad.compile(lambda x: ad.nn.functional.max_pool2d(x, 2, return_indices=True))(x)
+    again = ad.nn.functional.max_pool2d(x, 2, return_indices=True)
+    assert ad.equal(values, again[0])
+    assert ad.equal(places, again[1])
