@@ -28,8 +28,14 @@ def numbers(
     found: Sequence[Window], images: int, channels: int, large: Sequence[int], small: Sequence[int]
 ) -> list[int]:
     """The fields of the C structure; each channel is a group by itself."""
-    along = [(w.size, w.out, w.kernel, w.stride, w.padding, w.dilation) for w in found]
-    return windows.geometry(images, channels, (1, 1), *zip(*along, strict=True), large, small)
+    each = [
+        tuple(getattr(w, name) for w in found)
+        for name in ("size", "out", "kernel", "stride", "padding", "dilation")
+    ]
+    return windows.geometry(
+        images, channels, (1, 1), each[0], each[1], each[2], each[3], each[4], each[5], large,
+        small,
+    )  # fmt: skip
 
 
 def maxima(array: Array, found: Sequence[Window], values: Array, indices: Array | None) -> bool:
