@@ -123,3 +123,33 @@ def test_a_convolution_is_a_product_with_unfolded_windows() -> None:
     x, w = normal(2, 3, 5, 6), normal(4, 3, 2, 3)
     result = w.flatten(1) @ F.unfold(x, (2, 3), padding=1)
     assert ad.allclose(result.reshape(2, 4, 6, 6), F.conv2d(x, w, padding=1))
+
+
+def test_channels_last_are_kept() -> None:
+    x, w = normal(2, 3, 5, 6), normal(4, 3, 3, 3)
+    wanted = F.conv2d(x, w, padding=1)
+    last = ad.channels_last
+    for given in ((x.to(memory_format=last), w), (x, w.to(memory_format=last))):
+        found = F.conv2d(*given, padding=1)
+        assert found.is_contiguous(memory_format=last)
+        assert ad.allclose(found, wanted)
+    assert wanted.is_contiguous()
+    up = F.conv_transpose2d(x.to(memory_format=last), normal(3, 4, 2, 2), stride=2)
+    assert up.is_contiguous(memory_format=last)
+    assert ad.allclose(up, F.conv_transpose2d(x, normal(3, 4, 2, 2), stride=2))
+
+
+def test_channels_last_are_kept_in_three_dimensions() -> None:
+    x, w = normal(2, 3, 4, 3, 2), normal(4, 3, 2, 2, 1)
+    found = F.conv3d(x.to(memory_format=ad.channels_last_3d), w)
+    assert found.is_contiguous(memory_format=ad.channels_last_3d)
+    assert ad.allclose(found, F.conv3d(x, w))
+
+
+@pytest.mark.parametrize("dtype", [ad.complex128, ad.int64, ad.float16])
+def test_channels_last_are_kept_in_every_dtype(dtype: Any) -> None:
+    x = (normal(2, 3, 5, 6) * 3).round().to(dtype)
+    w = (normal(4, 3, 3, 3) * 3).round().to(dtype)
+    found = F.conv2d(x.to(memory_format=ad.channels_last), w)
+    assert found.is_contiguous(memory_format=ad.channels_last)
+    assert ad.equal(found, F.conv2d(x, w))

@@ -10,9 +10,10 @@ import pytest
 
 import adjoint as ad
 from adjoint.checks import convolution as checks
-from adjoint.kernels import convolution as kernels
-from adjoint.native import build, windows
+from adjoint.kernels.convolution import windows
+from adjoint.native import build
 from adjoint.native import convolution as native
+from adjoint.native import windows as library
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
 
@@ -43,6 +44,14 @@ def assert_equal(found: Any, wanted: Any) -> None:
     np.testing.assert_allclose(found, wanted, rtol=tolerance, atol=tolerance)
 
 
+def made(library: Any, name: str, arrays: tuple[Any, ...], sizes: checks.Geometry) -> Any:
+    """What one of the three maps writes."""
+    shape = {"convolve": sizes.small, "spread": sizes.large, "correlate": sizes.weight}[name]
+    result = np.empty(shape, arrays[0].dtype)
+    getattr(library, name)(*arrays, sizes, result)
+    return result
+
+
 @needs_compiler
 @pytest.mark.parametrize("dimensions", [1, 2, 3])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -53,13 +62,12 @@ def test_the_three_maps_equal_products_of_matrices(dimensions: int, dtype: Any) 
             continue
         large = numbers(0, sizes.large, dtype)
         small, weight = numbers(1, sizes.small, dtype), numbers(2, sizes.weight, dtype)
-        assert_equal(
-            native.convolve(large, weight, None, sizes), kernels.gather(large, weight, sizes)
-        )
-        assert_equal(
-            native.spread(small, weight, None, sizes), kernels.scatter(small, weight, sizes)
-        )
-        assert_equal(native.correlate(large, small, sizes), kernels.correlate(large, small, sizes))
+        for name, arrays in (
+            ("convolve", (large, weight, None)),
+            ("spread", (small, weight, None)),
+            ("correlate", (large, small)),
+        ):
+            assert_equal(made(native, name, arrays, sizes), made(windows, name, arrays, sizes))
 
 
 @needs_compiler
@@ -68,11 +76,12 @@ def test_images_may_lie_in_memory_in_any_way() -> None:
     assert sizes is not None
     large, small = numbers(0, sizes.large, np.float64), numbers(1, sizes.small, np.float64)
     weight, bias = numbers(2, sizes.weight, np.float64), numbers(3, sizes.small[1:2], np.float64)
-    wanted = native.convolve(large, weight, bias, sizes)
-    weights = native.correlate(large, small, sizes)
+    wanted = made(native, "convolve", (large, weight, bias), sizes)
+    weights = made(native, "correlate", (large, small), sizes)
     for lies in (_channels_last, _backwards, _misaligned):
-        np.testing.assert_array_equal(native.convolve(lies(large), weight, bias, sizes), wanted)
-        found = native.correlate(lies(large), lies(small), sizes)
+        found = made(native, "convolve", (lies(large), weight, bias), sizes)
+        np.testing.assert_array_equal(found, wanted)
+        found = made(native, "correlate", (lies(large), lies(small)), sizes)
         np.testing.assert_array_equal(found, weights)
 
 
@@ -99,7 +108,7 @@ def test_an_infinite_element_reaches_only_the_weights_that_meet_it() -> None:
     large, small = np.ones(sizes.large), np.zeros(sizes.small)
     large[0, 0, 0, 3] = np.inf  # the last element of the first row
     small[0, 0, 1, 0] = 1.0
-    found = native.correlate(large, small, sizes)
+    found = made(native, "correlate", (large, small), sizes)
     np.testing.assert_array_equal(found, np.where(_meets(large, small), np.nan, 1.0))
 
 
@@ -114,11 +123,11 @@ def _meets(large: Any, small: Any) -> Any:
 @needs_compiler
 def test_environment_turns_native_convolutions_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADJOINT_NATIVE", "0")
-    windows._function.cache_clear()
+    library._function.cache_clear()
     assert native.function("convolve", np.float32, 2) is None
     result = ad.nn.functional.conv2d(ad.ones(1, 1, 3, 3), ad.ones(1, 1, 2, 2))
     assert result.tolist() == [[[[4.0, 4.0], [4.0, 4.0]]]]
-    windows._function.cache_clear()
+    library._function.cache_clear()
 
 
 @needs_compiler

@@ -70,6 +70,8 @@ def places_of(row: Row) -> Iterator[Place]:
         line = f"{relative(row.where.path)}:{row.lines.get(column, row.where.line)}"
         named = dict.fromkeys(_functions(text, layer))
         yield from ((column, place) for place in named or [f"{line} {text}"])
+    if library := _library(row):
+        yield "computed by", library
     if row.archetype.shape and not row.shape:
         yield "shape", f"archetype {row.archetype.name}"
     kind, rule = rule_of(row)
@@ -185,6 +187,14 @@ def _find(module: str, name: str) -> str:
     except ModuleNotFoundError:
         return ""
     return f"{_line_of(function)} {name}" if function is not None else ""
+
+
+def _library(row: Row) -> str:
+    """The library that a kernel calls, where its module says which: "oneDNN 3.2.0"."""
+    if not row.names_kernel or row.module is not None or row.kernel.startswith("xp."):
+        return ""
+    module = importlib.import_module(f"adjoint.kernels.{row.kernel.rpartition('.')[0]}")
+    return module.computed_by() if hasattr(module, "computed_by") else ""
 
 
 def _line_of(function: Any) -> str:

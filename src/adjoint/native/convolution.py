@@ -1,7 +1,7 @@
 """The three maps of a convolution, by C code (convolution.c says what they are).
 
 They take arrays of float32 or float64 with any strides, in one to three spatial dimensions, and
-return None where there is no native code: the caller multiplies matrices then.
+return False where there is no native code: the caller multiplies matrices then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks.convolution import Geometry
-from adjoint.core.shapes import Shape
 from adjoint.native import windows
 
 Array = np.ndarray[Any, Any]
@@ -32,54 +31,49 @@ def numbers(sizes: Geometry, large: Sequence[int], small: Sequence[int]) -> list
     )  # fmt: skip
 
 
-def convolve(large: Array, weight: Array, bias: Array | None, sizes: Geometry) -> Array | None:
-    """`small`, with the bias of each channel added; None where there is no native code."""
+def convolve(
+    large: Array, weight: Array, bias: Array | None, sizes: Geometry, small: Array
+) -> bool:
+    """Write `small`, with the bias of each channel added; whether there is native code for it."""
     run = function("convolve", large.dtype, large.ndim - 2)
-    return run and _image(run, large, weight, bias, sizes, sizes.small, into_large=False)
+    if run is None:
+        return False
+    large = windows.aligned(large)
+    _call(run, sizes, large, small, large, _dense(weight), _dense(bias), small)
+    return True
 
 
-def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry) -> Array | None:
-    """`large`, with the bias of each channel added; None where there is no native code."""
+def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> bool:
+    """Write `large`, with the bias of each channel added; whether there is native code for it."""
     run = function("spread", small.dtype, small.ndim - 2)
-    return run and _image(run, small, weight, bias, sizes, sizes.large, into_large=True)
+    if run is None:
+        return False
+    small = windows.aligned(small)
+    _call(run, sizes, large, small, small, _dense(weight), _dense(bias), large)
+    return True
 
 
-def _image(
-    run: Any,
-    given: Array,
-    weight: Array,
-    bias: Array | None,
-    sizes: Geometry,
-    shape: Shape,
-    *,
-    into_large: bool,
-) -> Array:
-    result, given = np.empty(shape, given.dtype), windows.aligned(given)
-    weight = np.require(weight, requirements=["C", "A"])
-    bias = None if bias is None else np.require(bias, requirements=["C", "A"])
-    if not given.size or not weight.size:
-        result[...] = 0 if bias is None else bias.reshape((-1, *(1,) * (result.ndim - 2)))
-    elif result.size:
-        large, small = (result, given) if into_large else (given, result)
-        _call(run, sizes, large, small, given, weight, bias, result)
-    return result
-
-
-def correlate(large: Array, small: Array, sizes: Geometry) -> Array | None:
-    """`weight`; None where there is no native code."""
+def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> bool:
+    """Write `weight`; whether there is native code for it."""
     run = function("correlate", large.dtype, large.ndim - 2)
     if run is None:
-        return None
+        return False
     large, small = windows.aligned(large), windows.aligned(small)
-    if not large.size or not small.size:
-        return np.zeros(sizes.weight, large.dtype)
-    weight = np.empty(sizes.weight, large.dtype)
-    if weight.size:
-        _call(run, sizes, large, small, large, small, weight)
-    return weight
+    _call(run, sizes, large, small, large, small, weight)
+    return True
+
+
+def _dense(array: Array | None) -> Array | None:
+    return None if array is None else np.require(array, requirements=["C", "A"])
 
 
 def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array | None) -> None:
+    """Call a C function; where an image is empty, the result is the bias or 0."""
+    if not large.size or not small.size:
+        result, bias = arrays[-1], arrays[2] if len(arrays) == 4 else None
+        assert result is not None
+        result[...] = 0 if bias is None else bias.reshape((-1, *(1,) * (result.ndim - 2)))
+        return
     fields = numbers(sizes, windows.steps(large), windows.steps(small))
     if windows.call(run, fields, *arrays):
         raise MemoryError("there is no memory for a convolution's copies of its images")

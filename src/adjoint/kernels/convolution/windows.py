@@ -1,9 +1,7 @@
-"""Convolutions on arrays: native code (native/convolution.py) where there is a C compiler, else
-products of matrices, whose columns are the windows.
+"""Convolutions as products of matrices, whose columns are the windows.
 
-The three maps between `large`, `small` and `weight` (checks/convolution.py) are `gather`, `scatter`
-and `correlate`. Windows are copied into columns for as many samples at once as stay in the cache.
-float16 and bfloat16 are computed in float32 and rounded once.
+Windows are copied into columns for as many samples at once as stay in the cache. `convolve`,
+`spread` and `correlate` take arrays of any dtype that NumPy multiplies.
 """
 
 from __future__ import annotations
@@ -17,98 +15,43 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from adjoint.checks import convolution as checks
 from adjoint.checks.convolution import Geometry
-from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
-from adjoint.native import convolution as native
 
 Array = np.ndarray[Any, Any]
 BLOCK = 1 << 18  # elements of columns that are made at once
 
 
-def convolution(
-    input: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: Shape,
-    padding: Shape,
-    dilation: Shape,
-    transposed: bool,
-    output_padding: Shape,
-    groups: int,
-) -> Array:
-    """Slide a window over the input, or with `transposed` the transpose of that map."""
-    what = "convolution"
-    found = checks.geometry(
-        what, input.shape, weight.shape, stride, padding, dilation, transposed, output_padding,
-        groups,
-    )  # fmt: skip
-    dtype = input.dtype
-    if dtype != weight.dtype or (bias is not None and dtype != bias.dtype) or dtype.kind == "b":
-        given = None if bias is None else bias.dtype
-        checks.check_dtypes(what, input=dtype, weight=weight.dtype, bias=given)
-    checks.check_bias(what, bias, found.result[1])
-    with np.errstate(all="ignore"):  # infinities and NaN are results
-        image, weight, bias = _wide(input), _wide(weight), None if bias is None else _wide(bias)
-        result = (native.spread if transposed else native.convolve)(image, weight, bias, found)
-        if result is None:
-            result = (scatter if transposed else gather)(image, weight, found)
-            if bias is not None:
-                result += bias.reshape((-1, *(1,) * len(found.kernel)))
-        return result.astype(dtype, copy=False)
-
-
-def weight_backward(
-    grad_output: Array,
-    input: Array,
-    weight_size: Shape,
-    stride: Shape,
-    padding: Shape,
-    dilation: Shape,
-    transposed: bool,
-    output_padding: Shape,
-    groups: int,
-) -> Array:
-    """The gradient of a convolution's weight: products of elements that met in a window."""
-    what = "convolution_backward"
-    found = checks.of_weight(
-        what, grad_output.shape, input.shape, weight_size, stride, padding, dilation, transposed,
-        output_padding, groups,
-    )  # fmt: skip
-    dtype = input.dtype
-    if dtype != grad_output.dtype or dtype.kind == "b":
-        checks.check_dtypes(what, grad_output=grad_output.dtype, input=dtype)
-    large, small = (grad_output, input) if transposed else (input, grad_output)
-    with np.errstate(all="ignore"):
-        large, small = _wide(large), _wide(small)
-        result = native.correlate(large, small, found)
-        if result is None:
-            result = correlate(large, small, found)
-        return result.astype(dtype, copy=False)
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype in REDUCED else array
-
-
-# -- the three maps --------------------------------------------------------------------------------
-
-
-def gather(large: Array, weight: Array, sizes: Geometry) -> Array:
-    """`small`: the weight times the windows."""
-    small = np.empty(sizes.small, large.dtype)
+def convolve(
+    large: Array, weight: Array, bias: Array | None, sizes: Geometry, small: Array
+) -> None:
+    """Write `small`: the weight times the windows, plus the bias of each channel."""
+    dense = small if small.flags.c_contiguous else np.empty(small.shape, small.dtype)
     matrix = weight.reshape(_matrix_shape(sizes))
-    target = _matrices(small, sizes)
+    target = _matrices(dense, sizes)
+    if not large.size:
+        dense[...] = 0
     for part, columns in _columns(large, sizes):
         np.matmul(matrix, columns, out=target[part])
-    return small
+    if bias is not None:
+        dense += bias.reshape((-1, *(1,) * len(sizes.kernel)))
+    if dense is not small:
+        small[...] = dense
 
 
-def scatter(small: Array, weight: Array, sizes: Geometry) -> Array:
-    """`large`: each element of `small` times the weight, added up where windows overlap."""
+def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> None:
+    """Write `large`: each element of `small` times the weight, added up where windows overlap."""
     if _slides(sizes):
-        return gather(small, _turned(weight, sizes), _turned_sizes(sizes))
+        convolve(small, _turned(weight, sizes), bias, _turned_sizes(sizes), large)
+        return
+    inner = (slice(p, p + b) for b, p in zip(sizes.large[2:], sizes.padding))
+    large[...] = _added(small, weight, sizes)[:, :, *inner]
+    if bias is not None:
+        large += bias.reshape((-1, *(1,) * len(sizes.kernel)))
+
+
+def _added(small: Array, weight: Array, sizes: Geometry) -> Array:
+    """`large` with its padding."""
     matrix = weight.reshape(_matrix_shape(sizes)).swapaxes(1, 2)
     source = _matrices(np.ascontiguousarray(small), sizes)
     if sizes.pointwise:
@@ -122,17 +65,16 @@ def scatter(small: Array, weight: Array, sizes: Geometry) -> Array:
         columns = columns.reshape((-1, sizes.large[1], *sizes.kernel, *sizes.small[2:]))
         for place in itertools.product(*map(range, sizes.kernel)):
             padded[(part, slice(None), *_seen(place, sizes))] += columns[:, :, *place]
-    inner = (slice(p, p + b) for b, p in zip(sizes.large[2:], sizes.padding))
-    return np.ascontiguousarray(padded[:, :, *inner])
+    return padded
 
 
-def correlate(large: Array, small: Array, sizes: Geometry) -> Array:
-    """`weight`: `small` times the windows, added up over samples and places."""
-    total = np.zeros(_matrix_shape(sizes), large.dtype)
+def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> None:
+    """Write `weight`: `small` times the windows, added up over samples and places."""
+    weight[...] = 0
+    total = weight.reshape(_matrix_shape(sizes))
     source = _matrices(np.ascontiguousarray(small), sizes)
     for part, columns in _columns(large, sizes):
         total += np.matmul(source[part], columns.swapaxes(-1, -2)).sum(0)
-    return total.reshape(sizes.weight)
 
 
 # -- windows ---------------------------------------------------------------------------------------
@@ -160,7 +102,7 @@ def _columns(large: Array, sizes: Geometry) -> Iterator[tuple[slice, Array]]:
     """Parts of the batch with their windows as matrices (sample, group, element, place)."""
     _, _, inner = _matrix_shape(sizes)
     shape = (-1, sizes.groups, inner, math.prod(sizes.small[2:]))
-    if not large.size or not math.prod(sizes.small):
+    if not large.size:
         return
     if sizes.pointwise:
         yield slice(None), np.ascontiguousarray(large).reshape(shape)
@@ -207,7 +149,7 @@ def _seen(place: Shape, sizes: Geometry) -> tuple[slice, ...]:
 
 
 def _slides(sizes: Geometry) -> bool:
-    """Whether `scatter` is a `gather`: stride 1, and no more padding than the window reaches."""
+    """Whether `spread` is a `convolve`: stride 1, and no more padding than the window reaches."""
     return not sizes.pointwise and all(
         s == 1 and p <= r and b == n + r - 2 * p
         for s, p, r, b, n in zip(
