@@ -97,8 +97,8 @@ def windows(
     check_rank(what, shape, dims)
     check_places(what, shape, dims, channels=True)
     found = []
-    for size, *rest in zip(shape[-dims:], kernels, strides, paddings, dilations, strict=True):
-        found.append(Window(size, _count(size, *rest, ceil_mode), *rest))
+    for size, k, s, p, d in zip(shape[-dims:], kernels, strides, paddings, dilations, strict=True):
+        found.append(Window(size, _count(size, k, s, p, d, ceil_mode), k, s, p, d))
         if found[-1].out < 1:
             raise ShapeError(
                 f"{what}: windows of kernel_size={kernels} with padding={paddings} and "

@@ -452,6 +452,7 @@ def _average_windows(
     stride: Shape,
     padding: Shape,
     ceil_mode: bool,
+    count_include_pad: bool,
     divisor_override: int | None,
 ) -> tuple[Window, ...]:
     rules.check_divisor(what, divisor_override)
@@ -462,11 +463,10 @@ def _average_windows(
 
 
 def _average(what: str, dims: int, self: Tensor, *options: Any) -> Tensor:
-    *geometry, count_include_pad, divisor_override = options
-    windows = _average_windows(what, dims, self, *geometry, divisor_override)
+    windows = _average_windows(what, dims, self, *options)
     x = _wide(self)
     sums = _joined(ops.add, x, windows, 0)
-    divisor = _lengths(x, windows, count_include_pad, divisor_override)
+    divisor = _lengths(x, windows, *options[-2:])
     return _quotient(sums, divisor).to(self.dtype)
 
 
@@ -518,12 +518,11 @@ def _frame(x: Tensor, dim: int, before: int, after: int) -> Tensor:
 def _average_backward(
     what: str, dims: int, grad_output: Tensor, self: Tensor, *options: Any
 ) -> Tensor:
-    *geometry, count_include_pad, divisor_override = options
-    windows = _average_windows(what, dims, self, *geometry, divisor_override)
+    windows = _average_windows(what, dims, self, *options)
     shape = rules.pooled(tuple(self.shape), windows)
     rules.check_like(what, "grad_output", tuple(grad_output.shape), shape)
     grad = _wide(grad_output)
-    divisor = _lengths(grad, windows, count_include_pad, divisor_override)
+    divisor = _lengths(grad, windows, *options[-2:])
     grad = _quotient(grad, divisor)
     for dim in range(-1, -dims - 1, -1):
         grad = _spread(grad, dim, windows[dim])

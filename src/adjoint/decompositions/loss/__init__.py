@@ -10,6 +10,7 @@ from adjoint.decompositions.loss.classes import (
 from adjoint.decompositions.loss.ctc import (
     ctc_loss_of_lists,
     ctc_loss_of_tensors,
+    ctc_loss_with_gradient,
     reduced_ctc_loss_of_lists,
     reduced_ctc_loss_of_tensors,
 )

@@ -109,6 +109,56 @@ def _alphas(emitted: Tensor, text: Tensor, inputs: Tensor, blank: int) -> list[T
     return alphas
 
 
+def _later(beta: Tensor, places: int) -> Tensor:
+    """β of some places after."""
+    count, size = beta.shape
+    back = beta.new_full((count, min(places, size)), -INFINITY)
+    return ops.cat([beta.narrow(1, min(places, size), max(size - places, 0)), back], 1)
+
+
+def _betas(
+    emitted: Tensor, text: Tensor, inputs: Tensor, lengths: Tensor, blank: int
+) -> list[Tensor]:
+    """The logarithm of the probability to end well from each place, for each step."""
+    steps, _, size = emitted.shape
+    letters = text.to(emitted.dtype)
+    blocked = ~((_moved(letters, 2) != letters) & (text != blank))
+    from_end = (lengths * 2).unsqueeze(-1) - ops.arange(size)
+    ends = ops.where((from_end == 0) | (from_end == 1), 0.0, -INFINITY).to(emitted.dtype)
+    beta, betas = ends, []
+    for t in range(steps - 1, -1, -1):
+        if t + 1 < steps:
+            next = beta + emitted.select(0, t + 1)
+            ways = [next, _later(next, 1), _later(next.masked_fill(blocked, -INFINITY), 2)]
+            beta = ops.where(
+                (inputs > t + 1).unsqueeze(-1), ops.logsumexp(ops.stack(ways), (0,)), ends
+            )
+        betas.append(beta)
+    return betas[::-1]
+
+
+def _gradient(
+    log_probs: Tensor,
+    targets: Tensor,
+    inputs: Tensor,
+    lengths: Tensor,
+    alpha: Tensor,
+    losses: Tensor,
+    blank: int,
+) -> Tensor:
+    """-P(letter k at step t | text), Graves et al. 2006, eq. 15; 0 where there is no way at all."""
+    steps, count, _ = log_probs.shape
+    if steps == 0 or count == 0:
+        return log_probs.new_zeros(log_probs.shape)
+    text = _spaced(_letters(targets, lengths, alpha.shape[2] // 2, blank), blank)
+    places = text.unsqueeze(0).expand((steps, *text.shape))
+    betas = _betas(log_probs.gather(2, places), text, inputs, lengths, blank)
+    unused = (ops.arange(steps).unsqueeze(-1) >= inputs) | (losses == INFINITY)
+    joint = alpha.transpose(0, 1) + ops.stack(betas) + losses.unsqueeze(-1)
+    chances = joint.masked_fill(unused.unsqueeze(-1), -INFINITY).exp()
+    return log_probs.new_zeros(log_probs.shape).scatter_add(2, places, -chances)
+
+
 def _likelihood(alpha: Tensor, inputs: Tensor, lengths: Tensor) -> Tensor:
     """-log of the probability to end at the last letter or at the blank after it."""
     last = (lengths * 2).unsqueeze(-1)
@@ -175,6 +225,26 @@ def ctc_loss_of_tensors(
             log_probs, targets, input_lengths, target_lengths, longest, blank, zero_infinity
         )
     return ctc_loss_of_lists(log_probs, targets, known[0], known[1], blank, zero_infinity)
+
+
+def ctc_loss_with_gradient(
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Any,
+    target_lengths: Any,
+    blank: int,
+    deterministic: bool,
+    zero_infinity: bool,
+) -> tuple[Tensor, Tensor]:
+    """-log of the probability of each text, and its gradient in log_probs, as numbers."""
+    given = (input_lengths, target_lengths)
+    losses, alpha = ops._ctc_loss(log_probs, targets, *given, blank, zero_infinity)
+    none = ops.zeros((0,), dtype=dtypes.int64)
+    inputs, lengths = (
+        (_vector(n) if len(n) else none) if isinstance(n, (tuple, list)) else n for n in given
+    )
+    known = (log_probs.detach(), targets, inputs, lengths, alpha, losses.detach())
+    return losses, _gradient(*known, blank)
 
 
 def _reduced(losses: Tensor, lengths: Tensor, reduction: int, zero_infinity: bool) -> Tensor:

@@ -12,6 +12,7 @@ from adjoint.decompositions.normalization.batches import (
     no_stats,
     no_training,
     no_update,
+    with_reserve,
     with_update,
     with_update_functional,
 )

@@ -199,6 +199,21 @@ def with_update(
     return *results, _reserve()
 
 
+def with_reserve(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """native_batch_norm, and what cuDNN keeps."""
+    running = (running_mean, running_var)
+    return *native_batch_norm(input, weight, bias, *running, training, momentum, eps), _reserve()
+
+
 def with_update_functional(
     input: Tensor,
     weight: Tensor | None,

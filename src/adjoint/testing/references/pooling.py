@@ -86,7 +86,8 @@ def geometry(
 ) -> list[list[Places]]:
     kernels = each(kernel_size, dims)
     numbers = (kernels, each(stride, dims) or kernels, each(padding, dims), each(dilation, dims))
-    return [moved(n, *w, ceil_mode) for n, *w in zip(x.shape[-dims:], *numbers, strict=True)]
+    sizes = zip(x.shape[-dims:], *numbers, strict=True)
+    return [moved(n, k, s, p, d, ceil_mode) for n, k, s, p, d in sizes]
 
 
 def max_pool(dims: int) -> Callable[..., Any]:

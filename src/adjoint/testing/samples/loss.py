@@ -452,24 +452,30 @@ def multilabel_margin_backwards(make: Make) -> Samples:
 # --- texts ---------------------------------------------------------------------------------------
 
 
-def ctc_reference(
-    log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int = 0, *_: Any
-) -> Any:
-    """The sum over all alignments, one by one."""
-    found = []
+def alignments(
+    log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int = 0
+) -> Iterator[dict[tuple[int, ...], float]]:
+    """For each sample the probability of each path that reads as its text."""
     for n, (steps, size) in enumerate(zip(inputs, lengths, strict=True)):
         start = sum(int(k) for k in lengths[:n])
         row = targets[n] if targets.ndim == 2 else targets[start : start + int(size)]
         word = [int(c) for c in row[: int(size)]]
         p = np.exp(np.asarray(log_probs, np.float64)[: int(steps), n])
-        total = 0.0
+        found = {}
         for path in itertools.product(range(p.shape[1]), repeat=int(steps)):
             read = [c for i, c in enumerate(path) if c != blank and (i == 0 or c != path[i - 1])]
             if read == word:
-                total += float(np.prod([p[t, c] for t, c in enumerate(path)]))
-        with np.errstate(divide="ignore"):
-            found.append(-np.log(total))
-    return np.array(found)
+                found[path] = float(np.prod([p[t, c] for t, c in enumerate(path)]))
+        yield found
+
+
+def ctc_reference(
+    log_probs: Any, targets: Any, inputs: Any, lengths: Any, blank: int = 0, *_: Any
+) -> Any:
+    """The sum over all alignments, one by one."""
+    with np.errstate(divide="ignore"):
+        found = alignments(log_probs, targets, inputs, lengths, blank)
+        return np.array([-np.log(sum(paths.values())) for paths in found])
 
 
 @sampler("_ctc_loss", reference=ctc_reference)
