@@ -1,0 +1,183 @@
+"""Resizing: a table of taps along each dimension, and its product with an array.
+
+The coordinates are PyTorch's. Elements of nearest modes are found in float32, whatever the dtype.
+uint8 images are mixed with weights that are multiples of a power of two, one dimension after the
+other from the last, each time rounded to uint8, as PyTorch and Pillow do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from adjoint.checks import resampling
+from adjoint.core.dtypes import OF, DType
+from adjoint.core.lazy import Lazy
+from adjoint.core.shapes import Shape
+from adjoint.kernels.pointwise import widen
+from adjoint.kernels.resampling import filters
+from adjoint.kernels.resampling.common import memory_order
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Taps = tuple[Array, Array, Array]  # indices, weights, and whether they are used: (output, taps)
+
+sparse = Lazy("scipy.sparse")
+_CACHED = 64  # matrices that are kept; each has some taps for each element along one dimension
+
+
+def resample(
+    self: Array, output_size: Shape, mode: str, align_corners: bool, scales: Sequence[float]
+) -> Array:
+    """The array in another size along its last dimensions."""
+    resampling.check_input(self.shape, output_size, OF[self.dtype], mode)
+    sizes = self.shape[2:]
+    return _resized(self, sizes, output_size, mode, align_corners, scales, transposed=False)
+
+
+def resample_backward(
+    grad_output: Array, output_size: Shape, input_size: Shape, mode: str, align_corners: bool,
+    scales: Sequence[float],
+) -> Array:  # fmt: skip
+    """The transpose: each element is spread over the elements that it was made of."""
+    dtype = OF[grad_output.dtype]
+    resampling.check_gradient(grad_output.shape, output_size, input_size, dtype, mode)
+    sizes = input_size[2:]
+    return _resized(grad_output, sizes, output_size, mode, align_corners, scales, transposed=True)
+
+
+def resampling_taps(
+    size: int, output_size: int, mode: str, align_corners: bool, scale: float, dtype: DType
+) -> tuple[Array, Array]:
+    """The indices and weights; those that are not used have the index of the first, and weight 0.
+
+    The weights for uint8 are exact in float64.
+    """
+    kind = _kind(dtype.np)
+    indices, weights, used = _taps(size, output_size, mode, align_corners, scale, kind)
+    real = np.float32 if kind == "f" else np.float64
+    return np.where(used, indices, indices[:, :1]), np.where(used, weights, 0).astype(real)
+
+
+def _resized(
+    x: Array, sizes: Shape, output_size: Shape, mode: str, align_corners: bool,
+    scales: Sequence[float], *, transposed: bool,
+) -> Array:  # fmt: skip
+    order = memory_order(x)
+    dtype, dims = x.dtype, len(sizes)
+    selects = resampling.TAPS.get(mode) == 1
+    rounds = dtype.char == "B" and not selects
+    y = widen(x).transpose(order)
+    for n in reversed(range(dims)):
+        geometry = (sizes[n], output_size[n], mode, align_corners)
+        scale = resampling.used_scale(*geometry, scales[n], dims, OF[dtype])
+        if scale is None:
+            continue
+        axis = order.index(x.ndim - dims + n)
+        if selects and not transposed:
+            y = y.take(_taps(*geometry, scale, "f")[0][:, 0], axis)
+            continue
+        y = _along(_matrix(*geometry, scale, _kind(dtype), transposed), y, axis)
+        if rounds:
+            y = np.clip(np.floor(y + 0.5), 0, 255)
+    back = np.argsort(order)
+    result = np.ascontiguousarray(y).astype(dtype, copy=False).transpose(back)
+    return result.copy("K") if np.may_share_memory(result, x) else result
+
+
+def _along(matrix: Any, x: Array, axis: int) -> Array:
+    """The product of a matrix with every vector along one dimension."""
+    moved = np.moveaxis(x, axis, 0)
+    flat = moved.reshape(moved.shape[0], moved.size // moved.shape[0])
+    result = matrix @ flat.astype(np.result_type(flat, matrix.dtype), copy=False)
+    return np.moveaxis(result.reshape(matrix.shape[0], *moved.shape[1:]), 0, axis)
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    """The dtype that weights are computed in, as a letter; "B" are those for images of uint8."""
+    return {"d": "d", "D": "d", "B": "B"}.get(dtype.char, "f")
+
+
+@lru_cache(_CACHED)
+def _matrix(
+    size: int, output_size: int, mode: str, align_corners: bool, scale: float, kind: str,
+    transposed: bool,
+) -> Any:  # fmt: skip
+    indices, weights, used = _taps(size, output_size, mode, align_corners, scale, kind)
+    ends = np.concatenate(([0], np.cumsum(used.sum(1))))
+    matrix = sparse.csr_array((weights[used], indices[used], ends), (output_size, size))
+    return matrix.T.tocsr() if transposed else matrix
+
+
+# --- tables of taps ------------------------------------------------------------------------------
+
+
+def _taps(
+    size: int, output_size: int, mode: str, align_corners: bool, scale: float, kind: str
+) -> Taps:
+    """The taps of every element of the result along one dimension."""
+    real: Any = np.float64 if kind in "dB" and resampling.TAPS.get(mode) != 1 else np.float32
+    at = np.arange(output_size, dtype=real)
+    step = real(resampling.step(size, output_size, align_corners, scale))
+    count = resampling.taps(size, output_size, mode, align_corners, scale)
+    if mode in resampling.WIDTHS:
+        indices, weights, used = _filtered(mode, at, step, size, count)
+    else:
+        indices, weights = _interpolated(mode, at, step, size, align_corners)
+        used = np.ones(indices.shape, np.bool_)
+    return indices, _binary(indices, weights) if kind == "B" else weights, used
+
+
+def _interpolated(
+    mode: str, at: Array, step: Any, size: int, align_corners: bool
+) -> tuple[Array, Array]:
+    half = at.dtype.type(0.5)
+    if mode in ("nearest", "nearest-exact"):
+        place = (at + half) * step if mode == "nearest-exact" else at * step
+        indices = np.minimum(np.floor(place), size - 1).astype(np.intp)[:, None]
+        return indices, np.ones(indices.shape, at.dtype)
+    place = at * step if align_corners else (at + half) * step - half
+    if mode == "linear":
+        place = np.maximum(place, 0)
+    first = np.floor(place)
+    if mode == "linear":
+        first = np.minimum(first, size - 1)
+    t = np.clip(place - first, 0, 1)[:, None]
+    near = np.arange(2) if mode == "linear" else np.arange(-1, 3)
+    kernel = filters.triangle if mode == "linear" else filters.cubic
+    indices = np.clip(first.astype(np.intp)[:, None] + near, 0, size - 1)
+    return indices, kernel(t - near.astype(at.dtype))
+
+
+def _filtered(mode: str, at: Array, step: Any, size: int, count: int) -> Taps:
+    """The filter, stretched where elements become fewer, on all elements that it covers."""
+    half = at.dtype.type(0.5)
+    stretch = max(step, at.dtype.type(1))
+    support = at.dtype.type(resampling.WIDTHS[mode]) * half * stretch
+    centre = step * (at + half)
+    first = np.maximum((centre - support + half).astype(np.intp), 0)
+    end = np.minimum((centre + support + half).astype(np.intp), size)
+    indices = first[:, None] + np.arange(count)
+    used = indices < end[:, None]
+    weights = filters.ANTIALIAS[mode]((indices - centre[:, None] + half).astype(at.dtype) / stretch)
+    weights = np.where(used, weights, 0)
+    total = weights.sum(1, keepdims=True)
+    return indices, weights / np.where(total == 0, 1, total), used
+
+
+def _binary(indices: Array, weights: Array) -> Array:
+    """Weights rounded to multiples of the power of two with which the largest has 15 bits.
+
+    Those of one element, which the border gave several times, are one weight.
+    """
+    weights = weights.copy()
+    for k in range(1, weights.shape[1]):
+        again = indices[:, k] == indices[:, k - 1]
+        weights[:, k] += np.where(again, weights[:, k - 1], 0)
+        weights[again, k - 1] = 0
+    largest = weights.max()
+    bits = next((p for p in range(22) if int(0.5 + largest * (1 << (p + 1))) >= 1 << 15), 22)
+    scaled = weights * (1 << bits)
+    return np.trunc(scaled + np.copysign(0.5, scaled)) / (1 << bits)
