@@ -118,11 +118,8 @@ def grid_sample(
     flat = _flat(_wide(input))
     total: Tensor = 0
     for taps, index in _taps(axes, flat, input.shape[2:]):
-        weight = _product([tap.weight for tap in taps])
-        for tap in taps:
-            if tap.used is not None:  # a weight that is NaN outside stays NaN
-                weight = weight * tap.used.to(weight.dtype)
-        total = total + flat.gather(2, index) * weight.unsqueeze(1)
+        weight = _product([tap.weight for tap in taps])  # NaN stays, also outside
+        total = total + _masked(taps, flat.gather(2, index)) * weight.unsqueeze(1)
     return total.reshape((*input.shape[:2], *grid.shape[1:-1])).to(input.dtype)
 
 
@@ -137,8 +134,9 @@ def grid_sample_input_backward(
     shape = (*flat.shape[:2], math.prod(sizes))
     total: Tensor = 0
     for taps, index in _taps(axes, flat, sizes):
-        weight = _masked(taps, _product([tap.weight for tap in taps])).unsqueeze(1)
-        total = total + ops._gather_backward(flat * weight, shape, 2, index)
+        weight = _product([tap.weight for tap in taps]).unsqueeze(1)
+        part = _masked(taps, flat * weight)
+        total = total + ops._gather_backward(part, shape, 2, index)
     return total.reshape(input_size).to(grad_output.dtype)
 
 
@@ -153,10 +151,10 @@ def grid_sample_grid_backward(
     flat, grads = _flat(_wide(input)), _flat(_wide(grad_output))
     totals: list[Tensor] = [0] * len(axes)
     for taps, index in _taps(axes, grads, input.shape[2:]):
-        along = (flat.gather(2, index) * grads).sum(1)
+        along = (_masked(taps, flat.gather(2, index)) * grads).sum(1)
         for moved in range(len(axes)):
             factors = [t.slope if i == moved else t.weight for i, t in enumerate(taps)]
-            totals[moved] = totals[moved] + along * _masked(taps, _product(factors))
+            totals[moved] = totals[moved] + along * _product(factors)
     return ops.stack(totals[::-1], -1).reshape(grid.shape).to(grid.dtype)
 
 
@@ -176,11 +174,15 @@ def _product(factors: Sequence[Tensor]) -> Tensor:
     return result
 
 
-def _masked(taps: Sequence[Tap], weight: Tensor) -> Tensor:
-    for tap in taps:
-        if tap.used is not None:
-            weight = ops.where(tap.used, weight, 0)
-    return weight
+def _masked(taps: Sequence[Tap], values: Tensor) -> Tensor:
+    """Values of a tap, (batch, channels, places), where it lies inside; 0 elsewhere."""
+    masks = [tap.used for tap in taps if tap.used is not None]
+    if not masks:
+        return values
+    used, *others = masks
+    for mask in others:
+        used = used & mask
+    return ops.where(used.unsqueeze(1), values, 0)
 
 
 def _taps(

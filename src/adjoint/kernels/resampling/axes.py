@@ -7,6 +7,7 @@ other from the last, each time rounded to uint8, as PyTorch and Pillow do.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 from adjoint.checks import resampling
 from adjoint.core.dtypes import OF, DType
 from adjoint.core.lazy import Lazy
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.resampling import filters
@@ -24,8 +26,22 @@ from adjoint.kernels.resampling.common import memory_order
 Array = np.ndarray[Any, np.dtype[Any]]
 Taps = tuple[Array, Array, Array]  # indices, weights, and whether they are used: (output, taps)
 
+Blocks = tuple[tuple[int, int, int, int, Array], ...]  # rows from, to, columns from, to, matrix
+
 sparse = Lazy("scipy.sparse")
 _CACHED = 64  # matrices that are kept; each has some taps for each element along one dimension
+_BLOCK = 64  # rows that are multiplied together as a dense matrix
+_DENSE = 64  # elements of a dense matrix for each tap up to which BLAS is faster
+
+
+@record
+class Matrix:
+    """What is done along one dimension, in two forms."""
+
+    rows: Any  # sparse, for vectors that lie side by side
+    blocks: (
+        Blocks  # dense where it is not 0, for vectors one after the other; () if there is little
+    )
 
 
 def resample(
@@ -69,7 +85,7 @@ def _resized(
     dtype, dims = x.dtype, len(sizes)
     selects = resampling.TAPS.get(mode) == 1
     rounds = dtype.char == "B" and not selects
-    y = widen(x).transpose(order)
+    y = np.ascontiguousarray(widen(x).transpose(order))
     for n in reversed(range(dims)):
         geometry = (sizes[n], output_size[n], mode, align_corners)
         scale = resampling.used_scale(*geometry, scales[n], dims, OF[dtype])
@@ -87,12 +103,33 @@ def _resized(
     return result.copy("K") if np.may_share_memory(result, x) else result
 
 
-def _along(matrix: Any, x: Array, axis: int) -> Array:
-    """The product of a matrix with every vector along one dimension."""
-    moved = np.moveaxis(x, axis, 0)
-    flat = moved.reshape(moved.shape[0], moved.size // moved.shape[0])
-    result = matrix @ flat.astype(np.result_type(flat, matrix.dtype), copy=False)
-    return np.moveaxis(result.reshape(matrix.shape[0], *moved.shape[1:]), 0, axis)
+def _along(matrix: Matrix, x: Array, axis: int) -> Array:
+    """The product of a matrix with every vector along one dimension, without moving any."""
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    size, wanted = matrix.rows.shape[::-1]
+    shape = (*x.shape[:axis], wanted, *x.shape[axis + 1 :])
+    x = x.astype(np.result_type(x, matrix.rows.dtype), copy=False)
+    if inner > 1:
+        result = _repeated(matrix.rows, outer) @ x.reshape(outer * size, inner)
+    elif matrix.blocks and np.isfinite(x.sum()):
+        flat, result = x.reshape(outer, size), np.empty((outer, wanted), x.dtype)
+        for start, end, low, high, block in matrix.blocks:
+            np.matmul(flat[:, low:high], block, out=result[:, start:end])
+    else:
+        result = (matrix.rows @ x.reshape(outer, size).T).T
+    return np.ascontiguousarray(result).reshape(shape)
+
+
+def _repeated(matrix: Any, count: int) -> Any:
+    """A matrix `count` times along the diagonal."""
+    rows, columns = matrix.shape
+    parts = np.arange(count)[:, None]
+    whole: Any = np.int32 if count * max(columns, matrix.nnz) < 2**31 else np.int64
+    indices = (parts * columns + matrix.indices).astype(whole).reshape(-1)
+    ends = (parts * matrix.nnz + matrix.indptr[1:]).astype(whole).reshape(-1)
+    ends = np.concatenate((np.zeros(1, whole), ends))
+    data = np.tile(matrix.data, count)
+    return sparse.csr_array((data, indices, ends), (count * rows, count * columns))
 
 
 def _kind(dtype: np.dtype[Any]) -> str:
@@ -104,11 +141,25 @@ def _kind(dtype: np.dtype[Any]) -> str:
 def _matrix(
     size: int, output_size: int, mode: str, align_corners: bool, scale: float, kind: str,
     transposed: bool,
-) -> Any:  # fmt: skip
+) -> Matrix:  # fmt: skip
     indices, weights, used = _taps(size, output_size, mode, align_corners, scale, kind)
     ends = np.concatenate(([0], np.cumsum(used.sum(1))))
-    matrix = sparse.csr_array((weights[used], indices[used], ends), (output_size, size))
-    return matrix.T.tocsr() if transposed else matrix
+    rows = sparse.csr_array((weights[used], indices[used], ends), (output_size, size))
+    if transposed:
+        rows = rows.T.tocsr()
+    return Matrix(rows, _blocks(rows))
+
+
+def _blocks(rows: Any) -> Blocks:
+    """Rows in groups, each with the columns between its first and last as a dense matrix."""
+    found: list[Any] = []
+    for start in range(0, rows.shape[0], _BLOCK):
+        part = rows[start : start + _BLOCK]
+        low, high = (part.indices.min(), part.indices.max() + 1) if part.nnz else (0, 1)
+        dense = np.ascontiguousarray(part[:, low:high].toarray().T)
+        found.append((start, start + part.shape[0], int(low), int(high), dense))
+    dense = sum(block.size for *_, block in found)
+    return tuple(found) if dense <= _DENSE * rows.nnz else ()
 
 
 # --- tables of taps ------------------------------------------------------------------------------

@@ -90,7 +90,9 @@ def _operator(input: Tensor, mode: str, align_corners: bool | None, antialias: b
             "bilinear, bicubic and lanczos, and inputs of 4 dimensions."
         )
     if mode == "lanczos" and (align_corners or not antialias):
-        raise ValueRangeError("interpolate(mode='lanczos'): needs antialias, without align_corners.")
+        raise ValueRangeError(
+            "interpolate(mode='lanczos'): needs antialias, without align_corners."
+        )
     name = ANTIALIAS[mode] if antialias else OPERATORS[mode][dims - 1] if 1 <= dims <= 3 else ""
     if not name:
         fitting = [n + 3 for n, found in enumerate(OPERATORS[mode]) if found] or [4]
