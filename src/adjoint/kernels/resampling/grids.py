@@ -4,7 +4,7 @@ A place is a row of a sparse matrix: for each tap its index and weight, the prod
 along each dimension. The matrix of a whole batch multiplies the input with its channels last.
 
 What PyTorch does at the edges: coordinates beyond the border are brought back (padding modes 1, 2)
-or their taps are left out (mode 0); a coordinate on the border or beyond it does not move its
+or their taps are zeros (mode 0); a coordinate on the border or beyond it does not move its
 result in modes 1 and 2. A coordinate that is not a number counts as the first element in the plane
 and as the last in space; where padding is by zeros its result is NaN in the plane, 0 in space.
 """
@@ -36,12 +36,8 @@ def grid_sample(
     """The input at the places of the grid."""
     sizes = input.shape[2:]
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
-    rows = taps.matrix(taps.weights, grid.shape[0], sizes) @ _rows(widen(input))
-    if padding_mode == ZEROS and interpolation_mode != NEAREST and len(sizes) == 2:
-        nowhere = ~np.isfinite(taps.weights[0]).all(0)
-        if nowhere.any():
-            rows[nowhere] = np.nan
-    return _channels(rows, grid.shape[:-1], input.shape[1], input.dtype)
+    matrix = _matrix(taps.columns(grid.shape[0], sizes), taps.weights, grid.shape[0], sizes)
+    return _channels(matrix @ _rows(widen(input)), grid.shape[:-1], input.dtype)
 
 
 def grid_sample_input_backward(
@@ -51,8 +47,10 @@ def grid_sample_input_backward(
     """Each gradient is spread over the taps of its place."""
     count, channels, *sizes = input_size
     taps = _taps(widen(grid), tuple(sizes), interpolation_mode, padding_mode, align_corners)
-    rows = taps.matrix(taps.weights, count, tuple(sizes)).T @ _rows(widen(grad_output))
-    return _channels(rows, (count, *sizes), channels, grad_output.dtype)
+    matrix = _matrix(taps.columns(count, tuple(sizes)), taps.weights, count, tuple(sizes))
+    rows = matrix.T @ _last(widen(grad_output)).reshape(matrix.shape[0], channels)
+    inside = rows.reshape(count, math.prod(sizes) + 1, channels)[:, :-1]
+    return _channels(inside, (count, *sizes), grad_output.dtype)
 
 
 def grid_sample_grid_backward(
@@ -62,29 +60,49 @@ def grid_sample_grid_backward(
     """How the sum of products with grad_output changes with each coordinate of the grid."""
     if interpolation_mode == NEAREST:
         return np.zeros_like(grid)
-    sizes = input.shape[2:]
+    sizes, count = input.shape[2:], grid.shape[0]
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
-    rows, gradients = _rows(widen(input)), _rows(widen(grad_output))
-    result = np.empty((gradients.shape[0], len(sizes)), rows.dtype)
+    columns, rows = taps.columns(count, sizes), _rows(widen(input))
+    gradients = _last(widen(grad_output)).reshape(grid.size // len(sizes), input.shape[1])
+    result = np.empty((len(gradients), len(sizes)), rows.dtype)
     for moved in range(len(sizes)):
         factors = taps.weights.copy()
         factors[:, moved] = taps.slopes[:, moved]
-        changes = taps.matrix(factors, grid.shape[0], sizes) @ rows
+        changes = _matrix(columns, factors, count, sizes) @ rows
         # coordinates are counted from the last dimension
         np.einsum("pc,pc->p", changes, gradients, out=result[:, len(sizes) - 1 - moved])
     return result.reshape(grid.shape).astype(grid.dtype, copy=False)
 
 
+def _last(x: Array) -> Array:
+    """The array with its channels last."""
+    return np.ascontiguousarray(np.moveaxis(x, 1, -1))
+
+
 def _rows(x: Array) -> Array:
-    """The channels of each element as a row."""
-    count = x.shape[0] * math.prod(x.shape[2:])
-    return np.ascontiguousarray(np.moveaxis(x, 1, -1)).reshape(count, x.shape[1])
+    """The channels of each element as a row; after those of each sample a row of zeros."""
+    count, channels, size = *x.shape[:2], math.prod(x.shape[2:])
+    rows = np.empty((count, size + 1, channels), x.dtype)
+    rows[:, :size] = x.reshape(count, channels, size).swapaxes(1, 2)
+    rows[:, size] = 0
+    return rows.reshape(count * (size + 1), channels)
 
 
-def _channels(rows: Array, places: Shape, channels: int, dtype: Any) -> Array:
+def _channels(rows: Array, places: Shape, dtype: Any) -> Array:
     """Rows of channels as a batch of channels."""
-    last = rows.reshape(*places, channels).astype(dtype, copy=False)
+    last = rows.reshape(*places, rows.shape[-1]).astype(dtype, copy=False)
     return np.ascontiguousarray(np.moveaxis(last, -1, 1))
+
+
+def _matrix(columns: Array, factors: Array, count: int, sizes: Shape) -> Any:
+    """The matrix of all places: products of one factor along each dimension."""
+    weights = factors[:, 0]
+    for d in range(1, len(sizes)):
+        weights = _pairs(np.multiply, weights, factors[:, d])
+    taps, places = weights.shape
+    data = np.ascontiguousarray(weights.T).reshape(-1)
+    ends = np.arange(0, taps * places + 1, taps, dtype=columns.dtype)
+    return sparse.csr_array((data, columns, ends), (places, count * (math.prod(sizes) + 1)))
 
 
 # --- taps ----------------------------------------------------------------------------------------
@@ -94,32 +112,22 @@ def _channels(rows: Array, places: Shape, channels: int, dtype: Any) -> Array:
 class Taps:
     """The neighbours of every place along each dimension; all arrays are (taps, dims, places)."""
 
-    indices: Array  # 0 where the tap is not used
-    used: Array  # whether the tap lies inside
+    indices: Array  # so large outside that the index of the element is, too
     weights: Array
     slopes: Array  # the derivatives of the weights by the coordinate of the grid
 
-    def matrix(self, factors: Array, count: int, sizes: Shape) -> Any:
-        """The matrix of all places: products of one factor along each dimension."""
-        places = factors.shape[-1]
-        size = math.prod(sizes)
-        weights, used, indices = factors[:, 0], self.used[:, 0], self.indices[:, 0]
+    def columns(self, count: int, sizes: Shape) -> Array:
+        """The row of `_rows` of each tap of each place; those outside have that of zeros."""
+        size, places = math.prod(sizes), self.indices.shape[-1]
+        flat = self.indices[:, 0]
         for d in range(1, len(sizes)):
-            weights = _pairs(np.multiply, weights, factors[:, d])
-            used = _pairs(np.logical_and, used, self.used[:, d])
-            indices = _pairs(np.add, indices * sizes[d], self.indices[:, d])
-        indices = indices + np.repeat(np.arange(count) * size, places // max(count, 1))
-        taps = len(indices)
-        whole: Any = np.int32 if max(count * size, places * taps) < 2**31 else np.int64
-        rows = np.ascontiguousarray(indices.T, dtype=whole).reshape(-1)
-        data = np.ascontiguousarray(weights.T).reshape(-1)
-        if used.all():
-            ends = np.arange(places + 1, dtype=whole) * taps
-        else:
-            chosen = used.T.reshape(-1)
-            rows, data = rows[chosen], data[chosen]
-            ends = np.concatenate(([0], np.cumsum(used.sum(0)))).astype(whole)
-        return sparse.csr_array((data, rows, ends), (places, count * size))
+            flat = _pairs(np.add, flat * sizes[d], self.indices[:, d])
+        np.minimum(flat, size, out=flat)
+        taps = len(flat)
+        whole: Any = np.int32 if max(count * (size + 1), flat.size) < 2**31 else np.int64
+        rows = flat.reshape(taps, count, places // max(count, 1)).astype(whole, copy=False)
+        rows += np.arange(count, dtype=whole)[:, None] * (size + 1)
+        return np.ascontiguousarray(rows.reshape(taps, places).T).reshape(-1)
 
 
 def _pairs(function: np.ufunc, a: Array, b: Array) -> Array:
@@ -137,8 +145,9 @@ def _taps(grid: Array, sizes: Shape, mode: int, padding: int, align_corners: boo
     place = (coordinates + 1) * slope
     if not align_corners:
         place -= 0.5
+    outside = np.cumprod(sizes)[:, None]
     if mode == BICUBIC:
-        return _cubic(place, slope, size, padding, align_corners)
+        return _cubic(place, slope, size, padding, align_corners, outside)
     if padding != ZEROS:
         place, slope = _brought_back(place, slope, size, padding, align_corners)
         lost = np.isnan(place)
@@ -147,23 +156,26 @@ def _taps(grid: Array, sizes: Shape, mode: int, padding: int, align_corners: boo
     elif dims == 3:
         place = np.where(np.isfinite(place), place, OUTSIDE)
     if mode == NEAREST:
-        indices, used = _inside(np.rint(place)[None], size)
-        return Taps(indices, used, np.ones(indices.shape, grid.dtype), np.zeros(indices.shape))
+        indices = _whole(np.rint(place)[None], size, outside)
+        return Taps(indices, np.ones(indices.shape, grid.dtype), np.zeros(indices.shape))
     first = np.floor(place)
     t = place - first
     slopes = np.broadcast_to(slope, place.shape)
-    indices, used = _inside(np.stack((first, first + 1)), size)
-    return Taps(indices, used, np.stack((1 - t, t)), np.stack((-slopes, slopes)))
+    indices = _whole(np.stack((first, first + 1)), size, outside)
+    return Taps(indices, np.stack((1 - t, t)), np.stack((-slopes, slopes)))
 
 
-def _cubic(place: Array, slope: Array, size: Array, padding: int, align_corners: bool) -> Taps:
+def _cubic(
+    place: Array, slope: Array, size: Array, padding: int, align_corners: bool, outside: Array
+) -> Taps:
     """Four taps, of which each is brought back by itself."""
     near = np.arange(-1, 3, dtype=place.dtype)[:, None, None]
     first = np.floor(place)
     x, taps = place - first - near, first + near
     if padding != ZEROS:
         taps, _ = _brought_back(taps, slope, size, padding, align_corners)
-    return Taps(*_inside(taps, size), filters.cubic(x), filters.cubic_slope(x) * slope)
+    indices = _whole(taps, size, outside)
+    return Taps(indices, filters.cubic(x), filters.cubic_slope(x) * slope)
 
 
 def _brought_back(
@@ -183,9 +195,10 @@ def _brought_back(
     return np.clip(place, 0, size - 1), slope
 
 
-def _inside(place: Array, size: Array) -> tuple[Array, Array]:
-    """Whole places as indices, and which of them are inside."""
-    used = (place >= 0) & (place <= size - 1)
-    if not used.all():
-        place = np.where(used, place, 0)
-    return place.astype(np.intp), used
+def _whole(place: Array, size: Array, outside: Array) -> Array:
+    """Whole places as indices; those beyond the input have an index that says so."""
+    inside = (place >= 0) & (place <= size - 1)
+    whole: Any = np.int32 if 3 * outside[-1, 0] < 2**31 else np.int64
+    if inside.all():
+        return place.astype(whole)
+    return np.where(inside, place, outside).astype(whole)
