@@ -35,6 +35,7 @@ SHARES = {
     "pooling": 100,
     "random": 0,
     "reduction": 81,
+    "resampling": 95,
     "scan": 100,
     "shape": 99,
     "sorting": 42,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import adjoint as ad
-from adjoint.testing.references.resampling import MODES
+from adjoint.testing.references import resampling
 from adjoint.testing.samples import Make, Sample, sampler
 
 Samples = Iterator[Sample]
@@ -50,7 +50,7 @@ def backwards(dims: int, corners: bool) -> Any:
     return samples
 
 
-for _name, (_, _corners) in MODES.items():
+for _name, (_, _corners) in resampling.MODES.items():
     _dims = int(_name.removesuffix("_aa")[-2])
     sampler(_name)(larger_and_smaller(_dims, _corners))
     sampler(f"{_name}.vec")(by_factors(_dims, _corners))
@@ -232,36 +232,52 @@ def channels(make: Make) -> Samples:
 # --- the names of vendors ------------------------------------------------------------------------
 
 
-@sampler("_grid_sampler_2d_cpu_fallback")
+@sampler("_grid_sampler_2d_cpu_fallback", reference=resampling.grid_sample)
 def fallback(make: Make) -> Samples:
     if not make.is_complex:
         yield Sample(make(1, 2, 3, 2), places(make, 1, 2, 2, 2), 0, 1, False, name="plain")
 
 
-@sampler("_grid_sampler_2d_cpu_fallback_backward")
+@sampler(
+    "_grid_sampler_2d_cpu_fallback_backward",
+    reference=lambda *a: resampling.grid_sampler_backward(*a, (True, True)),
+)
 def fallback_backward(make: Make) -> Samples:
     if not make.is_complex:
         values = (make(1, 2, 2, 2), make(1, 2, 3, 2), places(make, 1, 2, 2, 2))
         yield Sample(*values, 0, 1, False, name="plain")
 
 
-@sampler("cudnn_grid_sampler")
+@sampler(
+    "cudnn_grid_sampler", reference=lambda x, grid: resampling.grid_sample(x, grid, 0, 0, True)
+)
 def cudnn(make: Make) -> Samples:
     if not make.is_complex:
         yield Sample(make(1, 2, 3, 2), places(make, 1, 2, 2, 2), name="plain")
 
 
-@sampler("cudnn_grid_sampler_backward")
+@sampler(
+    "cudnn_grid_sampler_backward",
+    reference=lambda x, grid, g: resampling.grid_sampler_backward(
+        g, x, grid, 0, 0, True, (True, True)
+    ),
+)
 def cudnn_backward(make: Make) -> Samples:
     if not make.is_complex:
         yield Sample(make(1, 2, 3, 2), places(make, 1, 2, 2, 2), make(1, 2, 2, 2), name="plain")
 
 
-@sampler("cudnn_affine_grid_generator")
+@sampler(
+    "cudnn_affine_grid_generator",
+    reference=lambda theta, *size: resampling.affine_grid(theta, size, True),
+)
 def cudnn_maps(make: Make) -> Samples:
     yield Sample(make(2, 2, 3), 2, 1, 3, 2, name="plain")
 
 
-@sampler("cudnn_affine_grid_generator_backward")
+@sampler(
+    "cudnn_affine_grid_generator_backward",
+    reference=lambda grad, *size: resampling.affine_grid_backward(grad, size, True),
+)
 def cudnn_maps_back(make: Make) -> Samples:
     yield Sample(make(2, 3, 2, 2), 2, 1, 3, 2, name="plain")
