@@ -35,6 +35,7 @@ from adjoint.nn.functional.activations import (
     tanhshrink,
     threshold,
 )
+from adjoint.nn.functional.attention import multi_head_attention_forward
 from adjoint.nn.functional.convolutions import fold, unfold
 from adjoint.nn.functional.dropouts import (
     alpha_dropout,
@@ -112,12 +113,12 @@ from adjoint.ops.operator import exists, packet
 
 # Operators whose signature is PyTorch's in Python, too.
 SAME = frozenset((
-    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear", "channel_shuffle",
-    "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d",
-    "conv_transpose3d", "cosine_similarity", "gelu", "glu", "group_norm", "hardshrink",
-    "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad", "pairwise_distance",
-    "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm", "sigmoid", "softplus",
-    "softshrink", "tanh",
+    "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear",
+    "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
+    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu", "group_norm",
+    "hardshrink", "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad",
+    "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm",
+    "scaled_dot_product_attention", "sigmoid", "softplus", "softshrink", "tanh",
 ))  # fmt: skip
 INPLACE = frozenset((
     "celu_", "elu_", "hardtanh_", "leaky_relu_", "relu_", "rrelu_", "selu_", "threshold_",
@@ -137,11 +138,11 @@ __all__ = [
     "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d",
     "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
     "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
-    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
-    "normalize", "poisson_nll_loss", "relu", "relu6", "rrelu", "selu", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softmin", "softsign", "tanhshrink", "threshold",
-    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
-    "upsample_bilinear", "upsample_nearest",
+    "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "normalize", "poisson_nll_loss", "relu", "relu6",
+    "rrelu", "selu", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softsign",
+    "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
+    "upsample", "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 
 

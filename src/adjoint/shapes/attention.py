@@ -1,0 +1,49 @@
+"""Shape rules of attention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from adjoint.checks import attention as geometry
+from adjoint.core import dtypes
+from adjoint.core.shapes import Spec
+
+
+def attention(
+    query: Spec,
+    key: Spec,
+    value: Spec,
+    bias: Spec | None,
+    starts: Spec | None,
+    ends: Spec | None,
+    coins: Spec | None,
+    dropout_p: float,
+    scale: float,
+) -> tuple[Spec, Spec]:
+    """One value for each query, and one number, at least in float32."""
+    sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
+    wide = dtypes.float32 if query.dtype.np in dtypes.REDUCED else query.dtype
+    each = (*sizes.batch, sizes.queries)
+    return Spec((*each, sizes.features), query.dtype), Spec(each, wide)
+
+
+def attention_backward(
+    grad: Spec,
+    query: Spec,
+    key: Spec,
+    value: Spec,
+    bias: Spec | None,
+    starts: Spec | None,
+    ends: Spec | None,
+    coins: Spec | None,
+    output: Spec,
+    logsumexp: Spec,
+    dropout_p: float,
+    scale: float,
+    output_mask: Sequence[bool],
+) -> tuple[Spec, Spec, Spec, Spec]:
+    """Those of the operands; empty where a gradient is not wanted."""
+    geometry.sizes(query, key, value, bias, starts, ends, coins)
+    nothing = Spec((0,), query.dtype)
+    of = [x if m else nothing for x, m in zip((query, key, value, bias or nothing), output_mask)]
+    return of[0], of[1], of[2], of[3]

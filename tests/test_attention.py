@@ -1,0 +1,415 @@
+"""Attention: blocks, masks, dropout, packed sequences, memory, layers, and derivatives of them."""
+
+from __future__ import annotations
+
+import math
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
+from adjoint.kernels import attention as kernels
+from adjoint.nn import functional
+from adjoint.testing import gradgradcheck
+from adjoint.testing.references import attention as reference
+
+draw = np.random.default_rng(7)
+
+
+def normal(*shape: int, dtype: Any = np.float64) -> ad.Tensor:
+    return ad.from_numpy(draw.standard_normal(shape).astype(dtype))
+
+
+def variables(*shapes: tuple[int, ...]) -> list[ad.Tensor]:
+    return [normal(*shape).requires_grad_() for shape in shapes]
+
+
+def gradients(f: Any, *tensors: ad.Tensor) -> list[Any]:
+    return [g.numpy() for g in ad.autograd.grad(f(*tensors).sin().sum(), tensors)]
+
+
+# --- blocks ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few queries and keys, so that small tensors have many."""
+    monkeypatch.setattr(kernels, "KEYS", 3)
+    monkeypatch.setattr(kernels, "BLOCK", 6)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("masked", [False, True])
+def test_many_blocks_give_what_one_gives(masked: bool) -> None:
+    q, k, v, g = (draw.standard_normal(s) for s in ((2, 5, 2), (2, 8, 2), (2, 8, 3), (2, 5, 3)))
+    bias = draw.standard_normal((5, 8)) if masked else None
+    starts = np.array([0, 0, 4, 8, 2]) if masked else None
+    ends = np.array([1, 7, 5, 8, 8]) if masked else None
+    coins = draw.integers(0, 2**32, (2, 5)) if masked else None
+    rest = (bias, starts, ends, coins, 0.3, 0.6)
+    output, sums = kernels.attention(q, k, v, *rest)
+    wanted = (True, True, True, masked)
+    found = kernels.attention_backward(
+        g, q, k, v, bias, starts, ends, coins, output, sums, 0.3, 0.6, wanted
+    )
+    expected = reference.attention(q, k, v, *rest)
+    np.testing.assert_allclose(output, expected[0], atol=1e-12)
+    np.testing.assert_allclose(sums, expected[1], atol=1e-12)
+    slopes = reference.attention_backward(
+        g, q, k, v, bias, starts, ends, coins, None, None, 0.3, 0.6, wanted
+    )
+    for a, b in zip(found, slopes, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_large_scores_do_not_overflow_between_blocks() -> None:
+    q = ad.tensor([[1000.0], [-1000.0]])
+    k = ad.tensor([[-1.0], [0.0], [1.0], [0.5], [2.0]])
+    found = ad.ops.scaled_dot_product_attention(q, k, k, scale=1.0)
+    np.testing.assert_array_equal(found.numpy(), [[2.0], [-1.0]])
+
+
+def test_batches_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernels, "BLOCK", 40)
+    q, k, v = variables((5, 4, 2, 3), (5, 1, 3, 3), (4, 3, 3))
+
+    def f(*tensors: ad.Tensor) -> ad.Tensor:
+        return ad.ops.scaled_dot_product_attention(*tensors)
+
+    def products(*tensors: ad.Tensor) -> ad.Tensor:
+        return ad.ops._scaled_dot_product_attention_math(*tensors)[0]
+
+    for a, b in zip(gradients(f, q, k, v), gradients(products, q, k, v), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def test_memory_is_that_of_inputs_and_outputs() -> None:
+    shape = (2, 2048, 32)
+    q, k, v = (normal(*shape, dtype=np.float32).requires_grad_() for _ in range(3))
+    grad = normal(*shape, dtype=np.float32)
+    tracemalloc.start()
+    output = ad.ops.scaled_dot_product_attention(q, k, v, is_causal=True)
+    output.backward(grad)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    one = math.prod(shape) * 4
+    assert peak < 2 * 8 * one - 4 * one, "all but q, k, v and the cotangent were made meanwhile"
+    assert peak < 2 * 2048 * 2048 * 4 / 4, "a matrix of all scores has more"
+
+
+# --- masks ----------------------------------------------------------------------------------------
+
+
+def test_queries_without_keys_give_zeros_and_no_gradient() -> None:
+    q, k, v = variables((3, 2), (4, 2), (4, 2))
+    hidden = ad.ones(3, 4, dtype=ad.bool)
+    hidden[1] = False
+    for mask in (hidden, ad.zeros(3, 4, dtype=ad.float64).masked_fill(~hidden, -math.inf)):
+        out = ad.ops.scaled_dot_product_attention(q, k, v, mask)
+        assert (out[1] == 0).all()
+        for g in ad.autograd.grad(out.square().sum(), (q, k, v), create_graph=True):
+            assert ad.isfinite(g).all()
+        assert (ad.autograd.grad(out.sum(), q)[0][1] == 0).all()
+
+
+def test_causal_and_a_mask_are_both_applied() -> None:
+    q, k, v = normal(3, 2), normal(3, 2), normal(3, 2)
+    mask = ad.tensor([[True, True, True], [False, True, True], [True, True, False]])
+    both = mask & ad.ones(3, 3, dtype=ad.bool).tril()
+    found = ad.ops.scaled_dot_product_attention(q, k, v, mask, 0.0, True)
+    expected = ad.ops.scaled_dot_product_attention(q, k, v, both)
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-14)
+
+
+def test_a_mask_of_float32_goes_with_float16() -> None:
+    q, k, v = (normal(3, 4, dtype=np.float16) for _ in range(3))
+    found = ad.ops.scaled_dot_product_attention(q, k, v, normal(3, 3, dtype=np.float32))
+    assert found.dtype is ad.float16
+
+
+# --- dropout --------------------------------------------------------------------------------------
+
+
+def test_dropout_keeps_the_mean_and_the_backward_its_mask() -> None:
+    q, k = variables((1, 1, 2), (1, 4000, 2))
+    ones = ad.ones(1, 4000, 1, dtype=ad.float64).requires_grad_()
+    ad.manual_seed(1)
+    mean = ad.ops.scaled_dot_product_attention(q * 0, k, ones, dropout_p=0.25)
+    assert abs(mean.item() - 1) < 0.03
+    (kept,) = ad.autograd.grad(mean.sum(), ones)
+    shares = kept.numpy().ravel() * 4000
+    assert set(np.round(shares, 9)) == {0.0, round(4 / 3, 9)}
+    assert abs((shares > 0).mean() - 0.75) < 0.03
+    assert abs(mean.item() - shares.mean()) < 1e-12
+
+
+def test_dropout_of_everything_is_zero() -> None:
+    q, k, v = variables((3, 2), (4, 2), (4, 2))
+    out = ad.ops.scaled_dot_product_attention(q, k, v, dropout_p=1.0)
+    assert (out == 0).all()
+    assert all((g == 0).all() for g in gradients(lambda *_: out, q, k, v))
+
+
+def test_neighbouring_coins_do_not_agree() -> None:
+    shape, p = (64, 64), 0.5
+    seed = ad.tensor(12345)
+    coins = ad.from_numpy(reference.coins(seed.item(), (64,)))
+    v = ad.eye(64, dtype=ad.float64)
+    kept, _ = ad.ops._attention(
+        ad.zeros(*shape, dtype=ad.float64), v, v, None, None, None, coins, p, 1.0
+    )
+    signs = np.where(kept.numpy() > 0, 1.0, -1.0)
+    for shift in ((0, 1), (1, 0), (1, 1), (3, 5)):
+        agreement = (signs * np.roll(signs, shift, (0, 1))).mean()
+        assert abs(agreement) < 0.06
+
+
+def test_vmap_with_the_same_randomness_drops_the_same() -> None:
+    q, k, v = normal(5, 3, 2), normal(4, 2), normal(4, 2)
+
+    def f(x: ad.Tensor) -> ad.Tensor:
+        return ad.ops.scaled_dot_product_attention(x, k, v, dropout_p=0.5)
+
+    same = ad.vmap(f, randomness="same")(q[:1].expand(5, 3, 2)).numpy()
+    assert (same == same[:1]).all()
+    different = ad.vmap(f, randomness="different")(q[:1].expand(5, 3, 2)).numpy()
+    assert not (different == different[:1]).all()
+
+
+# --- PyTorch's names ------------------------------------------------------------------------------
+
+
+def test_flash_backward_has_the_mask_of_its_forward() -> None:
+    q, k, v = variables((2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 4))
+    for forward, backward, more in (
+        ("_scaled_dot_product_flash_attention", "_scaled_dot_product_flash_attention_backward", 0),
+        (
+            "_scaled_dot_product_fused_attention_overrideable",
+            "_scaled_dot_product_cudnn_attention_backward",
+            1,
+        ),
+    ):
+        if more:
+            made = getattr(ad.ops, forward)(q, k, v, None, 0.5, True)
+        else:
+            made = getattr(ad.ops, forward)(q, k, v, 0.5, True)
+        out, sums, cum_q, cum_k, max_q, max_k, seed, offset, _ = made
+        assert (max_q, max_k) == (3, 5)
+        grad = normal(*out.shape)
+        expected = ad.autograd.grad(out, (q, k, v), grad)
+        none = ad.zeros(0)
+        if more:
+            found = getattr(ad.ops, backward)(
+                grad, q, k, v, out, sums.unsqueeze(-1), seed, offset, none, cum_q, cum_k, 3, 5,
+                0.5, True,
+            )  # fmt: skip
+        else:
+            found = getattr(ad.ops, backward)(
+                grad, q, k, v, out, sums, cum_q, cum_k, 3, 5, 0.5, True, seed, offset
+            )
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a.detach().numpy(), b.numpy(), atol=1e-12)
+
+
+def test_packed_sequences_are_sequences_on_their_own() -> None:
+    q, k, v = normal(7, 2, 3), normal(9, 2, 3), normal(9, 2, 3)
+    starts, places = (ad.tensor(x, dtype=ad.int32) for x in ([0, 2, 2, 7], [0, 3, 4, 9]))
+    for causal in (False, True):
+        out, sums, *_ = ad.ops._flash_attention_forward(
+            q, k, v, starts, places, 5, 5, 0.0, causal, False
+        )
+        assert sums.shape == (2, 7)
+        for a, b, c, d in ((0, 2, 0, 3), (2, 7, 4, 9)):
+            parts = [x.transpose(0, 1) for x in (q[a:b], k[c:d], v[c:d])]
+            lower = ad.ones(b - a, d - c, dtype=ad.bool).tril(d - c - b + a)
+            alone = ad.ops.scaled_dot_product_attention(*parts, lower if causal else None)
+            np.testing.assert_allclose(out[a:b].transpose(0, 1).numpy(), alone.numpy(), atol=1e-12)
+
+
+def test_windows_and_used_keys_are_masks() -> None:
+    q, k, v = normal(2, 4, 1, 3), normal(2, 6, 1, 3), normal(2, 6, 1, 3)
+    out = ad.ops._flash_attention_forward(
+        q, k, v, None, None, 4, 6, 0.0, False, False, window_size_left=1, window_size_right=2,
+        seqused_k=ad.tensor([5, 6]),
+    )[0]  # fmt: skip
+    mask = np.zeros((2, 1, 4, 6), np.bool_)
+    for b, used in enumerate((5, 6)):
+        for i in range(4):
+            middle = i + used - 4
+            mask[b, 0, i, max(middle - 1, 0) : min(middle + 3, used)] = True
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    expected = ad.ops.scaled_dot_product_attention(q, k, v, ad.from_numpy(mask)).transpose(1, 2)
+    np.testing.assert_allclose(out.numpy(), expected.numpy(), atol=1e-12)
+
+
+def test_efficient_logsumexp_has_room_for_a_multiple_of_32_queries() -> None:
+    q = normal(1, 2, 5, 3)
+    made = ad.ops._scaled_dot_product_efficient_attention(q, q, q, None, True)
+    assert made.log_sumexp.shape == (1, 2, 32)
+    assert (made.log_sumexp[..., 5:] == math.inf).all()
+    assert ad.ops._scaled_dot_product_efficient_attention(q, q, q, None, False)[1].shape == (
+        1,
+        2,
+        0,
+    )
+
+
+def test_fused_sdp_choice_is_that_of_pytorch() -> None:
+    q, v = normal(1, 2, 3, 4), normal(1, 2, 3, 5)
+    choice = ad.ops._fused_sdp_choice
+    assert (choice(q, q, q), choice(q, q, v), choice(q[0], q[0], q[0])) == (1, 0, 0)
+    assert choice(q, q, q, dropout_p=0.1) == 0
+
+
+# --- derivatives ----------------------------------------------------------------------------------
+
+
+def test_hessian_of_attention_equals_differences() -> None:
+    q, k, v = variables((2, 3, 2), (2, 4, 2), (2, 4, 2))
+
+    def f(*tensors: ad.Tensor) -> ad.Tensor:
+        return ad.ops.scaled_dot_product_attention(*tensors, is_causal=True).sin()
+
+    assert gradgradcheck(f, (q, k, v))
+    forward = ad.hessian(lambda x: f(x, k, v).sum())(q)
+    twice = ad.jacrev(ad.jacrev(lambda x: f(x, k, v).sum()))(q)
+    np.testing.assert_allclose(forward.detach().numpy(), twice.detach().numpy(), atol=1e-12)
+
+
+def layer(x: ad.Tensor, weights: list[ad.Tensor]) -> ad.Tensor:
+    """A Transformer layer: attention, layer norm, and a perceptron."""
+    qkv, out, up, down, scale, shift = weights
+    heads = ad.ops.linear(ad.ops.layer_norm(x, (4,), scale, shift), qkv)
+    q, k, v = heads.unflatten(-1, (3, 2, 2)).permute((2, 0, 3, 1, 4)).unbind(0)
+    mixed = ad.ops.scaled_dot_product_attention(q, k, v, is_causal=True)
+    x = x + ad.ops.linear(mixed.transpose(1, 2).flatten(2), out)
+    return x + ad.ops.linear(ad.ops.linear(ad.ops.layer_norm(x, (4,)), up).gelu(), down)
+
+
+SHAPES = ((12, 4), (4, 4), (6, 4), (4, 6), (4,), (4,))
+
+
+def test_hessian_of_a_transformer_layer_equals_differences() -> None:
+    x, *weights = variables((1, 3, 4), *SHAPES)
+
+    def slope(x: ad.Tensor) -> ad.Tensor:
+        return ad.grad(lambda y: layer(y, [w.detach() for w in weights]).square().sum())(x)
+
+    hessian = ad.jacrev(slope)(x.detach()).numpy().reshape(12, 12)
+    point, step = x.detach().numpy(), 1e-5
+    for number in range(12):
+        move = np.zeros(12)
+        move[number] = step
+        ahead, behind = (
+            slope(ad.from_numpy(point + s * move.reshape(point.shape))) for s in (1, -1)
+        )
+        difference = (ahead - behind).numpy().ravel() / (2 * step)
+        np.testing.assert_allclose(hessian[number], difference, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(hessian, hessian.T, atol=1e-10)
+
+
+def test_vmap_of_gradients_of_a_transformer_layer_equals_a_loop() -> None:
+    x, *weights = variables((3, 1, 3, 4), *SHAPES)
+    slope = ad.grad(lambda y, w: layer(y, w).square().sum(), argnums=1)
+    every = ad.vmap(slope, in_dims=(0, None))(x, weights)
+    for number in range(3):
+        for a, b in zip(every, slope(x[number], weights), strict=True):
+            np.testing.assert_allclose(a[number].detach().numpy(), b.detach().numpy(), atol=1e-10)
+
+
+def test_compiled_transformer_layer_calls_nothing_back() -> None:
+    x, *weights = [v.detach() for v in variables((2, 3, 4), *SHAPES)]
+    step = ad.value_and_grad(lambda w, y: layer(y, w).square().sum())
+    compiled = ad.compile(step)
+    value, slopes = compiled(weights, x)
+    expected, exact = step(weights, x)
+    np.testing.assert_allclose(value.numpy(), expected.numpy(), rtol=1e-10)
+    for a, b in zip(slopes, exact, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-9)
+    assert "calls back" not in str(compiled.lower(weights, x))
+
+
+# --- layers ---------------------------------------------------------------------------------------
+
+
+def test_weights_of_heads_are_averaged_or_not() -> None:
+    x = normal(3, 2, 4)
+    rest = (normal(12, 4), normal(12), None, None, False, 0.0, normal(4, 4), normal(4))
+    out, mean = functional.multi_head_attention_forward(x, x, x, 4, 2, *rest)
+    same, every = functional.multi_head_attention_forward(
+        x, x, x, 4, 2, *rest, average_attn_weights=False
+    )
+    without, none = functional.multi_head_attention_forward(
+        x, x, x, 4, 2, *rest, need_weights=False
+    )
+    np.testing.assert_allclose(out.numpy(), same.numpy(), atol=1e-12)
+    np.testing.assert_allclose(out.numpy(), without.numpy(), atol=1e-12)
+    np.testing.assert_allclose(mean.numpy(), every.numpy().mean(1), atol=1e-12)
+    assert none is None
+
+
+def test_masks_of_both_kinds_are_combined() -> None:
+    x = normal(3, 2, 4)
+    rest = (normal(12, 4), None, normal(1, 1, 4), normal(1, 1, 4), True, 0.0, normal(4, 4), None)
+    padding = ad.tensor([[False, False, True], [False, False, False]])
+    pairs = ad.ones(3, 3, dtype=ad.bool).triu(1)
+    added = ad.zeros(3, 3, dtype=ad.float64).masked_fill(pairs, -math.inf)
+    for weights in (False, True):
+        found = [
+            functional.multi_head_attention_forward(
+                x, x, x, 4, 2, *rest, key_padding_mask=padding, attn_mask=mask, need_weights=weights
+            )[0].numpy()
+            for mask in (pairs, added, pairs.expand(4, 3, 3))
+        ]
+        np.testing.assert_allclose(found[0], found[1], atol=1e-12)
+        np.testing.assert_allclose(found[0], found[2], atol=1e-12)
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+def test_operands_that_do_not_fit_are_refused() -> None:
+    attend = ad.ops.scaled_dot_product_attention
+    x = normal(2, 3, 4)
+    for call, error, words in (
+        (lambda: attend(x, normal(2, 3, 5), x), ShapeError, "as many features"),
+        (lambda: attend(x, x, normal(2, 5, 4)), ShapeError, "each key needs a value"),
+        (lambda: attend(x[0, 0], x, x), ShapeError, "two dimensions"),
+        (lambda: attend(x, normal(3, 3, 4), normal(3, 3, 4)), ShapeError, "do not broadcast"),
+        (lambda: attend(x, x.to(ad.float32), x), DtypeError, "convert one"),
+        (lambda: attend(x.long(), x.long(), x.long()), DtypeError, "floating point"),
+        (lambda: attend(x, x, x, ad.ones(3, 4)), ShapeError, "3×3"),
+        (lambda: attend(x, x, x, ad.ones(3, 3).long()), DtypeError, "booleans"),
+        (lambda: attend(x, x, x, dropout_p=1.5), ValueRangeError, "probability"),
+        (lambda: attend(normal(3, 3, 4), x, x, enable_gqa=True), ShapeError, "multiple"),
+        (
+            lambda: ad.ops._scaled_dot_product_flash_attention_for_cpu(x, x, x, 0.5),
+            ValueRangeError,
+            "no dropout",
+        ),
+        (
+            lambda: ad.ops._flash_attention_forward(x, x, x, None, None, 3, 3, 0.0, False, False),
+            ShapeError,
+            "packed",
+        ),
+        (
+            lambda: functional.multi_head_attention_forward(
+                x, x, x, 4, 3, None, None, None, None, False, 0.0, x, None
+            ),
+            ShapeError,
+            "heads",
+        ),
+        (
+            lambda: functional.multi_head_attention_forward(
+                x, x, x, 4, 2, None, None, None, None, False, 0.0, x, None
+            ),
+            ArgumentError,
+            "in_proj_weight",
+        ),
+    ):
+        with pytest.raises(error, match=words):
+            call()
