@@ -48,7 +48,7 @@ SHARED = 16  # operators in one program
 # another way in the operators that they consist of.
 EITHER_ZERO = {
     "fmax.default", "fmin.default", "smooth_l1_loss_backward.default", "cross_entropy_loss.default",
-    "huber_loss_backward.default", "_binary_cross_entropy.default",
+    "huber_loss_backward.default", "_binary_cross_entropy.default", "_attention_backward.default",
 }  # fmt: skip
 
 # PyTorch has these, with factors such as the samples', for floating point only. Their kernels are

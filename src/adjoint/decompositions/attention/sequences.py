@@ -43,8 +43,8 @@ class Rows:
             self.keys: Any = keys
             return
         q, k = cum_q.to(dtypes.int64), cum_k.to(dtypes.int64)
-        number = ops.searchsorted(q.narrow(0, 1, q.shape[0] - 1), self.places, right=True)
-        number = number.clamp(0, q.shape[0] - 2)
+        self.number = (self.places.unsqueeze(-1) >= q.narrow(0, 1, q.shape[0] - 2)).sum(-1)
+        number = self.number
         self.first_query, self.first_key = q[number], k[number]
         self.queries = q[number + 1] - self.first_query
         self.keys = k[number + 1] - self.first_key
@@ -301,8 +301,7 @@ def efficient_sequences_backward(
     sums = logsumexp[..., : q.shape[2]]
     if cu_seqlens_q is not None:
         inside = rows.places - rows.first_query
-        number = ops.searchsorted(cu_seqlens_q.to(dtypes.int64), rows.places, right=True) - 1
-        sums = logsumexp.transpose(0, 1)[:, number, inside].unsqueeze(0)
+        sums = logsumexp.transpose(0, 1)[:, rows.number, inside].unsqueeze(0)
     with_bias = bias is not None and bias_requires_grad
     found = ops._attention_backward(
         g, q, k, v, bias, starts, ends, coins, o, sums, dropout_p, geometry.scale_of(q, scale),
