@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import ShapeError
+from adjoint.core.errors import ArgumentError, IndexOutOfRange, ShapeError
 from adjoint.core.pytrees import flatten
 
 F = ad.nn.functional
@@ -252,3 +253,51 @@ def test_classes_of_every_integer_dtype(dtype: ad.DType) -> None:
         )
         given, usual = (step(x, w, ad.tensor([2, 1], dtype=d)) for d in (dtype, ad.int64))
         assert all(np.allclose(a.numpy(), b.numpy()) for a, b in zip(given, usual, strict=True))
+
+
+def test_linear_cross_entropy_some_samples_at_a_time_gives_what_all_give() -> None:
+    draw = np.random.default_rng(3)
+    x, w, b = (ad.from_numpy(draw.standard_normal(s)) for s in ((7, 3), (5, 3), (5,)))
+    x, w, b = (t.requires_grad_() for t in (x, w, b))
+    weight = ad.tensor([0.5, 1.0, 2.0, 0.25, 1.5], dtype=ad.float64)
+    target = ad.tensor([0, 4, 2, 2, 1, 3, 4])
+    for reduction in ("mean", "sum", "none"):
+        found = []
+        for method in (None, 2, 3, "aspect_ratio:2"):
+            size = method if isinstance(method, int) else None
+            how = "auto" if size else method
+            options = ad.nn.LinearCrossEntropyOptions(batch_chunk_size=size, chunking_method=how)
+            loss = ad.nn.functional.linear_cross_entropy(
+                x, w, target, linear_bias=b, weight=weight, reduction=reduction, ignore_index=2,
+                options=options if method else None,
+            )  # fmt: skip
+            found.append((loss, *ad.autograd.grad(loss.sum(), (x, w, b))))
+        for other in found[1:]:
+            for one, another in zip(found[0], other, strict=True):
+                np.testing.assert_allclose(one.detach(), another.detach(), atol=1e-13)
+
+
+def test_linear_cross_entropy_never_holds_all_scores() -> None:
+    draw = np.random.default_rng(3)
+    x, w = (ad.from_numpy(draw.standard_normal(s)).requires_grad_() for s in ((512, 4), (2000, 4)))
+    target = ad.from_numpy(draw.integers(0, 2000, 512))
+    options = ad.nn.LinearCrossEntropyOptions(batch_chunk_size=16)
+    tracemalloc.start()
+    ad.nn.functional.linear_cross_entropy(x, w, target, options=options).backward()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 512 * 2000 * 8 / 8
+
+
+def test_linear_cross_entropy_refuses_what_does_not_fit() -> None:
+    loss, x, w = ad.nn.functional.linear_cross_entropy, ad.ones(3, 2), ad.ones(4, 2)
+    target = ad.tensor([0, 1, 2])
+    with pytest.raises(ShapeError, match="features"):
+        loss(x, ad.ones(4, 3), target)
+    with pytest.raises(ShapeError, match="linear_bias"):
+        loss(x, w, target, linear_bias=ad.ones(3))
+    both = ad.nn.LinearCrossEntropyOptions(batch_chunk_size=3, chunking_method="aspect_ratio:2")
+    with pytest.raises(ArgumentError, match="disagree"):
+        loss(x, w, target, options=both)
+    with pytest.raises(IndexOutOfRange, match="class 9"):
+        loss(x, w, ad.tensor([0, 9, 2]), options=ad.nn.LinearCrossEntropyOptions())

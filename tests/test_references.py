@@ -19,6 +19,7 @@ from adjoint.testing import references, samples
 # factors of linalg) or uninitialised (creation), and families that nobody has written yet.
 SHARES = {
     "activation": 94,
+    "attention": 62,
     "convolution": 100,
     "creation": 69,
     "dropout": 0,

@@ -65,3 +65,26 @@ def check_same_shape(what: str, self: Any, target: Any) -> None:
             f"{what}: a target of {show(target.shape)} for an input of {show(self.shape)}; the "
             "shapes must agree."
         )
+
+
+def check_linear(
+    what: str, input: Any, linear_weight: Any, target: Any, linear_bias: Any, samples: int
+) -> None:
+    """Raise unless input, weight and bias are those of a linear layer, with a class each sample."""
+    n, width = tuple(input.shape) if len(input.shape) == 2 else (-1, -1)
+    classes = linear_weight.shape[0] if len(linear_weight.shape) == 2 else -1
+    if n < 0 or classes < 0 or linear_weight.shape[1] != width:
+        raise ShapeError(
+            f"{what}: needs an input (samples, features) and a weight (classes, features), got "
+            f"{show(input.shape)} and {show(linear_weight.shape)}."
+        )
+    if tuple(target.shape) != (n,):
+        raise ShapeError(
+            f"{what}: needs a class for each of {n} samples, got {show(target.shape)}."
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes,):
+        raise ShapeError(
+            f"{what}: needs a bias for each of {classes} classes, got {show(linear_bias.shape)}."
+        )
+    if samples < 1:
+        raise ValueRangeError(f"{what}: at least one sample at a time, got {samples}.")

@@ -56,3 +56,20 @@ def nll_loss_weight_vjp(
         share = share + grad_total_weight
     share = share.masked_fill(~kept, 0).to(weight.dtype)
     return ops._index_backward(share, weight.shape, [places])
+
+
+def linear_cross_entropy_vjp(
+    grad: Tensor,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    ignore_index: int,
+    samples: int,
+    wanted: Any,
+) -> tuple[Tensor | None, ...]:
+    """The gradients of input, weight and bias, by one pass over the samples."""
+    found = ops._linear_cross_entropy_backward(
+        grad, input, linear_weight, target, linear_bias, ignore_index, samples
+    )
+    return tuple(gradient if needed else None for gradient, needed in zip(found, wanted))

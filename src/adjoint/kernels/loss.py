@@ -94,6 +94,85 @@ def nll_loss_backward(
     return result
 
 
+# --- classes of a linear layer, some samples at a time -------------------------------------------
+
+
+def linear_cross_entropy(
+    input: Array,
+    linear_weight: Array,
+    target: Array,
+    linear_bias: Array | None,
+    ignore_index: int,
+    samples: int,
+) -> Array:
+    """log Σ exp z - z at the class, z = x Wᵀ + b; 0 for samples that are ignored."""
+    what = "linear_cross_entropy"
+    loss.check_linear(what, input, linear_weight, target, linear_bias, samples)
+    kept, places = _targets(what, target, len(linear_weight), ignore_index)
+    x, w = _wide(input), _wide(linear_weight)
+    losses = np.empty(len(x), x.dtype)
+    with np.errstate(all="ignore"):
+        for part in _some(len(x), samples):
+            logits = _logits(x[part], w, linear_bias)
+            logits -= logits.max(1, keepdims=True, initial=-np.inf)
+            picked = logits[np.arange(len(logits)), places[part]] if logits.size else 0
+            np.exp(logits, out=logits)
+            losses[part] = np.log(logits.sum(1)) - picked
+    return np.where(kept, losses, 0).astype(input.dtype)
+
+
+def linear_cross_entropy_backward(
+    grad: Array,
+    input: Array,
+    linear_weight: Array,
+    target: Array,
+    linear_bias: Array | None,
+    ignore_index: int,
+    samples: int,
+) -> tuple[Array, Array, Array]:
+    """Z̄ = ḡ (softmax(z) - 1 at the class),  x̄ = Z̄ W,  W̄ = Z̄ᵀ x,  b̄ = Σ Z̄."""
+    what = "linear_cross_entropy"
+    loss.check_linear(what, input, linear_weight, target, linear_bias, samples)
+    kept, places = _targets(what, target, len(linear_weight), ignore_index)
+    x, w = _wide(input), _wide(linear_weight)
+    factor = np.where(kept, _wide(grad), 0)
+    of_input, of_weight = np.empty(x.shape, x.dtype), np.zeros(w.shape, w.dtype)
+    of_bias = np.zeros(len(w), w.dtype)
+    with np.errstate(all="ignore"):
+        for part in _some(len(x), samples):
+            slopes = _logits(x[part], w, linear_bias)
+            slopes -= slopes.max(1, keepdims=True, initial=-np.inf)
+            np.exp(slopes, out=slopes)
+            slopes /= slopes.sum(1, keepdims=True)
+            if slopes.size:
+                slopes[np.arange(len(slopes)), places[part]] -= 1
+            slopes *= factor[part, None]
+            slopes[~kept[part]] = 0
+            of_input[part] = slopes.dot(w)
+            of_weight += slopes.T.dot(x[part])
+            of_bias += slopes.sum(0)
+    found = (of_input, of_weight, of_bias)
+    kinds = (input, linear_weight, linear_weight)
+    of = [a.astype(b.dtype, copy=False) for a, b in zip(found, kinds)]
+    return of[0], of[1], of[2]
+
+
+def _some(count: int, samples: int) -> list[slice]:
+    return [slice(i, min(i + samples, count)) for i in range(0, count, samples)]
+
+
+def _logits(x: Array, weight: Array, bias: Array | None) -> Array:
+    logits = x.dot(weight.T)
+    if bias is not None:
+        logits += _wide(bias)
+    return logits
+
+
+def _targets(what: str, target: Array, classes: int, ignore_index: int) -> tuple[Array, Array]:
+    """Which samples count, and their classes; as `_places`, without logits."""
+    return _places(what, np.broadcast_to(np.int8(0), (len(target), classes)), target, ignore_index)
+
+
 # --- elements ------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from adjoint.nn import functional
+from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
 from adjoint.nn.parameter import Parameter
 
-__all__ = ["Parameter", "functional"]
+__all__ = ["LinearCrossEntropyOptions", "Parameter", "functional"]

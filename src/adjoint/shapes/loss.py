@@ -29,3 +29,30 @@ def nll_loss_backward(
     loss.check_reduction("nll_loss_backward", reduction)
     loss.check_classes("nll_loss_backward", self, target, weight)
     return self
+
+
+def linear_cross_entropy(
+    input: Spec,
+    linear_weight: Spec,
+    target: Spec,
+    linear_bias: Spec | None,
+    ignore_index: int,
+    samples: int,
+) -> Spec:
+    """One loss for each sample."""
+    loss.check_linear("linear_cross_entropy", input, linear_weight, target, linear_bias, samples)
+    return Spec(target.shape, input.dtype)
+
+
+def linear_cross_entropy_backward(
+    grad: Spec,
+    input: Spec,
+    linear_weight: Spec,
+    target: Spec,
+    linear_bias: Spec | None,
+    ignore_index: int,
+    samples: int,
+) -> tuple[Spec, Spec, Spec]:
+    """Those of input and weight, and one number for each class."""
+    loss.check_linear("linear_cross_entropy", input, linear_weight, target, linear_bias, samples)
+    return input, linear_weight, Spec(linear_weight.shape[:1], linear_weight.dtype)

@@ -2,6 +2,8 @@
 
 from adjoint.decompositions.loss.classes import (
     cross_entropy_loss,
+    linear_cross_entropy,
+    linear_cross_entropy_backward,
     nll_loss2d_backward,
     nll_loss2d_forward,
     nll_loss_backward,

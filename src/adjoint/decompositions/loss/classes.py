@@ -162,3 +162,39 @@ def _expected(
     if weight is not None:
         losses = losses * _by_class(weight, logarithms.ndim)
     return reduced("cross_entropy", -losses.sum(dim), reduction)
+
+
+# --- classes of a linear layer -------------------------------------------------------------------
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    ignore_index: int,
+    samples: int,
+) -> Tensor:
+    """All samples at once."""
+    loss.check_linear("linear_cross_entropy", input, linear_weight, target, linear_bias, samples)
+    logits = ops.linear(input, linear_weight, linear_bias)
+    return ops.cross_entropy_loss(logits, target, None, loss.NONE, ignore_index)
+
+
+def linear_cross_entropy_backward(
+    grad: Tensor,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    linear_bias: Tensor | None,
+    ignore_index: int,
+    samples: int,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Z̄ = ḡ (softmax(z) - 1 at the class),  x̄ = Z̄ W,  W̄ = Z̄ᵀ x,  b̄ = Σ Z̄."""
+    loss.check_linear("linear_cross_entropy", input, linear_weight, target, linear_bias, samples)
+    logits = ops.linear(input, linear_weight, linear_bias)
+    kept = target != ignore_index
+    hit = target.unsqueeze(1) == ops.arange(linear_weight.shape[0], dtype=target.dtype)
+    slopes = ops.softmax(logits, 1) - hit.to(logits.dtype)
+    slopes = ops.where(kept.unsqueeze(1), slopes * grad.unsqueeze(1), 0).to(input.dtype)
+    return slopes.mm(linear_weight), slopes.t().mm(input), slopes.sum(0)

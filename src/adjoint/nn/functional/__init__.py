@@ -46,6 +46,7 @@ from adjoint.nn.functional.dropouts import (
     feature_alpha_dropout,
 )
 from adjoint.nn.functional.embeddings import embedding, embedding_bag
+from adjoint.nn.functional.linear_losses import linear_cross_entropy
 from adjoint.nn.functional.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -108,7 +109,7 @@ from adjoint.nn.functional.resampling import (
     upsample_bilinear,
     upsample_nearest,
 )
-from adjoint.nn.functional.vectors import normalize
+from adjoint.nn.functional.vectors import grouped_mm, normalize
 from adjoint.ops.operator import exists, packet
 
 # Operators whose signature is PyTorch's in Python, too.
@@ -132,17 +133,18 @@ __all__ = [
     "cosine_embedding_loss", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d",
     "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "grid_sample", "gumbel_softmax",
-    "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm",
-    "interpolate", "kl_div", "l1_loss", "leaky_relu", "local_response_norm", "log_softmax",
-    "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d",
-    "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d",
-    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss",
-    "multi_head_attention_forward", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "normalize", "poisson_nll_loss", "relu", "relu6",
-    "rrelu", "selu", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softsign",
-    "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold",
-    "upsample", "upsample_bilinear", "upsample_nearest",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "grid_sample", "grouped_mm",
+    "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
+    "instance_norm", "interpolate", "kl_div", "l1_loss", "leaky_relu", "linear_cross_entropy",
+    "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
+    "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",
+    "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_head_attention_forward",
+    "multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss", "nll_loss",
+    "normalize", "poisson_nll_loss", "relu", "relu6", "rrelu", "selu", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softmin", "softsign", "tanhshrink", "threshold",
+    "triplet_margin_loss", "triplet_margin_with_distance_loss", "unfold", "upsample",
+    "upsample_bilinear", "upsample_nearest",
 ]  # fmt: skip
 
 

@@ -522,3 +522,37 @@ def reduced_texts_of_tensors(make: Make) -> Samples:
     rows, lengths = integers([[1, 2], [2, 1]]), (integers([4, 3]), integers([2, 1]))
     for reduction, name in NAMES.items():
         yield Sample(make(4, 2, 3), rows, *lengths, 0, reduction, name=name)
+
+
+# --- classes of a linear layer -------------------------------------------------------------------
+
+
+def linear_reference(
+    input: Any, weight: Any, target: Any, bias: Any, ignore_index: int, samples: int
+) -> Any:
+    """Logits by a loop over features, then as for nll_loss."""
+    x, w = np.asarray(input, np.float64), np.asarray(weight, np.float64)
+    logits = sum(
+        (np.outer(x[:, i], w[:, i]) for i in range(x.shape[1])), np.zeros((len(x), len(w)))
+    )
+    logits = logits if bias is None else logits + np.asarray(bias, np.float64)
+    return cross_entropy_reference(logits, target, None, NONE, ignore_index)
+
+
+@sampler("_linear_cross_entropy", reference=linear_reference)
+def linear_losses(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(
+        make(3, 2), make(4, 2), integers([1, 0, 3]), make(4), -100, 2, name="two at a time"
+    )
+    yield Sample(make(3, 2), make(4, 2), integers([1, 2, 3]), None, 2, 5, name="ignored")
+    yield Sample(make(0, 2), make(4, 2), integers([]), make(4), 2, 5, name="no samples")
+
+
+@sampler("_linear_cross_entropy_backward")
+def linear_loss_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(3), make(3, 2), make(4, 2), integers([1, 0, 3]), make(4), -100, 2, name="two")
+    yield Sample(make(3), make(3, 2), make(4, 2), integers([1, 2, 3]), None, 2, 5, name="ignored")
