@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.shapes import show
@@ -19,14 +20,20 @@ def expect(what: str, name: str, tensor: Any, shape: Sequence[int], why: str) ->
         )
 
 
-def alike(what: str, input: DType, **others: DType | None) -> None:
+def _dtype(tensor: Any) -> DType:
+    """The dtype of a tensor, a Spec or an array."""
+    return tensor.dtype if isinstance(tensor.dtype, DType) else dtypes.of(tensor.dtype)
+
+
+def alike(what: str, input: Any, **others: Any) -> None:
     """Raise unless all tensors have one real floating point dtype."""
-    if not input.is_floating_point:
-        raise DtypeError(f"{what}: needs real floating point tensors, got {input}; convert them.")
-    for name, dtype in others.items():
-        if dtype is not None and dtype is not input:
+    wanted = _dtype(input)
+    if not wanted.is_floating_point:
+        raise DtypeError(f"{what}: needs real floating point tensors, got {wanted}; convert them.")
+    for name, tensor in others.items():
+        if tensor is not None and _dtype(tensor) is not wanted:
             raise DtypeError(
-                f"{what}: {name} has {dtype}, and the input {input}; convert one of them."
+                f"{what}: {name} has {_dtype(tensor)}, and the input {wanted}; convert one of them."
             )
 
 
@@ -37,6 +44,7 @@ def layer(
 
     `narrow` says that hidden states are projected, so that their width is another.
     """
+    alike(what, gates, hx=hx, w_hh=w_hh)
     if len(gates.shape) != 3 or len(hx.shape) != 2 or len(w_hh.shape) != 2:
         raise ShapeError(
             f"{what}: needs gates (steps, sequences, {parts} x units), a state (sequences, units) "
@@ -60,6 +68,7 @@ def lstm_layer(
 ) -> int:
     """Raise unless the tensors of an LSTM layer fit; return the number of hidden units."""
     units = layer(what, 4, gates, hx, w_hh, batch_sizes, narrow=w_hr is not None)
+    alike(what, gates, cx=cx, w_hr=w_hr)
     expect(what, "cx", cx, (gates.shape[1], units), "the cell of each sequence")
     expect(what, "w_hr", w_hr, (hx.shape[1], units), "from units to the width of hx")
     return units
@@ -68,6 +77,7 @@ def lstm_layer(
 def gru_layer(what: str, gates: Any, hx: Any, w_hh: Any, b_hh: Any, batch_sizes: Any) -> int:
     """Raise unless the tensors of a GRU layer fit; return the number of hidden units."""
     units = layer(what, 3, gates, hx, w_hh, batch_sizes)
+    alike(what, gates, b_hh=b_hh)
     expect(what, "b_hh", b_hh, (3 * units,), "one number for each gate")
     return units
 
@@ -76,6 +86,7 @@ def gru_backward(
     what: str, hx: Any, w_hh: Any, batch_sizes: Any, output: Any, workspace: Any
 ) -> int:
     """Raise unless what a GRU layer gave fits its arguments; return the number of hidden units."""
+    alike(what, output, hx=hx, w_hh=w_hh, workspace=workspace)
     steps, count, units = output.shape
     expect(what, "hx", hx, (count, units), "the state of each sequence")
     expect(what, "w_hh", w_hh, (3 * units, units), f"3 parts of {units} units")
@@ -89,6 +100,7 @@ def cell(
     hidden_bias: Any,
 ) -> None:  # fmt: skip
     """Raise unless the tensors of one step fit."""
+    alike(what, input_gates, hidden_gates=hidden_gates, state=state)
     if len(state.shape) != 2:
         raise ShapeError(f"{what}: needs a state (sequences, units), got {show(state.shape)}.")
     count, units = state.shape

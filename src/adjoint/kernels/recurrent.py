@@ -26,11 +26,6 @@ def _narrow(dtype: np.dtype[Any], *arrays: Array) -> tuple[Array, ...]:
     return tuple(a.astype(dtype, copy=False) for a in arrays)
 
 
-def _alike(what: str, input: Array, **others: Array | None) -> None:
-    kinds = {n: None if t is None else dtypes.of(t.dtype) for n, t in others.items()}
-    recurrent.alike(what, dtypes.of(input.dtype), **kinds)
-
-
 def _steps(
     what: str, steps: int, count: int, batch_sizes: Array | None, *, backwards: bool
 ) -> Iterator[tuple[int, int]]:
@@ -78,7 +73,6 @@ def lstm_layer(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The hidden states, the cells and the gates i, f, g, o of all steps."""
     recurrent.lstm_layer("lstm", gates, hx, cx, w_hh, w_hr, batch_sizes)
-    _alike("lstm", gates, hx=hx, cx=cx, w_hh=w_hh, w_hr=w_hr)
     steps, count, _ = gates.shape
     x, h, c, w = (_wide(a) for a in (gates, hx, cx, w_hh))
     down = None if w_hr is None else _wide(w_hr).T
@@ -200,7 +194,6 @@ def gru_layer(
 ) -> tuple[Array, Array]:  # fmt: skip
     """The hidden states of all steps, and r, z, n and the hidden part of n."""
     units = recurrent.gru_layer("gru", gates, hx, w_hh, b_hh, batch_sizes)
-    _alike("gru", gates, hx=hx, w_hh=w_hh, b_hh=b_hh)
     steps, count, _ = gates.shape
     x, h, w = (_wide(a) for a in (gates, hx, w_hh))
     inward, bias = _inward(w), None if b_hh is None else _wide(b_hh)
@@ -282,7 +275,6 @@ def rnn_layer(
 ) -> Array:
     """The hidden states of all steps."""
     recurrent.layer("rnn", 1, gates, hx, w_hh, batch_sizes)
-    _alike("rnn", gates, hx=hx, w_hh=w_hh)
     steps, count, _ = gates.shape
     x, h = _wide(gates), _wide(hx)
     inward = np.ascontiguousarray(_wide(w_hh).T)
@@ -326,7 +318,6 @@ def fused_lstm_cell(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The hidden state, the cell, and the gates i, f, g, o."""
     recurrent.cell("lstm_cell", 4, input_gates, hidden_gates, cx, input_bias, hidden_bias)
-    _alike("lstm_cell", input_gates, hidden_gates=hidden_gates, cx=cx)
     gates = np.add(_wide(input_gates), _wide(hidden_gates))
     for bias in (input_bias, hidden_bias):
         if bias is not None:
@@ -346,7 +337,6 @@ def fused_gru_cell(
 ) -> tuple[Array, Array]:  # fmt: skip
     """The hidden state, and r, z, n, hx and the hidden part of n."""
     recurrent.cell("gru_cell", 3, input_gates, hidden_gates, hx, input_bias, hidden_bias)
-    _alike("gru_cell", input_gates, hidden_gates=hidden_gates, hx=hx)
     x, inner, h = (_wide(a) for a in (input_gates, hidden_gates, hx))
     if input_bias is not None and hidden_bias is not None:
         x, inner = x + _wide(input_bias), inner + _wide(hidden_bias)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from adjoint.nn import functional
+from adjoint.nn import functional, utils
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
 from adjoint.nn.parameter import Parameter
 
-__all__ = ["LinearCrossEntropyOptions", "Parameter", "functional"]
+__all__ = ["LinearCrossEntropyOptions", "Parameter", "functional", "utils"]

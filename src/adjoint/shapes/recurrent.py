@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from adjoint.checks import recurrent
-from adjoint.core.dtypes import DType
 from adjoint.core.shapes import Spec
-
-
-def _alike(what: str, input: Spec, **others: Spec | None) -> DType:
-    recurrent.alike(
-        what, input.dtype, **{n: None if s is None else s.dtype for n, s in others.items()}
-    )
-    return input.dtype
 
 
 def lstm_layer(
@@ -20,7 +12,7 @@ def lstm_layer(
 ) -> tuple[Spec, Spec, Spec]:  # fmt: skip
     """The hidden states, the cells and the gates."""
     recurrent.lstm_layer("lstm", gates, hx, cx, w_hh, w_hr, batch_sizes)
-    dtype = _alike("lstm", gates, hx=hx, cx=cx, w_hh=w_hh, w_hr=w_hr)
+    dtype = gates.dtype
     steps = gates.shape[0]
     return Spec((steps, *hx.shape), dtype), Spec((steps, *cx.shape), dtype), gates
 
@@ -40,7 +32,7 @@ def gru_layer(
 ) -> tuple[Spec, Spec]:
     """The hidden states, and the four parts of each step."""
     units = recurrent.gru_layer("gru", gates, hx, w_hh, b_hh, batch_sizes)
-    dtype = _alike("gru", gates, hx=hx, w_hh=w_hh, b_hh=b_hh)
+    dtype = gates.dtype
     steps, count, _ = gates.shape
     return Spec((steps, count, units), dtype), Spec((steps, count, 4 * units), dtype)
 
@@ -60,7 +52,6 @@ def rnn_layer(
 ) -> Spec:
     """That of the gates."""
     recurrent.layer("rnn", 1, gates, hx, w_hh, batch_sizes)
-    _alike("rnn", gates, hx=hx, w_hh=w_hh)
     return gates
 
 
@@ -79,7 +70,6 @@ def fused_lstm_cell(
 ) -> tuple[Spec, Spec, Spec]:  # fmt: skip
     """The state, the cell and the gates."""
     recurrent.cell("lstm_cell", 4, input_gates, hidden_gates, cx, input_bias, hidden_bias)
-    _alike("lstm_cell", input_gates, hidden_gates=hidden_gates, cx=cx)
     return cx, cx, input_gates
 
 
@@ -89,5 +79,4 @@ def fused_gru_cell(
 ) -> tuple[Spec, Spec]:  # fmt: skip
     """The state, and five parts."""
     recurrent.cell("gru_cell", 3, input_gates, hidden_gates, hx, input_bias, hidden_bias)
-    _alike("gru_cell", input_gates, hidden_gates=hidden_gates, hx=hx)
     return hx, Spec((hx.shape[0], 5 * hx.shape[1]), hx.dtype)

@@ -30,7 +30,8 @@ def packed(steps: Tensor, batch_sizes: Tensor, size: int) -> Tensor:
     """The `size` rows of (steps, count, ...) that are not padding."""
     ends = batch_sizes.cumsum(0)
     numbers = ops.arange(size)
-    step = ops.searchsorted(ends, numbers, right=True)
+    turns = ends.narrow(0, 0, ends.shape[0] - 1)  # the first row of each step after the first
+    step = ops.zeros_like(numbers).index_add(0, turns, ops.ones_like(turns)).cumsum(0)
     rows = step * steps.shape[1] + numbers - (ends - batch_sizes).index_select(0, step)
     return steps.flatten(0, 1).index_select(0, rows)
 
@@ -59,7 +60,7 @@ def pack_padded_sequence(
     return packed(steps, batch_sizes, sum(known)), batch_sizes
 
 
-def _sequences(what: str, data: Tensor, batch_sizes: Tensor) -> list[int]:
+def sequences(what: str, data: Tensor, batch_sizes: Tensor) -> list[int]:
     """The batch sizes as numbers, which fit the data."""
     sizes = [int(n) for n in batch_sizes.tolist()] if batch_sizes.ndim == 1 else []
     recurrent.decreasing(what, sizes, data.shape[0])
@@ -77,7 +78,7 @@ def pack_padded_sequence_backward(
     shape = list(input_size)
     if batch_first:
         shape[:2] = shape[1], shape[0]
-    sizes = _sequences("pack_padded_sequence_backward", grad, batch_sizes)
+    sizes = sequences("pack_padded_sequence_backward", grad, batch_sizes)
     found = _filled(grad, batch_sizes, sizes, 0.0)
     found = _longer(found, shape[0], 0.0)
     return found.transpose(0, 1) if batch_first else found
@@ -104,7 +105,7 @@ def pad_packed_sequence(
 ) -> tuple[Tensor, Tensor]:
     """The sequences with padding after their end, and their lengths."""
     what = "pad_packed_sequence"
-    sizes = _sequences(what, data, batch_sizes)
+    sizes = sequences(what, data, batch_sizes)
     if 0 < total_length < len(sizes):
         raise ArgumentError(
             f"{what}: total_length={total_length} is less than the {len(sizes)} steps of the "

@@ -11,10 +11,10 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import recurrent
-from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.errors import AdjointError, ArgumentError, ShapeError
 from adjoint.core.records import record
 from adjoint.core.shapes import show
-from adjoint.decompositions.recurrent.packed import packed, padded
+from adjoint.decompositions.recurrent.packed import packed, padded, sequences
 
 Tensor = Any
 
@@ -153,9 +153,19 @@ def run_data(
             f"{stack.kind}: hx must be (layers x directions, sequences, units), got "
             f"{show(states[0].shape)}."
         )
+    _check_if_known(stack.kind, data, batch_sizes)
     steps = padded(data, batch_sizes, states[0].shape[1])
     output, *last = run(stack, steps, states, params, batch_sizes)
     return packed(output, batch_sizes, data.shape[0]), *last
+
+
+def _check_if_known(what: str, data: Tensor, batch_sizes: Tensor) -> None:
+    """Raise for batch sizes that do not fit the data; in a transform they are not known."""
+    try:
+        batch_sizes.tolist()
+    except AdjointError:
+        return
+    sequences(what, data, batch_sizes)
 
 
 def _lstm(
