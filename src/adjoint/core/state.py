@@ -25,7 +25,7 @@ class State:
     check_nan: bool = True
     saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
-    retain: bool = False  # whether the backward pass under way keeps the graph
+    passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
     at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
     first_pass: bool = True  # whether the backward pass under way computes a first derivative
     levels: tuple[Any, ...] = ()  # the open transforms, outermost first
@@ -41,9 +41,7 @@ class State:
     def but(self, **changes: Any) -> State:
         """The same record with other values of some fields."""
         made = object.__new__(State)
-        fields = made.__dict__
-        fields.update(self.__dict__)
-        fields.update(changes)
+        made.__dict__ = self.__dict__ | changes
         made.scope = None
         return made
 
@@ -72,12 +70,7 @@ class changed:  # noqa: N801 - reads as a phrase: with changed(recording=OFF)
 
     def __enter__(self) -> None:
         self.before = before = current()
-        made = object.__new__(State)  # as `but`, without a call: every backward pass comes here
-        fields = made.__dict__
-        fields.update(before.__dict__)
-        fields.update(self.changes)
-        made.scope = None
-        state.set(made)
+        state.set(before.but(**self.changes))
 
     def __exit__(self, *_: Any) -> None:
         state.set(self.before)

@@ -29,6 +29,7 @@ from adjoint.core.quiet import NO_MODULE
 from adjoint.core.returns import results_class
 from adjoint.core.state import current, inference_modes
 from adjoint.ops import arguments
+from adjoint.ops import operator as packets
 from adjoint.ops.operator import Operator, operator
 from adjoint.table import formula as language
 from adjoint.table.formula import BUILTINS
@@ -70,6 +71,7 @@ _NAMESPACE: dict[str, Any] = {
     "_place_of": place_of,
     "_of_user": of_user,
     "_DUNDERS": vars(dunders),
+    "_PACKETS": vars(packets),
     "_NUMBERS": arguments.NUMBERS,
     "_DType": DType,
     "_Generator": Generator,

@@ -30,9 +30,8 @@ class Ends:
 
     def watch(self, roots: list[Any], needed: set[Any] | None) -> None:
         """Count the gradients that leaves with hooks will get."""
-        if Leaf.watched:
-            uses = paths.uses(roots, needed)
-            self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
+        uses = paths.uses(roots, needed)
+        self.pending = {n: c for n, c in uses.items() if type(n) is Leaf and n.hooks}
 
     def check(self, leaf: Leaf) -> None:
         """Raise if a leaf of a transform that has ended is reached by another pass."""

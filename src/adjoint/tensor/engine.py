@@ -18,7 +18,7 @@ import numpy as np
 
 from adjoint.core.infinitesimal import kinks
 from adjoint.core.places import inherited
-from adjoint.core.state import OFF, changed, current
+from adjoint.core.state import OFF, changed, current, state
 from adjoint.tensor import hooks, passes, paths, zeros
 from adjoint.tensor.diagnostics import check_nan, explain
 from adjoint.tensor.ends import Ends
@@ -26,7 +26,7 @@ from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.observe import PACKED, unpacked_once
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.queue import Queue
-from adjoint.tensor.tape import KEEPS, SELECTS, Node, key, next_sequence
+from adjoint.tensor.tape import KEEPS, SELECTS, Leaf, Node, key, next_sequence
 from adjoint.tensor.tensor import is_plain
 from adjoint.tensor.zeros import Zeroed
 
@@ -40,7 +40,7 @@ def gradients(
     edges = [t.edge for t in inputs]
     run = Run(how, None if how.whole else edges, Ends(edges, how.create_graph))
     run.start(outputs, grads)
-    passes.enter(run, run.loop)
+    run.loop()
     return [run.ends.captured(e) for e in edges]
 
 
@@ -51,7 +51,7 @@ def backward(
     wanted = None if inputs is None else [t.edge for t in inputs]
     run = Run(how, wanted, Ends(None, how.create_graph))
     run.start(outputs, grads)
-    passes.enter(run, run.loop)
+    run.loop()
 
 
 class Run:
@@ -72,20 +72,19 @@ class Run:
         self.queue = Queue(ends)
         self.needed: set[Any] | None = None  # the nodes that lead to `wanted`
         self.last: set[Any] = set()  # nodes that run though nothing beyond them is needed
-        self.roots: list[Any] = []
         self.reached: dict[Any, int] | None = None  # see `reaches`
-        self.place: Any = None  # what records have before the first node and where one has none
         self.node: Node | None = None  # the one that runs, in anomaly mode
         self.callbacks: list[Callable[[], Any]] = []  # to be called when it has ended
 
     def start(self, outputs: Sequence[Any], grads: Sequence[Any]) -> None:
         """Send the given gradients to the outputs."""
-        self.roots = [o.edge for o in outputs]
+        self.roots: list[Any] = [o.edge for o in outputs]
         if self.wanted is not None:
             targets = {key(e)[0] for e in self.wanted if e is not None}
             self.needed = paths.leading_to(self.roots, targets)
             self.last = targets if self.ends.captures is None else set()
-        self.ends.watch(self.roots, self.needed)
+        if Leaf.watched:
+            self.ends.watch(self.roots, self.needed)
         for output, grad in zip(outputs, grads, strict=True):
             plain = self.on_arrays and is_plain(grad)
             self.queue.send(output.edge, grad.value if plain else grad)
@@ -105,18 +104,33 @@ class Run:
         if how.level is None:
             recording = now.when_on() if self.records else OFF
         special = how.create_graph or self.ends.pending or now.anomaly or how.observer is not None
-        plain = not special and self.needed is None
-        retain = not self.release
-        self.place = inherited.place
+        plain = self.needed is None and not special
+        outer = now.passes
+        # what records have before the first node, and where one has none
+        self.place: Any = inherited.place
+        state.set(now.but(recording=recording, passes=(*outer, self)))
         try:
-            with changed(recording=recording, retain=retain), np.errstate(all="ignore"):
-                if kinks.met:
-                    self._run_after_kink(plain)
+            with np.errstate(all="ignore"):
+                if outer:
+                    passes.on_stack(partial(self._run_all, plain))
                 else:
-                    self._run_plain() if plain else self._run()
-                self.ends.settle()
+                    self._run_all(plain)
         finally:
+            state.set(now)
             inherited.place = self.place
+        if self.callbacks:
+            with changed(passes=(*outer, self)):
+                for callback in self.callbacks:  # a callback may queue another one
+                    callback()
+
+    def _run_all(self, plain: bool) -> None:
+        if kinks.met:
+            self._run_after_kink(plain)
+        elif plain:
+            self._run_plain()
+        else:
+            self._run()
+        self.ends.settle()
 
     def _run_after_kink(self, plain: bool) -> None:
         """Tell the formulas of norms if this is a first derivative: Note [Kinks] in limits.py.

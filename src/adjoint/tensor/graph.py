@@ -122,7 +122,7 @@ def register_multi_grad_hook(
     underway: weakref.WeakKeyDictionary[Any, _Gathering] = weakref.WeakKeyDictionary()
 
     def seen(number: int, grad: Tensor | None) -> None:
-        run = passes.current()
+        run = passes.innermost()
         gathered = underway.get(run)
         if gathered is None:
             gathered = underway[run] = _Gathering(run, edges)

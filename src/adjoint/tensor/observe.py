@@ -219,7 +219,7 @@ def observe(node: Node) -> None:
     if state.anomaly:
         extra = node.more()
         extra.trace = traceback.extract_stack()[:-2]
-        run = passes.current()
+        run = passes.innermost()
         extra.parent = None if run is None else run.node
     if state.saved_hooks and node.saved:
         pack, unpack_hook = state.saved_hooks[-1]

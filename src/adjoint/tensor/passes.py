@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from adjoint.core.errors import GradError
+from adjoint.core.state import current
 from adjoint.tensor.tape import Node, next_sequence
 
 _LEVELS_OF_A_THREAD = 24  # each takes some ten to twenty frames of Python's thousand
@@ -34,37 +35,33 @@ class Pass(NamedTuple):
     observer: Callable[[Node], None] | None = None
 
 
-# the passes of this context, innermost last
-_underway: ContextVar[tuple[Any, ...]] = ContextVar("adjoint backward passes", default=())
-
-
-def current() -> Any:
+def innermost() -> Any:
     """The innermost pass of this context, or None."""
-    runs = _underway.get()
+    runs = current().passes
     return runs[-1] if runs else None
+
+
+def retains() -> bool:
+    """Whether the innermost pass keeps what nodes saved."""
+    run = innermost()
+    return run is not None and not run.release
 
 
 def queue_callback(function: Callable[[], Any]) -> None:
     """Call `function` when the backward pass that is under way has ended."""
-    run = current()
+    run = innermost()
     if run is None:
         raise GradError("queue_callback: no backward pass is under way")
     run.callbacks.append(function)
 
 
-def enter(run: Any, loop: Callable[[], None]) -> None:
-    """Run the loop of a pass as the innermost one, and then what was queued for its end."""
-    before = _underway.get()
-    token = _underway.set((*before, run))
-    try:
-        if before and len(before) % _LEVELS_OF_A_THREAD == 0:
-            _on_new_thread(loop)
-        else:
-            loop()
-        for callback in run.callbacks:  # a callback may queue another one
-            callback()
-    finally:
-        _underway.reset(token)
+def on_stack(loop: Callable[[], None]) -> None:
+    """Run the loop of the innermost pass, on a stack that has room for it."""
+    outer = len(current().passes) - 1
+    if outer and outer % _LEVELS_OF_A_THREAD == 0:
+        _on_new_thread(loop)
+    else:
+        loop()
 
 
 def _on_new_thread(function: Callable[[], None]) -> None:

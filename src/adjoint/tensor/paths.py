@@ -40,8 +40,7 @@ def reaches_other_leaves(roots: list[Any], inputs: list[Any]) -> bool:
         known.add(node)
         if type(node) is Leaf and not node.closed:
             return True
-        if isinstance(node, (Node, Refusal)):
-            stack.extend(node.next)
+        stack += node.next
     return False
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core import pytrees
-from adjoint.core.state import OFF, changed, current
+from adjoint.core.state import OFF, current, state
 from adjoint.ops.kinks import is_limit
 from adjoint.tensor import engine, limits, paths, views
 from adjoint.tensor.levels import GradLevel
@@ -89,14 +89,10 @@ class TapePullback(Pullback):
         self.goes_on = goes_on  # whether the tape of the function goes on to leaves outside it
 
     def run(self, roots: list[Any], grads: list[Any], retain: bool) -> list[Any]:
-        recording = current().recording != OFF
-        carried = any(c.edge is not None or c.home is not None for c in grads)
-        how = Pass(
-            create_graph=self.goes_on and recording,
-            retain_graph=retain,
-            linear=recording and carried,
-            whole=not self.goes_on,
-        )
+        goes_on, recording = self.goes_on, current().recording != OFF
+        carried = [c for c in grads if c.edge is not None or c.home is not None]
+        linear = recording and bool(carried)
+        how = Pass(goes_on and recording, retain, linear, whole=not goes_on)
         return engine.gradients(roots, grads, self.inputs, how)
 
     def outside(self, value: Any) -> Any:
@@ -145,29 +141,28 @@ def pullback(function: Callable[..., Any], inputs: Sequence[Tensor]) -> tuple[An
     variables = [variable(t) for t in inputs]
     starts = [v.edge for v in variables]
     written: list[Any] = []
+    inside = (*before.variables, *starts)
+    state.set(before.but(recording=before.when_on(), variables=inside, written=written))
     try:
-        with changed(
-            recording=before.when_on(), variables=(*before.variables, *starts), written=written
-        ):
-            outputs, rest = function(*variables)
+        outputs, rest = function(*variables)
     except BaseException:
+        state.set(before)
         _forget(written, starts)
         raise
-    live = [
-        (alias(o, o.edge) if written else o)
-        if isinstance(o, Tensor) and o.edge is not None
-        else None
-        for o in outputs
-    ]
-    others = [] if rest is None else [v for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
-    others += [t for r in written if (t := r()) is not None]
-    edges = [o.edge for o in (*live, *others) if o is not None and o.edge is not None]
+    state.set(before)
+    live = [o if isinstance(o, Tensor) and o.edge is not None else None for o in outputs]
+    edges = [o.edge for o in live if o is not None]
+    if written:
+        live = [None if o is None else alias(o, o.edge) for o in live]
+        edges += [t.edge for r in written if (t := r()) is not None]
+    if rest is not None:
+        edges += [v.edge for v in pytrees.leaves(rest) if isinstance(v, Tensor)]
     goes_on = before.recording != OFF and _goes_on(edges, starts)
-    if not goes_on:
+    if written and not goes_on:
         _forget(written, starts)
-    for made in variables:
-        if type(made.edge) is Leaf:
-            made.edge.closed = ENDED if goes_on else CLOSED
+    for edge in starts:
+        if type(edge) is Leaf:
+            edge.closed = ENDED if goes_on else CLOSED
     pull = TapePullback(variables, live, goes_on)
     return ([pull.outside(o) for o in outputs], rest), pull
 
@@ -181,7 +176,10 @@ def _forget(written: list[Any], starts: list[Any]) -> None:
 
 
 def _goes_on(edges: list[Any], starts: list[Any]) -> bool:
-    return any(type(e) is Node for e in starts) or paths.reaches_other_leaves(edges, starts)
+    for edge in starts:
+        if type(edge) is Node:
+            return True
+    return paths.reaches_other_leaves(edges, starts)
 
 
 def pullback_on(

@@ -33,31 +33,28 @@ class Queue:
     def send(self, edge: Any, grad: Any) -> None:
         """Add a gradient to what has reached an edge."""
         kind = type(edge)
-        if kind is Node or kind is Leaf:
-            shape, dtype = edge.shape, edge.dtype
-            usual = type(grad) is ndarray or type(grad) is Tensor
-            if not usual or grad.shape != shape or grad.dtype is not dtype:
-                grad = zeros.fit(grad, shape, dtype, edge)
-            if kind is Leaf:
-                self._send_leaf(edge, grad)
-                return
-            known = self.buffers.get(edge)
-            if known is not None:
-                grad = self._add(edge, known, grad)
-            elif edge not in self.buffers:
-                heapq.heappush(self.heap, (-edge.sequence, edge))
-            self.buffers[edge] = grad
-        elif kind is Output:
+        if kind is Output:
             self._send_output(edge, grad)
-        elif kind is Refusal:
+            return
+        if kind is Refusal:
             raise NotDifferentiable(edge.message)
-
-    def _send_leaf(self, leaf: Leaf, grad: Any) -> None:
-        if leaf.closed:
-            self.ends.check(leaf)
-        grads = self.ends.grads
-        known = grads.get(leaf)
-        grads[leaf] = grad if known is None else self._add(leaf, known, grad)
+        if (
+            not (type(grad) is ndarray or type(grad) is Tensor)
+            or grad.dtype is not edge.dtype
+            or grad.shape != edge.shape
+        ):
+            grad = zeros.fit(grad, edge.shape, edge.dtype, edge)
+        waiting = self.ends.grads if kind is Leaf else self.buffers
+        known = waiting.get(edge)
+        if known is not None:
+            waiting[edge] = self._add(edge, known, grad)
+            return
+        if kind is not Leaf:
+            if edge not in waiting:
+                heapq.heappush(self.heap, (-edge.sequence, edge))
+        elif edge.closed:
+            self.ends.check(edge)
+        waiting[edge] = grad
 
     def _send_output(self, edge: Output, grad: Any) -> None:
         node, number = edge.node, edge.number

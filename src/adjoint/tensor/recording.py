@@ -239,7 +239,7 @@ class Writer(Computing):
         return [
             "_f = _frame(1)",
             "_g = _f.f_globals",
-            "if _g is _DUNDERS:",
+            "if _g is _DUNDERS or _g is _PACKETS:",  # which call for the user
             "    _f = _f.f_back",
             "    _g = _f.f_globals",
             "if _g is _of_user[0]:",

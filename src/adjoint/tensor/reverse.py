@@ -12,11 +12,10 @@ from typing import Any
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import NotDifferentiable
 from adjoint.core.quiet import NO_MODULE
-from adjoint.core.state import current
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
-from adjoint.tensor import binding, derive, observe, written, zeros
+from adjoint.tensor import binding, derive, observe, passes, written, zeros
 from adjoint.tensor.saving import (
     RESULT,
     TENSOR,
@@ -138,7 +137,7 @@ def write(rule: RowRule, *, raw: bool) -> Callable[..., Any]:
 _NAMESPACE: dict[str, Any] = {
     "_released": observe.check_kept,
     "_check": observe.check_versions,
-    "_state": current,
+    "_retains": passes.retains,
     "__builtins__": BUILTINS,
     "__name__": NO_MODULE,
 }
@@ -231,7 +230,7 @@ def _gradients(row: Row) -> list[str]:
             part = "_grad" if number < 0 or not several else f"_grad[{number}]"
             lines.append(f"    {name} = {part if several or number >= 0 else '[_grad]'}")
     if "retain_variables" in used:
-        lines.append("    retain_variables = _state().retain")
+        lines.append("    retain_variables = _retains()")
     return lines
 
 

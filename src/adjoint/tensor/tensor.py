@@ -145,13 +145,12 @@ class Tensor:
 
     @property
     def dtype(self) -> DType:
+        if self.home is None:
+            return OF[self.value.dtype]
         value = self.value
-        if self.home is not None:
-            while isinstance(value, Tensor):
-                value = value.value
-            if not isinstance(value, np.ndarray):  # of a graph
-                return value.dtype
-        return OF[value.dtype]
+        while isinstance(value, Tensor):
+            value = value.value
+        return OF[value.dtype] if isinstance(value, np.ndarray) else value.dtype  # of a graph
 
     @property
     def device(self) -> Device:

@@ -116,7 +116,7 @@ def _flat_function(
 
 
 def _one(output: Any) -> Any:
-    bottom = output
+    bottom = output.value
     while isinstance(bottom, Tensor):
         bottom = bottom.value
     if isinstance(bottom, np.ndarray):  # one for all samples, and without a derivative

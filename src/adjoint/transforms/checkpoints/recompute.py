@@ -133,7 +133,7 @@ class Frame:
 
     def value(self, number: int) -> Tensor:
         """A saved tensor, computed again once for each backward pass."""
-        run = passes.current()
+        run = passes.innermost()
         found = None if run is None else self.found.get(run)
         if found is None:
             found = self._recompute()

@@ -36,7 +36,7 @@ class _Reentrant(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        pass_under_way = passes.current()
+        pass_under_way = passes.innermost()
         if pass_under_way is not None and pass_under_way.wanted is not None:
             raise GradError(
                 "checkpoint with use_reentrant=True is incompatible with autograd.grad() and with "
