@@ -142,6 +142,7 @@ _MODULES = (
     "nn",
     "random",
     "signal",
+    "sparse",
     "testing",
     "utils",
 )
@@ -154,6 +155,12 @@ _NAMES = {
     "fori_loop": "adjoint.graph.control",
     "scan": "adjoint.graph.control",
     "simplify": "adjoint.graph",
+    "sparse_bsc_tensor": "adjoint.sparse",
+    "sparse_bsr_tensor": "adjoint.sparse",
+    "sparse_compressed_tensor": "adjoint.sparse",
+    "sparse_coo_tensor": "adjoint.sparse",
+    "sparse_csc_tensor": "adjoint.sparse",
+    "sparse_csr_tensor": "adjoint.sparse",
     "trace": "adjoint.graph",
     "while_loop": "adjoint.graph.control",
 }
@@ -169,7 +176,6 @@ _ABSENT = {
         ": optimisers are another library's; update parameters yourself, "
         "with ad.no_grad(): p -= 0.1 * p.grad"
     ),
-    "sparse": ": tensors are dense",
 }
 
 

@@ -22,6 +22,7 @@ NUMBER_TYPES: set[type] = {
 tensor_of: Callable[[Any], Any]  # a number or array -> tensor
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
+assemble: Callable[[Any, Any], Any]  # a pattern and values -> sparse tensor
 
 # Keywords that every operator takes beside its schema's.
 EXTRAS = frozenset(("out", "requires_grad"))
@@ -32,7 +33,9 @@ def install(
     make: Callable[[Any], Any],
     builder: Callable[[Any], Callable[..., Any]],
     parts_builder: Callable[[Any], Any],
+    assembler: Callable[[Any, Any], Any],
 ) -> None:
     """Wire the layers together; called once."""
-    global Tensor, tensor_of, build, build_parts
+    global Tensor, tensor_of, build, build_parts, assemble
     Tensor, tensor_of, build, build_parts = tensor, make, builder, parts_builder
+    assemble = assembler

@@ -28,7 +28,7 @@ _COLUMNS = frozenset((
     "name", "like", "kernel", "shape", "promote", "decompose", "inplace", "doc", "domain",
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
-    "identity", "linear", "undoes", "selects", "numpy", "reads", "routine",
+    "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -365,7 +365,7 @@ class _Reader:
         for column in ("numbers", "order", "domain", *FACTS):
             if column in self.nodes:
                 self.each(FACTS.get(column, _Reader.word), self, column)
-        for column in ("kernel", "shape", "doc", "batch", "kink", "fan", "numpy"):
+        for column in ("kernel", "shape", "doc", "batch", "kink", "fan", "numpy", "layouts"):
             if column in self.nodes:
                 self.each(self.text, column)
         decompose = self.each(self.decompose, archetype)

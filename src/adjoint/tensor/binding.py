@@ -105,7 +105,7 @@ def _raise(value: Any) -> Any:
 
 
 def _lower(value: Any) -> Any:
-    if isinstance(value, Tensor):
+    if type(value) is Tensor:
         return value.value
     if isinstance(value, (list, tuple)):
         return type(value)(_lower(v) for v in value)

@@ -21,6 +21,7 @@ from adjoint.tensor import binding, fitting
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback, pullback_on
 from adjoint.tensor.saving import grad_names, result_names
+from adjoint.tensor.sparse import dense
 from adjoint.tensor.tensor import Tensor
 
 
@@ -34,7 +35,7 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
 
     def run(*variables: Any) -> tuple[list[Any], None]:
         given = iter(variables)
-        return linear(*[None if t is None else next(given) for t in like]), None
+        return [*map(dense, linear(*[None if t is None else next(given) for t in like]))], None
 
     # tensors that came from a kink are pairs, which the tape of one tensor would tear apart
     pairs = any(is_limit(t) for t in (*like, *cotangents) if t is not None)

@@ -32,7 +32,6 @@ from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.table.schema import Argument, Schema
 from adjoint.tensor import binding, meta
-from adjoint.tensor.home import Height
 from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import Tensor, alias, is_plain
 
@@ -68,7 +67,9 @@ def _place(op: Operator, values: list[Any]) -> str | None:
     device = None
     for i, argument in _place_arguments(op.schema):
         allowed = _PLACES[argument.name]
-        if values[i] is None:
+        if values[i] is None or (
+            argument.name == "layout" and op.row.texts.get("layouts") == "makes"
+        ):
             continue
         given = str(values[i]).removeprefix("ad.").removeprefix("torch.")
         if given not in allowed:
@@ -100,7 +101,7 @@ def run(op: Operator, values: list[Any]) -> Any:
             found = topmost(value) if type(value) is list else None
         if found is not None and (interpreter is None or found.height > interpreter.height):
             interpreter = found
-    if interpreter is not None and interpreter.height == Height.SUBCLASS:  # it sees all calls
+    if interpreter is not None and interpreter.sees_all:
         return interpreter.process(op, values)
     if op.row.decompose and not op.row.kernel and not op.schema.replaces:
         try:

@@ -14,6 +14,8 @@ from adjoint.core.dtypes import of
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import show
 from adjoint.tensor.diagnostics import context
+from adjoint.tensor.sparse import dense
+from adjoint.tensor.tape import Leaf
 
 ndarray = np.ndarray
 
@@ -28,6 +30,8 @@ def fit_value(grad: Any, shape: tuple[int, ...], dtype: Any, target: Any) -> Any
         return grad
     if isinstance(grad, np.generic):
         return fit_value(np.asarray(grad), shape, dtype, target)
+    if type(target) is not Leaf:  # leaves alone get sparse gradients
+        grad = dense(grad)
     return fit_tensor(grad, shape, dtype)
 
 

@@ -28,6 +28,7 @@ class Height(IntEnum):
     FAN = 3  # the matrices of a fan may have tangents
     LIMIT = 4  # a fan, or a tensor with a tangent, may stand beside a kink
     TRANSFORM = 5  # transforms differentiate all of these; an inner one is higher than an outer one
+    SPARSE = 1 << 30  # above all transforms, which see the values of sparse tensors alone
 
     @classmethod
     def of_transform(cls, position: int) -> int:
@@ -45,6 +46,7 @@ class Home:
     name = "a transform"
     height: int  # of `Height`
     takes_out = True  # whether out= may be given: a copy_ to it
+    sees_all = False  # whether operators that have decompositions come here first, too
     device: Device = CPU
 
     def process(self, op: Operator, values: list[Any]) -> Any:

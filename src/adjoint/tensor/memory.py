@@ -123,11 +123,6 @@ def resize_as_(self: Tensor, other: Tensor, *, memory_format: Any = None) -> Ten
     return resize_(self, tuple(other.shape), memory_format=number)
 
 
-def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
-    """Return the tensor itself, or in another dtype: all tensors are dense."""
-    return self if dtype is None else self.to(dtype)
-
-
 def new(self: Tensor, *args: Any) -> Tensor:
     """Return a tensor of this dtype: of given sizes, not initialised, or with the given data.
 
@@ -141,6 +136,6 @@ def new(self: Tensor, *args: Any) -> Tensor:
 
 def install() -> None:
     """Put the methods on the tensor class."""
-    for method in (storage, set_, resize_, resize_as_, to_dense, new):
+    for method in (storage, set_, resize_, resize_as_, new):
         setattr(Tensor, method.__name__, method)
     Tensor.untyped_storage = storage  # type: ignore[attr-defined]

@@ -131,6 +131,25 @@ def format_tensor(
     return _add_suffixes(PREFIX + body, suffixes)
 
 
+def format_parts(parts: list[tuple[str, Array, DType]], suffixes: list[str], *, below: bool) -> str:
+    """Return the text of a tensor that is made of several arrays, one below the other.
+
+    The suffixes start on a line of their own if they stand `below`.
+    """
+    texts = []
+    for name, array, dtype in parts:
+        start = f"{name}=tensor("
+        if array.size:
+            texts.append(start + format_values(array, dtype, len(PREFIX) + len(start)) + ")")
+        else:
+            texts.append(f"{start}[], size={tuple(array.shape)})")
+    text = PREFIX + f",\n{' ' * len(PREFIX)}".join(texts)
+    if below:
+        text += f",\n{' ' * len(PREFIX)}{suffixes[0]}"
+        suffixes = suffixes[1:]
+    return _add_suffixes(text, suffixes)
+
+
 def _obvious() -> tuple[DType, ...]:
     """Return the dtypes that the printed elements give away."""
     return (dtypes.DEFAULT.dtype, dtypes.DEFAULT.complex_dtype, dtypes.int64, dtypes.bool_)

@@ -16,6 +16,7 @@ from adjoint.ops.kinks import is_limit
 from adjoint.tensor import engine, limits, paths, views
 from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.passes import Pass
+from adjoint.tensor.sparse import dense
 from adjoint.tensor.tape import CLOSED, ENDED, KEEPS, Leaf, Node, Rule, reaches
 from adjoint.tensor.tensor import Tensor, alias
 
@@ -71,8 +72,8 @@ class Pullback(ABC):
         """One backward pass, from outputs that have a gradient."""
 
     def settled(self, found: list[Any]) -> list[Any]:
-        """The results of a pass as derivatives."""
-        return found
+        """The results of a pass as derivatives, which have the layout of the inputs."""
+        return [dense(g) for g in found]
 
     @abstractmethod
     def outside(self, value: Any) -> Any:
@@ -116,7 +117,7 @@ class LevelPullback(Pullback):
         return engine.gradients(roots, grads, self.inputs, how)
 
     def settled(self, found: list[Any]) -> list[Any]:
-        return [limits.settle(g, True) for g in found]
+        return [limits.settle(dense(g), True) for g in found]
 
     def outside(self, value: Any) -> Any:
         return limits.settle(self.level.below(value), False)

@@ -23,6 +23,7 @@ class SubclassInterpreter(Home):
 
     height = Height.SUBCLASS
     name = "a subclass of Tensor"
+    sees_all = True
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         """Ask the class, or run the operator on plain tensors."""

@@ -245,7 +245,15 @@ class Tensor:
         """Whether the tensor was made in `inference_mode`, or views one that was."""
         return is_inference(self)
 
-    is_cuda = is_sparse = is_quantized = is_nested = is_mkldnn = False
+    is_cuda = is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = False
+
+    def sparse_dim(self) -> int:
+        """Return the number of sparse dimensions: none."""
+        return 0
+
+    def dense_dim(self) -> int:
+        """Return the number of dense dimensions: all."""
+        return self.ndim
 
     @property
     def is_meta(self) -> bool:

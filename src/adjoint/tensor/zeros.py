@@ -29,6 +29,7 @@ from adjoint.core.state import OFF, changed
 from adjoint.ops.operator import packet
 from adjoint.tensor.fitting import fit_value
 from adjoint.tensor.hooks import as_tensor
+from adjoint.tensor.sparse import dense
 from adjoint.tensor.tape import DROPS, KEEPS, Node, Output
 
 ndarray = np.ndarray
@@ -115,7 +116,7 @@ class Selection(Live):
         ones = [_ones(g, kind, k) for g, kind, k in zip(like, kinds, known, strict=True)]
         with changed(recording=OFF):
             given = ones if type(self.like) is list else ones[0]
-            return self.apply(self.node, given, self.needs)
+            return [dense(g) for g in self.apply(self.node, given, self.needs)]
 
     def _by_shape(self, known: Any) -> Any:
         """On arrays, if the rule looks at no tensor."""
@@ -291,7 +292,7 @@ def moved(apply: Apply, node: Node, grad: Any, sent: Sequence[Any]) -> Sequence[
     if len(following) == 1:
         if sent[0] is None or not _matters(following[0]):
             return sent
-        return [Zeroed(sent[0], Selection(apply, node, grad, (True,)), False)]
+        return [Zeroed(dense(sent[0]), Selection(apply, node, grad, (True,)), False)]
     needs = tuple(map(_matters, following))
     if not any(needs):
         return sent

@@ -103,8 +103,8 @@ def size(array: Array) -> int:
 
 
 def array_of(tensor: ad.Tensor) -> Array:
-    """Return the elements of a tensor, without its history."""
-    return np.array(tensor.detach().numpy())
+    """Return the elements of a tensor, without its history; of a sparse one, all."""
+    return np.array(tensor.detach().to_dense().numpy())
 
 
 def numerical(call: Call, wanted: Sequence[int], eps: float) -> Jacobians:

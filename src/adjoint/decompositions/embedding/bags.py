@@ -134,6 +134,14 @@ def embedding_bag_dense_backward(
     if mode == MAXIMUM:
         kept = grad.masked_fill((bag_size == 0).unsqueeze(-1), 0)
         return ops._gather_backward(kept, (num_weights, grad.shape[1]), 0, maximum_indices)
+    each = _of_each(grad, offset2bag, bag_size, mode, per_sample_weights)
+    return ops.embedding_dense_backward(each, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+def _of_each(
+    grad: Tensor, offset2bag: Tensor, bag_size: Tensor, mode: int, per_sample_weights: Tensor | None
+) -> Tensor:
+    """The gradient of the row of each index, from those of bags."""
     if mode == MEAN:
         grad = grad / bag_size.clamp_min(1).unsqueeze(-1).to(grad.dtype)
     # an index after an included last offset is in no bag
@@ -142,7 +150,30 @@ def embedding_bag_dense_backward(
     each = each.masked_fill(outside.unsqueeze(-1), 0)
     if per_sample_weights is not None:
         each = each * per_sample_weights.unsqueeze(-1)
-    return ops.embedding_dense_backward(each, indices, num_weights, padding_idx, scale_grad_by_freq)
+    return each
+
+
+def embedding_bag_sparse_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    offset2bag: Tensor,
+    bag_size: Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Tensor | None,
+    padding_idx: int,
+) -> Tensor:
+    """The same of sums and means, as a COO tensor."""
+    if mode == MAXIMUM:
+        raise ArgumentError("embedding_bag(sparse=True): mode max has dense gradients alone.")
+    if offset2bag.shape[0] != indices.shape[0]:
+        offset2bag = _bag_of_each(indices, offsets)
+    each = _of_each(grad, offset2bag, bag_size, mode, per_sample_weights)
+    return ops.embedding_sparse_backward(
+        each, indices, num_weights, padding_idx, scale_grad_by_freq
+    )
 
 
 def embedding_bag_backward(
@@ -161,7 +192,10 @@ def embedding_bag_backward(
 ) -> Tensor:
     """As above; the bags are found from the offsets where they are not given."""
     if sparse:
-        raise ArgumentError("_embedding_bag_backward(sparse=True): gradients are dense; use False.")
+        return ops._embedding_bag_sparse_backward(
+            grad, indices, offsets, offset2bag, bag_size, num_weights, scale_grad_by_freq, mode,
+            per_sample_weights, padding_idx,
+        )  # fmt: skip
     if offset2bag.shape[0] != indices.shape[0]:
         offset2bag = _bag_of_each(indices, offsets)
     return ops._embedding_bag_dense_backward(

@@ -12,7 +12,7 @@ from adjoint import ops
 from adjoint.checks import embedding as rules
 from adjoint.checks import indexing
 from adjoint.core import dtypes
-from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import show
 
 Tensor = Any
@@ -57,12 +57,7 @@ def embedding_dense_backward(
     scale_grad_by_freq: bool,
 ) -> Tensor:
     """Each gradient is added to the row of its index."""
-    indexing.check_integers("embedding_dense_backward", indices)
-    if tuple(grad_output.shape[:-1]) != tuple(indices.shape):
-        raise ShapeError(
-            f"embedding_dense_backward: a gradient of {show(grad_output.shape)} for indices of "
-            f"{show(indices.shape)}; it has one row for each index."
-        )
+    _check_gradient("embedding_dense_backward", grad_output, indices)
     indices = checked(indices, num_weights)
     if scale_grad_by_freq:
         uses = uses_of(indices, num_weights, grad_output.dtype).index([indices])
@@ -70,6 +65,15 @@ def embedding_dense_backward(
     if padding_idx >= 0:
         grad_output = grad_output.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
     return ops._index_backward(grad_output, (num_weights, grad_output.shape[-1]), [indices])
+
+
+def _check_gradient(what: str, grad: Tensor, indices: Tensor) -> None:
+    indexing.check_integers(what, indices)
+    if tuple(grad.shape[:-1]) != tuple(indices.shape):
+        raise ShapeError(
+            f"{what}: a gradient of {show(grad.shape)} for indices of {show(indices.shape)}; it "
+            "has one row for each index."
+        )
 
 
 def embedding_backward(
@@ -80,10 +84,28 @@ def embedding_backward(
     scale_grad_by_freq: bool,
     sparse: bool,
 ) -> Tensor:
-    """A dense gradient; there are no sparse ones."""
-    if sparse:
-        raise ArgumentError("embedding_backward(sparse=True): gradients are dense; use False.")
-    return ops.embedding_dense_backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+    """A dense gradient, or one of the rows that were used."""
+    backward = ops.embedding_sparse_backward if sparse else ops.embedding_dense_backward
+    return backward(grad, indices, num_weights, padding_idx, scale_grad_by_freq)
+
+
+def embedding_sparse_backward(
+    grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
+    """The gradient of each index, as a row of a COO tensor; those of the padding are left out."""
+    if grad.home is not None or indices.home is not None:
+        given = grad, indices, num_weights, padding_idx, scale_grad_by_freq
+        return ops.embedding_dense_backward(*given)
+    _check_gradient("embedding_sparse_backward", grad, indices)
+    places = checked(indices, num_weights).reshape(-1)
+    rows = grad.reshape((places.shape[0], grad.shape[-1]))
+    if scale_grad_by_freq:
+        rows = rows / uses_of(places, num_weights, grad.dtype).index([places]).unsqueeze(-1)
+    if padding_idx >= 0:
+        kept = (places != padding_idx).nonzero().reshape(-1)
+        places, rows = places.index_select(0, kept), rows.index_select(0, kept)
+    size = (num_weights, grad.shape[-1])
+    return ops._sparse_coo_tensor_unsafe(places.unsqueeze(0), rows, size)
 
 
 def embedding_renorm(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:

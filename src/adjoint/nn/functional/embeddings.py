@@ -24,7 +24,8 @@ def embedding(
 ) -> Tensor:
     """The row of `weight` for each index; with `max_norm`, longer ones are first scaled in place.
 
-    The row at `padding_idx` has no gradient. Gradients are dense, whatever `sparse` says.
+    The row at `padding_idx` has no gradient. With `sparse`, `weight.grad` is a sparse tensor of the
+    rows that were used; inside transforms gradients are dense.
     """
     row = _row("embedding", padding_idx, weight)
     if max_norm is not None:

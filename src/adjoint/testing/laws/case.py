@@ -19,7 +19,7 @@ from adjoint.tensor.meta import meta_tensor
 from adjoint.testing import jacobians
 from adjoint.testing.closeness import near
 from adjoint.testing.jacobians import Array, Call, array_of, random_like, tensor_of
-from adjoint.testing.samples import Sample
+from adjoint.testing.samples import Sample, densely, whole
 
 #              relative, absolute times the largest element (at least 1)
 TOLERANCE: dict[str, tuple[float, float]] = {
@@ -59,20 +59,20 @@ class Case:
     def run(self, *arguments: Any) -> Any:
         """Call the operator; arguments that it would write to are copied before."""
         count = len(self.sample.args)
-        args = list(arguments[:count])
+        args = [whole(a) for a in arguments[:count]]
         kwargs = dict(zip(self.sample.kwargs, arguments[count:], strict=True))
         for position, argument in enumerate(self.row.schema.arguments):
             if argument.writes and position < count:
                 args[position] = copied(args[position])
         ad.manual_seed(0)
         op = operators.operator(self.row.schema.name, self.row.schema.overload)
-        return op(*args, **kwargs)
+        return densely(op(*args, **kwargs))
 
     def run_decomposed(self, *arguments: Any) -> Any:
         """Call the decomposition of the operator on the same arguments."""
         schema, count = self.row.schema, len(self.sample.args)
         kwargs = dict(zip(self.sample.kwargs, arguments[count:], strict=True))
-        given = dict(zip(schema.names, arguments[:count], strict=False)) | kwargs
+        given = dict(zip(schema.names, map(whole, arguments[:count]), strict=False)) | kwargs
         values = [
             converting.convert(
                 schema.name, a, given.get(a.name, a.default if a.has_default else None)
@@ -80,7 +80,7 @@ class Case:
             for a in schema.arguments
         ]
         ad.manual_seed(0)
-        return binding.decomposition(self.row)(*values)
+        return densely(binding.decomposition(self.row)(*values))
 
     def outputs(self) -> list[ad.Tensor]:
         """The tensors that the operator returns at this sample."""

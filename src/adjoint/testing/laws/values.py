@@ -17,6 +17,7 @@ from adjoint.testing.laws.case import (
     assert_close,
     without_data,
 )
+from adjoint.testing.samples import Made, densely, whole
 
 
 def value_equals_reference(case: Case) -> None:
@@ -38,6 +39,7 @@ def value_equals_reference(case: Case) -> None:
 
 
 def _arrays(value: Any) -> Any:
+    value = densely(whole(value)) if isinstance(value, Made) else value
     if isinstance(value, ad.Tensor):
         return array_of(value)
     if isinstance(value, list | tuple):

@@ -59,7 +59,45 @@ class Sample:
         return f"({', '.join(shown)})"
 
 
+class Made(tuple[Any, ...]):
+    """An argument that is made of tensors, which laws vary: a function and its arguments.
+
+    A sparse tensor is made of its values: `made(lambda v: ad.sparse_coo_tensor(i, v, size), v)`.
+    """
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        """The argument."""
+        function, *arguments = self
+        return function(*arguments)
+
+    def __repr__(self) -> str:
+        return _brief(self.value())
+
+
+def made(function: Callable[..., Any], *arguments: Any) -> Made:
+    """An argument of a sample that a function makes of tensors."""
+    return Made((function, *arguments))
+
+
+def whole(value: Any) -> Any:
+    """An argument as an operator gets it."""
+    return value.value() if isinstance(value, Made) else value
+
+
+def densely(value: Any) -> Any:
+    """Results as laws compare them: sparse tensors as dense ones, also in tuples and lists."""
+    if isinstance(value, ad.Tensor):
+        return value if value.layout is ad.strided else value.to_dense()
+    if isinstance(value, list | tuple):
+        return [densely(v) for v in value]
+    return value
+
+
 def _brief(value: Any) -> str:
+    if isinstance(value, Made):
+        return repr(value)
     if isinstance(value, ad.Tensor):
         return f"{value.dtype.name}{list(value.shape)}"
     if isinstance(value, list | tuple):
@@ -273,12 +311,16 @@ def _name_apart(samples: list[Sample], row: Row) -> None:
 
 
 __all__ = [
+    "Made",
     "Make",
     "Sample",
     "Sampler",
+    "densely",
     "for_row",
     "guesses",
+    "made",
     "registered",
     "sampler",
     "samplers_of",
+    "whole",
 ]

@@ -19,6 +19,7 @@ def embeddings(make: Make) -> Samples:
     yield Sample(make(4, 3), ad.zeros(0, dtype=ad.int64), name="no index")
     yield Sample(make(3, 4).t(), ad.tensor([3, 1]), name="transposed")
     yield Sample(make(4, 3), ad.tensor([2, 0, 2]), 2, name="padding", kink=True)
+    yield Sample(make(4, 3), ad.tensor([2, 0, 2]), -1, False, True, name="sparse")
     yield Sample(make(4, 3), ad.tensor([2, 0, 2]), 1, True, name="frequency", kink=True)
 
 
@@ -32,6 +33,13 @@ def dense_backwards(make: Make) -> Samples:
 @sampler("embedding_backward")
 def backwards(make: Make) -> Samples:
     yield Sample(make(3, 2), ad.tensor([2, 0, 2]), 4, 0, True, False, name="plain")
+    yield Sample(make(3, 2), ad.tensor([2, 0, 2]), 4, 0, True, True, name="sparse")
+
+
+@sampler("embedding_sparse_backward")
+def sparse_backwards(make: Make) -> Samples:
+    yield Sample(make(3, 2), ad.tensor([2, 0, 2]), 4, -1, False, name="plain")
+    yield Sample(make(2, 2, 2), ad.tensor([[2, 0], [2, 2]]), 4, 0, True, name="frequency")
 
 
 @sampler("embedding_renorm", "embedding_renorm_")
@@ -103,6 +111,17 @@ def bag_backwards(make: Make) -> Samples:
     none = ad.zeros(0, dtype=ad.int64)
     for mode, name in ((0, "sum"), (1, "mean")):
         rest = (none, ad.tensor([2, 0, 3, 1]), none, 5, False, mode, False, None)
+        yield Sample(make(4, 2), *given, *rest, name=name)
+
+
+@sampler("_embedding_bag_sparse_backward")
+def bag_sparse_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    given = ad.tensor(INDICES), ad.tensor(OFFSETS)
+    none = ad.zeros(0, dtype=ad.int64)
+    for mode, name in ((0, "sum"), (1, "mean")):
+        rest = (none, ad.tensor([2, 0, 3, 1]), 5, False, mode, None)
         yield Sample(make(4, 2), *given, *rest, name=name)
 
 

@@ -1,0 +1,20 @@
+"""Shapes of the primitives of sparse matrices."""
+
+from __future__ import annotations
+
+from adjoint.core.shapes import Spec
+
+
+def product(rows: Spec, columns: Spec, values: Spec, dense: Spec, size: int) -> Spec:
+    """A matrix with `size` rows."""
+    return Spec((size, dense.shape[1]), dense.dtype)
+
+
+def sample(rows: Spec, columns: Spec, left: Spec, right: Spec) -> Spec:
+    """One number for each element."""
+    return Spec(rows.shape, left.dtype)
+
+
+def solve(rows: Spec, columns: Spec, values: Spec, right: Spec) -> Spec:
+    """As the right side."""
+    return Spec(right.shape, right.dtype)

@@ -1,0 +1,407 @@
+"""Sparse tensors: COO, CSR, CSC, BSR and BSC.
+
+A sparse tensor has two parts: a `Pattern`, integers that are known (core/patterns.py), and values,
+an ordinary tensor. So its home stands above all transforms: an operator on a sparse tensor becomes
+a few operators on values, which grad, jvp, vmap, trace and the compiler see as any others. It
+follows that derivatives of every order and in both modes exist without rules of their own, and that
+the gradient of a sparse tensor has its pattern. To transforms it is a container (pytree) of values.
+What an operator does is in the column `layouts:` of its row: a function of decompositions/sparse/,
+or a word (below) if it leaves zeros zero and runs on values alone; a row without it runs its
+decomposition. The rest says so, and advises to_dense(). Sparse tensors have a class of their own,
+since pytrees tell containers by their class, and fast functions tell plain tensors by theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from adjoint.core import pytrees
+from adjoint.core.dtypes import DEFAULT, of
+from adjoint.core.errors import (
+    AdjointError,
+    ArgumentError,
+    DependsOnValues,
+    GradError,
+    InplaceError,
+    ShapeError,
+)
+from adjoint.core.invariants import names_of
+from adjoint.core.layouts import Layout, sparse_coo, sparse_csr
+from adjoint.core.patterns import Pattern
+from adjoint.core.shapes import show
+from adjoint.core.state import current
+from adjoint.ops.operator import Operator, packet
+from adjoint.tensor import binding, printing
+from adjoint.tensor.home import Height, Home
+from adjoint.tensor.meta import dummy
+from adjoint.tensor.tape import ZERO
+from adjoint.tensor.tensor import Tensor
+
+# Words of the column `layouts`: an operator that leaves zeros zero runs on the values, where it is
+# linear, even on all that are stored for one place; `makes` says that it takes sparse layouts.
+VALUES, STORED, MAKES = "values", "stored", "makes"
+
+
+class SparseInterpreter(Home):
+    """Runs operators on the parts of sparse tensors."""
+
+    height = Height.SPARSE
+    name = "sparse tensors"
+    sees_all = True
+
+    def process(self, op: Operator, values: list[Any]) -> Any:
+        rule = op.row.texts.get("layouts")
+        if rule in (VALUES, STORED):
+            return _on_values(op, values, together=rule == VALUES)
+        if rule and rule != MAKES:
+            return binding.reference(rule, "decompositions", op.row, "layouts")(*values)
+        if op.row.decompose:
+            return binding.decomposition(op.row)(*values)
+        raise ArgumentError(
+            f"{op.name}: there is no rule for sparse tensors ({_layouts(values)}); convert them "
+            "with to_dense()"
+        )
+
+    def process_inplace(
+        self, op: Operator, functional: Callable[..., Any], values: list[Any], /
+    ) -> Any:
+        """Write to the values if the pattern stays, else take over the parts of the result."""
+        count = op.positional
+        target = values[0]
+        keywords = dict(zip(op.schema.names[count:], values[count:], strict=True))
+        result = functional(*values[:count], **keywords)
+        if not isinstance(target, SparseTensor):
+            return target.copy_(dense(result))
+        if not isinstance(result, SparseTensor):
+            raise InplaceError(
+                f"{op.name}: the result is dense, and the tensor written to is {target.layout!r}; "
+                f"use {op.name.removesuffix('_')}"
+            )
+        if tuple(result.shape) != tuple(target.shape):
+            raise ShapeError(
+                f"{op.name}: the result has shape {show(result.shape)}, but the tensor written to "
+                f"has {show(target.shape)}"
+            )
+        if result.beside == target.beside:
+            target.stored.copy_(result.stored)
+        elif target.is_leaf and target.requires_grad and current().recording:
+            raise InplaceError(
+                f"{op.name}: a leaf that requires a gradient is written to; use no_grad()"
+            )
+        else:
+            target.beside, target.stored = result.beside, result.stored.to(target.dtype)
+        return target
+
+    # -- what its tensors say --------------------------------------------------------------------
+
+    def layout(self, tensor: Any) -> Layout:
+        return tensor.beside.layout
+
+    def array(self, tensor: Tensor) -> NoReturn:
+        raise ArgumentError("a sparse tensor is no array; use to_dense(), or look at its values()")
+
+    def strides(self, tensor: Tensor) -> NoReturn:
+        raise ArgumentError("stride(): a sparse tensor has none; values().stride() has")
+
+    def storage_offset(self, tensor: Tensor) -> int:
+        return 0
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return True
+
+    def is_limit(self, tensor: Any) -> bool:
+        return False
+
+    def check_numbers(self, what: str) -> None:
+        raise ArgumentError(f"{what} of a sparse tensor: use to_dense() first")
+
+    def check_leaves(self, tensor: Any, what: str) -> None:
+        tensor.stored.check_leaves(what)
+
+    def text(self, tensor: Any) -> str:
+        return _text(tensor)
+
+    def data(self, tensor: Any) -> Tensor:
+        return assemble(tensor.beside, tensor.stored.data)
+
+    def detach(self, tensor: Any) -> Tensor:
+        return assemble(tensor.beside, tensor.stored.detach())
+
+    def __reduce__(self) -> str:
+        return "SPARSE_TENSORS"
+
+
+SPARSE_TENSORS = SparseInterpreter()
+
+
+def _layouts(values: list[Any]) -> str:
+    flat = [v for value in values for v in (value if type(value) is list else [value])]
+    return ", ".join(
+        f"{v.layout!r} of {show(v.shape)}" for v in flat if isinstance(v, SparseTensor)
+    )
+
+
+def _on_values(op: Operator, values: list[Any], *, together: bool) -> Any:
+    """Run an operator that leaves zeros zero on the values of its first argument.
+
+    Values of one place are added up before, if it must see them `together`.
+    """
+    if any(isinstance(v, SparseTensor) for v in values[1:]):
+        raise ArgumentError(
+            f"{op.name}: only the first argument may be sparse; convert the others with to_dense()"
+        )
+    tensor = values[0]
+    if together and tensor.beside.is_coo:
+        tensor = packet("_coalesce")(tensor)
+    return assemble(tensor.beside, op.call([tensor.stored, *values[1:]]))
+
+
+class SparseTensor(Tensor):
+    """A tensor that stores some of its elements, and their places."""
+
+    __slots__ = ("stored",)
+
+    beside: Pattern
+    stored: Tensor  # the values, of the shape that the pattern asks for
+
+    class_home = SPARSE_TENSORS
+
+    @property
+    def edge(self) -> Any:  # type: ignore[override]
+        return self.stored.edge
+
+    @edge.setter
+    def edge(self, edge: Any) -> None:
+        if edge is not None:
+            raise GradError("the edge of a sparse tensor is that of its values")
+        self.stored = self.stored.detach()
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        return self.beside.layout is sparse_coo
+
+    @property
+    def is_sparse_csr(self) -> bool:  # type: ignore[override]
+        return self.beside.layout is sparse_csr
+
+    @property
+    def is_meta(self) -> bool:
+        return self.stored.is_meta
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.stored.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask for a gradient of this leaf, or stop asking."""
+        if requires_grad and not self.stored.requires_grad:
+            self.stored = self.stored.detach()
+        self.stored.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.stored.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        return self.stored.grad_fn
+
+    @property
+    def grad(self) -> Any:
+        found = self.stored.grad
+        return None if found is None else assemble(self.beside, found)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
+        self.stored.grad = None if value is None else on_pattern(value, self)
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.stored.grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        return self.stored.retains_grad
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf tensor in `.grad`."""
+        self.stored.retain_grad()
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad)`, of a sparse gradient; a result replaces it."""
+        pattern = self.beside
+
+        def on_values(grad: Any) -> Any:
+            found = hook(assemble(pattern, grad))
+            return None if found is None else on_pattern(found, self)
+
+        return self.stored.register_hook(on_values if callable(hook) else hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(tensor)` after `.grad` of this leaf was accumulated."""
+        return self.stored.register_post_accumulate_grad_hook(lambda _: hook(self))
+
+    def is_coalesced(self) -> bool:
+        """Whether the coordinates of a COO tensor are sorted and appear once each."""
+        if not self.beside.is_coo:
+            raise ArgumentError(f"is_coalesced: takes a sparse_coo tensor, got {self.layout!r}")
+        return self.beside.is_coalesced
+
+    def coalesce(self) -> Tensor:
+        """Return the tensor with sorted coordinates, each once; values are added up."""
+        return packet("_coalesce")(self)
+
+    def sparse_dim(self) -> int:
+        """Return the number of sparse dimensions."""
+        return self.beside.sparse_dim
+
+    def dense_dim(self) -> int:
+        """Return the number of dense dimensions."""
+        return self.beside.dense_dim
+
+    def _nnz(self) -> int:
+        """Return the number of stored elements, or blocks."""
+        return self.beside.nnz
+
+    def sparse_resize_(self, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+        """Change the shape in place: sizes may grow, and shrink where nothing is stored."""
+        resized = packet("_sparse_coo_tensor_unsafe")
+        if (sparse_dim, dense_dim) != (self.sparse_dim(), self.dense_dim()) and self._nnz():
+            raise ShapeError(
+                "sparse_resize_: the numbers of sparse and dense dimensions can change only where "
+                "nothing is stored; use sparse_resize_and_clear_"
+            )
+        if not self._nnz():
+            return self.sparse_resize_and_clear_(size, sparse_dim, dense_dim)
+        made: Any = resized(packet("_indices")(self), self.stored, tuple(size))
+        self.beside, self.value = made.beside, made.value
+        return self
+
+    def sparse_resize_and_clear_(self, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
+        """Change the shape in place, and store nothing."""
+        if not self.beside.is_coo:
+            raise ArgumentError(f"sparse_resize_: takes a sparse_coo tensor, got {self.layout!r}")
+        indices = packet("zeros")((sparse_dim, 0), dtype="int64")
+        values = self.stored.new_zeros((0, *tuple(size)[sparse_dim:]))
+        made: Any = packet("_sparse_coo_tensor_unsafe")(indices, values, tuple(size))
+        if made.dense_dim() != dense_dim:
+            raise ShapeError(
+                f"sparse_resize_: {show(tuple(size))} has not {sparse_dim} sparse and {dense_dim} "
+                "dense dimensions"
+            )
+        self.beside, self.stored, self.value = made.beside, made.stored, made.value
+        return self
+
+    def __reduce__(self) -> Any:
+        if not self.is_leaf:
+            raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
+        return _again, (self.beside, self.stored.detach(), self.requires_grad, self.grad)
+
+    def __copy__(self) -> Tensor:
+        return assemble(self.beside, self.stored)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        if not self.is_leaf:
+            raise GradError("only leaf tensors can be deep-copied: detach() first")
+        made = _again(self.beside, self.stored.detach().clone(), self.requires_grad, self.grad)
+        memo[id(self)] = made
+        return made
+
+
+def _again(pattern: Pattern, values: Tensor, requires_grad: bool, grad: Any) -> Tensor:
+    made = assemble(pattern, values)
+    if requires_grad:
+        made.requires_grad_()
+    if grad is not None:
+        made.grad = grad
+    return made
+
+
+def assemble(pattern: Pattern, values: Tensor) -> Any:
+    """The sparse tensor of a pattern and of values of the shape that it asks for."""
+    if tuple(values.shape) != pattern.values_shape:
+        raise AdjointError(
+            f"{pattern.layout} of {show(pattern.shape)}: values of {show(values.shape)}, not "
+            f"{show(pattern.values_shape)}"
+        )
+    tensor: Any = object.__new__(SparseTensor)
+    tensor.value = dummy(pattern.shape, values.dtype)
+    tensor.home, tensor.extra, tensor.counter = SPARSE_TENSORS, None, ZERO
+    tensor.beside, tensor.stored = pattern, values
+    return tensor
+
+
+def dense(tensor: Any) -> Any:
+    """A sparse tensor as a dense one, anything else as it is."""
+    return packet("_to_dense")(tensor) if isinstance(tensor, SparseTensor) else tensor
+
+
+def inner(tensor: Any) -> Any:
+    """The tensor that carries the derivative: of a sparse one, its values."""
+    return tensor.stored if isinstance(tensor, SparseTensor) else tensor
+
+
+def outer(tensor: Any, grad: Any) -> Any:
+    """A gradient of `inner(tensor)` as one of the tensor."""
+    if grad is None or not isinstance(tensor, SparseTensor):
+        return grad
+    return assemble(tensor.beside, grad)
+
+
+def on_pattern(grad: Any, tensor: SparseTensor) -> Any:
+    """A gradient, sparse or dense, as one of the values of a sparse tensor."""
+    return packet("sparse_mask")(grad, tensor.detach()).stored
+
+
+# ---- sparse tensors in pytrees ------------------------------------------------------------------
+
+
+def _flatten(tensor: SparseTensor) -> tuple[tuple[Tensor], Pattern]:
+    return (tensor.stored,), tensor.beside
+
+
+def _unflatten(pattern: Pattern, parts: Any) -> Any:
+    (values,) = parts
+    if not isinstance(values, Tensor):
+        return values  # an axis of vmap, a specification: what is said of the whole
+    if tuple(values.shape) != pattern.values_shape:
+        raise DependsOnValues(
+            f"a transform changed the shape of the values of a {pattern.layout} tensor from "
+            f"{show(pattern.values_shape)} to {show(values.shape)}: vmap and Jacobians take and "
+            "return values, from which the function makes the sparse tensor"
+        )
+    return assemble(pattern, values)
+
+
+pytrees.register(SparseTensor, _flatten, _unflatten, names=("values()",))
+
+
+# ---- text ---------------------------------------------------------------------------------------
+
+
+def _text(tensor: Any) -> str:
+    """As PyTorch writes it: the parts, one below the other."""
+    pattern, values = tensor.beside, tensor.stored
+    names = ("indices",) if pattern.is_coo else names_of(pattern.layout)
+    parts = [(n, i, of(i.dtype)) for n, i in zip(names, pattern.indices, strict=True)]
+    if values.home is None:
+        parts.append(("values", values.detach().array, values.dtype))
+    suffixes = [f"size={tuple(pattern.shape)}", f"nnz={pattern.nnz}"]
+    if values.dtype is not DEFAULT.dtype:
+        suffixes.append(f"dtype={values.dtype}")
+    suffixes.append(f"layout={pattern.layout!r}")
+    if values.home is not None:
+        suffixes.append(f"values inside {values.home.name}")
+    elif tensor.grad_fn is not None:
+        suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
+    elif tensor.requires_grad:
+        suffixes.append("requires_grad=True")
+    return printing.format_parts(parts, suffixes, below=pattern.is_coo)
