@@ -40,6 +40,7 @@ SHARES = {
     "scan": 100,
     "shape": 99,
     "sorting": 42,
+    "sparse": 80,
     "special": 81,
     "vendor": 70,
 }

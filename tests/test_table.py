@@ -26,7 +26,7 @@ with (Path(__file__).parent / "data" / "catalogue.csv").open() as _file:
 FAMILIES = (
     "elementwise", "reduction", "shaping", "indexing", "matmul", "linalg", "fft", "special",
     "activation", "sorting", "random", "dropout", "foreach", "losses", "normalization",
-    "padding", "embedding",
+    "padding", "embedding", "sparse",
 )  # fmt: skip
 # Arguments that PyTorch calls not differentiable and that have no derivative: degrees of
 # polynomials, pivots, indices, masks, and what only gives its shape.

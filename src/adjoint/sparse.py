@@ -237,7 +237,13 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any 
 
 
 def sampled_addmm(
-    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Any = 1,
+    alpha: Any = 1,
+    out: Tensor | None = None,
 ) -> Tensor:
     """β input + α (mat1 @ mat2 at the elements that `input` stores).
 
@@ -245,7 +251,7 @@ def sampled_addmm(
     >>> ad.sparse.sampled_addmm(ad.eye(2).to_sparse_csr(), ad.ones(2, 3), ad.ones(3, 2)).values()
     tensor([4., 4.])
     """
-    return ops.sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha)
+    return ops.sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
 
 def sum(input: Tensor, dim: Any = None, dtype: DType | None = None) -> Tensor:

@@ -1,7 +1,8 @@
 """Values of PyTorch as values of adjoint and back, through NumPy.
 
 A tensor crosses with its strides (so that non-contiguous and expanded samples stay so), never
-sharing memory. What adjoint has no word for (float8, sparse layouts, ...) raises `Untranslatable`,
+sharing memory; a sparse one with its parts. What adjoint has no word for (float8, ...) raises
+`Untranslatable`,
 and the sample is counted as left out rather than as a failure.
 """
 
@@ -50,7 +51,7 @@ def torch_array(tensor: torch.Tensor) -> Array:
     if dense._is_zerotensor():
         dense = dense.clone()  # PyTorch's symbolic zeros have no memory
     if dense.layout != torch.strided:
-        raise Untranslatable(f"layout {dense.layout}")
+        dense = dense.to_dense()
     if dtype_name(dense.dtype) not in DTYPES:
         raise Untranslatable(f"dtype {dense.dtype}")
     if dense.dtype == torch.bfloat16:
@@ -61,7 +62,7 @@ def torch_array(tensor: torch.Tensor) -> Array:
 
 def ad_array(tensor: Any) -> Array:
     """Return the elements of an adjoint tensor as an array of its own."""
-    return np.array(tensor.detach().numpy())
+    return np.array(tensor.detach().to_dense().numpy())
 
 
 def to_torch(array: Array) -> torch.Tensor:
@@ -80,11 +81,34 @@ def to_adjoint(array: Array) -> Any:
 def tensor_to_adjoint(tensor: torch.Tensor) -> Any:
     """Return a leaf of adjoint with the same elements, strides and requires_grad."""
     if tensor.layout != torch.strided:
-        raise Untranslatable(f"layout {tensor.layout}")
+        return _sparse_to_adjoint(tensor)
     if isinstance(tensor, torch.nn.Parameter) or type(tensor) is torch.Tensor:
         result = ad.from_numpy(_with_strides(tensor))
         return result.requires_grad_() if tensor.requires_grad else result
     raise Untranslatable(f"tensor type {type(tensor).__name__}")
+
+
+# Of each layout, how its indices are called, and the constructor's name is that of the layout.
+PARTS = {
+    "sparse_coo": ("_indices",),
+    "sparse_csr": ("crow_indices", "col_indices"),
+    "sparse_csc": ("ccol_indices", "row_indices"),
+    "sparse_bsr": ("crow_indices", "col_indices"),
+    "sparse_bsc": ("ccol_indices", "row_indices"),
+}
+
+
+def _sparse_to_adjoint(tensor: torch.Tensor) -> Any:
+    layout = dtype_name(tensor.layout)
+    if layout not in PARTS:
+        raise Untranslatable(f"layout {layout}")
+    values = tensor._values() if layout == "sparse_coo" else tensor.values()
+    indices = [tensor_to_adjoint(getattr(tensor, name)()) for name in PARTS[layout]]
+    made = getattr(ad, f"{layout}_tensor")(
+        *indices, to_adjoint(torch_array(values)), tuple(tensor.shape)
+    )
+    made = made.coalesce() if layout == "sparse_coo" and tensor.is_coalesced() else made
+    return made.requires_grad_() if tensor.requires_grad else made
 
 
 def _with_strides(tensor: torch.Tensor) -> Array:

@@ -45,7 +45,8 @@ class Call:
             tensors[position] = leaf
         first, args, kwargs = _fill(self.structure, tensors)
         result = self.function(first, *args, **kwargs)
-        return [leaf for leaf in flatten(result) if isinstance(leaf, self.library.Tensor)]
+        tensors = [leaf for leaf in flatten(result) if isinstance(leaf, self.library.Tensor)]
+        return [t if t.layout == self.library.strided else t.to_dense() for t in tensors]
 
 
 @dataclass(frozen=True)

@@ -164,10 +164,10 @@ def compressed(what: str, pattern: Pattern) -> None:
             f"{what}: {first} must grow by 0 to {minor} from one entry to the next"
         )
     check_range(what, second, plain, minor, "a size of")
-    flat = plain.reshape(-1, nnz)
+    flat = plain.reshape(starts.size // (major + 1), nnz)
     falls = np.diff(flat, axis=-1) <= 0
     numbers = np.arange(1, nnz)
-    for row, begin in zip(falls, starts.reshape(-1, major + 1), strict=True):
+    for row, begin in zip(falls, starts.reshape(len(flat), major + 1), strict=True):
         if (row & ~np.isin(numbers, begin)).any():
             raise ValueRangeError(
                 f"{what}: {second} must be sorted and appear once in each slice between {first}"

@@ -122,7 +122,7 @@ def format_tensor(
         body = format_values(array, dtype, len(PREFIX))
         if not OPTIONS.edgeitems:
             suffixes.append(f"size={tuple(array.shape)}")
-        if dtype not in _obvious():
+        if dtype not in obvious():
             suffixes.append(f"dtype={dtype}")
     if grad_fn_name is not None:
         suffixes.append(f"grad_fn=<{grad_fn_name}>")
@@ -150,7 +150,7 @@ def format_parts(parts: list[tuple[str, Array, DType]], suffixes: list[str], *, 
     return _add_suffixes(text, suffixes)
 
 
-def _obvious() -> tuple[DType, ...]:
+def obvious() -> tuple[DType, ...]:
     """Return the dtypes that the printed elements give away."""
     return (dtypes.DEFAULT.dtype, dtypes.DEFAULT.complex_dtype, dtypes.int64, dtypes.bool_)
 

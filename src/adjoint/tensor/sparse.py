@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from adjoint.core import pytrees
-from adjoint.core.dtypes import DEFAULT, of
+from adjoint.core.dtypes import of
 from adjoint.core.errors import (
     AdjointError,
     ArgumentError,
@@ -395,7 +395,7 @@ def _text(tensor: Any) -> str:
     if values.home is None:
         parts.append(("values", values.detach().array, values.dtype))
     suffixes = [f"size={tuple(pattern.shape)}", f"nnz={pattern.nnz}"]
-    if values.dtype is not DEFAULT.dtype:
+    if values.dtype not in printing.obvious():
         suffixes.append(f"dtype={values.dtype}")
     suffixes.append(f"layout={pattern.layout!r}")
     if values.home is not None:

@@ -12,7 +12,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.core import dtypes, patterns
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
-from adjoint.core.layouts import sparse_csr
+from adjoint.core.layouts import sparse_coo, sparse_csr
 from adjoint.core.patterns import Pattern
 from adjoint.core.promotion import promote_types
 from adjoint.core.shapes import show
@@ -85,14 +85,14 @@ def _times_dense(sparse: Tensor, dense: Tensor) -> Tensor:
     rows, columns = patterns.rows_and_columns(pattern)
     *batch, size, _ = pattern.shape
     dtype = promote_types(sparse.dtype, dense.dtype)
-    flat = dense.reshape((-1, dense.shape[-1])).to(dtype)
+    flat = dense.flatten(0, -2).to(dtype)
     count = patterns.count(batch) * size
     found = ops._sparse_product(index(rows), index(columns), entries(sparse).to(dtype), flat, count)
     return found.reshape((*batch, size, dense.shape[-1]))
 
 
 def of_sparse(self: Tensor, other: Tensor) -> Tensor:
-    """The product of two sparse matrices, in the layout of the first."""
+    """The product of two sparse matrices: COO if the first is, else CSR."""
     one, two = pattern_of("mm", self), pattern_of("mm", other)
     _check_matrices("mm", self, other)
     if self.ndim != 2:
@@ -101,7 +101,7 @@ def of_sparse(self: Tensor, other: Tensor) -> Tensor:
     dtype = promote_types(self.dtype, other.dtype)
     left = entries(self).to(dtype).index_select(0, index(first))
     right = entries(other).to(dtype).index_select(0, index(second))
-    layout = one.layout if one.blocksize == (1, 1) else sparse_csr
+    layout = sparse_coo if one.is_coo else sparse_csr
     shape = (self.shape[0], other.shape[1])
     pattern, places = patterns.arranged(layout, shape, coordinates)
     return rebuilt(pattern, left * right, places)
@@ -173,8 +173,7 @@ def sampled_addmm(self: Tensor, mat1: Tensor, mat2: Tensor, beta: Any, alpha: An
             "must be equal"
         )
     rows, columns = patterns.rows_and_columns(pattern)
-    width = mat1.shape[-1]
-    left, right = mat1.reshape((-1, width)), mat2.mT.reshape((-1, width))
+    left, right = mat1.flatten(0, -2), mat2.mT.flatten(0, -2)
     found = ops._sparse_sample(index(rows), index(columns), left, right)
     found = found.reshape(pattern.values_shape) * alpha
     return assemble(pattern, found if beta == 0 else self.stored * beta + found)
