@@ -89,7 +89,9 @@ def solved(A: Array, B: Array, left: bool = True) -> Array:
 
 def solved_elements(rows: Array, columns: Array, values: Array, right: Array) -> Array:
     """With a dense matrix, made of its elements."""
-    return np.linalg.solve(product(rows, columns, values, np.eye(len(right), dtype=values.dtype), len(right)), right)
+    return np.linalg.solve(
+        product(rows, columns, values, np.eye(len(right), dtype=values.dtype), len(right)), right
+    )
 
 
 REFERENCES: dict[str, Callable[..., Any]] = {
