@@ -13,7 +13,7 @@ from adjoint.checks import convolution as checks
 from adjoint.kernels.convolution import windows
 from adjoint.native import build
 from adjoint.native import convolution as native
-from adjoint.native import windows as library
+from adjoint.native import kernels as library
 
 needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="no C compiler here")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from adjoint.core import dtypes
@@ -59,6 +59,16 @@ def statistics_dtype(what: str, input: DType, *affine: DType | None) -> DType:
 def count(normalized_shape: Sequence[int]) -> int:
     """How many elements share a mean."""
     return math.prod(normalized_shape)
+
+
+def check_batch(
+    what: str, input: Any, dtype: DType, affine: Iterable[DType | None], **by_channel: Any
+) -> DType:
+    """Raise unless a batch can be normalized by channels; return the dtype of its statistics."""
+    if input.ndim < 2:
+        raise ShapeError(f"{what}: needs samples of channels, got {show(input.shape)}.")
+    check_channels(what, input, **by_channel)
+    return statistics_dtype(what, dtype, *affine)
 
 
 def check_channels(what: str, input: Any, **by_channel: Any) -> None:

@@ -16,6 +16,7 @@ from adjoint.core import dtypes
 from adjoint.core.choosing import MANY, choose, limited
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid
 
@@ -32,8 +33,9 @@ def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
     """Compute in float32 if the arrays are narrower."""
     dtype = arrays[0].dtype
     if dtype not in dtypes.REDUCED:
-        return np.asarray(compute(*arrays))
-    return np.asarray(compute(*(a.astype(np.float32) for a in arrays))).astype(dtype)
+        return by_pieces(compute, *arrays)
+    wide = lambda pieces: (a.astype(np.float32) for a in pieces)
+    return by_pieces(lambda *a: np.asarray(compute(*wide(a))).astype(dtype), *arrays)
 
 
 def _require_real(what: str, array: Array) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
+from adjoint.native import normalization as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
@@ -119,3 +120,74 @@ def layer_norm_input_backward(
         h -= n
         h *= r[part]
     return result.reshape(input.shape).astype(input.dtype, copy=False)
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+def batch_normalized(
+    input: Array, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array, Array]:
+    """(x - mean) / √(variance + eps) · weight + bias by channels, the mean, 1/σ, the variance."""
+    kinds = (None if t is None else dtypes.of(t.dtype) for t in (weight, bias))
+    normalization.check_batch(
+        "batch_norm", input, dtypes.of(input.dtype), kinds, weight=weight, bias=bias
+    )
+    x, w, b = _wide(input), *(None if t is None else _wide(t) for t in (weight, bias))
+    found = native.batch(x, w, b, eps)
+    if found is None:
+        found = _batch_normalized(x, w, b, eps)
+    return found[0].astype(input.dtype, copy=False), *found[1:]
+
+
+def _batch_normalized(
+    x: Array, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array, Array]:
+    axes, count = (0, *range(2, x.ndim)), x.size // max(x.shape[1], 1)
+    with np.errstate(divide="ignore", invalid="ignore"):  # eps may be 0
+        mean = _mean(x, axes, count)
+        result = x - mean
+        variance = _mean(result * result, axes, count)
+        rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+        result *= rstd if weight is None else rstd * _across(weight, x.ndim)
+    if bias is not None:
+        result += _across(bias, x.ndim)
+    return result, mean.reshape(-1), rstd.reshape(-1), variance.reshape(-1)
+
+
+def _across(array: Array, ndim: int) -> Array:
+    """A number for each channel, so that it broadcasts."""
+    return array.reshape((-1, *(1,) * (ndim - 2)))
+
+
+def batch_normalized_backward(
+    grad: Array, input: Array, weight: Array | None, mean: Array, rstd: Array
+) -> tuple[Array, Array, Array]:
+    """rstd (h - mean(h) - x̂ mean(h x̂)) with h = ḡ · weight; Σ ḡ x̂ and Σ ḡ."""
+    kind = None if weight is None else dtypes.of(weight.dtype)
+    what, dtype = "batch_norm_backward", dtypes.of(input.dtype)
+    normalization.check_batch(what, input, dtype, (kind,), weight=weight)
+    x, g, m, r = (_wide(a) for a in (input, grad, mean, rstd))
+    w = None if weight is None else _wide(weight)
+    found = native.batch_back(g, x, w, m, r)
+    if found is None:
+        found = _batch_normalized_backward(g, x, w, m, r)
+    affine = (input if weight is None else weight).dtype
+    kinds = (input.dtype, affine, affine)
+    results = [a.astype(k, copy=False) for a, k in zip(found, kinds, strict=True)]
+    return results[0], results[1], results[2]
+
+
+def _batch_normalized_backward(
+    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
+) -> tuple[Array, Array, Array]:
+    axes, count = (0, *range(2, x.ndim)), x.size // max(x.shape[1], 1)
+    m, scale = _across(mean, x.ndim), _across(rstd, x.ndim)
+    normal = (x - m) * scale
+    of_bias, of_weight = grad.sum(axes), (grad * normal).sum(axes)
+    slope, middle = (_across(a / x.dtype.type(max(count, 1)), x.ndim) for a in (of_weight, of_bias))
+    normal *= slope
+    result = grad - middle
+    result -= normal
+    result *= scale if weight is None else scale * _across(weight, x.ndim)
+    return result, of_weight, of_bias

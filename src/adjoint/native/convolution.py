@@ -12,20 +12,20 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks.convolution import Geometry
-from adjoint.native import windows
+from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
 
 
 def function(name: str, dtype: Any, dimensions: int) -> Any:
     """The C function of a map for arrays of a dtype; None where there is none."""
-    return windows.function("convolution", name, dtype, dimensions)
+    return kernels.function("convolution", name, dtype, dimensions)
 
 
 def numbers(sizes: Geometry, large: Sequence[int], small: Sequence[int]) -> list[int]:
     """The fields of the C structure; the steps of both images are in elements."""
     channels = sizes.large[1] // sizes.groups, sizes.small[1] // sizes.groups
-    return windows.geometry(
+    return kernels.geometry(
         sizes.large[0], sizes.groups, channels, sizes.large[2:], sizes.small[2:], sizes.kernel,
         sizes.stride, sizes.padding, sizes.dilation, large, small,
     )  # fmt: skip
@@ -38,7 +38,7 @@ def convolve(
     run = function("convolve", large.dtype, large.ndim - 2)
     if run is None:
         return False
-    large = windows.aligned(large)
+    large = kernels.aligned(large)
     _call(run, sizes, large, small, large, _dense(weight), _dense(bias), small)
     return True
 
@@ -48,7 +48,7 @@ def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, lar
     run = function("spread", small.dtype, small.ndim - 2)
     if run is None:
         return False
-    small = windows.aligned(small)
+    small = kernels.aligned(small)
     _call(run, sizes, large, small, small, _dense(weight), _dense(bias), large)
     return True
 
@@ -58,7 +58,7 @@ def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> boo
     run = function("correlate", large.dtype, large.ndim - 2)
     if run is None:
         return False
-    large, small = windows.aligned(large), windows.aligned(small)
+    large, small = kernels.aligned(large), kernels.aligned(small)
     _call(run, sizes, large, small, large, small, weight)
     return True
 
@@ -74,6 +74,6 @@ def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array 
         assert result is not None
         result[...] = 0 if bias is None else bias.reshape((-1, *(1,) * (result.ndim - 2)))
         return
-    fields = numbers(sizes, windows.steps(large), windows.steps(small))
-    if windows.call(run, fields, *arrays):
+    fields = numbers(sizes, kernels.steps(large), kernels.steps(small))
+    if kernels.call(run, fields, *arrays):
         raise MemoryError("there is no memory for a convolution's copies of its images")

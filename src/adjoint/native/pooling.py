@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks.pooling import Window
-from adjoint.native import windows
+from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
 _LARGEST = 2**31  # elements of a plane or volume that are counted
@@ -21,7 +21,7 @@ _LARGEST = 2**31  # elements of a plane or volume that are counted
 
 def function(name: str, dtype: Any, dimensions: int) -> Any:
     """The C function `maxima` or `back` for arrays of a dtype; None where there is none."""
-    return windows.function("pooling", name, dtype, dimensions)
+    return kernels.function("pooling", name, dtype, dimensions)
 
 
 def numbers(
@@ -32,7 +32,7 @@ def numbers(
         tuple(getattr(w, name) for w in found)
         for name in ("size", "out", "kernel", "stride", "padding", "dilation")
     ]
-    return windows.geometry(
+    return kernels.geometry(
         images, channels, (1, 1), each[0], each[1], each[2], each[3], each[4], each[5], large,
         small,
     )  # fmt: skip
@@ -53,7 +53,7 @@ def back(grad: Array, indices: Array, dims: int, result: Array) -> bool:
     It is not where an index is outside its plane.
     """
     run = function("back", grad.dtype, dims)
-    if run is None or windows.steps(grad) != windows.steps(indices) or indices.dtype != np.int64:
+    if run is None or kernels.steps(grad) != kernels.steps(indices) or indices.dtype != np.int64:
         return False
     sizes = zip(result.shape[-dims:], grad.shape[-dims:], strict=True)
     found = [Window(size, out, 1, 1, 0, 1) for size, out in sizes]  # only their numbers matter
@@ -70,6 +70,6 @@ def _run(
         return False
     images = large.shape[0] if large.ndim > len(found) + 1 else 1
     lead = [0] if large.ndim == len(found) + 1 else []
-    steps = ([*lead, *windows.steps(a)] for a in (large, small))
+    steps = ([*lead, *kernels.steps(a)] for a in (large, small))
     fields = numbers(found, images, large.shape[-len(found) - 1], *steps)
-    return not windows.call(run, fields, *arrays)
+    return not kernels.call(run, fields, *arrays)

@@ -42,3 +42,24 @@ def layer_norm_input_backward(
     """That of the input."""
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     return input
+
+
+def batch_normalized(
+    input: Spec, weight: Spec | None, bias: Spec | None, eps: float
+) -> tuple[Spec, Spec, Spec, Spec]:
+    """The result, and three numbers for each channel, at least in float32."""
+    kinds = (None if t is None else t.dtype for t in (weight, bias))
+    normalization.check_batch("batch_norm", input, input.dtype, kinds, weight=weight, bias=bias)
+    wide = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    statistics = Spec(input.shape[1:2], wide)
+    return input, statistics, statistics, statistics
+
+
+def batch_normalized_backward(
+    grad: Spec, input: Spec, weight: Spec | None, mean: Spec, rstd: Spec
+) -> tuple[Spec, Spec, Spec]:
+    """Those of input, weight and bias; the latter exist where there is no weight, too."""
+    kind = None if weight is None else weight.dtype
+    normalization.check_batch("batch_norm_backward", input, input.dtype, (kind,), weight=weight)
+    affine = Spec(input.shape[1:2], kind or input.dtype)
+    return input, affine, affine

@@ -6,6 +6,8 @@
 from adjoint.decompositions.normalization.batches import (
     batch_norm_backward,
     batch_norm_functional,
+    batch_normalized,
+    batch_normalized_backward,
     instance_norm,
     native_batch_norm,
     native_batch_norm_backward,

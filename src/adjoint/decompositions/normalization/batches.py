@@ -43,25 +43,35 @@ def _maybe_across(tensor: Tensor | None, ndim: int) -> Tensor | None:
 
 def _check(what: str, input: Tensor, **by_channel: Tensor | None) -> Any:
     """Raise unless everything fits; return the dtype of statistics."""
-    if input.ndim < 2:
-        raise ShapeError(f"{what}: needs samples of channels, got {show(input.shape)}.")
-    normalization.check_channels(what, input, **by_channel)
     kinds = (None if t is None else t.dtype for t in by_channel.values())
-    return normalization.statistics_dtype(what, input.dtype, *kinds)
+    return normalization.check_batch(what, input, input.dtype, kinds, **by_channel)
 
 
-def _trained(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, kind: Any
+def batch_normalized(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The result by the batch's own statistics; its mean, 1/σ and variance as numbers."""
+    _check("batch_norm", input, weight=weight, bias=bias)
     ndim = input.ndim
     mean, centered, variance = moments(wide(input), _dims(ndim))
     rstd = (variance + eps).rsqrt()
     affine = (_maybe_across(t, ndim) for t in (weight, bias))
     result = scaled(centered * rstd, *affine)
-    statistics = (t.detach().reshape(-1) for t in (mean, rstd, variance))
-    mean, rstd, variance = statistics
-    return result.to(input.dtype), mean.to(kind), rstd.to(kind), variance
+    statistics = [t.detach().reshape(-1) for t in (mean, rstd, variance)]
+    return result.to(input.dtype), statistics[0], statistics[1], statistics[2]
+
+
+def batch_normalized_backward(
+    grad: Tensor, input: Tensor, weight: Tensor | None, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradients of input, weight and bias; see Note [Statistics belong to the input]."""
+    found = native_batch_norm_backward(
+        grad, input, weight, None, None, mean, rstd, True, 0.0, (True, True, True)
+    )
+    assert found[0] is not None
+    assert found[1] is not None
+    assert found[2] is not None
+    return found[0], found[1], found[2]
 
 
 def _evaluated(
@@ -116,9 +126,9 @@ def batch_norm_functional(
         result = _evaluated(input, weight, bias, running_mean, running_var, eps)
         empty = input.new_zeros((0,), dtype=kind)
         return result, empty, empty.clone(), running_mean.clone(), running_var.clone()
-    result, mean, rstd, variance = _trained(input, weight, bias, eps, kind)
+    result, mean, rstd, variance = ops._batch_normalized(input, weight, bias, eps)
     moved = _moved(input, running_mean, running_var, mean, variance, momentum)
-    return result, mean, rstd, *moved
+    return result, mean.to(kind), rstd.to(kind), *moved
 
 
 def native_batch_norm(
@@ -145,7 +155,8 @@ def native_batch_norm(
             )
         running = {"running_mean": running_mean, "running_var": running_var}
         kind = _check("batch_norm", input, weight=weight, bias=bias, **running)
-        return _trained(input, weight, bias, eps, kind)[:3]
+        result, mean, rstd, _ = ops._batch_normalized(input, weight, bias, eps)
+        return result, mean.to(kind), rstd.to(kind)
     *results, mean, variance = batch_norm_functional(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )

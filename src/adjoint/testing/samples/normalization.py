@@ -181,6 +181,27 @@ def batch_norms(make: Make) -> Samples:
     yield Sample(make(0, 2, 2), None, None, *given, False, 0.1, EPS, name="empty")
 
 
+@sampler("_batch_normalized")
+def trained_batch_norms(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(make(4, 2), make(2), make(2), EPS, name="vectors")
+    yield Sample(make(3, 2, 3, 4), None, make(2), 0.1, name="images")
+    yield Sample(make(3, 3, 4, 2).permute(0, 3, 1, 2), make(2), None, EPS, name="channels last")
+
+
+# As for layer norm: differences keep the statistics, and the derivative goes through them.
+@sampler("_batch_normalized_backward")
+def trained_batch_norm_gradients(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for shape in ((4, 2), (3, 2, 3, 4)):
+        x = make(*shape)
+        mean, rstd = ad.ops._batch_normalized(x.detach(), None, None, EPS)[1:3]
+        name = f"{len(shape)} dimensions"
+        yield Sample(make(*shape), x, make(2), mean, rstd, name=name, kink=True)
+
+
 @sampler("batch_norm", reference=batch_norm_reference)
 def whole_batch_norms(make: Make) -> Samples:
     for sample in batch_norms(make):

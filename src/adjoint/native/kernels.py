@@ -1,4 +1,4 @@
-"""Kernels of windows in C, compiled once for each machine: found, built and told of sizes.
+"""Kernels that are written in C: how they are found, built once for each machine, and called.
 
 A file of C begins with declarations and is then written once for each type. Where there is no C
 compiler, or ADJOINT_NATIVE=0 forbids native kernels, `function` returns None.
@@ -78,12 +78,16 @@ def _five(steps: Sequence[int]) -> list[int]:
     return [*steps[:2], *_three(steps[2:], 0)]
 
 
-def call(run: Any, fields: list[int], *arrays: Array | None) -> bool:
-    """Call a C function with a geometry and arrays; whether it says that it could not."""
+def call(run: Any, fields: list[int], *arguments: Any) -> bool:
+    """Call a C function with whole numbers, then arrays, numbers of ctypes or None; whether it says
+    that it could not.
+    """
     block = (ctypes.c_long * len(fields))(*fields)
-    return bool(
-        run(block, *(None if a is None else ctypes.c_void_p(a.ctypes.data) for a in arrays))
-    )
+    return bool(run(block, *map(_argument, arguments)))
+
+
+def _argument(value: Any) -> Any:
+    return ctypes.c_void_p(value.ctypes.data) if isinstance(value, np.ndarray) else value
 
 
 def aligned(array: Array) -> Array:
