@@ -7,6 +7,7 @@ return False where there is no native code: the caller multiplies matrices then.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,10 @@ def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> boo
 
 
 def _dense(array: Array | None) -> Array | None:
-    return None if array is None else np.require(array, requirements=["C", "A"])
+    """The array, or a copy whose elements lie one after the other."""
+    if array is None or (array.flags.c_contiguous and array.flags.aligned):
+        return array
+    return np.array(array, order="C")
 
 
 def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array | None) -> None:
@@ -74,6 +78,13 @@ def _call(run: Any, sizes: Geometry, large: Array, small: Array, *arrays: Array 
         assert result is not None
         result[...] = 0 if bias is None else bias.reshape((-1, *(1,) * (result.ndim - 2)))
         return
-    fields = numbers(sizes, kernels.steps(large), kernels.steps(small))
+    fields = _block(sizes, large.strides, small.strides, large.itemsize)
     if kernels.call(run, fields, *arrays):
         raise MemoryError("there is no memory for a convolution's copies of its images")
+
+
+@lru_cache(maxsize=1024)
+def _block(sizes: Geometry, large: Sequence[int], small: Sequence[int], itemsize: int) -> Any:
+    """The C structure of a convolution of images with these strides."""
+    steps = ([stride // itemsize for stride in strides] for strides in (large, small))
+    return kernels.block(numbers(sizes, *steps))

@@ -21,22 +21,22 @@ from adjoint.native import build, discovery
 Array = np.ndarray[Any, Any]
 MOST = 3  # spatial dimensions
 
-_TYPES = {"float32": "float", "float64": "double"}
+_TYPES = {"f": "float", "d": "double"}  # of dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
 
 
 def function(kernels: str, name: str, dtype: Any, dimensions: int) -> Any:
     """The C function of a file for arrays of a dtype; None where there is none."""
-    kind = np.dtype(dtype).name
-    return _function(kernels, name, kind) if kind in _TYPES and dimensions <= MOST else None
+    kind = _TYPES.get(np.dtype(dtype).char)
+    return _function(kernels, name, kind) if kind is not None and dimensions <= MOST else None
 
 
 @lru_cache(maxsize=32)
-def _function(kernels: str, name: str, dtype: str) -> Any:
+def _function(kernels: str, name: str, kind: str) -> Any:
     if os.environ.get("ADJOINT_NATIVE") == "0" or discovery.toolchain() is None:
         return None
     try:
-        found = getattr(build.library(_source(kernels, dtype)), f"{name}_{_TYPES[dtype]}")
+        found = getattr(build.library(_source(kernels, kind)), f"{name}_{kind}")
     except build.BuildError as error:
         warnings.warn(f"{kernels} runs without native code: {error}", stacklevel=2)
         return None
@@ -45,10 +45,10 @@ def _function(kernels: str, name: str, dtype: str) -> Any:
 
 
 @lru_cache(maxsize=8)
-def _source(kernels: str, dtype: str) -> str:
-    """The C text for arrays of a dtype."""
+def _source(kernels: str, kind: str) -> str:
+    """The C text for numbers of a kind: "float"."""
     head, body = _text(f"{kernels}.c").split(_SPLIT)
-    return _text("windows.h") + head + body.replace("REAL", _TYPES[dtype])
+    return _text("windows.h") + head + body.replace("REAL", kind)
 
 
 def _text(name: str) -> str:
@@ -78,12 +78,16 @@ def _five(steps: Sequence[int]) -> list[int]:
     return [*steps[:2], *_three(steps[2:], 0)]
 
 
-def call(run: Any, fields: list[int], *arguments: Any) -> bool:
-    """Call a C function with whole numbers, then arrays, numbers of ctypes or None; whether it says
+def block(fields: Sequence[int]) -> Any:
+    """Fields as a C structure of whole numbers."""
+    return (ctypes.c_long * len(fields))(*fields)
+
+
+def call(run: Any, fields: Any, *arguments: Any) -> bool:
+    """Call a C function with a `block`, then arrays, numbers of ctypes or None; whether it says
     that it could not.
     """
-    block = (ctypes.c_long * len(fields))(*fields)
-    return bool(run(block, *map(_argument, arguments)))
+    return bool(run(fields, *map(_argument, arguments)))
 
 
 def _argument(value: Any) -> Any:

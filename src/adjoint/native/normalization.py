@@ -43,7 +43,7 @@ def batch(
         return None
     statistics = np.empty((3, x.shape[1]), x.dtype)
     affine = (None if a is None else np.ascontiguousarray(a) for a in (weight, bias))
-    kernels.call(run, sizes, ctypes.c_double(eps), x, *affine, result, *statistics)
+    kernels.call(run, kernels.block(sizes), ctypes.c_double(eps), x, *affine, result, *statistics)
     return result, statistics[0], statistics[1], statistics[2]
 
 
@@ -58,5 +58,5 @@ def batch_back(
     result = np.empty(x.shape, x.dtype)
     of_weight, of_bias = np.empty((2, x.shape[1]), x.dtype)
     given = (None if a is None else np.ascontiguousarray(a) for a in (weight, mean, rstd))
-    kernels.call(run, sizes, grad, x, *given, result, of_weight, of_bias)
+    kernels.call(run, kernels.block(sizes), grad, x, *given, result, of_weight, of_bias)
     return result, of_weight, of_bias

@@ -72,4 +72,4 @@ def _run(
     lead = [0] if large.ndim == len(found) + 1 else []
     steps = ([*lead, *kernels.steps(a)] for a in (large, small))
     fields = numbers(found, images, large.shape[-len(found) - 1], *steps)
-    return not kernels.call(run, fields, *arrays)
+    return not kernels.call(run, kernels.block(fields), *arrays)

@@ -101,9 +101,14 @@ def _compute(name: str, arrays: Sequence[Array | None], sizes: Geometry, result:
         _compute(name, given, sizes, wide)
         with np.errstate(all="ignore"):  # what float16 cannot hold becomes infinite
             result[...] = wide
-    elif not getattr(native, name)(*arrays, sizes, result):
+    elif _is_product(arrays, sizes) or not getattr(native, name)(*arrays, sizes, result):
         with np.errstate(all="ignore"):  # infinities and NaN are results
             getattr(windows, name)(*arrays, sizes, result)
+
+
+def _is_product(arrays: Sequence[Array | None], sizes: Geometry) -> bool:
+    """Whether products of matrices need no copies: windows of one element, in their order."""
+    return sizes.pointwise and all(a is None or a.flags.c_contiguous for a in arrays)
 
 
 # -- memory ----------------------------------------------------------------------------------------

@@ -381,4 +381,6 @@ def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> boo
 
 
 def _dense(array: Array) -> Array:
-    return np.require(array, requirements=["C", "A"])
+    if array.flags.c_contiguous and array.flags.aligned:
+        return array
+    return np.array(array, order="C")
