@@ -59,6 +59,8 @@ IMPOSSIBLE: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         normal(1, 8, 8), (4, 4), (2, 2))),
     "kernel_size": (ShapeError, "kernel_size=\\(3, 3\\) is not that of the weight", lambda: (
         ad.ops.thnn_conv2d(normal(1, 2, 4, 4), normal(3, 2, 2, 2), (3, 3)))),
+    "one group": (ShapeError, "needs an input of 1 channels", lambda: ad.ops.slow_conv_dilated2d(
+        normal(1, 2, 4, 4), normal(2, 1, 2, 2), (2, 2))),
     "in time": (ShapeError, "needs an input \\(time, batch, channels\\)", lambda: F.conv_tbc(
         normal(4, 2), normal(2, 2, 3), normal(3))),
 }  # fmt: skip

@@ -71,6 +71,40 @@ def input_backward(
     return found
 
 
+def convolution_double_backward(
+    ggI: Tensor | None,
+    ggW: Tensor | None,
+    ggb: Tensor | None,
+    gO: Tensor,
+    weight: Tensor,
+    self: Tensor,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape,
+    transposed: bool,
+    output_padding: Shape,
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients of `convolution_backward` in gO, input and weight; None where nothing is."""
+    how = (stride, padding, dilation, transposed)
+    of_input = of_weight = None
+    terms: list[Tensor] = []
+    if ggI is not None:
+        terms.append(ops.convolution(ggI, weight, None, *how, output_padding, groups))
+    if ggW is not None:
+        terms.append(ops.convolution(self, ggW, None, *how, output_padding, groups))
+    if ggb is not None:
+        terms.append(ggb.reshape((-1, *(1,) * (gO.ndim - 2))).expand(gO.shape))
+    if output_mask[1] and ggW is not None:
+        of_input = ops._convolution_input_backward(gO, ggW, self.shape, *how, groups)
+    if output_mask[2] and ggI is not None:
+        of_weight = ops._convolution_weight_backward(
+            gO, ggI, weight.shape, *how, output_padding, groups
+        )
+    return sum(terms[1:], terms[0]) if output_mask[0] and terms else None, of_input, of_weight
+
+
 # --- by the number of spatial dimensions ---------------------------------------------------------
 
 
@@ -185,15 +219,38 @@ def slow_conv(
     padding: Shape,
     dilation: Shape = (1,),
 ) -> Tensor:
-    """A convolution in as many groups as the channels of the input need."""
+    """A convolution in one group."""
+    return _of_kernel_size(self, weight, kernel_size, bias, (stride, padding, dilation), 1)
+
+
+def grouped_conv(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Shape,
+    bias: Tensor | None,
+    stride: Shape,
+    padding: Shape,
+    dilation: Shape = (1,),
+) -> Tensor:
+    """A convolution in as many groups as the channels of the input make."""
+    channels = self.shape[-len(kernel_size) - 1] if self.ndim > len(kernel_size) else 0
+    groups = max(channels // max(weight.shape[1], 1), 1) if weight.ndim > 1 else 1
+    return _of_kernel_size(self, weight, kernel_size, bias, (stride, padding, dilation), groups)
+
+
+def _of_kernel_size(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Shape,
+    bias: Tensor | None,
+    how: tuple[Shape, Shape, Shape],
+    groups: int,
+) -> Tensor:
     count = len(kernel_size)
     checks.check_kernel(f"conv{count}d", kernel_size, weight)
 
     def run(x: Tensor) -> Tensor:
-        groups = max(x.shape[1] // max(weight.shape[1], 1), 1)
-        return ops.convolution(
-            x, weight, bias, stride, padding, dilation, False, (0,) * count, groups
-        )
+        return ops.convolution(x, weight, bias, *how, False, (0,) * count, groups)
 
     return batched(f"conv{count}d", self, count, run)
 

@@ -120,6 +120,21 @@ def gradients(grad: Array, input: Array, weight: Array, bias_sizes: Any, *how: A
     return [g for g, asked in zip(found, mask, strict=True) if asked]
 
 
+def double_gradients(
+    ggI: Array | None, ggW: Array | None, ggb: Array | None, gO: Array, weight: Array,
+    self: Array, *how: Any,
+) -> list[Array]:  # fmt: skip
+    """The maps that are linear in what is given."""
+    stride, padding, dilation, transposed, _, groups, mask = how
+    zero_x, zero_w = np.zeros_like(self), np.zeros_like(weight)
+    x, w = zero_x if ggI is None else ggI, zero_w if ggW is None else ggW
+    of_grad = convolution(x, weight, ggb, *how[:-1]) + convolution(self, w, None, *how[:-1])
+    of_input = input_gradient(gO, w, self.shape, stride, padding, dilation, transposed, groups)
+    found = (of_grad, of_input, correlation(gO, x, weight.shape, *how[:-1]))
+    given = (True, ggW is not None, ggI is not None)
+    return [g for g, asked, known in zip(found, mask, given, strict=True) if asked and known]
+
+
 def by_dimensions(count: int) -> Callable[..., Array]:
     def reference(
         input: Array, weight: Array, bias: Array | None = None, stride: Any = 1,
@@ -231,6 +246,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "_convolution_input_backward": input_gradient,
     "_convolution_weight_backward": correlation,
     "convolution_backward": gradients,
+    "_convolution_double_backward": double_gradients,
     "_convolution": lambda *given: convolution(*given[:9]),
     "_convolution_mode": same_padded,
     "_slow_conv2d_backward": slow_gradients,

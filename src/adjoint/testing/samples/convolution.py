@@ -94,6 +94,20 @@ def backwards(make: Make) -> Samples:
     yield Sample(make(0, 3, 3), make(0, 2, 4), make(3, 2, 2), (3,), *plain, every, name="empty")
 
 
+@sampler("_convolution_double_backward")
+def double_backwards(make: Make) -> Samples:
+    given = (make(1, 2, 3, 3), make(2, 2, 2, 2), make(2))
+    at = (make(1, 2, 2, 2), make(2, 2, 2, 2), make(1, 2, 3, 3))
+    how = ((1, 1), (0, 0), (1, 1), False, (0, 0), 1)
+    yield Sample(*given, *at, *how, (True, True, True), name="all")
+    yield Sample(None, given[1], None, *at, *how, (True, True, True), name="of the weight")
+    up = ((2,), (0,), (1,), True, (1,), 2)
+    yield Sample(
+        make(1, 2, 3), None, make(2), make(1, 2, 7), make(2, 1, 2), make(1, 2, 3), *up,
+        (True, False, True), name="transposed",
+    )  # fmt: skip
+
+
 @sampler("conv1d")
 def conv1ds(make: Make) -> Samples:
     yield Sample(make(2, 2, 5), make(3, 2, 2), make(3), name="plain")
@@ -196,14 +210,26 @@ def slow_conv3ds(make: Make) -> Samples:
     )
 
 
-@sampler("slow_conv_dilated2d", "_conv_depthwise2d")
+@sampler("slow_conv_dilated2d")
 def dilated_conv2ds(make: Make) -> Samples:
+    how = ((2, 2), make(2), (1, 1), (1, 0), (2, 1))
+    yield Sample(make(1, 2, 3, 3), make(2, 2, 2, 2), *how, name="plain")
+
+
+@sampler("slow_conv_dilated3d")
+def dilated_conv3ds(make: Make) -> Samples:
+    how = ((1, 2, 2), make(2), (1, 1, 1), (0, 1, 0), (1, 2, 1))
+    yield Sample(make(1, 2, 2, 2, 3), make(2, 2, 1, 2, 2), *how, name="plain")
+
+
+@sampler("_conv_depthwise2d")
+def depthwise_conv2ds(make: Make) -> Samples:
     how = ((2, 2), make(2), (1, 1), (1, 0), (2, 1))
     yield Sample(make(1, 2, 3, 3), make(2, 1, 2, 2), *how, name="depthwise")
 
 
-@sampler("slow_conv_dilated3d", "conv_depthwise3d")
-def dilated_conv3ds(make: Make) -> Samples:
+@sampler("conv_depthwise3d")
+def depthwise_conv3ds(make: Make) -> Samples:
     how = ((1, 2, 2), make(2), (1, 1, 1), (0, 1, 0), (1, 2, 1))
     yield Sample(make(1, 2, 2, 2, 3), make(2, 1, 1, 2, 2), *how, name="depthwise")
 
