@@ -60,30 +60,15 @@ def _element(x: Tensor, dim: int, window: Window, i: int) -> Tensor:
     return x.slice(dim, start, start + (window.out - 1) * window.stride + 1, window.stride)
 
 
-def _joined(
-    join: Callable[[Tensor, Tensor], Tensor], x: Tensor, windows: Sequence[Window], nothing: float
-) -> Tensor:
-    """The elements of each window joined, one dimension after the other, the last one first."""
-    x = _padded(x, windows, nothing)
-    for dim in range(-1, -len(windows) - 1, -1):
-        window = windows[dim]
+def _sums(x: Tensor, windows: Sequence[Window]) -> Tensor:
+    """The sum of each window, one dimension after the other."""
+    x = _padded(x, windows, 0)
+    for dim, window in enumerate(windows, -len(windows)):
         total = _element(x, dim, window, 0)
         for i in range(1, window.kernel):
-            total = join(total, _element(x, dim, window, i))
+            total = total + _element(x, dim, window, i)
         x = total
     return x
-
-
-def _first_larger(a: Tensor, b: Tensor) -> Tensor:
-    """The larger of two, the first of equals; of NaN the second."""
-    return ops.where((b > a) | (b != b), b, a)
-
-
-def max_pool2d(self: Tensor, *geometry: Any) -> Tensor:
-    """The largest of the slices."""
-    windows = rules.windows("max_pool2d", tuple(self.shape), 2, *geometry)
-    rules.check_numbers("max_pool2d", self.dtype, integers=True)
-    return _joined(_first_larger, self, windows, _lowest(self.dtype))
 
 
 def max_pool1d(self: Tensor, *geometry: Any) -> Tensor:
@@ -465,7 +450,7 @@ def _average_windows(
 def _average(what: str, dims: int, self: Tensor, *options: Any) -> Tensor:
     windows = _average_windows(what, dims, self, *options)
     x = _wide(self)
-    sums = _joined(ops.add, x, windows, 0)
+    sums = _sums(x, windows)
     divisor = _lengths(x, windows, *options[-2:])
     return _quotient(sums, divisor).to(self.dtype)
 

@@ -1,8 +1,10 @@
 """Kernels of max pooling: values alone, values with places, gradients back to places.
 
-The largest element of a window is found dimension by dimension. Its place, an index into the plane
-or volume, comes from comparing each element of the windows with it: the first that is equal, and of
-NaN the last, as in PyTorch.
+The largest element of a window is found dimension by dimension. Its place is the first at which an
+element equals it, and of NaN the last, as in PyTorch. It is found dimension by dimension, too: an
+element of a window along one dimension has a number, and the numbers along all of them are the
+digits of a rank, the first dimension's first. Ranks of small windows are bytes, so that comparing
+costs most; the largest rank among equal elements tells the place.
 """
 
 from __future__ import annotations
@@ -18,75 +20,82 @@ from adjoint.checks import pooling as rules
 from adjoint.core import dtypes
 from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Passes, combined, empty_like, regular
+from adjoint.kernels.pooling.windows import Windows, combined, empty_like, regular
 from adjoint.native import pooling as native
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
+
+RANKS = (np.uint8, np.uint16, np.uint32)  # the smallest that holds all ranks is used
 
 
 def _lowest(dtype: np.dtype[Any]) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _maxima(array: Array, windows: Sequence[Passes]) -> Array:
-    first = array.ndim - len(windows)
+def _maxima(array: Array, windows: Sequence[Windows]) -> list[Array]:
+    """The largest elements after pooling no dimension, one, …, all."""
+    found, first = [array], array.ndim - len(windows)
     for axis, along in enumerate(windows, first):
-        array = combined(np.maximum, array, axis, along, _lowest(array.dtype))
-    return array
+        found.append(combined(np.maximum, found[-1], axis, along, _lowest(array.dtype)))
+    return found
 
 
-def _elements(windows: Sequence[Passes]) -> Any:
-    """(elements, windows, places) for each element of the windows, with one entry a dimension."""
-    for combination in itertools.product(*(w.passes for w in windows)):
-        numbers, chosen, places = zip(*combination, strict=True)
-        yield numbers, (Ellipsis, *chosen), (Ellipsis, *places)
+def _ranked(
+    ranks: Any, chooses: Array, values: Array, axis: int, windows: Windows, *, first: bool
+) -> Array:
+    """Ranks with one more digit: the number of the largest element along an axis.
 
-
-def _places(array: Array, values: Array, windows: Sequence[Passes]) -> Array:
-    """The index of the largest element of each window in its plane or volume."""
-    sizes = array.shape[array.ndim - len(windows) :]
-    spans = [1 + max(entry[0] for entry in w.passes) for w in windows]
-    ranks = _ranks(array, values, windows, spans)
-    steps = [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
-    grid = itertools.product(*map(range, spans))
-    offsets = [
-        sum(i * w.step * s for i, w, s in zip(numbers, windows, steps, strict=True))
-        for numbers in grid
-    ]
-    table = np.array([0, *offsets[::-1]])
-    result = empty_like(values, values.shape, np.int64)
-    table.take(ranks, out=result, mode="clip")
-    for d, (w, step) in enumerate(zip(windows, steps, strict=True)):
-        result += (w.first * step).reshape((-1, *(1,) * (len(windows) - 1 - d)))
+    `chooses` holds the elements and `values` the largest of each window. The digit is larger
+    the earlier the element is, or, of NaN, the later.
+    """
+    kind = ranks.dtype.type
+    higher = ranks * kind(windows.elements)
+    result = empty_like(values, values.shape, ranks.dtype)
+    result.fill(0)
+    before = (slice(None),) * axis
+    for each in windows.passes:
+        source, target = chooses[(*before, each.places)], result[(*before, each.chosen)]
+        taken = source == values[(*before, each.chosen)] if first else source != source
+        digit = windows.elements - 1 - each.element if first else each.element
+        known = higher[(*before, each.places)] if ranks.ndim else higher
+        np.maximum(target, taken.view(np.uint8) * (known + kind(digit)), out=target)
     return result
 
 
-def _ranks(array: Array, values: Array, windows: Sequence[Passes], spans: Sequence[int]) -> Array:
-    """Which element of its window is the largest, counted from the last one: 1, 2, …"""
+def _offsets(maxima: Sequence[Array], windows: Sequence[Windows], *, first: bool) -> Array:
+    """How far behind element 0 of its window the largest one lies; 0 if there is none."""
+    spans = [w.elements for w in windows]
     count = math.prod(spans)
-    strides = [math.prod(spans[d + 1 :]) for d in range(len(spans))]
-    dtype = np.dtype(np.uint8 if count < 256 else np.uint32)
-    ranks = empty_like(values, values.shape, dtype)
-    ranks.fill(0)
-    last = empty_like(values, values.shape, dtype) if _has_nan(values) else None
-    if last is not None:
-        last.fill(0)
-    for numbers, chosen, places in _elements(windows):
-        number = sum(i * s for i, s in zip(numbers, strides, strict=True))
-        element, target = array[places], ranks[chosen]
-        equal = (element == values[chosen]).view(np.uint8)
-        np.maximum(target, equal * dtype.type(count - number), out=target)
-        if last is not None:
-            target = last[chosen]
-            np.maximum(target, (element != element) * dtype.type(number + 1), out=target)
-    if last is not None:
-        np.copyto(ranks, count + 1 - last, where=last != 0, casting="unsafe")
-    return ranks
+    ranks: Any = np.ones((), next(d for d in RANKS if 2 * count <= np.iinfo(d).max))
+    axis = maxima[0].ndim - len(windows)
+    for d, along in enumerate(windows):
+        ranks = _ranked(ranks, maxima[d], maxima[d + 1], axis + d, along, first=first)
+    steps = [w.step * s for w, s in zip(windows, _steps(maxima[0].shape[axis:]), strict=True)]
+    digits = itertools.product(*map(range, spans))
+    offsets = [sum(i * s for i, s in zip(d, steps, strict=True)) for d in digits]
+    table = np.array([0] * count + (offsets[::-1] if first else offsets))
+    result = empty_like(ranks, ranks.shape, np.int64)
+    return table.take(ranks, out=result, mode="clip")
 
 
-def _has_nan(values: Array) -> bool:
-    return values.dtype.kind == "f" and bool(np.isnan(values.sum()))
+def _steps(sizes: Ints) -> list[int]:
+    """How many elements one step along each dimension goes on."""
+    return [math.prod(sizes[d + 1 :]) for d in range(len(sizes))]
+
+
+def _places(maxima: Sequence[Array], windows: Sequence[Windows]) -> Array:
+    """The index of the largest element of each window in its plane or volume."""
+    values = maxima[-1]
+    result = _offsets(maxima, windows, first=True)
+    if values.dtype.kind == "f" and np.isnan(values.sum()):
+        np.copyto(result, _offsets(maxima, windows, first=False), where=np.isnan(values))
+    starts: Any = 0
+    sizes = maxima[0].shape[values.ndim - len(windows) :]
+    for w, step in zip(windows, _steps(sizes), strict=True):
+        starts = np.add.outer(starts, w.first * step)
+    result += starts
+    return result
 
 
 def _with_indices(what: str, dims: int, array: Array, *geometry: Any) -> tuple[Array, Array]:
@@ -97,8 +106,8 @@ def _with_indices(what: str, dims: int, array: Array, *geometry: Any) -> tuple[A
     places = empty_like(values, values.shape, np.int64)
     if not native.maxima(numbers, found, values, places):
         windows = [regular(w) for w in found]
-        values = _maxima(numbers, windows)
-        places = _places(numbers, values, windows)
+        maxima = _maxima(numbers, windows)
+        values, places = maxima[-1], _places(maxima, windows)
     return narrowed(values, array.dtype), places
 
 
@@ -112,7 +121,7 @@ def max_pool2d(
     numbers = widen(self)
     values = empty_like(numbers, rules.pooled(self.shape, found))
     if not native.maxima(numbers, found, values, None):
-        values = _maxima(numbers, [regular(w) for w in found])
+        values = _maxima(numbers, [regular(w) for w in found])[-1]
     return narrowed(values, self.dtype)
 
 
@@ -139,11 +148,11 @@ def _flat(what: str, result: Array, indices: Array, dims: int) -> Array:
     """Where each index points to in the memory of `result`, which is dense in every plane."""
     indices = in_bounds(what, indices, rules.elements(result.shape, dims), None)
     steps = [s // result.itemsize for s in result.strides]
+    planes: Any = 0
+    for size, step in zip(result.shape[:-dims], steps, strict=False):
+        planes = np.add.outer(planes, np.arange(size) * step)
     places = indices * steps[-1] if steps[-1] != 1 else indices
-    for d in range(result.ndim - dims):
-        line = np.arange(result.shape[d]) * steps[d]
-        places = places + line.reshape((-1, *(1,) * (result.ndim - 1 - d)))
-    return places
+    return places + planes.reshape((*planes.shape, *(1,) * dims))
 
 
 def _memory(result: Array) -> Array:

@@ -1,12 +1,14 @@
-"""Windows along one dimension as a few passes over slices.
+"""Windows along one dimension as passes over slices.
 
-Pass `i` of windows takes element `i` of every window that has one. Regular windows give slices with
-a step; windows of adaptive pooling, whose sizes differ by one, give index arrays. So pooling is a
-short loop over passes, each of which is one NumPy call over all planes.
+A pass takes one element of each of some windows: element `i` of windows `chosen`, which lies at
+`places`; both are slices. Regular windows are as many passes as they have elements. Windows of
+adaptive pooling, whose sizes and distances differ, are more passes of fewer windows. So pooling is
+a short loop, each round of which is one NumPy call over all planes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -17,71 +19,86 @@ from adjoint.checks.pooling import Window
 from adjoint.core.records import record
 
 Array = np.ndarray[Any, Any]
-Selector = Any  # a slice, or an index array
 
 CHANNELS = 1  # the dimension that comes last in memory in the formats channels_last
+LONG = 4  # elements from which NumPy reduces tiles faster than passes do
+LONG_ROW = 32  # the same along the last dimension
 
 
 @record
-class Passes:
+class Pass:
+    """One element of each of some windows."""
+
+    element: int  # its number in the window
+    chosen: slice  # the windows
+    places: slice  # where the element is
+    fresh: bool  # whether this is the first pass over these windows
+
+
+@record
+class Windows:
     """All windows along one dimension."""
 
-    out: int  # how many windows there are
-    first: Array  # the place of element 0 of each window, before 0 in padding
+    out: int  # how many there are
+    elements: int  # of the longest
+    first: Array  # the place of element 0 of each, before 0 in padding
     step: int  # from one element to the next
-    passes: tuple[tuple[int, Selector, Selector], ...]  # (element, windows, places)
-    covers: bool  # whether the first pass takes an element of every window
+    passes: tuple[Pass, ...]
+    full: bool  # whether every window has an element
     apart: bool  # whether no place lies in two windows
+    tiles: bool  # whether they are equal and have every place once, one window after the other
 
 
 @lru_cache(256)
-def regular(window: Window) -> Passes:
-    """The windows of a kernel that moves by a stride; the passes with most windows come first."""
+def regular(window: Window) -> Windows:
+    """The windows of a kernel that moves by a stride."""
     first = np.arange(window.out) * window.stride - window.padding
-    return _passes(first, np.full(window.out, window.kernel), window.dilation, window.size)
+    return _windows(first, np.full(window.out, window.kernel), window.dilation, window.size)
 
 
 @lru_cache(256)
-def adaptive(size: int, out: int) -> Passes:
+def adaptive(size: int, out: int) -> Windows:
     """The windows that share a dimension out among `out` results."""
     spans = np.array(rules.starts(size, out), np.int64).reshape(out, 2)
-    return _passes(spans[:, 0], spans[:, 1] - spans[:, 0], 1, size)
+    return _windows(spans[:, 0], spans[:, 1] - spans[:, 0], 1, size)
 
 
-@lru_cache(256)
-def covering(size: int, out: int) -> Passes:
-    """The transpose of `adaptive`: for each place, the windows that hold it."""
-    spans = np.array(rules.starts(size, out), np.int64).reshape(out, 2)
-    places = np.arange(size)
-    first = np.searchsorted(spans[:, 1], places, "right")
-    return _passes(first, np.searchsorted(spans[:, 0], places, "right") - first, 1, out)
-
-
-def _passes(first: Array, counts: Array, step: int, size: int) -> Passes:
-    found = []
+def _windows(first: Array, counts: Array, step: int, size: int) -> Windows:
+    """Elements that most windows have come first, so that few windows are visited afresh later."""
+    entries = []
     for i in range(int(counts.max(initial=0))):
         places = first + i * step
         chosen = np.flatnonzero((places >= 0) & (places < size) & (i < counts))
-        if chosen.size:
-            found.append((i, selector(chosen), selector(places[chosen]), chosen.size))
-    found.sort(key=lambda entry: -entry[3])
-    covers = bool(found) and found[0][3] == len(first)
-    held = np.zeros(size, np.int64)
-    for _, _, places, _ in found:
+        entries.append((i, chosen, places[chosen]))
+    entries.sort(key=lambda entry: -entry[1].size)
+    passes, seen, held = [], np.zeros(len(first), bool), np.zeros(size, np.int64)
+    for i, chosen, places in entries:
         np.add.at(held, places, 1)
-    apart = bool(held.max(initial=0) <= 1)
-    return Passes(len(first), first, step, tuple(entry[:3] for entry in found), covers, apart)
+        for run in _runs(chosen, places, seen):
+            fresh = not seen[chosen[run.start]]
+            passes.append(Pass(i, _slice(chosen[run]), _slice(places[run]), fresh))
+        seen[chosen] = True
+    full, apart = bool(seen.all()), bool(held.max(initial=0) <= 1)
+    equal = bool((counts == len(entries)).all()) and step == 1
+    tiles = equal and apart and len(first) * len(entries) == size == held.sum()
+    return Windows(len(first), len(entries), first, step, tuple(passes), full, apart, bool(tiles))
 
 
-def selector(places: Array) -> Selector:
-    """A slice if the places are evenly spaced, else themselves."""
-    if places.size == 1:
-        return slice(int(places[0]), int(places[0]) + 1)
-    steps = np.diff(places)
-    step = int(steps[0])
-    if step < 1 or (steps != step).any():
-        return places
-    return slice(int(places[0]), int(places[-1]) + 1, step)
+def _runs(chosen: Array, places: Array, seen: Array) -> Iterator[slice]:
+    """Windows that are evenly spaced, like their places, and all of them visited or none."""
+    start = 0
+    for n in range(1, chosen.size + 1):
+        if n < chosen.size and seen[chosen[n]] == seen[chosen[start]] and places[n] > places[n - 1]:
+            evenly = (np.ptp(np.diff(x[start : n + 1])) == 0 for x in (chosen, places))
+            if all(evenly):
+                continue
+        yield slice(start, n)
+        start = n
+
+
+def _slice(numbers: Array) -> slice:
+    step = int(numbers[1] - numbers[0]) if numbers.size > 1 else 1
+    return slice(int(numbers[0]), int(numbers[-1]) + 1, step)
 
 
 def empty_like(array: Array, shape: tuple[int, ...], dtype: Any = None) -> Array:
@@ -100,19 +117,19 @@ def is_channels_last(array: Array) -> bool:
     return np.moveaxis(array, CHANNELS, -1).flags.c_contiguous
 
 
-def combined(ufunc: np.ufunc, array: Array, axis: int, windows: Passes, nothing: Any) -> Array:
+def combined(ufunc: np.ufunc, array: Array, axis: int, windows: Windows, nothing: Any) -> Array:
     """The elements of each window along an axis, joined by `ufunc`; `nothing` for none at all."""
-    shape = (*array.shape[:axis], windows.out, *array.shape[axis + 1 :])
-    result = empty_like(array, shape)
+    if windows.tiles and windows.elements >= (LONG_ROW if axis == array.ndim - 1 else LONG):
+        tiles = (*array.shape[:axis], windows.out, windows.elements, *array.shape[axis + 1 :])
+        return ufunc.reduce(array.reshape(tiles), axis + 1)
+    result = empty_like(array, (*array.shape[:axis], windows.out, *array.shape[axis + 1 :]))
     before = (slice(None),) * axis
-    if not windows.covers:
+    if not windows.full:
         result.fill(nothing)
-    for number, (_, chosen, places) in enumerate(windows.passes):
-        target, source = (*before, chosen), array[(*before, places)]
-        if number == 0 and windows.covers:
-            result[target] = source
-        elif isinstance(chosen, slice):
-            ufunc(result[target], source, out=result[target])
+    for each in windows.passes:
+        target, source = result[(*before, each.chosen)], array[(*before, each.places)]
+        if each.fresh:
+            target[...] = source
         else:
-            result[target] = ufunc(result[target], source)
+            ufunc(target, source, out=target)
     return result
