@@ -22,7 +22,7 @@ def cubic(x: Array, a: float = CUBIC) -> Array:
     x = np.abs(x)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return np.where(x <= 1, near, np.where(x >= 2, 0, far))
 
 
 def cubic_slope(x: Array, a: float = CUBIC) -> Array:

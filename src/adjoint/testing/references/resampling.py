@@ -168,7 +168,7 @@ def grid_sample_grid_backward(
     grad_output: Array, input: Array, grid: Array, *options: Any
 ) -> Array:
     """Differences of five points, which are exact for the cubics between kinks."""
-    step, exact, wide = 2.0**-16, np.zeros(grid.shape), grid.astype(float)
+    step, exact, wide = 2.0**-13, np.zeros(grid.shape), grid.astype(float)
     for at, factor in ((-2, 1), (-1, -8), (1, 8), (2, -1)):
         for d in range(grid.shape[-1]):
             moved = wide.copy()
