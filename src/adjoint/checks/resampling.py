@@ -57,6 +57,16 @@ def used_scale(
     return 0.0 if doubled else float(scale)
 
 
+def repeats(size: int, output_size: int, mode: str, scale: float) -> int:
+    """How often every element is repeated, if that is a power of two; else 0.
+
+    Other factors are rounded, so that an element may come once more or less.
+    """
+    times = output_size // size
+    exact = mode == "nearest" and output_size == times * size and times & (times - 1) == 0
+    return times if exact and scale in (0, times) else 0
+
+
 def name_of(mode: str, dims: int) -> str:
     """PyTorch's name: "upsample_bilinear2d"."""
     kind, _, antialias = mode.partition(" ")

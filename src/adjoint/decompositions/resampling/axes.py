@@ -60,20 +60,13 @@ def resample_backward(
         scale = resampling.used_scale(*geometry, scales[n], dims, dtype)
         if scale is None:
             continue
-        if mode == "nearest" and _doubles(size, wanted, scale):
-            shape = (*grad.shape[: 2 + n], size, wanted // size, *grad.shape[3 + n :])
+        if times := resampling.repeats(size, wanted, mode, scale):
+            shape = (*grad.shape[: 2 + n], size, times, *grad.shape[3 + n :])
             grad = grad.reshape(shape).sum(3 + n)
             continue
         indices, weights = ops._resampling_taps(*geometry, scale, dtype=dtype)
         grad = _returned(grad, 2 + n, size, indices, weights)
     return grad.clone() if grad is grad_output else grad.to(dtype)
-
-
-def _doubles(size: int, wanted: int, scale: float) -> bool:
-    """Whether every element is repeated, a power of two times; other factors may be rounded."""
-    times = wanted // size
-    exact = wanted == times * size and times & (times - 1) == 0
-    return exact and scale in (0, times)
 
 
 def _computed_in(dtype: DType) -> DType:

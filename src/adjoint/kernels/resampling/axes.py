@@ -7,9 +7,9 @@ other from the last, each time rounded to uint8, as PyTorch and Pillow do.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ Blocks = tuple[tuple[int, int, int, int, Array], ...]  # rows from, to, columns 
 sparse = Lazy("scipy.sparse")
 _CACHED = 64  # matrices that are kept; each has some taps for each element along one dimension
 _BLOCK = 64  # rows that are multiplied together as a dense matrix
+_SMALL = 32  # elements along a dimension up to which BLAS is faster for vectors side by side
 _DENSE = 64  # elements of a dense matrix for each tap up to which BLAS is faster
 
 
@@ -86,7 +87,7 @@ def _resized(
     selects = resampling.TAPS.get(mode) == 1
     rounds = dtype.char == "B" and not selects
     y = np.ascontiguousarray(widen(x).transpose(order))
-    for n in reversed(range(dims)):
+    for n in range(dims) if transposed else reversed(range(dims)):
         geometry = (sizes[n], output_size[n], mode, align_corners)
         scale = resampling.used_scale(*geometry, scales[n], dims, OF[dtype])
         if scale is None:
@@ -94,6 +95,10 @@ def _resized(
         axis = order.index(x.ndim - dims + n)
         if selects and not transposed:
             y = y.take(_taps(*geometry, scale, "f")[0][:, 0], axis)
+            continue
+        times = resampling.repeats(sizes[n], output_size[n], mode, scale)
+        if times:
+            y = _summed(y, axis, times)
             continue
         y = _along(_matrix(*geometry, scale, _kind(dtype), transposed), y, axis)
         if rounds:
@@ -103,21 +108,32 @@ def _resized(
     return result.copy("K") if np.may_share_memory(result, x) else result
 
 
+def _summed(x: Array, axis: int, times: int) -> Array:
+    """Every so many elements along a dimension added up."""
+    parts = [x[(slice(None),) * axis + (slice(i, None, times),)] for i in range(times)]
+    return functools.reduce(np.add, parts)
+
+
 def _along(matrix: Matrix, x: Array, axis: int) -> Array:
     """The product of a matrix with every vector along one dimension, without moving any."""
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     size, wanted = matrix.rows.shape[::-1]
     shape = (*x.shape[:axis], wanted, *x.shape[axis + 1 :])
     x = x.astype(np.result_type(x, matrix.rows.dtype), copy=False)
-    if inner > 1:
+    blocks = matrix.blocks if inner == 1 or matrix.rows.shape[1] <= _SMALL else ()
+    if blocks and np.isfinite(x.sum()):  # 0 times another number is not 0
+        result = np.empty((outer, wanted, inner), x.dtype)
+        x = x.reshape(outer, size, inner)
+        for start, end, low, high, block in blocks:
+            if inner > 1:
+                np.matmul(block.T, x[:, low:high], out=result[:, start:end])
+            else:
+                np.matmul(x[:, low:high, 0], block, out=result[:, start:end, 0])
+    elif inner > 1:
         result = _repeated(matrix.rows, outer) @ x.reshape(outer * size, inner)
-    elif matrix.blocks and np.isfinite(x.sum()):
-        flat, result = x.reshape(outer, size), np.empty((outer, wanted), x.dtype)
-        for start, end, low, high, block in matrix.blocks:
-            np.matmul(flat[:, low:high], block, out=result[:, start:end])
     else:
-        result = (matrix.rows @ x.reshape(outer, size).T).T
-    return np.ascontiguousarray(result).reshape(shape)
+        result = np.ascontiguousarray((matrix.rows @ x.reshape(outer, size).T).T)
+    return result.reshape(shape)
 
 
 def _repeated(matrix: Any, count: int) -> Any:
@@ -137,7 +153,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
     return {"d": "d", "D": "d", "B": "B"}.get(dtype.char, "f")
 
 
-@lru_cache(_CACHED)
+@functools.lru_cache(_CACHED)
 def _matrix(
     size: int, output_size: int, mode: str, align_corners: bool, scale: float, kind: str,
     transposed: bool,
@@ -165,6 +181,7 @@ def _blocks(rows: Any) -> Blocks:
 # --- tables of taps ------------------------------------------------------------------------------
 
 
+@functools.lru_cache(_CACHED)
 def _taps(
     size: int, output_size: int, mode: str, align_corners: bool, scale: float, kind: str
 ) -> Taps:
