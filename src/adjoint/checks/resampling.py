@@ -178,8 +178,14 @@ def check_grid(
             f"{what}: input and grid must have one dtype, got {input.dtype} and {grid.dtype}; "
             "convert one of them."
         )
-    if not input.dtype.is_floating_point:
-        raise DtypeError(f"{what}: needs floating point inputs, got {input.dtype}; convert them.")
+    check_floating(what, input.dtype)
+
+
+def check_floating(what: str, *dtypes: DType) -> None:
+    """Raise unless all dtypes are those of real numbers."""
+    for dtype in dtypes:
+        if not dtype.is_floating_point:
+            raise DtypeError(f"{what}: needs floating point inputs, got {dtype}; convert them.")
 
 
 def check_affine(what: str, theta_shape: Shape, size: Sequence[int]) -> None:

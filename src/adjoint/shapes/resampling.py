@@ -40,6 +40,7 @@ def grid_sample(
     input: Spec, grid: Spec, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Spec:
     """The batch and channels of the input, the sizes of the grid."""
+    resampling.check_floating("grid_sampler", input.dtype, grid.dtype)
     return Spec((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
 
 
@@ -48,6 +49,7 @@ def grid_sample_input_backward(
     padding_mode: int, align_corners: bool,
 ) -> Spec:  # fmt: skip
     """The shape of the input."""
+    resampling.check_floating("grid_sampler_backward", grad_output.dtype, grid.dtype)
     return Spec(tuple(input_size), grad_output.dtype)
 
 
@@ -56,6 +58,7 @@ def grid_sample_grid_backward(
     align_corners: bool,
 ) -> Spec:  # fmt: skip
     """The shape of the grid."""
+    resampling.check_floating("grid_sampler_backward", grad_output.dtype, input.dtype, grid.dtype)
     return Spec(grid.shape, grid.dtype)
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks import resampling
+from adjoint.core.dtypes import OF
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
@@ -34,6 +36,7 @@ def grid_sample(
     input: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:
     """The input at the places of the grid."""
+    resampling.check_floating("grid_sampler", OF[input.dtype], OF[grid.dtype])
     sizes = input.shape[2:]
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
     matrix = _matrix(taps.columns(grid.shape[0], sizes), taps.weights, grid.shape[0], sizes)
@@ -45,6 +48,7 @@ def grid_sample_input_backward(
     padding_mode: int, align_corners: bool,
 ) -> Array:  # fmt: skip
     """Each gradient is spread over the taps of its place."""
+    resampling.check_floating("grid_sampler_backward", OF[grad_output.dtype], OF[grid.dtype])
     count, channels, *sizes = input_size
     taps = _taps(widen(grid), tuple(sizes), interpolation_mode, padding_mode, align_corners)
     matrix = _matrix(taps.columns(count, tuple(sizes)), taps.weights, count, tuple(sizes))
@@ -58,6 +62,8 @@ def grid_sample_grid_backward(
     align_corners: bool,
 ) -> Array:  # fmt: skip
     """How the sum of products with grad_output changes with each coordinate of the grid."""
+    dtypes = (OF[grad_output.dtype], OF[input.dtype], OF[grid.dtype])
+    resampling.check_floating("grid_sampler_backward", *dtypes)
     if interpolation_mode == NEAREST:
         return np.zeros_like(grid)
     sizes, count = input.shape[2:], grid.shape[0]
