@@ -150,15 +150,29 @@ def join_permutes(rewriter: Any, node: Node) -> Any:
 
 
 def join_reshapes(rewriter: Any, node: Node) -> Any:
-    """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x"""
+    """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x
+
+    A reshape that copies, and that others use, stays: of a copy the second reshape is a view.
+    """
     source, out = node.args[0], node.outputs[0]
-    count = 1
+    chain = [source]
     while keeps_order(source):
         source = source.node.args[0]
-        count += 1
+        chain.append(source)
     if source.shape == out.shape:
         return source
-    return rewriter.call("reshape.default", source, out.shape) if count > 1 else None
+    copies = (i for i, v in enumerate(chain) if len(v.uses) > 1 and _copies(v))
+    source = chain[next(copies, -1)]
+    joins = source is not node.args[0]
+    return rewriter.call("reshape.default", source, out.shape) if joins else None
+
+
+def _copies(value: Value) -> bool:
+    """Whether a value is a reshape of elements that were moved."""
+    if not keeps_order(value):
+        return False
+    made = value.node.args[0].node
+    return made is not None and isinstance(made.op, Operator) and made.op.row.moves == "elements"
 
 
 def join_expands(rewriter: Any, node: Node) -> Any:
