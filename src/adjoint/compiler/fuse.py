@@ -11,6 +11,7 @@ Libraries, loops over time, branches and eager kernels are steps of their own.
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 from typing import Any
 
 from adjoint.compiler import libraries
@@ -285,9 +286,9 @@ class _Planner:
         base = self._plain(value)
         return math.prod(value.shape) == size and self.plan.home.get(base) == position
 
-    def _plain(self, value: Value) -> Value:
-        """The value of which this one is a mere reshape."""
-        while value.node is not None:
+    def _plain(self, value: Value, kept: Container[Value] = ()) -> Value:
+        """The value of which this one is a mere reshape, or a nearer one that is kept."""
+        while value.node is not None and value not in kept:
             definition = self.plan.definitions.get(value.node)
             if not isinstance(definition, Reshape):
                 break
@@ -363,8 +364,8 @@ class _Planner:
             if not isinstance(definition, Look):
                 break
             if isinstance(definition, Reshape):
-                origin = self._plain(base)
-                if not isinstance(self._made_by(origin), View):
+                origin = self._plain(base, self.kept)
+                if origin in self.kept or not isinstance(self._made_by(origin), View):
                     return _operand_at(origin, flat(index, row_major(base.shape)), shape)
             index = definition.into(index, bounds)
             base = definition.source
