@@ -146,3 +146,36 @@ def test_batch_sizes_must_not_grow() -> None:
         ad.gru(x.flatten(0, 1)[:3], ad.tensor([1, 2]), hx, params, *options)
     with pytest.raises(ArgumentError, match="make 3 rows, and the data has 4"):
         ad.gru(x.flatten(0, 1)[:4], ad.tensor([2, 1]), hx, params, *options)
+
+
+@pytest.mark.parametrize("mode", range(4))
+def test_the_backward_of_a_library_is_the_gradient_of_its_forward(mode: int) -> None:
+    """Also with dropout, whose factors the forward reserves."""
+    kind = ("rnn_relu", "rnn_tanh", "lstm", "gru")[mode]
+    x, hx, params = layer(kind, layers=2)
+    states = hx if kind == "lstm" else [hx]
+    rest = [mode, 4, 0, 2, False, 0.5, True, False, (), None]
+
+    def run(x: Any, states: Any, params: Any) -> Any:
+        ad.manual_seed(5)
+        cx = states[1] if len(states) == 2 else None
+        return ad.ops._cudnn_rnn(x, params, 4, None, states[0], cx, *rest)
+
+    def loss(*args: Any) -> Any:
+        found = run(*args)
+        return found[0].square().sum() + found[1].sum()
+
+    output, h, c, reserve, flat = run(x, states, params)
+    of_c = ad.zeros_like(c) if kind == "lstm" else None
+    grads = 2 * output, ad.ones_like(h), of_c
+    cx = states[1] if kind == "lstm" else None
+    of_x, of_h, of_cx, of_params = ad.ops._cudnn_rnn_backward(
+        x, params, 4, flat, states[0], cx, output, *grads, *rest, reserve, (True,) * 4
+    )
+    expected = ad.grad(loss, argnums=(0, 1, 2))(x, states, params)
+    assert ad.allclose(of_x, expected[0])
+    assert ad.allclose(of_h, expected[1][0])
+    assert of_cx is None or ad.allclose(of_cx, expected[1][1])
+    for got, wanted in zip(of_params, expected[2], strict=True):
+        assert ad.allclose(got, wanted)
+    assert 0 < int(reserve.eq(0).sum()) < reserve.numel()

@@ -1,7 +1,7 @@
 """Recurrent layers in terms of smaller operators.
 
 `layers` go over time, `cells` are single steps, `stacks` are several layers, `packed` is about
-sequences of different lengths.
+sequences of different lengths, `vendors` about the names of libraries.
 """
 
 from adjoint.decompositions.recurrent.cells import (
@@ -39,4 +39,13 @@ from adjoint.decompositions.recurrent.stacks import (
     rnn_relu_input,
     rnn_tanh_data,
     rnn_tanh_input,
+)
+from adjoint.decompositions.recurrent.vendors import (
+    cudnn_rnn,
+    cudnn_rnn_backward,
+    flatten_weight,
+    lstm_mps,
+    lstm_mps_backward,
+    mkldnn_rnn_layer,
+    mkldnn_rnn_layer_backward,
 )

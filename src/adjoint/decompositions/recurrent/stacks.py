@@ -106,25 +106,45 @@ def one_layer(
     return (ops._rnn_layer(gates, states[0], w_hh, batch_sizes, reverse, kind == "rnn_relu"),)
 
 
+@record
+class Trail:
+    """What a stack computed on its way, for its backward: of each layer its input, of each layer
+    and direction the results of its row.
+    """
+
+    inputs: list[Tensor]
+    results: list[tuple[Tensor, ...]]
+
+
 def run(
     stack: Stack, input: Tensor, states: Sequence[Tensor], params: Sequence[Tensor],
-    batch_sizes: Tensor | None,
-) -> tuple[Tensor, ...]:  # fmt: skip
-    """The hidden states of the last layer, and the last states of all layers and directions."""
+    batch_sizes: Tensor | None, factors: Sequence[Tensor] | None = None,
+) -> tuple[Trail, tuple[Tensor, ...]]:  # fmt: skip
+    """The hidden states of the last layer, and the last states of all layers and directions.
+
+    `factors` are what inputs of layers after the first are multiplied by, in the place of dropout.
+    """
     check(stack, input, states, params)
     x, last = input, []
+    trail = Trail([], [])
     for layer in range(stack.layers):
-        if layer and stack.train and stack.dropout:
-            x = ops.dropout(x, stack.dropout, True)
+        if layer:
+            x = _dropped(stack, x) if factors is None else x * factors[layer - 1]
+        trail.inputs.append(x)
         sides = []
         for number in range(layer * stack.directions, (layer + 1) * stack.directions):
             reverse = number % stack.directions == 1
             own, weights = [s.select(0, number) for s in states], stack.weights(params, number)
             results = one_layer(stack.kind, x, own, weights, batch_sizes, reverse)
+            trail.results.append(results)
             sides.append(results[0])
             last.append([r.select(0, 0 if reverse else -1) for r in results[: len(states)]])
         x = sides[0] if len(sides) == 1 else ops.cat(sides, -1)
-    return x, *(ops.stack(list(s)) for s in zip(*last, strict=True))
+    return trail, (x, *(ops.stack(list(s)) for s in zip(*last, strict=True)))
+
+
+def _dropped(stack: Stack, x: Tensor) -> Tensor:
+    return ops.dropout(x, stack.dropout, True) if stack.train and stack.dropout else x
 
 
 def run_input(
@@ -134,7 +154,7 @@ def run_input(
     """Of sequences of one length."""
     swap = batch_first and input.ndim == 3
     steps = input.transpose(0, 1) if swap else input
-    output, *last = run(stack, steps, states, params, None)
+    _, (output, *last) = run(stack, steps, states, params, None)
     return output.transpose(0, 1) if swap else output, *last
 
 
@@ -155,7 +175,7 @@ def run_data(
         )
     _check_if_known(stack.kind, data, batch_sizes)
     steps = padded(data, batch_sizes, states[0].shape[1])
-    output, *last = run(stack, steps, states, params, batch_sizes)
+    _, (output, *last) = run(stack, steps, states, params, batch_sizes)
     return packed(output, batch_sizes, data.shape[0]), *last
 
 

@@ -1,0 +1,288 @@
+"""Recurrent layers under the names of libraries, and the backward of a whole stack.
+
+What a library reserves for its backward is here the factors by which dropout multiplied the inputs
+of layers after the first; a backward runs the stack again with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint import ops
+from adjoint.core import dtypes
+from adjoint.core.errors import ArgumentError
+from adjoint.decompositions.recurrent.packed import packed, padded
+from adjoint.decompositions.recurrent.stacks import Stack, Trail, run
+
+Tensor = Any
+
+KINDS = ("rnn_relu", "rnn_tanh", "lstm", "gru")
+
+
+def _vector(numbers: Sequence[int]) -> Tensor:
+    return ops.stack([ops.full((), n, dtype=dtypes.int64) for n in numbers])
+
+
+def _factors(stack: Stack, steps: int, state: Tensor) -> Tensor:
+    """What inputs of layers after the first are multiplied by: 1, or 0 and 1/(1 - dropout)."""
+    shape = (stack.layers - 1, steps, state.shape[1], stack.directions * state.shape[2])
+    ones = state.detach().new_ones(shape)
+    return ops.dropout(ones, stack.dropout, True) if stack.train and stack.dropout else ones
+
+
+# --- backward ------------------------------------------------------------------------------------
+
+
+def _with_last(
+    grad: Tensor | None, last: Tensor | None, number: int, like: Tensor, reverse: bool
+) -> Tensor | None:
+    """The gradient of all steps, with that of the state after the last one."""
+    if last is None:
+        return grad
+    zeros = ops.zeros_like(like) if grad is None else grad
+    place = 0 if reverse else like.shape[0] - 1
+    return zeros.select_scatter(zeros.select(0, place) + last.select(0, number), 0, place)
+
+
+def _layer_backward(
+    stack: Stack, grads: list[Tensor | None], states: list[Tensor], weights: list[Tensor | None],
+    batch_sizes: Tensor | None, results: tuple[Tensor, ...], reverse: bool,
+) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
+    """The gradients of the gates, of the states, and of w_hh, b_hh and w_hr as far as they are."""
+    w_hh, w_hr = weights[1], weights[4]
+    if stack.kind == "lstm":
+        gates, h_bar, c_bar, w_bar, down = ops._lstm_layer_backward(
+            grads[0], grads[1], None, *states, w_hh, w_hr, batch_sizes, *results, reverse
+        )
+        return gates, [h_bar, c_bar], [w_bar, gates.sum((0, 1)), down]
+    if stack.kind == "gru":
+        gates, h_bar, w_bar, b_bar = ops._gru_layer_backward(
+            grads[0], None, states[0], w_hh, batch_sizes, *results, reverse
+        )
+        return gates, [h_bar], [w_bar, b_bar]
+    output = results[0]
+    grad = ops.zeros_like(output) if grads[0] is None else grads[0]
+    gates, h_bar, w_bar = ops._rnn_layer_backward(
+        grad, states[0], w_hh, batch_sizes, output, reverse, stack.kind == "rnn_relu"
+    )
+    return gates, [h_bar], [w_bar, gates.sum((0, 1))]
+
+
+def stack_backward(
+    stack: Stack, trail: Trail, states: Sequence[Tensor], params: Sequence[Tensor],
+    batch_sizes: Tensor | None, factors: Sequence[Tensor], grad_output: Tensor | None,
+    grad_last: Sequence[Tensor | None],
+) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
+    """The gradients of the input, of the states and of the parameters, from the last layer on."""
+    grad = grad_output
+    by_number: dict[int, list[Tensor]] = {}
+    of_states: dict[int, list[Tensor]] = {}
+    for layer in reversed(range(stack.layers)):
+        x, back = trail.inputs[layer], None
+        parts = [None] * stack.directions if grad is None else grad.chunk(stack.directions, -1)
+        for side, part in enumerate(parts):
+            number, reverse = layer * stack.directions + side, side == 1
+            results = trail.results[number]
+            weights = stack.weights(params, number)
+            bars = [
+                _with_last(g, last, number, r, reverse)
+                for g, last, r in zip((part, None), grad_last, results, strict=False)
+            ]
+            own = [s.select(0, number) for s in states]
+            gates, of_states[number], rest = _layer_backward(
+                stack, bars, own, weights, batch_sizes, results, reverse
+            )
+            w_bar, b_bar, *down = rest
+            flat = gates.flatten(0, 1)
+            found = [flat.t().matmul(x.flatten(0, 1)), w_bar]
+            found += [gates.sum((0, 1)), b_bar] if stack.has_biases else []
+            by_number[number] = found + (down if stack.projects else [])
+            term = gates.matmul(weights[0])
+            back = term if back is None else back + term
+        grad = back if layer == 0 else back * factors[layer - 1]
+    numbers = range(stack.layers * stack.directions)
+    state_bars = [ops.stack([of_states[n][k] for n in numbers]) for k in range(len(states))]
+    return grad, state_bars, [bar for n in numbers for bar in by_number[n]]
+
+
+# --- cuDNN and MIOpen ----------------------------------------------------------------------------
+
+
+def _stack(
+    mode: int, per_layer: int, layers: int, dropout: float, train: bool, bidirectional: bool,
+    projects: bool,
+) -> Stack:  # fmt: skip
+    if mode not in range(4):
+        raise ArgumentError(
+            f"rnn: mode must be 0 (relu), 1 (tanh), 2 (lstm) or 3 (gru), got {mode}."
+        )
+    has_biases = per_layer >= 4
+    return Stack(KINDS[mode], has_biases, layers, dropout, train, 1 + bidirectional, projects)
+
+
+def _steps(input: Tensor, batch_first: bool, sizes: Tensor | None, count: int) -> Tensor:
+    """(steps, sequences, features)."""
+    if sizes is not None:
+        return padded(input, sizes, count)
+    return input.transpose(0, 1) if batch_first else input
+
+
+def _given(output: Tensor, batch_first: bool, sizes: Tensor | None, rows: int) -> Tensor:
+    """In the layout of the input."""
+    if sizes is not None:
+        return packed(output, sizes, rows)
+    return output.transpose(0, 1) if batch_first else output
+
+
+def cudnn_rnn(
+    input: Tensor, weight: Sequence[Tensor], weight_stride0: int, weight_buf: Tensor | None,
+    hx: Tensor, cx: Tensor | None, mode: int, hidden_size: int, proj_size: int, num_layers: int,
+    batch_first: bool, dropout: float, train: bool, bidirectional: bool, batch_sizes: Sequence[int],
+    dropout_state: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The output, the last h and c, the factors of dropout, and all weights in one vector."""
+    stack = _stack(mode, weight_stride0, num_layers, dropout, train, bidirectional, bool(proj_size))
+    sizes = _vector(batch_sizes) if batch_sizes else None
+    steps = _steps(input, batch_first, sizes, hx.shape[1])
+    factors = _factors(stack, steps.shape[0], hx)
+    states = [hx] if cx is None else [hx, cx]
+    _, (output, *last) = run(stack, steps, states, weight, sizes, list(factors.unbind(0)))
+    flat = flatten_weight(weight) if weight_buf is None else weight_buf
+    cy = last[1] if len(last) == 2 else hx.new_zeros((0,))
+    output = _given(output, batch_first, sizes, input.shape[0])
+    return output, last[0], cy, factors, flat.detach().clone()
+
+
+def flatten_weight(weight_arr: Sequence[Tensor], *layers: Any) -> Tensor:
+    """All parameters, one after the other, in one vector."""
+    return ops.cat([w.reshape((-1,)) for w in weight_arr])
+
+
+def cudnn_rnn_backward(
+    input: Tensor, weight: Sequence[Tensor], weight_stride0: int, weight_buf: Tensor, hx: Tensor,
+    cx: Tensor | None, output: Tensor, grad_output: Tensor | None, grad_hy: Tensor | None,
+    grad_cy: Tensor | None, mode: int, hidden_size: int, proj_size: int, num_layers: int,
+    batch_first: bool, dropout: float, train: bool, bidirectional: bool, batch_sizes: Sequence[int],
+    dropout_state: Tensor | None, reserve: Tensor, output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None, list[Tensor]]:  # fmt: skip
+    """The gradients of input, hx, cx and the parameters that are wanted."""
+    stack = _stack(mode, weight_stride0, num_layers, dropout, train, bidirectional, bool(proj_size))
+    sizes = _vector(batch_sizes) if batch_sizes else None
+    states = [hx] if cx is None else [hx, cx]
+    steps = _steps(input, batch_first, sizes, hx.shape[1])
+    factors = list(reserve.detach().unbind(0))
+    trail, _ = run(stack, steps, states, weight, sizes, factors)
+    grad = grad_output
+    if grad is not None:
+        grad = _steps(grad, batch_first, sizes, hx.shape[1])
+        if sizes is not None:  # rows after the end of a sequence mean nothing
+            active = ops.arange(hx.shape[1]) < sizes.unsqueeze(-1)
+            grad = ops.where(active.unsqueeze(-1), grad, 0.0)
+    bar, state_bars, bars = stack_backward(
+        stack, trail, states, weight, sizes, factors, grad, (grad_hy, grad_cy)[: len(states)]
+    )
+    bar = _given(bar, batch_first, sizes, input.shape[0])
+    c_bar = state_bars[1] if cx is not None and output_mask[2] else None
+    return (
+        bar if output_mask[0] else None,
+        state_bars[0] if output_mask[1] else None,
+        c_bar,
+        bars if output_mask[3] else [],
+    )
+
+
+# --- Metal ---------------------------------------------------------------------------------------
+
+
+def _mps(
+    hx: Sequence[Tensor], has_biases: bool, layers: int, dropout: float, train: bool,
+    bidirectional: bool,
+) -> Stack:  # fmt: skip
+    if len(hx) != 2:
+        raise ArgumentError(f"lstm: hx must be [h, c], got {len(hx)} tensors.")
+    return Stack("lstm", has_biases, layers, dropout, train, 1 + bidirectional)
+
+
+def lstm_mps(
+    input: Tensor, hx: Sequence[Tensor], params: Sequence[Tensor], has_biases: bool,
+    num_layers: int, dropout: float, train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The output, the last h and c; the gates and cells of all layers, the factors of dropout."""
+    stack = _mps(hx, has_biases, num_layers, dropout, train, bidirectional)
+    steps = _steps(input, batch_first, None, 0)
+    factors = _factors(stack, steps.shape[0], hx[0])
+    trail, (output, h, c) = run(stack, steps, hx, params, None, list(factors.unbind(0)))
+    kept = (ops.stack([r[k].detach() for r in trail.results]) for k in (2, 1))
+    return _given(output, batch_first, None, 0), h, c, *kept, factors
+
+
+def lstm_mps_backward(
+    grad_y: Tensor | None, grad_hy: Tensor | None, grad_cy: Tensor | None, z_state: Tensor,
+    cell_state_fwd: Tensor, input: Tensor, layersOutputs: Tensor, hx: Sequence[Tensor],
+    params: Sequence[Tensor], has_biases: bool, num_layers: int, dropout: float, train: bool,
+    bidirectional: bool, batch_first: bool,
+) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
+    """The gradients of the input, of h and c, and of the parameters."""
+    stack = _mps(hx, has_biases, num_layers, dropout, train, bidirectional)
+    factors = list(layersOutputs.detach().unbind(0))
+    trail, _ = run(stack, _steps(input, batch_first, None, 0), hx, params, None, factors)
+    grad = None if grad_y is None else _steps(grad_y, batch_first, None, 0)
+    last = (grad_hy, grad_cy)
+    bar, states, bars = stack_backward(stack, trail, hx, params, None, factors, grad, last)
+    return _given(bar, batch_first, None, 0), states, bars
+
+
+# --- oneDNN --------------------------------------------------------------------------------------
+
+
+def _in_order(tensor: Tensor, reverse: bool) -> Tensor:
+    """The steps in the order in which a single direction goes over them."""
+    return tensor.flip((0,)) if reverse else tensor
+
+
+def _single(
+    mode: int, weights: Sequence[Tensor], hx: Tensor, cx: Tensor, has_biases: bool
+) -> tuple[Stack, list[Tensor], list[Tensor]]:
+    """One layer: what it is, its parameters and its states."""
+    stack = _stack(mode, 4 if has_biases else 2, 1, 0.0, False, False, False)
+    shape = (1, *hx.shape[-2:])
+    states = [s.reshape(shape) for s in ((hx, cx) if stack.kind == "lstm" else (hx,))]
+    return stack, list(weights if has_biases else weights[:2]), states
+
+
+def mkldnn_rnn_layer(
+    input: Tensor, weight0: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor, hx_: Tensor,
+    cx_: Tensor, reverse: bool, batch_sizes: Sequence[int], mode: int, hidden_size: int,
+    num_layers: int, has_biases: bool, bidirectional: bool, batch_first: bool, train: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    """The output, the last states in the shape of the first ones, and an empty workspace."""
+    weights = (weight0, weight1, weight2, weight3)
+    stack, params, states = _single(mode, weights, hx_, cx_, has_biases)
+    _, (output, *last) = run(stack, _in_order(input, reverse), states, params, None)
+    cy = last[1] if len(last) == 2 else cx_
+    h, c = last[0].reshape(hx_.shape), cy.reshape(cx_.shape)
+    workspace = ops.zeros((0,), dtype=dtypes.uint8)
+    return _in_order(output, reverse), h, c.clone(), workspace
+
+
+def mkldnn_rnn_layer_backward(
+    input: Tensor, weight1: Tensor, weight2: Tensor, weight3: Tensor, weight4: Tensor, hx_: Tensor,
+    cx_tmp: Tensor, output: Tensor, hy_: Tensor, cy_: Tensor, grad_output: Tensor | None,
+    grad_hy: Tensor | None, grad_cy: Tensor | None, reverse: bool, mode: int, hidden_size: int,
+    num_layers: int, has_biases: bool, train: bool, bidirectional: bool, batch_sizes: Sequence[int],
+    batch_first: bool, workspace: Tensor,
+) -> tuple[Tensor, ...]:  # fmt: skip
+    """The gradients of input, weights, biases, hx and cx."""
+    weights = (weight1, weight2, weight3, weight4)
+    stack, params, states = _single(mode, weights, hx_, cx_tmp, has_biases)
+    trail, _ = run(stack, _in_order(input, reverse), states, params, None)
+    grad = None if grad_output is None else _in_order(grad_output, reverse)
+    last = [None if g is None else g.reshape(states[0].shape) for g in (grad_hy, grad_cy)]
+    bar, state_bars, bars = stack_backward(
+        stack, trail, states, params, None, [], grad, last[: len(states)]
+    )
+    bars += [ops.zeros_like(w) for w in weights[len(bars) :]]
+    h_bar = state_bars[0].reshape(hx_.shape)
+    c_bar = state_bars[1].reshape(cx_tmp.shape) if len(states) == 2 else ops.zeros_like(cx_tmp)
+    return _in_order(bar, reverse), *bars, h_bar, c_bar

@@ -1,0 +1,148 @@
+"""Samples of recurrent layers under the names of libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import adjoint as ad
+from adjoint.testing.samples import Make, Sample, sampler
+from adjoint.testing.samples.recurrent import stack
+
+Samples = Iterator[Sample]
+Tensor = ad.Tensor
+
+PARTS = (1, 1, 4, 3)  # by mode: relu, tanh, lstm, gru
+
+
+def cudnn(
+    make: Make, mode: int, *, layers: int = 1, directions: int = 1, biases: bool = True,
+    narrow: int = 0, sizes: tuple[int, ...] = (),
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """Arguments of `_cudnn_rnn` before and after hx and cx: two sequences of two steps, 2 units."""
+    rows = layers * directions
+    params = stack(make, PARTS[mode], layers, directions, biases=biases, narrow=narrow)
+    x = make(sum(sizes), 2) if sizes else make(2, 2, 2)
+    hx, cx = make(rows, 2, narrow or 2), make(rows, 2, 2) if mode == 2 else None
+    first = [x, params, 2 + 2 * biases + bool(narrow), None, hx, cx]
+    rest = [mode, 2, narrow, layers, not sizes, 0.0, True, directions == 2, sizes, None]
+    return first, rest
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "lstm": {"mode": 2},
+    "two layers both ways": {"mode": 2, "layers": 2, "directions": 2, "biases": False},
+    "projected": {"mode": 2, "narrow": 1},
+    "gru, lengths": {"mode": 3, "directions": 2, "sizes": (2, 1)},
+    "tanh": {"mode": 1},
+    "relu, two layers": {"mode": 0, "layers": 2},
+}
+
+
+@sampler("_cudnn_rnn")
+def cudnn_rnns(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for name, case in CASES.items():
+        first, rest = cudnn(make, **case)
+        yield Sample(*first, *rest, name=name)
+
+
+@sampler("miopen_rnn")
+def miopen_rnns(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for name in ("lstm", "gru, lengths"):
+        (x, params, stride, _, hx, cx), (mode, units, _, *rest) = cudnn(make, **CASES[name])
+        yield Sample(x, params, stride, hx, cx, mode, units, *rest, name=name)
+
+
+def results(make: Make, first: list[Any], rest: list[Any], mask: tuple[bool, ...]) -> list[Any]:
+    """Arguments of `_cudnn_rnn_backward`; the output and what was reserved are numbers."""
+    with ad.no_grad():
+        output, h, c, reserve, flat = ad.ops._cudnn_rnn(*first, *rest)
+    x, params, stride, _, hx, cx = first
+    grads = [make(*output.shape), make(*h.shape), make(*c.shape) if cx is not None else None]
+    return [x, params, stride, flat, hx, cx, output, *grads, *rest, reserve, mask]
+
+
+@sampler("_cudnn_rnn_backward")
+def cudnn_rnn_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for name in ("lstm", "projected", "gru, lengths", "tanh", "relu, two layers"):
+        mask = True, True, CASES[name]["mode"] == 2, True
+        yield Sample(*results(make, *cudnn(make, **CASES[name]), mask), name=name)
+    args = results(make, *cudnn(make, 2), (True, False, False, False))
+    yield Sample(*args[:7], None, args[8], None, *args[10:], name="of h, for the input alone")
+
+
+@sampler("miopen_rnn_backward")
+def miopen_rnn_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    args = results(make, *cudnn(make, 2), (True,) * 4)
+    yield Sample(*args[:12], *args[13:], name="lstm")
+
+
+@sampler("_cudnn_rnn_flatten_weight")
+def flattening(make: Make) -> Samples:
+    params = stack(make, 1, 1, 1, biases=True)
+    yield Sample(params, 4, 2, 1, 2, 0, 1, False, False, name="plain")
+
+
+@sampler("_lstm_mps")
+def lstms(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    one, two = (stack(make, 4, n, n, biases=n == 1) for n in (1, 2))
+    plain = [make(1, 2, 2), make(1, 2, 2)]
+    yield Sample(make(2, 2, 2), plain, one, True, 1, 0.0, True, False, False, name="plain")
+    states = [make(4, 1, 2), make(4, 1, 2)]
+    yield Sample(make(1, 2, 2), states, two, False, 2, 0.0, True, True, True, name="batch first")
+
+
+@sampler("lstm_mps_backward")
+def lstm_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    args = make(2, 1, 2), [make(1, 1, 2), make(1, 1, 2)], stack(make, 4, 1, 1, biases=True)
+    options = True, 1, 0.0, True, False, False
+    with ad.no_grad():
+        output, h, c, z, cells, outputs = ad.ops._lstm_mps(*args, *options)
+    grads = [make(*t.shape) for t in (output, h, c)]
+    yield Sample(*grads, z, cells, args[0], outputs, *args[1:], *options, name="plain")
+    rest = z, cells, args[0], outputs, *args[1:], *options
+    yield Sample(grads[0], None, None, *rest, name="of the output alone")
+
+
+def single(make: Make, mode: int, *shape: int) -> list[Any]:
+    """input, weights and states of one layer."""
+    return [make(2, 2, 2), *stack(make, PARTS[mode], 1, 1, biases=True), make(*shape), make(*shape)]
+
+
+@sampler("mkldnn_rnn_layer")
+def layers(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for name, mode, reverse, biases in (
+        ("lstm", 2, False, True), ("lstm backwards", 2, True, False), ("gru", 3, False, True),
+    ):  # fmt: skip
+        options = reverse, (), mode, 2, 1, biases, False, False, True
+        shape = (1, 2, 2) if reverse else (2, 2)
+        yield Sample(*single(make, mode, *shape), *options, name=name)
+
+
+@sampler("mkldnn_rnn_layer_backward")
+def layer_backwards(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    for name, mode, reverse in (("lstm", 2, False), ("gru backwards", 3, True)):
+        args = single(make, mode, 2, 2)
+        with ad.no_grad():
+            *found, workspace = ad.ops.mkldnn_rnn_layer(
+                *args, reverse, (), mode, 2, 1, True, False, False, True
+            )
+        grads = [make(*f.shape) for f in found]
+        options = reverse, mode, 2, 1, True, True, False, (), False
+        yield Sample(*args, *found, *grads, *options, workspace, name=name)
