@@ -173,6 +173,99 @@ def pad_packed(
     return found if batch_first else np.swapaxes(found, 0, 1), lengths
 
 
+# --- layers from the products with their input ---------------------------------------------------
+
+
+def lstm_gates(x: Array, inner: Array) -> list[Array]:
+    """i, f, g, o."""
+    i, f, g, o = np.split(x + inner, 4)
+    return [_sigmoid(i), _sigmoid(f), np.tanh(g), _sigmoid(o)]
+
+
+def gru_gates(x: Array, inner: Array) -> list[Array]:
+    """r, z, n, and the hidden part of n."""
+    (a, b, c), (d, e, q) = np.split(x, 3), np.split(inner, 3)
+    r = _sigmoid(a + d)
+    return [r, _sigmoid(b + e), np.tanh(c + r * q), q]
+
+
+def one_layer(
+    step: Step, gates_of: Callable[..., list[Array]] | None, gates: Array, states: list[Array],
+    weights: Sequence[Any], batch_sizes: Array | None, reverse: bool,
+) -> Any:  # fmt: skip
+    """The states of all steps, and the gates; sequences that have ended keep their states."""
+    w_hh, b_hh, w_hr = (None if w is None else np.asarray(w, np.float64) for w in weights)
+    assert w_hh is not None
+    now = [np.array(s, dtype=np.float64) for s in states]
+    steps, count, _ = gates.shape
+    kept = [np.zeros((steps, *s.shape)) for s in now]
+    width = 4 * now[-1].shape[-1] if gates_of else 0
+    workspace = np.zeros((steps, count, width))
+    for t in reversed(range(steps)) if reverse else range(steps):
+        for b in range(count if batch_sizes is None else int(batch_sizes[t])):
+            inner = w_hh @ now[0][b] + (0 if b_hh is None else b_hh)
+            x = np.asarray(gates[t, b], dtype=np.float64)
+            if gates_of:
+                workspace[t, b] = np.concatenate(gates_of(x, inner))
+            after = step(x, inner, *(s[b] for s in now))
+            if w_hr is not None:
+                after = [w_hr @ after[0], *after[1:]]
+            for whole, value in zip(now, after, strict=True):
+                whole[b] = value
+        for whole, value in zip(kept, now, strict=True):
+            whole[t] = value
+    return (*kept, workspace) if gates_of else kept[0]
+
+
+def lstm_layer(
+    gates: Array, hx: Array, cx: Array, w_hh: Array, w_hr: Array | None, batch_sizes: Any,
+    reverse: bool,
+) -> Any:  # fmt: skip
+    weights = w_hh, None, w_hr
+    return one_layer(lstm_step, lstm_gates, gates, [hx, cx], weights, batch_sizes, reverse)
+
+
+def gru_layer(
+    gates: Array, hx: Array, w_hh: Array, b_hh: Array | None, batch_sizes: Any, reverse: bool
+) -> Any:
+    weights = w_hh, b_hh, None
+    return one_layer(gru_step, gru_gates, gates, [hx], weights, batch_sizes, reverse)
+
+
+def rnn_layer(
+    gates: Array, hx: Array, w_hh: Array, batch_sizes: Any, reverse: bool, relu: bool
+) -> Any:
+    step = relu_step if relu else tanh_step
+    return one_layer(step, None, gates, [hx], (w_hh, None, None), batch_sizes, reverse)
+
+
+def fused_lstm_cell(
+    input_gates: Array, hidden_gates: Array, cx: Array, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """h, c and i, f, g, o."""
+    h, c, workspace = np.zeros(cx.shape), np.zeros(cx.shape), np.zeros(input_gates.shape)
+    for b, state in enumerate(cx):
+        x, inner = input_gates[b], hidden_gates[b]
+        x, inner = x + (0 if b_ih is None else b_ih), inner + (0 if b_hh is None else b_hh)
+        h[b], c[b] = lstm_step(x, inner, state, state)
+        workspace[b] = np.concatenate(lstm_gates(x, inner))
+    return h, c, workspace
+
+
+def fused_gru_cell(
+    input_gates: Array, hidden_gates: Array, hx: Array, b_ih: Any = None, b_hh: Any = None
+) -> Any:
+    """h, and r, z, n, hx and the hidden part of n."""
+    h, workspace = np.zeros(hx.shape), np.zeros((hx.shape[0], 5 * hx.shape[1]))
+    for b, state in enumerate(hx):
+        x, inner = input_gates[b], hidden_gates[b]
+        x, inner = x + (0 if b_ih is None else b_ih), inner + (0 if b_hh is None else b_hh)
+        (h[b],) = gru_step(x, inner, state)
+        r, z, n, q = gru_gates(x, inner)
+        workspace[b] = np.concatenate([r, z, n, state, q])
+    return h, workspace
+
+
 KINDS: dict[str, Step] = {
     "lstm": lstm_step, "gru": gru_step, "rnn_tanh": tanh_step, "rnn_relu": relu_step,
 }  # fmt: skip
@@ -180,6 +273,11 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     **{f"{kind}.input": of_input(step) for kind, step in KINDS.items()},
     **{f"{kind}.data": of_data(step) for kind, step in KINDS.items()},
     **{f"{kind}_cell": cell(step) for kind, step in KINDS.items()},
+    "_gru_layer": gru_layer,
+    "_lstm_layer": lstm_layer,
     "_pack_padded_sequence": pack_padded,
     "_pad_packed_sequence": pad_packed,
+    "_rnn_layer": rnn_layer,
+    "_thnn_fused_gru_cell": fused_gru_cell,
+    "_thnn_fused_lstm_cell": fused_lstm_cell,
 }

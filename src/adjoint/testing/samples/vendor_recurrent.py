@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 import adjoint as ad
+from adjoint.testing.references import recurrent
 from adjoint.testing.samples import Make, Sample, sampler
 from adjoint.testing.samples.recurrent import stack
 
@@ -13,6 +16,40 @@ Samples = Iterator[Sample]
 Tensor = ad.Tensor
 
 PARTS = (1, 1, 4, 3)  # by mode: relu, tanh, lstm, gru
+STEPS = recurrent.relu_step, recurrent.tanh_step, recurrent.lstm_step, recurrent.gru_step
+
+
+def cudnn_reference(
+    input: Any, weight: Any, stride: int, flat: Any, hx: Any, cx: Any, mode: int, units: int,
+    narrow: int, layers: int, batch_first: bool, dropout: float, train: bool, both: bool,
+    sizes: Any, state: Any,
+) -> Any:  # fmt: skip
+    """The outputs by the reference of the stack."""
+    states = [hx] if cx is None else [hx, cx]
+    options = stride >= 4, layers, dropout, train, both
+    if sizes:
+        packs = recurrent.of_data(STEPS[mode])
+        return packs(input, np.array(sizes), states, weight, *options)[0]
+    return recurrent.of_input(STEPS[mode])(input, states, weight, *options, batch_first)[0]
+
+
+def miopen_reference(
+    input: Any, weight: Any, stride: int, hx: Any, cx: Any, mode: int, units: int, *rest: Any
+) -> Any:
+    """As above, without projections."""
+    return cudnn_reference(input, weight, stride, None, hx, cx, mode, units, 0, *rest)
+
+
+def layer_reference(input: Any, *args: Any) -> Any:
+    """The outputs of one layer in one direction."""
+    weights, (hx, cx), (reverse, _, mode, _, _, has_biases, *_) = args[:4], args[4:6], args[6:]
+    units = hx.shape[-1]
+    states = [s.reshape((1, -1, units)) for s in ((hx, cx) if mode == 2 else (hx,))]
+    params = weights if has_biases else weights[:2]
+    x = input[::-1] if reverse else input
+    options = has_biases, 1, 0.0, False, False, False
+    found = recurrent.of_input(STEPS[mode])(x, states, params, *options)[0]
+    return found[::-1] if reverse else found
 
 
 def cudnn(
@@ -39,7 +76,7 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@sampler("_cudnn_rnn")
+@sampler("_cudnn_rnn", reference=cudnn_reference)
 def cudnn_rnns(make: Make) -> Samples:
     if make.is_complex:
         return
@@ -48,7 +85,7 @@ def cudnn_rnns(make: Make) -> Samples:
         yield Sample(*first, *rest, name=name)
 
 
-@sampler("miopen_rnn")
+@sampler("miopen_rnn", reference=miopen_reference)
 def miopen_rnns(make: Make) -> Samples:
     if make.is_complex:
         return
@@ -91,7 +128,7 @@ def flattening(make: Make) -> Samples:
     yield Sample(params, 4, 2, 1, 2, 0, 1, False, False, name="plain")
 
 
-@sampler("_lstm_mps")
+@sampler("_lstm_mps", reference=recurrent.of_input(recurrent.lstm_step))
 def lstms(make: Make) -> Samples:
     if make.is_complex:
         return
@@ -121,7 +158,7 @@ def single(make: Make, mode: int, *shape: int) -> list[Any]:
     return [make(2, 2, 2), *stack(make, PARTS[mode], 1, 1, biases=True), make(*shape), make(*shape)]
 
 
-@sampler("mkldnn_rnn_layer")
+@sampler("mkldnn_rnn_layer", reference=layer_reference)
 def layers(make: Make) -> Samples:
     if make.is_complex:
         return
