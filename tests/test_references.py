@@ -30,6 +30,7 @@ SHARES = {
     "linalg": 61,
     "loss": 50,
     "matmul": 72,
+    "nested": 80,
     "normalization": 53,
     "padding": 78,
     "pointwise": 99,

@@ -139,6 +139,7 @@ _MODULES = (
     "export",
     "graph",
     "masked",
+    "nested",
     "nn",
     "random",
     "signal",

@@ -8,25 +8,9 @@ from typing import Any, NoReturn
 from adjoint.core.errors import DependsOnValues, ShapeError
 from adjoint.core.records import record
 from adjoint.core.shapes import wrap_dim
+from adjoint.ops.arguments import DIMS
 
 Tensor = Any
-
-# Arguments of these names count dimensions, so they move when the batch comes in front.
-DIMS = frozenset(
-    (
-        "dim",
-        "dims",
-        "dim0",
-        "dim1",
-        "dim2",
-        "dimension",
-        "start_dim",
-        "end_dim",
-        "axis",
-        "axis0",
-        "axis1",
-    )
-)
 
 
 @record

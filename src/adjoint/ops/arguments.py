@@ -38,6 +38,12 @@ ALIASES = {
     "axis2": "dim2",
 }
 
+# Arguments of these names count dimensions: they move when a dimension comes in front.
+DIMS = frozenset((
+    "dim", "dims", "dim0", "dim1", "dim2", "dimension", "start_dim", "end_dim", "axis", "axis0",
+    "axis1",
+))  # fmt: skip
+
 
 def to_int(what: str, name: str, value: Any) -> int:
     """Return `value` as an int: integers, NumPy integers, integral 0-d tensors."""

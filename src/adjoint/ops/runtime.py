@@ -20,6 +20,7 @@ NUMBER_TYPES: set[type] = {
     *(t for t in np.sctypeDict.values() if issubclass(t, (np.number, np.bool_))),
 }  # fmt: skip
 tensor_of: Callable[[Any], Any]  # a number or array -> tensor
+nested: Callable[[Any, Any], Any]  # values and their raggedness -> nested tensor
 build: Callable[[Any], Callable[..., Any]]  # an Operator -> its function
 build_parts: Callable[[Any], Any]  # an Operator -> its `compute` and `record`
 assemble: Callable[[Any, Any], Any]  # a pattern and values -> sparse tensor

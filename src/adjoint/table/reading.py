@@ -29,6 +29,7 @@ _COLUMNS = frozenset((
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
     "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
+    "nested",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -365,7 +366,17 @@ class _Reader:
         for column in ("numbers", "order", "domain", *FACTS):
             if column in self.nodes:
                 self.each(FACTS.get(column, _Reader.word), self, column)
-        for column in ("kernel", "shape", "doc", "batch", "kink", "fan", "numpy", "layouts"):
+        for column in (
+            "kernel",
+            "shape",
+            "doc",
+            "batch",
+            "kink",
+            "fan",
+            "numpy",
+            "layouts",
+            "nested",
+        ):
             if column in self.nodes:
                 self.each(self.text, column)
         decompose = self.each(self.decompose, archetype)

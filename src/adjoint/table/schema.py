@@ -44,7 +44,8 @@ _RESERVED = frozenset(
     ("all", "any", "bool", "complex", "enumerate", "float", "int", "len", "list", "str", "tuple",
      "type", "xp", "Exception")
 )  # fmt: skip
-_KEYWORDS = ("from",)  # arguments of ATen that Python reserves: written from_ in calls
+# Arguments of ATen that Python reserves or generated functions use: written from_, list_ there.
+RENAMED = ("from", "list")
 
 
 class SchemaError(TableError):
@@ -271,12 +272,12 @@ def check(schema: Schema) -> None:
     ]
     for name, what in named:
         fits = re.fullmatch(_NAME, name) is not None and len(name) <= _LONGEST_NAME
-        if not fits or name in _RESERVED or _is_keyword(name):
+        if not fits or (name in _RESERVED and name not in RENAMED) or _is_keyword(name):
             raise SchemaError(f"{what} cannot be called {name!r}", name)
 
 
 def _is_keyword(name: str) -> bool:
-    return keyword.iskeyword(name) and name not in _KEYWORDS
+    return keyword.iskeyword(name) and name not in RENAMED
 
 
 def _default(text: str, kind: Type, argument: str) -> Any:

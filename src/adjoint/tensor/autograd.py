@@ -10,11 +10,11 @@ import numpy as np
 from adjoint.core.errors import GradError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
-from adjoint.tensor import engine, sparse
+from adjoint.tensor import engine, structures
 from adjoint.tensor.edges import GradientEdge
 from adjoint.tensor.levels import on_level
 from adjoint.tensor.passes import Pass
-from adjoint.tensor.sparse import SparseTensor
+from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 Source = Tensor | GradientEdge  # what can be differentiated, and in what
@@ -67,7 +67,7 @@ def _cotangent(what: str, output: Any, grad: Any) -> Any:
         )
     shape, dtype = output.spec if isinstance(output, GradientEdge) else (output.shape, output.dtype)
     if grad is None:
-        return _default_cotangent(what, sparse.inner(output), shape, dtype)
+        return _default_cotangent(what, structures.inner(output), shape, dtype)
     if not isinstance(grad, Tensor):
         grad = make(np.asarray(grad))
     if tuple(grad.shape) != tuple(shape):
@@ -77,7 +77,7 @@ def _cotangent(what: str, output: Any, grad: Any) -> Any:
         )
     if grad.is_complex() and not dtype.is_complex:
         raise GradError(f"{what}: a complex gradient for a real output ({dtype.name})")
-    return sparse.on_pattern(grad, output) if isinstance(output, SparseTensor) else grad
+    return output.fitted(grad) if isinstance(output, StructuredTensor) else grad
 
 
 def _default_cotangent(what: str, output: Any, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -125,9 +125,9 @@ def grad(
         return _batched_grad(roots, wanted, _listed(grad_outputs), options)
     _check_inputs("grad", wanted)
     grads = _paired("grad", roots, grad_outputs)
-    roots, inputs = [*map(sparse.inner, roots)], [*map(sparse.inner, wanted)]
+    roots, inputs = [*map(structures.inner, roots)], [*map(structures.inner, wanted)]
     found = engine.gradients(roots, grads, inputs, Pass(create_graph, keep))
-    found = [sparse.outer(t, g) for t, g in zip(wanted, found, strict=True)]
+    found = [structures.outer(t, g) for t, g in zip(wanted, found, strict=True)]
     if materialize_grads:
         found = [
             _zeros(t, create_graph) if g is None else g for t, g in zip(wanted, found, strict=True)
@@ -198,5 +198,5 @@ def backward(
             "set .grad to None when it is no longer needed."
         )
     keep = create_graph if retain_graph is None else retain_graph
-    roots, inner = [*map(sparse.inner, roots)], wanted and [*map(sparse.inner, wanted)]
+    roots, inner = [*map(structures.inner, roots)], wanted and [*map(structures.inner, wanted)]
     engine.backward(roots, grads, inner, Pass(create_graph, keep))

@@ -7,20 +7,19 @@ when the text is written. `recording.py` adds the node, `eager.py` makes functio
 from __future__ import annotations
 
 import ast
-import keyword
 
 from adjoint.core.errors import TableError
 from adjoint.ops.operator import Operator
 from adjoint.table import FAMILIES
 from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.rows import Row
-from adjoint.table.schema import Argument
+from adjoint.table.schema import RENAMED, Argument
 from adjoint.tensor import binding, limits
 
 
 def python_name(name: str) -> str:
-    """An argument's name as Python allows it: `from` becomes `from_`."""
-    return f"{name}_" if keyword.iskeyword(name) else name
+    """An argument's name as generated functions have it: `from` becomes `from_`."""
+    return f"{name}_" if name in RENAMED else name
 
 
 def indent(lines: list[str], depth: int = 1) -> list[str]:

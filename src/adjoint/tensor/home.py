@@ -29,6 +29,7 @@ class Height(IntEnum):
     LIMIT = 4  # a fan, or a tensor with a tangent, may stand beside a kink
     TRANSFORM = 5  # transforms differentiate all of these; an inner one is higher than an outer one
     SPARSE = 1 << 30  # above all transforms, which see the values of sparse tensors alone
+    NESTED = 1 << 31  # as sparse tensors
 
     @classmethod
     def of_transform(cls, position: int) -> int:

@@ -35,6 +35,7 @@ from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, printing
 from adjoint.tensor.home import Height, Home
 from adjoint.tensor.meta import dummy
+from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tape import ZERO
 from adjoint.tensor.tensor import Tensor
 
@@ -157,7 +158,7 @@ def _on_values(op: Operator, values: list[Any], *, together: bool) -> Any:
     return assemble(tensor.beside, op.call([tensor.stored, *values[1:]]))
 
 
-class SparseTensor(Tensor):
+class SparseTensor(StructuredTensor):
     """A tensor that stores some of its elements, and their places."""
 
     __slots__ = ("stored",)
@@ -167,15 +168,13 @@ class SparseTensor(Tensor):
 
     class_home = SPARSE_TENSORS
 
-    @property
-    def edge(self) -> Any:  # type: ignore[override]
-        return self.stored.edge
+    def holding(self, values: Any) -> Any:
+        """A sparse tensor of the same pattern."""
+        return assemble(self.beside, values)
 
-    @edge.setter
-    def edge(self, edge: Any) -> None:
-        if edge is not None:
-            raise GradError("the edge of a sparse tensor is that of its values")
-        self.stored = self.stored.detach()
+    def fitted(self, grad: Any) -> Any:
+        """A gradient, sparse or dense, as one of the values."""
+        return packet("sparse_mask")(grad, self.detach()).stored
 
     @property
     def is_sparse(self) -> bool:  # type: ignore[override]
@@ -188,66 +187,6 @@ class SparseTensor(Tensor):
     @property
     def is_meta(self) -> bool:
         return self.stored.is_meta
-
-    @property
-    def requires_grad(self) -> bool:
-        return self.stored.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, wanted: bool) -> None:
-        self.requires_grad_(wanted)
-
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Ask for a gradient of this leaf, or stop asking."""
-        if requires_grad and not self.stored.requires_grad:
-            self.stored = self.stored.detach()
-        self.stored.requires_grad_(requires_grad)
-        return self
-
-    @property
-    def is_leaf(self) -> bool:
-        return self.stored.is_leaf
-
-    @property
-    def grad_fn(self) -> Any:
-        return self.stored.grad_fn
-
-    @property
-    def grad(self) -> Any:
-        found = self.stored.grad
-        return None if found is None else assemble(self.beside, found)
-
-    @grad.setter
-    def grad(self, value: Any) -> None:
-        if value is not None and not isinstance(value, Tensor):
-            raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
-        self.stored.grad = None if value is None else on_pattern(value, self)
-
-    @grad.deleter
-    def grad(self) -> None:
-        self.stored.grad = None
-
-    @property
-    def retains_grad(self) -> bool:
-        return self.stored.retains_grad
-
-    def retain_grad(self) -> None:
-        """Keep the gradient of this non-leaf tensor in `.grad`."""
-        self.stored.retain_grad()
-
-    def register_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(grad)`, of a sparse gradient; a result replaces it."""
-        pattern = self.beside
-
-        def on_values(grad: Any) -> Any:
-            found = hook(assemble(pattern, grad))
-            return None if found is None else on_pattern(found, self)
-
-        return self.stored.register_hook(on_values if callable(hook) else hook)
-
-    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
-        """Call `hook(tensor)` after `.grad` of this leaf was accumulated."""
-        return self.stored.register_post_accumulate_grad_hook(lambda _: hook(self))
 
     def is_coalesced(self) -> bool:
         """Whether the coordinates of a COO tensor are sorted and appear once each."""
@@ -305,9 +244,6 @@ class SparseTensor(Tensor):
             raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
         return _again, (self.beside, self.stored.detach(), self.requires_grad, self.grad)
 
-    def __copy__(self) -> Tensor:
-        return assemble(self.beside, self.stored)
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
@@ -342,23 +278,6 @@ def assemble(pattern: Pattern, values: Tensor) -> Any:
 def dense(tensor: Any) -> Any:
     """A sparse tensor as a dense one, anything else as it is."""
     return packet("_to_dense")(tensor) if isinstance(tensor, SparseTensor) else tensor
-
-
-def inner(tensor: Any) -> Any:
-    """The tensor that carries the derivative: of a sparse one, its values."""
-    return tensor.stored if isinstance(tensor, SparseTensor) else tensor
-
-
-def outer(tensor: Any, grad: Any) -> Any:
-    """A gradient of `inner(tensor)` as one of the tensor."""
-    if grad is None or not isinstance(tensor, SparseTensor):
-        return grad
-    return assemble(tensor.beside, grad)
-
-
-def on_pattern(grad: Any, tensor: SparseTensor) -> Any:
-    """A gradient, sparse or dense, as one of the values of a sparse tensor."""
-    return packet("sparse_mask")(grad, tensor.detach()).stored
 
 
 # ---- sparse tensors in pytrees ------------------------------------------------------------------

@@ -15,7 +15,7 @@ from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.methods import as_tensor, tensor_of
-from adjoint.tensor.sparse import SparseTensor
+from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
 Argnums = int | Sequence[int]
@@ -62,7 +62,7 @@ def is_variable(value: Any) -> bool:
     return (
         isinstance(value, Tensor)
         and type(value) not in NUMBER_TYPES
-        and type(value) is not SparseTensor
+        and not isinstance(value, StructuredTensor)
         and value.is_differentiable_dtype()
     )
 
@@ -80,7 +80,7 @@ def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
 
 def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of what a function returned; each must be a tensor or a number."""
-    if isinstance(output, Tensor) and type(output) is not SparseTensor:
+    if isinstance(output, Tensor) and not isinstance(output, StructuredTensor):
         return [output], LEAF
     leaves, structure = pytrees.flatten(output)
     for number, leaf in enumerate(leaves):

@@ -87,7 +87,9 @@ def whole(value: Any) -> Any:
 
 
 def densely(value: Any) -> Any:
-    """Results as laws compare them: sparse tensors as dense ones, also in tuples and lists."""
+    """Results as laws compare them: sparse tensors as dense ones, nested ones as components."""
+    if isinstance(value, ad.Tensor) and value.is_nested:
+        return list(value.unbind())
     if isinstance(value, ad.Tensor):
         return value if value.layout is ad.strided else value.to_dense()
     if isinstance(value, list | tuple):

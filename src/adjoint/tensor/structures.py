@@ -1,0 +1,113 @@
+"""Structures: tensors that hold an ordinary tensor of values, and numbers that place them.
+
+Sparse and nested tensors are such. The tape and the transforms know the values alone: what is asked
+of a structure's history and gradient is asked of them. The numbers are known in every transform,
+and the home of a structure is above all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import GradError
+from adjoint.tensor.tensor import Tensor
+
+
+class StructuredTensor(Tensor):
+    """A tensor of values and of numbers that say where they belong."""
+
+    __slots__ = ()
+
+    stored: Any  # the values: a plain tensor, or one of a transform
+
+    def holding(self, values: Any) -> Any:
+        """A tensor of the same structure with other values."""
+        raise AssertionError(f"{type(self).__name__} defines holding")
+
+    def fitted(self, grad: Any) -> Any:
+        """A gradient of this tensor as one of its values."""
+        raise AssertionError(f"{type(self).__name__} defines fitted")
+
+    @property
+    def edge(self) -> Any:  # type: ignore[override]
+        return self.stored.edge
+
+    @edge.setter
+    def edge(self, edge: Any) -> None:
+        if edge is not None:
+            raise GradError(f"the edge of a {type(self).__name__} is that of its values")
+        self.stored = self.stored.detach()
+
+    @property
+    def requires_grad(self) -> bool:
+        return self.stored.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, wanted: bool) -> None:
+        self.requires_grad_(wanted)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        """Ask for a gradient of this leaf, or stop asking."""
+        if requires_grad and not self.stored.requires_grad:
+            self.stored = self.stored.detach()
+        self.stored.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self.stored.is_leaf
+
+    @property
+    def grad_fn(self) -> Any:
+        return self.stored.grad_fn
+
+    @property
+    def grad(self) -> Any:
+        found = self.stored.grad
+        return None if found is None else self.holding(found)
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(f".grad must be a tensor or None, got {type(value).__name__}")
+        self.stored.grad = None if value is None else self.fitted(value)
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.stored.grad = None
+
+    @property
+    def retains_grad(self) -> bool:
+        return self.stored.retains_grad
+
+    def retain_grad(self) -> None:
+        """Keep the gradient of this non-leaf tensor in `.grad`."""
+        self.stored.retain_grad()
+
+    def register_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(grad)`, of a gradient of this structure; a result replaces it."""
+
+        def on_values(grad: Any) -> Any:
+            found = hook(self.holding(grad))
+            return None if found is None else self.fitted(found)
+
+        return self.stored.register_hook(on_values if callable(hook) else hook)
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[..., Any]) -> Any:
+        """Call `hook(tensor)` after `.grad` of this leaf was accumulated."""
+        return self.stored.register_post_accumulate_grad_hook(lambda _: hook(self))
+
+    def __copy__(self) -> Tensor:
+        return self.holding(self.stored)
+
+
+def inner(tensor: Any) -> Any:
+    """The tensor that carries the derivative: of a structure, its values."""
+    return tensor.stored if isinstance(tensor, StructuredTensor) else tensor
+
+
+def outer(tensor: Any, grad: Any) -> Any:
+    """A gradient of `inner(tensor)` as one of the tensor."""
+    structured = grad is not None and isinstance(tensor, StructuredTensor)
+    return tensor.holding(grad) if structured else grad
