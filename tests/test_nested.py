@@ -271,6 +271,51 @@ def test_embedding_of_nested_indices():
     assert weight.grad[:, 0].tolist() == [1.0, 2.0, 1.0, 0.0, 1.0]
 
 
+def test_attention_stays_inside_each_sequence():
+    q, k, v = (parts((2, 4, 3), (1, 4, 3), (3, 4, 3), seed=s) for s in range(3))
+    longer = [parts((n, 4, 3), seed=n)[0] for n in (3, 2, 1)]
+    for layout in LAYOUTS:
+        nq, nk, nv, nl = (nest(x, layout).transpose(1, 2) for x in (q, k, v, longer))
+        for options in ({}, {"is_causal": True}, {"scale": 0.3}):
+            found = F.scaled_dot_product_attention(nq, nk, nv, **options)
+            check(found, [
+                F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in xs), **options)
+                for xs in zip(q, k, v, strict=True)
+            ])  # fmt: skip
+        check(F.scaled_dot_product_attention(nl, nk, nv), [
+            F.scaled_dot_product_attention(*(x.transpose(0, 1) for x in xs))
+            for xs in zip(longer, k, v, strict=True)
+        ])  # fmt: skip
+    shared = nest([x[:, :2] for x in k], ad.jagged).transpose(1, 2)
+    found = F.scaled_dot_product_attention(nq, shared, shared, enable_gqa=True)
+    whole = [F.scaled_dot_product_attention(
+        a.transpose(0, 1), b[:, :2].transpose(0, 1), b[:, :2].transpose(0, 1), enable_gqa=True
+    ) for a, b in zip(q, k, strict=True)]  # fmt: skip
+    check(found, whole)
+
+
+def test_attention_of_sequences_has_derivatives():
+    given = tuple(parts((2, 2, 3), (3, 2, 3), seed=7))
+
+    def attend(a, b):
+        x = nest([a, b], ad.jagged).transpose(1, 2)
+        return F.scaled_dot_product_attention(x, x.sin(), x * x, is_causal=True).sin().sum()
+
+    def separately(a, b):
+        each = (x.transpose(0, 1) for x in (a, b))
+        return sum(
+            F.scaled_dot_product_attention(x, x.sin(), x * x, is_causal=True).sin().sum()
+            for x in each
+        )
+
+    for a, b in zip(
+        ad.grad(attend, (0, 1))(*given), ad.grad(separately, (0, 1))(*given), strict=True
+    ):
+        assert ad.allclose(a, b)
+    assert ad.allclose(ad.jvp(attend, given, given)[1], ad.jvp(separately, given, given)[1])
+    assert ad.allclose(ad.hessian(attend)(*given), ad.hessian(separately)(*given))
+
+
 def test_random_numbers_and_dropout_are_of_the_same_components():
     x = nest(ROWS, ad.jagged)
     assert ad.randn_like(x).shape == x.shape
@@ -574,6 +619,16 @@ def offsets(*numbers: int) -> Any:
             lambda: ad.ops._nested_from_padded(ad.ones(1, 2, 1), ad.tensor([[3, 1]])),
             ValueError,
             "3×1 does not lie inside the padded 2×1",
+        ),
+        (
+            lambda: F.scaled_dot_product_attention(rows(), rows(), rows(), ad.ones(3, 3)),
+            ValueError,
+            "take no attn_mask",
+        ),
+        (
+            lambda: F.scaled_dot_product_attention(rows(), rows(), W),
+            ValueError,
+            "value must be nested",
         ),
         (
             lambda: ad.ones(2, 3).add_(rows()),

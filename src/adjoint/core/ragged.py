@@ -183,6 +183,18 @@ def vector(numbers: Sequence[int]) -> Array:
     return np.array(numbers, np.int64)
 
 
+def bounds(rows: Ragged, others: Ragged, *, lower: bool) -> tuple[Array, Array]:
+    """For each row of packed components, where the rows of the same component of others begin and
+    end; with `lower`, only those up to its own place in the component.
+    """
+    starts = others.start_array[rows.owner_array]
+    ends = starts + others.length_array[rows.owner_array]
+    if lower:
+        places = np.arange(len(starts)) - rows.start_array[rows.owner_array]
+        ends = np.minimum(ends, starts + places + 1)
+    return starts, ends
+
+
 def strided_places(
     shapes: Sequence[Shape], strides: Sequence[Shape], starts: Sequence[int]
 ) -> Array:

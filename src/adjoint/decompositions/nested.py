@@ -14,12 +14,23 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks import attention as geometry
 from adjoint.checks import nested as checks
 from adjoint.core import dtypes
 from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
 from adjoint.core.layouts import jagged, strided
-from adjoint.core.ragged import Ragged, Size, flat, lined_up, of_shapes, strided_places, vector
+from adjoint.core.ragged import (
+    Ragged,
+    Size,
+    bounds,
+    flat,
+    lined_up,
+    of_shapes,
+    strided_places,
+    vector,
+)
 from adjoint.core.shapes import Shape, show, wrap_dim
+from adjoint.decompositions.attention.scores import coins_of, new_seed
 from adjoint.ops import runtime
 from adjoint.ops.nested import (
     BATCH,
@@ -235,6 +246,11 @@ def get_values(self: Tensor) -> Tensor:
     return values.alias() if self.layout is jagged else values.reshape((-1,))
 
 
+def get_offsets(self: Tensor) -> Tensor:
+    """Where components begin among the values, and where the last one ends."""
+    return runtime.tensor_of(self.ragged.offset_array)
+
+
 def tensor_sizes(self: Tensor) -> Tensor:
     """The sizes of the components, one row for each."""
     shape, ragged = tuple(self.value.shape), self.ragged
@@ -248,18 +264,6 @@ def _vector(numbers: Sequence[int]) -> Tensor:
 def _table(rows: Sequence[Shape]) -> Tensor:
     width = len(rows[0]) if rows else 0
     return _vector([n for row in rows for n in row]).reshape((len(rows), width))
-
-
-def tensor_strides(self: Tensor) -> Tensor:
-    """The strides of the components, one row for each."""
-    return _table([tuple(part.stride()) for part in components(self)])
-
-
-def storage_offsets(self: Tensor) -> Tensor:
-    """Where components begin, in elements of the values."""
-    ragged, shape = self.ragged, tuple(self.value.shape)
-    row = math.prod(shape[1:]) if ragged.dim == 0 else 1
-    return _vector([start * row for start in ragged.starts])
 
 
 def contiguous_strides_offsets(nested_size: Tensor) -> tuple[Tensor, Tensor]:
@@ -510,6 +514,48 @@ def embedding(weight: Tensor, indices: Tensor, *rest: Any) -> Tensor:
         parts = [ops.embedding(weight, part, *rest) for part in components(indices)]
         return joined("embedding", parts, indices.layout)
     return kept(indices, ops.embedding(weight, indices.value, *rest))
+
+
+def attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
+    dropout_p: float,
+    is_causal: bool,
+    scale: float | None,
+    enable_gqa: bool,
+) -> Tensor:
+    """Attention inside each component: a query has the keys of its own, and no padding is there."""
+    what = "scaled_dot_product_attention"
+    _check_sequences(what, query, key, value, attn_mask)
+    geometry.check_dropout(what, dropout_p)
+    query, key, value = (compact(x) for x in (query, key, value))
+    q, k, v = query.value, key.value, value.value
+    if enable_gqa and q.ndim == 3 and k.shape[0] != q.shape[0]:
+        geometry.groups(what, q, k, v)
+        k, v = (x.repeat_interleave(q.shape[0] // x.shape[0], 0) for x in (k, v))
+    geometry.check(what, q, k, v)
+    starts, ends = map(runtime.tensor_of, bounds(query.ragged, key.ragged, lower=is_causal))
+    coins = coins_of(new_seed(dropout_p), q.shape[:-1], dropout_p) if dropout_p else None
+    factor = geometry.scale_of(q, scale)
+    return kept(query, ops._attention(q, k, v, None, starts, ends, coins, dropout_p, factor)[0])
+
+
+def _check_sequences(what: str, query: Tensor, key: Tensor, value: Tensor, mask: Any) -> None:
+    if mask is not None:
+        raise ShapeError(f"{what}: nested tensors take no attn_mask; use is_causal, or unbind()")
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        if not is_nested(tensor) or tensor.ragged.dim != tensor.value.ndim - 2:
+            raise ShapeError(
+                f"{what}: {name} must be nested, with sequences of different lengths in the last "
+                f"dimension but one, as (components, heads, sequence, features)"
+            )
+    if query.ragged.count != key.ragged.count or not key.ragged.same_components(value.ragged):
+        raise ShapeError(
+            f"{what}: query, key and value must have equally many components, and key and value "
+            f"of the same sizes, got {sizes_of(query)}; {sizes_of(key)}; {sizes_of(value)}"
+        )
 
 
 def matmul(self: Tensor, other: Tensor) -> Tensor:

@@ -197,3 +197,17 @@ def ragged(make: Any) -> Samples:
 def packed(make: Any) -> Samples:
     yield Sample(made(_nested, make(2, 3), make(1, 3)), name="rows")
     yield Sample(made(_nested, make(2, 3), make(3, 1)), name="flat")
+
+
+@sampler("_nested_get_offsets", reference=lambda parts: np.cumsum([0, *map(len, parts)]))
+@sampler("_nested_tensor_size", reference=lambda parts: [[p.shape for p in parts]])
+def geometries(make: Any) -> Samples:
+    yield Sample(made(_nested, make(2, 3), make(1, 3)), name="rows")
+
+
+@sampler(
+    "_nested_compute_contiguous_strides_offsets",
+    reference=lambda sizes: [np.array([[3, 1], [2, 1]]), np.array([0, 6])],
+)
+def sizes(make: Any) -> Samples:
+    yield Sample(ad.tensor([[2, 3], [4, 2]]), name="plain")
