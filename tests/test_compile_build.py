@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import ctypes
 import errno
 import os
@@ -66,6 +67,10 @@ def put(function: Any) -> int:
     return place.value
 
 
+def built(text: str) -> Path:
+    return Path(build.build(text))
+
+
 def objects(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.so"))
 
@@ -101,12 +106,12 @@ def test_load_gives_the_function_of_a_source(directory: Path) -> None:
 def test_an_object_is_built_once_and_found_later(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = build.build(source(1))
+    path = built(source(1))
     forget()
     monkeypatch.setattr(
         discovery.Toolchain, "compile", lambda *_: pytest.fail("compiled once more")
     )
-    assert build.build(source(1)) == path
+    assert built(source(1)) == path
 
 
 def test_load_all_keeps_the_order_and_takes_a_source_twice() -> None:
@@ -142,7 +147,7 @@ def test_build_all_compiles_at_the_same_time(
 ) -> None:
     meeting(tmp_path, monkeypatch)
     paths = build.build_all([source(n) for n in range(2)])
-    assert [p.parent for p in paths] == [directory] * 2
+    assert [Path(p).parent for p in paths] == [directory] * 2
     assert len(set(paths)) == 2
 
 
@@ -223,10 +228,10 @@ def test_what_is_wrong_in_a_unit_is_an_error_with_advice(
     monkeypatch.setattr(os, "cpu_count", lambda: 2)
     broken = long_source().replace("by + twice(1)", "by + unknown_thing", 1)
     with pytest.raises(build.BuildError, match=r"bug of adjoint.*unknown_thing.*undeclared"):
-        build.build(broken)
+        built(broken)
     monkeypatch.setenv("ADJOINT_DEBUG", "1")
     with pytest.raises(build.BuildError, match="The source is .*[.]c, and all it said"):
-        build.build(broken)
+        built(broken)
     (kept,) = directory.glob("*.c")
     assert kept.read_text() == broken  # whole, not in units
     assert objects(directory) == []
@@ -331,7 +336,7 @@ def test_flags_of_the_user_are_used_and_part_of_the_name(monkeypatch: pytest.Mon
 
 def test_refused_code_is_an_error_with_advice() -> None:
     with pytest.raises(build.BuildError, match=r"without ad\.compile.*ADJOINT_DEBUG=1") as caught:
-        build.build("\n".join(f"void broken{n}(" for n in range(100)))
+        built("\n".join(f"void broken{n}(" for n in range(100)))
     assert len(str(caught.value)) < 1200
     assert "error" in str(caught.value)
 
@@ -339,20 +344,20 @@ def test_refused_code_is_an_error_with_advice() -> None:
 def test_wrong_flags_of_the_user_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ADJOINT_CFLAGS", "-fno-such-flag")
     with pytest.raises(build.BuildError, match="ADJOINT_CFLAGS, '-fno-such-flag'; correct or"):
-        build.build(source(1))
+        built(source(1))
     monkeypatch.setenv("ADJOINT_CFLAGS", "'-O1")
     with pytest.raises(ad.AdjointError, match="ADJOINT_CFLAGS is .*correct or unset it"):
-        build.build(source(1))
+        built(source(1))
 
 
 def test_debugging_keeps_sources(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = build.build(source(1))
+    path = built(source(1))
     assert not list(directory.glob("*.c"))
     monkeypatch.setenv("ADJOINT_DEBUG", "1")
-    assert build.build(source(1)) == path  # of an object that was there, too
+    assert built(source(1)) == path  # of an object that was there, too
     assert path.with_suffix(".c").read_text() == source(1)
     with pytest.raises(build.BuildError, match="The source is .*[.]c, and all it said"):
-        build.build("void broken(")
+        built("void broken(")
     refused = next(p for p in directory.glob("*.c") if p != path.with_suffix(".c"))
     assert refused.read_text() == "void broken("
 
@@ -368,7 +373,7 @@ def test_processes_build_at_once_into_an_empty_cache(directory: Path) -> None:
     assert all(worker.returncode == 0 for worker in workers)
     assert float(outputs[0]) == PROGRAM_RESULT
     assert len(set(outputs)) == 1
-    assert sorted(p.suffix for p in directory.iterdir()) == [".bin", ".json", ".so"]
+    assert sorted(p.suffix for p in directory.iterdir()) == [".bin", ".so", ".txt"]
 
 
 def test_the_cache_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,7 +381,7 @@ def test_the_cache_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     forget()
     mask = os.umask(0)
     try:
-        path = build.build(source(1))
+        path = built(source(1))
     finally:
         os.umask(mask)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -394,7 +399,7 @@ def test_the_cache_is_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     ids=["cut in half", "empty", "cut by a byte", "one byte changed"],
 )
 def test_a_damaged_object_is_built_again(damage: Any) -> None:
-    path = build.build(source(3))
+    path = built(source(3))
     good = path.read_bytes()
     path.write_bytes(damage(good))
     forget()
@@ -403,17 +408,17 @@ def test_a_damaged_object_is_built_again(damage: Any) -> None:
 
 
 def test_an_object_that_cannot_be_loaded_is_built_again(tmp_path: Path) -> None:
-    path = build.build(source(3))
+    path = built(source(3))
     (tmp_path / "other").write_bytes(b"not an object, but whole")
-    cache.keep(tmp_path / "other", path)
+    cache.keep(str(tmp_path / "other"), str(path))
     forget()
     assert put(build.load(source(3), "put")) == 3
 
 
 def test_a_damaged_toolchain_is_asked_again(directory: Path) -> None:
     expected = discovery.toolchain()
-    (answer,) = directory.glob("toolchain-*.json")
-    for text in ("", "{", "[]", "{}", '{"command": 1}'):
+    (answer,) = directory.glob("toolchain-*.txt")
+    for text in ("", "(", "[]", "()", "(1, 2, 3, 4)", "open('x')", "(" * 1000):
         answer.write_text(text)
         forget()
         assert discovery.toolchain() == expected
@@ -426,8 +431,25 @@ def test_the_toolchain_is_asked_once(directory: Path, monkeypatch: pytest.Monkey
     assert discovery.toolchain() == expected
 
 
+def test_a_compiler_that_changed_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = discovery.toolchain()
+    assert first is not None
+    for version in ("one", "another"):
+        wrapper = script(
+            tmp_path / "mycc",
+            f'[ "$1" = --version ] && echo {version} && exit\nexec {first.command[0]} "$@"',
+        )
+        monkeypatch.setenv("CC", str(wrapper))
+        forget()
+        found = discovery.toolchain()
+        assert found is not None
+        assert found.version == version
+
+
 def test_a_cache_that_is_removed_while_in_use_is_made_anew(directory: Path) -> None:
-    build.build(source(1))
+    built(source(1))
     shutil.rmtree(directory)
     assert put(build.load(source(2), "put")) == 2
     assert len(objects(directory)) == 1
@@ -489,7 +511,7 @@ def test_a_full_disk_warns_once_and_works(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return real(path, *rest, **keywords)
 
-    owner, name = {"write": (Path, "write_text"), "rename": (os, "replace")}[call]
+    owner, name = {"write": (builtins, "open"), "rename": (os, "replace")}[call]
     real = getattr(owner, name)
     monkeypatch.setattr(owner, name, lambda *a, **k: full(*a, real=real, **k))
     with pytest.warns(UserWarning, match="No space left.*Make room") as caught:
@@ -507,7 +529,7 @@ def test_nowhere_to_write_is_an_error_that_helps(
     assert build.compiler() is not None
     monkeypatch.setattr(tempfile, "mkdtemp", lambda *_, **__: os.open("/no", os.O_RDONLY))
     with pytest.raises(build.BuildError, match="set ADJOINT_CACHE to a directory with room"):
-        build.build(source(1))
+        built(source(1))
 
 
 def in_a_mount(options: str, directory: Path, then: str = "true") -> tuple[str, ...]:
@@ -563,16 +585,16 @@ def rejects(directory: Path, match: str) -> None:
     """The cache is not used, with a warning, and another place is."""
     forget()
     with pytest.warns(UserWarning, match=match) as caught:
-        assert build.cache_directory() != directory
+        assert Path(build.cache_directory()) != directory
     assert "chmod" not in str(caught[0].message)
-    assert build.build(source(1)).parent == build.cache_directory()
+    assert built(source(1)).parent == Path(build.cache_directory())
     assert put(build.load(source(1), "put")) == 1
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o770, 0o720, 0o702])
 def test_a_cache_that_others_can_write_is_not_used(mode: int, directory: Path) -> None:
     """Loading an object is running it: one that another user may have put there is not loaded."""
-    build.build(source(1))
+    built(source(1))
     directory.chmod(mode)
     rejects(directory, "other users can write it.*Remove it .rm -r ")
 
@@ -603,7 +625,7 @@ def test_a_cache_below_a_directory_for_everybodys_files_is_used(tmp_path: Path) 
     """In /tmp nobody can rename what is not his."""
     tmp_path.chmod(0o1777)
     forget()
-    assert build.cache_directory() == tmp_path / "cache"
+    assert Path(build.cache_directory()) == tmp_path / "cache"
     tmp_path.chmod(0o700)
 
 
@@ -614,9 +636,9 @@ def test_a_cache_that_is_a_link_is_where_it_points_to(
     (tmp_path / "link").symlink_to(directory)
     monkeypatch.setenv("ADJOINT_CACHE", str(tmp_path / "link"))
     forget()
-    assert build.cache_directory() == directory
+    assert Path(build.cache_directory()) == directory
     (tmp_path / "link").unlink()
-    assert build.build(source(1)).parent == directory
+    assert built(source(1)).parent == directory
     (tmp_path / "open").mkdir()
     (tmp_path / "open").chmod(0o777)
     (tmp_path / "link").symlink_to(tmp_path / "open")
@@ -666,8 +688,8 @@ PLANTS = [linked, linked_to_nothing, second_name, written_by_all, written_by_a_g
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_planted_object_is_not_loaded(plant: Any, directory: Path, tmp_path: Path) -> None:
     """Also not after the directory's permissions were mended: what others put there stays out."""
-    path = build.build(source(3))
-    evil = build.build(source(666)).rename(tmp_path / "evil.so")  # sealed, as a plant would be
+    path = built(source(3))
+    evil = built(source(666)).rename(tmp_path / "evil.so")  # sealed, as a plant would be
     path.unlink()
     directory.chmod(0o777)
     plant(path, evil)
@@ -682,8 +704,8 @@ def test_a_planted_object_is_not_loaded(plant: Any, directory: Path, tmp_path: P
 @pytest.mark.parametrize("plant", PLANTS)
 def test_a_planted_toolchain_is_not_run(plant: Any, directory: Path, tmp_path: Path) -> None:
     expected = discovery.toolchain()
-    (answer,) = directory.glob("toolchain-*.json")
-    evil = tmp_path / "evil.json"
+    (answer,) = directory.glob("toolchain-*.txt")
+    evil = tmp_path / "evil.txt"
     evil.write_text(answer.read_text().replace("-O", "-DEVIL -O"))
     answer.unlink()
     plant(answer, evil)
@@ -695,17 +717,17 @@ def test_a_toolchain_for_another_command_is_not_run(directory: Path) -> None:
     """Its file is named by the command; one that says another command was not written by us."""
     expected = discovery.toolchain()
     assert expected is not None
-    (answer,) = directory.glob("toolchain-*.json")
+    (answer,) = directory.glob("toolchain-*.txt")
     answer.write_text(answer.read_text().replace(expected.command[0], "/bin/false"))
     forget()
     assert discovery.toolchain() == expected
 
 
 def test_permissions_that_change_in_a_running_process_are_noticed(directory: Path) -> None:
-    build.build(source(1))
+    built(source(1))
     directory.chmod(0o777)
     with pytest.warns(UserWarning, match="other users can write it"):
-        path = build.build(source(1))
+        path = built(source(1))
     assert path.parent != directory
 
 
@@ -716,7 +738,7 @@ def test_directories_above_a_new_cache_are_private(
     forget()
     mask = os.umask(0)
     try:
-        assert build.cache_directory() == tmp_path / "a" / "b" / "cache"
+        assert Path(build.cache_directory()) == tmp_path / "a" / "b" / "cache"
     finally:
         os.umask(mask)
     for folder in ("a", "a/b", "a/b/cache"):

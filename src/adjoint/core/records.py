@@ -2,12 +2,13 @@
 
 `@record` gives a class what `@dataclass(frozen=True)` gives it, and `@structure` what `@dataclass`
 does, in one piece of text in place of several. The package defines some eighty of them, and Python
-compiles the texts anew in every process.
+compiles the texts anew in every process: those of the records that it uses.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, Never, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -36,14 +37,36 @@ def structure(cls: type[T]) -> type[T]:
 def _made(cls: type[T], assignment: str, more: dict[str, Any]) -> type[T]:
     own = {name for name, value in vars(cls).items() if value is not None}
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False)(cls)
-    fields = dataclasses.fields(made)
-    scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
-    methods: dict[str, Any] = {}
-    exec("\n".join(_methods(fields, assignment, scope)), scope, methods)
-    for name, method in (methods | {"__repr__": _repr} | more).items():
+    given: dict[str, Any] = {"__repr__": _repr} | more
+
+    def define() -> None:
+        """Give the class its methods."""
+        scope: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
+        methods: dict[str, Any] = {}
+        exec("\n".join(_methods(dataclasses.fields(made), assignment, scope)), scope, methods)
+        for name in stand_ins:
+            type.__setattr__(made, name, methods[name])
+
+    stand_ins = [n for n in _WRITTEN if n not in own and n not in given]
+    for name in stand_ins:
+        type.__setattr__(made, name, _stand_in(made, name, define))
+    for name, method in given.items():
         if name not in own:
             setattr(made, name, method)
     return made
+
+
+_WRITTEN = ("__init__", "__eq__", "__hash__")
+
+
+def _stand_in(cls: Any, name: str, define: Callable[[], None]) -> Callable[..., Any]:
+    """A method that is there until it is called for the first time; many a record never is."""
+
+    def method(*args: Any, **keywords: Any) -> Any:
+        define()
+        return getattr(cls, name)(*args, **keywords)
+
+    return method
 
 
 def _methods(

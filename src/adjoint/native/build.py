@@ -12,11 +12,11 @@ import hashlib
 import os
 from collections.abc import Sequence
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from adjoint.core import cachedir
 from adjoint.core.lazy import Lazy
 from adjoint.native import cache
 from adjoint.native.cache import BuildError, cache_directory
@@ -53,12 +53,12 @@ def data_offset() -> int:
     )
 
 
-def build(source: str) -> Path:
+def build(source: str) -> str:
     """Return the shared object of a C source, from the cache if it is there."""
     return _build(*_named(source))
 
 
-def build_all(sources: Sequence[str]) -> list[Path]:
+def build_all(sources: Sequence[str]) -> list[str]:
     """The shared objects of several sources, compiled at the same time."""
     named = dict.fromkeys(_named(source) for source in sources)
     if len(named) < 2:
@@ -109,17 +109,17 @@ def _named_with(source: str, tools: Toolchain, more: tuple[str, ...]) -> tuple[s
     return hashlib.sha256(key.encode()).hexdigest()[:32], text
 
 
-def _build(name: str, source: str) -> Path:
+def _build(name: str, source: str) -> str:
     """Find an object, or compile it: in the cache, or where that fails in the spare directory."""
     if (found := cache.find(name)) is not None:
         _keep_source(found, source)
         return found
-    trouble: dict[Path, str] = {}
+    trouble: dict[str, str] = {}
     for directory in cache.directories():
-        target = directory / f"{name}.so"
+        target = os.path.join(directory, f"{name}.so")
         _keep_source(target, source)
         try:
-            with cache.scratch(directory) as folder:
+            with cachedir.scratch(directory) as folder:
                 made, said = _toolchain().compile(
                     source, folder, extra_flags(), os.cpu_count() or 1
                 )
@@ -135,14 +135,14 @@ def _build(name: str, source: str) -> Path:
     raise BuildError(_advice(name, trouble))
 
 
-def _keep_source(target: Path, source: str) -> None:
+def _keep_source(target: str, source: str) -> None:
     """With ADJOINT_DEBUG, a source lies beside its object."""
-    text = target.with_suffix(".c")
-    if cache.debugging() and not text.exists():
+    text = f"{target.removesuffix('.so')}.c"
+    if cache.debugging() and not os.path.exists(text):
         cache.write(text, source)
 
 
-def _advice(name: str, trouble: dict[Path, str]) -> str:
+def _advice(name: str, trouble: dict[str, str]) -> str:
     """Advice about code that the compiler refused, in every directory that was tried."""
     directory, said = list(trouble.items())[-1]
     lines = [line.strip() for line in said.splitlines() if line.strip()]
@@ -160,8 +160,9 @@ def _advice(name: str, trouble: dict[Path, str]) -> str:
         )
     where = f"Set ADJOINT_DEBUG=1 to keep the source in {next(iter(trouble))}"
     if cache.debugging():
-        cache.write(directory / f"{name}.log", said)
-        where = f"The source is {directory / name}.c, and all it said is in {name}.log beside it"
+        path = os.path.join(directory, name)
+        cache.write(f"{path}.log", said)
+        where = f"The source is {path}.c, and all it said is in {name}.log beside it"
     return (
         "the C compiler refused code that adjoint wrote; this is a bug of adjoint. Call the "
         f"function without ad.compile meanwhile, and tell us. {where}. {answer}"
@@ -180,9 +181,9 @@ def library(source: str) -> ctypes.CDLL:
             return _libraries.setdefault(name, open_library(path))
         except OSError as error:
             refusal = str(error)
-            cache.discard(path)
+            cachedir.discard(path)
             if attempt:
-                cache.give_up(path.parent, refusal)
+                cache.give_up(os.path.dirname(path), refusal)
     raise BuildError(
         "the system does not load compiled code (does it forbid programs in the temporary "
         f"directory?); set TMPDIR to another one, or call without ad.compile. It said: {refusal}"

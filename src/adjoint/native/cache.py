@@ -8,13 +8,11 @@ says so. Note [Whose files are read] in core/cachedir.py says why.
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import threading
 import warnings
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 
 from adjoint.core import cachedir
 from adjoint.core.errors import AdjointError
@@ -29,38 +27,38 @@ class BuildError(AdjointError, RuntimeError):
     """Generated code could not be compiled or loaded."""
 
 
-_given_up: set[Path] = set()  # directories that could not be written
+_given_up: set[str] = set()  # directories that could not be written
 _lock = threading.Lock()
 
 
 @lru_cache(maxsize=1)
-def cache_directory() -> Path:
+def cache_directory() -> str:
     """Where objects are kept: the directory that the environment asks for, or a temporary one of
     this process if that cannot be made or trusted.
     """
     try:
         path = cachedir.resolved()
         cachedir.make(path)
-        trusted = _is_trusted(Path(path))
+        trusted = _is_trusted(path)
     except OSError as error:
-        give_up(Path(cachedir.wanted()), error)
+        give_up(cachedir.wanted(), error)
         return spare_directory()
-    return Path(path) if trusted else spare_directory()
+    return path if trusted else spare_directory()
 
 
-def _is_trusted(path: Path) -> bool:
+def _is_trusted(path: str) -> bool:
     """Whether nobody else can put files into a directory; if not, it is given up with advice."""
-    trouble = cachedir.trouble(str(path))
+    trouble = cachedir.trouble(path)
     if trouble is not None:
         give_up(path, *trouble)
     return trouble is None
 
 
 @lru_cache(maxsize=1)
-def spare_directory() -> Path:
+def spare_directory() -> str:
     """A directory of this process alone, removed when it ends (kept with ADJOINT_DEBUG)."""
     try:
-        path, process = Path(tempfile.mkdtemp(prefix="adjoint-")), os.getpid()
+        path, process = tempfile.mkdtemp(prefix="adjoint-"), os.getpid()
     except OSError as error:
         raise BuildError(
             "compiled code can be written neither to its cache nor to the temporary directory "
@@ -69,13 +67,13 @@ def spare_directory() -> Path:
 
     def remove() -> None:
         if os.getpid() == process and not debugging():
-            cachedir.discard(str(path))
+            cachedir.discard(path)
 
     atexit.register(remove)
     return path
 
 
-def directories() -> Iterator[Path]:
+def directories() -> Iterator[str]:
     """Where a new object may be put, the best first."""
     best = cache_directory()
     if best not in _given_up:
@@ -84,7 +82,7 @@ def directories() -> Iterator[Path]:
         yield spare
 
 
-def give_up(directory: Path, reason: object, advice: str = _ADVICE) -> None:
+def give_up(directory: str, reason: object, advice: str = _ADVICE) -> None:
     """Use a directory no more, and say so once."""
     spare = spare_directory()
     with _lock:
@@ -103,48 +101,40 @@ def debugging() -> bool:
     return os.environ.get("ADJOINT_DEBUG", "") not in ("", "0")
 
 
-@contextlib.contextmanager
-def scratch(directory: Path) -> Generator[Path]:
-    """A folder for one build, on the disk where its object will be kept."""
-    with cachedir.scratch(str(directory)) as folder:
-        yield Path(folder)
-
-
-def keep(made: Path, target: Path) -> Path:
+def keep(made: str, target: str) -> str:
     """Seal a new object and put it where others find it."""
-    made.write_bytes(cachedir.sealed(made.read_bytes()))
-    cachedir.publish(str(made), str(target))
+    with open(made, "r+b") as file:
+        content = cachedir.sealed(file.read())
+        file.seek(0)
+        file.write(content)
+    cachedir.publish(made, target)
     return target
 
 
-def find(name: str) -> Path | None:
+def find(name: str) -> str | None:
     """The object of a name, if there is one that is ours and whole; another one is removed."""
     for directory in (cache_directory(), *([spare_directory()] if _given_up else [])):
-        path = directory / f"{name}.so"
+        path = os.path.join(directory, f"{name}.so")
         content = read(path)
         if content is None:
             continue
         if cachedir.unsealed(content) is not None:
             return path
-        discard(path)
+        cachedir.discard(path)
     return None
 
 
-def read(path: Path) -> bytes | None:
+def read(path: str) -> bytes | None:
     """The content of a file of a cache, if nobody else can have put it there."""
     try:
-        if path.parent == cache_directory() and not _is_trusted(path.parent):
+        directory = os.path.dirname(path)
+        if directory == cache_directory() and not _is_trusted(directory):
             return None
     except OSError:
         return None
-    return cachedir.read(str(path))
+    return cachedir.read(path)
 
 
-def discard(path: Path) -> None:
-    """Remove what cannot be used."""
-    cachedir.discard(str(path))
-
-
-def write(path: Path, text: str) -> None:
+def write(path: str, text: str) -> None:
     """Write a small file so that others see all of it or nothing; without success it is absent."""
-    cachedir.write(str(path), text.encode())
+    cachedir.write(path, text.encode())

@@ -7,24 +7,17 @@ right without it, only slower. The answer is kept in the cache on disk.
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import hashlib
-import importlib.util
 import itertools
-import json
 import os
 import platform
 import re
-import shlex
-import shutil
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 from adjoint._version import __version__
 from adjoint.core.errors import ArgumentError
@@ -32,8 +25,9 @@ from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
 from adjoint.native import cache, units
 
-futures = Lazy("concurrent.futures")  # both for those who compile
-tempfile = Lazy("tempfile")
+# none of them for those whose objects are in the cache
+futures, tempfile, subprocess = Lazy("concurrent.futures"), Lazy("tempfile"), Lazy("subprocess")
+shlex, machinery = Lazy("shlex"), Lazy("importlib.util")
 
 FLAGS = (
     "-O3",
@@ -97,45 +91,46 @@ class Toolchain:
     libraries: tuple[str, ...]  # after it: ("-lmvec", "-lm")
 
     def compile(
-        self, source: str, folder: Path, more: tuple[str, ...] = (), at_once: int = 1
-    ) -> tuple[Path, str]:
+        self, source: str, folder: str, more: tuple[str, ...] = (), at_once: int = 1
+    ) -> tuple[str, str]:
         """Compile in a folder, long sources in up to `at_once` units.
 
         Return the path of the object, and the compiler's words if there is none.
         """
-        made = folder / "program.so"
+        made = os.path.join(folder, "program.so")
         parts = units.split(source, at_once)
-        paths = [folder / f"program{n or ''}.c" for n in range(len(parts))]
+        paths = [os.path.join(folder, f"program{n or ''}.c") for n in range(len(parts))]
         for path, text in zip(paths, parts, strict=True):
-            path.write_text(text, encoding="utf-8")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
         if len(parts) > 1:
             with futures.ThreadPoolExecutor(len(parts)) as pool:
                 answers = list(pool.map(lambda path: self._object(path, more), paths))
             if said := "\n".join(filter(None, answers)):
                 return made, said
-            paths = [path.with_suffix(".o") for path in paths]
+            paths = [_object_of(path) for path in paths]
         flags = (*self.flags, *more)
-        return made, self._call(folder, (*flags, *map(str, paths), "-o", str(made)), made)
+        return made, self._call(folder, (*flags, *paths, "-o", made), made)
 
-    def _object(self, path: Path, more: tuple[str, ...]) -> str:
+    def _object(self, path: str, more: tuple[str, ...]) -> str:
         """Compile one of several units; what was said if it failed."""
         flags = [f for f in (*self.flags, *more) if f != "-shared"]
-        made = path.with_suffix(".o")
-        return self._call(path.parent, (*flags, "-c", str(path), "-o", str(made)), made)
+        made = _object_of(path)
+        return self._call(os.path.dirname(path), (*flags, "-c", path, "-o", made), made)
 
-    def _call(self, folder: Path, words: tuple[str, ...], made: Path) -> str:
+    def _call(self, folder: str, words: tuple[str, ...], made: str) -> str:
         """Call the compiler to make a file; what it said if it did not."""
         libraries = () if "-c" in words else self.libraries
         run = subprocess.run(
             [*self.command, *words, *libraries],
-            env=os.environ | {"LC_ALL": "C", "TMPDIR": str(folder)},
+            env=os.environ | {"LC_ALL": "C", "TMPDIR": folder},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             errors="replace",
             check=False,
         )
-        if run.returncode == 0 and made.exists():
+        if run.returncode == 0 and os.path.exists(made):
             return ""
         said = run.stderr.replace(f"{folder}{os.sep}", "").strip()
         return said or f"exit status {run.returncode}"
@@ -156,9 +151,16 @@ class Toolchain:
         return "\n".join((self.version, *call, *_machine()))
 
 
+def _object_of(path: str) -> str:
+    """The object file of a unit."""
+    return f"{path.removesuffix('.c')}.o"
+
+
 def extra_flags() -> tuple[str, ...]:
     """The user's own flags, from $ADJOINT_CFLAGS; they come last, so that they win."""
     text = os.environ.get("ADJOINT_CFLAGS", "")
+    if not text:
+        return ()
     try:
         return tuple(shlex.split(text))
     except ValueError as error:
@@ -191,15 +193,34 @@ def _candidates() -> Iterator[tuple[str, ...]]:
             words = shlex.split(wanted)
         except ValueError:  # a quotation without end
             words = [wanted]
-        if path := shutil.which(words[0]):
+        if path := _which(words[0]):
             yield (os.path.abspath(path), *words[1:])
         else:
             _warn(f"CC is {wanted!r}, and there is no such command")
     for name in ("cc", "gcc", "clang"):
-        if path := shutil.which(name):
+        if path := _which(name):
             yield (path,)
-    if sys.executable and importlib.util.find_spec("ziglang"):
+    if sys.executable and machinery.find_spec("ziglang"):
         yield (sys.executable, "-m", "ziglang", "cc")
+
+
+def _which(name: str) -> str | None:
+    """The file that a command runs, as `shutil.which`."""
+    folders = [""] if os.path.dirname(name) else os.get_exec_path()
+    for path in (os.path.join(folder, name) for folder in folders):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def _stamp(command: tuple[str, ...]) -> list[str]:
+    """By what a compiler is recognised without a call: the programs among its words, unchanged."""
+    found = []
+    for word in command:
+        if (path := _which(word)) is not None:
+            status = os.stat(path)
+            found += [os.path.realpath(path), f"{status.st_size} {status.st_mtime_ns}"]
+    return found
 
 
 def _warn(what: str) -> None:
@@ -212,6 +233,11 @@ def _warn(what: str) -> None:
 
 def _ask(command: tuple[str, ...]) -> Toolchain | None:
     """The toolchain of a command, from the cache on disk or by probing; None if it is of no use."""
+    choices = (FLAGS, *PROCESSOR, *THREADS, *VECTORS.values(), *UNROLLING.values())
+    key = "\n".join((*command, *_stamp(command), *itertools.chain(*choices), *_machine()))
+    path = os.path.join(cache.cache_directory(), f"toolchain-{_digest(key)}.txt")
+    if (known := _read(path)) is not None and known.command == command:
+        return known
     try:
         run = subprocess.run(
             [*command, "--version"], capture_output=True, text=True, errors="replace", check=False
@@ -219,24 +245,19 @@ def _ask(command: tuple[str, ...]) -> Toolchain | None:
     except OSError as error:
         _warn(f"{shlex.join(command)} does not run ({error})")
         return None
-    version = run.stdout.strip()
-    choices = (FLAGS, *PROCESSOR, *THREADS, *VECTORS.values(), *UNROLLING.values())
-    key = "\n".join((*command, version, *itertools.chain(*choices), *_machine()))
-    path = cache.cache_directory() / f"toolchain-{_digest(key)}.json"
-    if (known := _read(path)) is not None and known.command == command:
-        return known
-    found = _probe(command, version)
+    found = _probe(command, run.stdout.strip())
     if found is not None:
-        cache.write(path, json.dumps(asdict(found)))
+        parts = (found.command, found.version, found.flags, found.libraries)
+        cache.write(path, repr(parts))
     return found
 
 
-def _read(path: Path) -> Toolchain | None:
+def _read(path: str) -> Toolchain | None:
     try:
-        stored: dict[str, Any] = json.loads(cache.read(path) or b"")
-        words = [tuple(map(str, stored[k])) for k in ("command", "flags", "libraries")]
-        return Toolchain(words[0], str(stored["version"]), words[1], words[2])
-    except (OSError, ValueError, KeyError, TypeError):
+        command, version, flags, libraries = ast.literal_eval((cache.read(path) or b"").decode())
+        words = [tuple(map(str, each)) for each in (command, flags, libraries)]
+        return Toolchain(words[0], str(version), words[1], words[2])
+    except (OSError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
 
 
@@ -264,11 +285,11 @@ def _choices(command: tuple[str, ...], version: str) -> Iterator[Toolchain]:
         yield Toolchain(command, version, flags, libraries)
 
 
-def _complaint(candidate: Toolchain, place: Path | None) -> str:
+def _complaint(candidate: Toolchain, place: str | None) -> str:
     """Why a toolchain fails in a directory (None: the system's temporary one), or an empty text."""
     try:
         with tempfile.TemporaryDirectory(dir=place, ignore_cleanup_errors=True) as folder:
-            made, said = candidate.compile(candidate.adapt(_PROBE), Path(folder))
+            made, said = candidate.compile(candidate.adapt(_PROBE), folder)
             if said:
                 return said
             function = open_library(made).probe
@@ -279,10 +300,10 @@ def _complaint(candidate: Toolchain, place: Path | None) -> str:
         return str(error)
 
 
-def open_library(path: Path) -> ctypes.CDLL:
+def open_library(path: str) -> ctypes.CDLL:
     """Load a shared library; threads that wait at the end of its loops yield the core."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    return ctypes.CDLL(str(path))
+    return ctypes.CDLL(path)
 
 
 @lru_cache

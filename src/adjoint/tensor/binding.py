@@ -334,7 +334,6 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
     if not is_reference(text) or not text.isascii():
         raise TableError(f"{where}: {text[:80]!r} is not the name of a function: family.function")
     family, _, name = text.partition(".")
-    where = where.of(text)
     if family == "xp" and layer == "kernels":
         return _of_numpy(name, where)
     if row is not None and row.module is not None and family == row.family:
@@ -344,19 +343,21 @@ def resolve(text: str, layer: str, where: Location, row: Row | None = None) -> A
         own = f"; {family} has no module: pass ad.library(…, kernels=module)"
         near = {*known, *(row.schema.names if row is not None else ())}
         mine = own if row is not None and family == row.family else did_you_mean(family, near)
-        raise TableError(f"{where}: {text!r}: there is no {layer}/{family}.py{mine}")
+        raise TableError(f"{where.of(text)}: {text!r}: there is no {layer}/{family}.py{mine}")
     module = _module(layer, family)
     found = getattr(module, name, None)
     if not _is_rule(found, name, layer):
         hint = did_you_mean(name, (n for n, v in vars(module).items() if _is_rule(v, n, layer)))
-        raise TableError(f"{where}: {text!r}: there is no {name} in {layer}/{family}.py{hint}")
+        raise TableError(
+            f"{where.of(text)}: {text!r}: there is no {name} in {layer}/{family}.py{hint}"
+        )
     return found
 
 
 def _of_numpy(name: str, where: Location) -> Any:
     if name not in NUMPY:
         raise TableError(
-            f"{where}: 'xp.{name}' is not among NumPy's functions for kernels"
+            f"{where.of(f'xp.{name}')}: 'xp.{name}' is not among NumPy's functions for kernels"
             f"{did_you_mean(name, NUMPY)}"
         )
     return getattr(np, name)
@@ -371,8 +372,9 @@ def _of_user(module: Any, family: str, name: str, where: Location) -> Any:
         found = found if listed or own else None
     if not callable(found) or isinstance(found, type):
         hint = did_you_mean(name, (n for n in vars(type(module)) | _vars(module) if n[0] != "_"))
+        text = f"{family}.{name}"
         raise TableError(
-            f"{where}: '{family}.{name}' is no function defined in the given kernels{hint}"
+            f"{where.of(text)}: {text!r} is no function defined in the given kernels{hint}"
         )
     return found
 
