@@ -84,6 +84,7 @@ class Subject:
 
 
 def cases() -> Iterator[Any]:
+    """Rows that may be elementwise, by their schema: to run them would cost every collection."""
     for row in TABLE.rows():
         name = row.schema.name
         alias = row.decompose and not row.kernel and row.family != "loss"
@@ -92,8 +93,6 @@ def cases() -> Iterator[Any]:
         kinds = [a.type for a in row.schema.tensors]
         one_result = len(row.schema.returns) == 1 and row.schema.returns[0].type.is_tensor
         if not kinds or any(k.is_list for k in kinds) or not one_result:
-            continue
-        if not is_elementwise(row):
             continue
         for argument in row.schema.tensors:
             if not argument.type.is_optional and argument.name not in row.refused:
@@ -151,6 +150,8 @@ def beside(subject: Subject, order: int) -> tuple[Array, Array]:
 
 @pytest.mark.parametrize(("row", "argument"), list(cases()))
 def test_derivatives_are_finite_where_their_limits_are(row: Row, argument: str) -> None:
+    if not is_elementwise(row):
+        pytest.skip("bits, classes or sums")
     subject = Subject(row, argument)
     function, x = subject.at(subject.x)
     value = function(x).numpy()
@@ -168,6 +169,6 @@ def test_derivatives_are_finite_where_their_limits_are(row: Row, argument: str) 
 
 @pytest.mark.parametrize(("name", "argument", "way"), exceptions())
 def test_exceptions_are_of_rows_that_exist(name: str, argument: str, way: str) -> None:
-    names = {p.id for p in cases()}
+    names = {p.id for p in cases() if is_elementwise(p.values[0])}
     assert any(fnmatch(i, f"{name}-{argument}") for i in names)
     assert any(fnmatch(w, way) for w in WAYS)
