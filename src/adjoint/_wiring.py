@@ -11,25 +11,13 @@ import warnings
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.table import TABLE
-from adjoint.tensor import (
-    autograd,
-    eager,
-    limits,
-    memory,
-    methods,
-    nested,
-    operators,
-    sparse,
-    subclasses,
-)
+from adjoint.tensor import autograd, eager, memory, methods, nested, operators, sparse, subclasses
 from adjoint.tensor.saved import saved_attribute
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, offer
-from adjoint.transforms.batch import Fan
 from adjoint.transforms.vectorize import vmap
 
 runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts, sparse.assemble)
-limits.fan = Fan()
 operators.install()
 methods.install()
 subclasses.install()

@@ -25,9 +25,8 @@ class Height(IntEnum):
     SUBCLASS = 0  # a user's class sees the calls that nothing else sees
     META = 1
     DUAL = 2
-    FAN = 3  # the matrices of a fan may have tangents
-    LIMIT = 4  # a fan, or a tensor with a tangent, may stand beside a kink
-    TRANSFORM = 5  # transforms differentiate all of these; an inner one is higher than an outer one
+    LIMIT = 3  # a tensor with a tangent may stand beside a kink
+    TRANSFORM = 4  # transforms differentiate all of these; an inner one is higher than an outer one
     SPARSE = 1 << 30  # above all transforms, which see the values of sparse tensors alone
     NESTED = 1 << 31  # as sparse tensors
 

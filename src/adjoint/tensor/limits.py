@@ -21,6 +21,7 @@ from __future__ import annotations
 import ast
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,9 +42,6 @@ from adjoint.tensor.tensor import Tensor, is_plain, make
 LIMIT, NEAR, EXACT = 0, 1, 2  # at a kink: 0 with a tensor near it, δ in place of 0, or 0
 
 
-fan: Any = None  # the level of several matrices beside one: a vmap, made by _wiring.py
-
-
 def at_kinks(choice: int) -> changed:
     """Compute with δ in place of 0, or with 0 alone, in a block."""
     return changed(at_kinks=choice)
@@ -58,15 +56,15 @@ def approach(op: Operator, values: tuple[Any, ...], out: Any) -> Any:
     if type(near.edge) is Node and type(out.edge) is Node:
         near.edge.place = out.edge.place
         near.edge.more().near = True
-    return _limit(out, near)
+    return _limit(out, [near])
 
 
 def fan_out(op: Operator, values: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
     """`outs`, factors of a matrix; with those of a fan of matrices beside it if values repeat."""
-    near = packet(op.row.texts["fan"])(*values, *[o.detach() for o in outs])
-    if all(np.array_equal(n.value[0], n.value[-1]) for n in near):
+    fans = packet(op.row.texts["fan"])(*values, *[o.detach() for o in outs])
+    if all(np.array_equal(f.value[0], f.value[-1]) for f in fans):
         return outs
-    return tuple(_limit(o, fan.lift(n)) for o, n in zip(outs, near, strict=True))
+    return tuple(_limit(o, f.unbind(0)) for o, f in zip(outs, fans, strict=True))
 
 
 def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
@@ -83,22 +81,22 @@ def approached(op: Operator, values: list[Any], run: Callable[..., Any]) -> Any:
     if out.value.all() or not infinitesimal(out.value.dtype):
         return out
     with at_kinks(NEAR):
-        return _limit(out, run(op, values))
+        return _limit(out, [run(op, values)])
 
 
-def _limit(exact: Any, near: Any) -> Any:
-    """A tensor that shows `exact` and differentiates as `near`."""
-    if type(near.value) is np.ndarray and np.array_equal(exact.value, near.value, equal_nan=True):
-        return near
+def _limit(exact: Any, near: Sequence[Any]) -> Any:
+    """A tensor that shows `exact` and differentiates as the one near it, or the fan of them."""
+    if len(near) == 1 and np.array_equal(exact.value, near[0].value, equal_nan=True):
+        return near[0]
     tensor = new_tensor(LIMITS, exact.value, _at_once(near).edge)
     tensor.beside = near
     kinks.met = True
     return tensor
 
 
-def _at_once(near: Any) -> Any:
-    """`near` as one tensor: of a fan, its limit."""
-    return near if type(near.value) is np.ndarray else packet("_limit_of_fan")(near.value)
+def _at_once(near: Sequence[Any]) -> Any:
+    """What is near as one tensor: of a fan, its limit."""
+    return near[0] if len(near) == 1 else packet("_limit_of_fan")(packet("stack")(near))
 
 
 class _Pairs(Home):
@@ -111,17 +109,27 @@ class _Pairs(Home):
         """What a tensor shows."""
         raise AssertionError(f"{type(self).__name__} defines exact")
 
-    def near(self, value: Any) -> Any:
-        """What is differentiated in its place."""
-        raise AssertionError(f"{type(self).__name__} defines near")
+    def owns(self, value: Any) -> bool:
+        """Whether this is a tensor with others near it."""
+        raise AssertionError(f"{type(self).__name__} defines owns")
 
-    def joined(self, exact: Any, near: Any) -> Any:
+    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
         """Both as one tensor."""
         raise AssertionError(f"{type(self).__name__} defines joined")
 
+    def near(self, values: list[Any]) -> list[list[Any]]:
+        """What is differentiated in the place of arguments; several times those of a fan."""
+        owned = [v for each in values for v in (each if type(each) is list else [each])]
+        count = max([len(v.beside) for v in owned if self.owns(v)], default=1)
+
+        def at(place: int, value: Any) -> Any:
+            return value.beside[place % len(value.beside)] if self.owns(value) else value
+
+        return [_each(partial(at, place), values) for place in range(count)]
+
     def process(self, op: Operator, values: list[Any]) -> Any:
         if op.name == "_settle":
-            return self.settle(self.exact(values[0]), self.near(values[0]), values[1])
+            return self.settle(self.exact(values[0]), values[0].beside, values[1])
         if op.row.archetype.name == "creation":  # zeros_like: depends on no value
             return op.call(_each(self.exact, values))
         return self._both(op.call, values)
@@ -136,17 +144,23 @@ class _Pairs(Home):
         if not _is_differentiable(exact):
             return exact
         with at_kinks(NEAR):
-            near = run(_each(self.near, values))
+            near = [run(each) for each in self.near(values)]
         if isinstance(exact, (tuple, list)):
-            return type(exact)([self._result(e, n) for e, n in zip(exact, near, strict=True)])
+            return type(exact)([self._result(e, n) for e, *n in zip(exact, *near, strict=True)])
         return self._result(exact, near)
 
-    def _result(self, exact: Any, near: Any) -> Any:
+    def _result(self, exact: Any, near: Sequence[Any]) -> Any:
         return self.joined(exact, near) if _is_differentiable(exact) else exact
 
-    def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
+    def settle(self, exact: Any, near: Sequence[Any], derivative: bool) -> Any:
         """A value or a derivative as it leaves a transform."""
-        raise AssertionError(f"{type(self).__name__} defines settle")
+        if derivative:
+            exact = standard_part(exact, near)
+        return self.joined(exact, near) if current().differentiating else self.left(exact, near)
+
+    def left(self, exact: Any, near: Sequence[Any]) -> Any:
+        """A tensor as it leaves the last transform."""
+        raise AssertionError(f"{type(self).__name__} defines left")
 
 
 class LimitInterpreter(_Pairs):
@@ -158,10 +172,10 @@ class LimitInterpreter(_Pairs):
     def exact(self, value: Any) -> Any:
         return make(value.value) if _is_of_limits(value) else value
 
-    def near(self, value: Any) -> Any:
-        return value.beside if _is_of_limits(value) else value
+    def owns(self, value: Any) -> bool:
+        return _is_of_limits(value)
 
-    def joined(self, exact: Any, near: Any) -> Any:
+    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
         return _limit(exact, near)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -183,11 +197,7 @@ class LimitInterpreter(_Pairs):
         _protect(tensor)  # a write would not reach what is near
         return super().detach(tensor)
 
-    def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
-        if derivative:
-            exact = standard_part(exact, near)
-        if current().differentiating:
-            return _limit(exact, near)
+    def left(self, exact: Any, near: Sequence[Any]) -> Any:
         return _like(_at_once(near), exact.value)
 
 
@@ -203,10 +213,10 @@ class NearLevel(_Pairs, Level):
     def exact(self, value: Any) -> Any:
         return value.value if is_near(value) else value
 
-    def near(self, value: Any) -> Any:
-        return value.beside if is_near(value) else value
+    def owns(self, value: Any) -> bool:
+        return is_near(value)
 
-    def joined(self, exact: Any, near: Any) -> Any:
+    def joined(self, exact: Any, near: Sequence[Any]) -> Any:
         return wrap(self, exact, None, near)
 
     def process(self, op: Operator, values: list[Any]) -> Any:
@@ -227,21 +237,19 @@ class NearLevel(_Pairs, Level):
         if not is_near(values[0]):
             return written
         with at_kinks(NEAR):
-            op.call(_each(self.near, values))
+            for each in self.near(values):
+                op.call(each)
         return values[0]
 
     def detach(self, tensor: Any) -> Any:
         """Both: a write to what is detached changes both."""
-        return self.joined(tensor.value.detach(), tensor.beside.detach())
+        return self.joined(tensor.value.detach(), [n.detach() for n in tensor.beside])
 
-    def settle(self, exact: Any, near: Any, derivative: bool) -> Any:
-        if derivative:
-            exact = standard_part(exact, near)
-        if current().differentiating:
-            return self.joined(exact, near)
-        if near.requires_grad:  # the graph will be differentiated: the history of `near`
-            shown = exact.detach() + (near - near.detach())
-            return packet("where")(is_finite(near), shown, exact)
+    def left(self, exact: Any, near: Sequence[Any]) -> Any:
+        (one,) = near  # there is no fan in a graph
+        if one.requires_grad:  # the graph will be differentiated: the history of what is near
+            shown = exact.detach() + (one - one.detach())
+            return packet("where")(is_finite(one), shown, exact)
         return exact
 
 
@@ -260,7 +268,7 @@ def approach_traced(level: Level, op: Operator, values: list[Any], out: Any) -> 
     order = current().differentiating + bool(out.requires_grad)
     if current().at_kinks == EXACT or order < 2 or not at_kink(op, values):
         return out
-    return NearLevel(level).joined(out, packet("_nearby")(out))
+    return NearLevel(level).joined(out, [packet("_nearby")(out)])
 
 
 def at_kink(op: Operator, values: list[Any]) -> bool:
@@ -363,13 +371,14 @@ def _is_differentiable(results: Any) -> bool:
     return isinstance(results, Tensor) and results.is_differentiable_dtype()
 
 
-def standard_part(exact: Any, near: Any) -> Any:
-    """`near` without what is infinitely small; `exact` where it is infinite."""
-    if near.home is fan:
-        return packet("_limit_of_fan")(packet("_linalg_require_no_pole")(near.value.detach()))
-    shown = near.detach()
-    change = (shown - exact).abs() > _SMALL * infinitesimal(near.dtype.to_real().np)
-    return packet("where")(is_finite(near) & change, shown, exact)
+def standard_part(exact: Any, near: Sequence[Any]) -> Any:
+    """What is near without what is infinitely small; `exact` where it is infinite."""
+    if len(near) > 1:
+        fan = packet("stack")([n.detach() for n in near])
+        return packet("_limit_of_fan")(packet("_linalg_require_no_pole")(fan))
+    shown = near[0].detach()
+    change = (shown - exact).abs() > _SMALL * infinitesimal(shown.dtype.to_real().np)
+    return packet("where")(is_finite(shown) & change, shown, exact)
 
 
 def is_finite(near: Any) -> Any:
@@ -392,7 +401,7 @@ def shown(grad: Any) -> Any:
     clean = np.where(small, value.dtype.type(0), value)
     if not isinstance(grad, Tensor):
         return clean
-    return _limit(make(clean), grad) if grad.edge is not None else make(clean)
+    return _limit(make(clean), [grad]) if grad.edge is not None else make(clean)
 
 
 # ---- leaving a transform ------------------------------------------------------------------------

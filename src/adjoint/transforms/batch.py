@@ -16,17 +16,15 @@ from adjoint.batching import creation, pointwise, random, reduction
 from adjoint.batching.common import DIMS, Batch
 from adjoint.batching.words import shifted
 from adjoint.core.errors import DependsOnValues, GradError, RandomnessError, ShapeError
-from adjoint.core.infinitesimal import FAN
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
-from adjoint.core.state import State, state
+from adjoint.core.state import state
 from adjoint.ops import operator as operators
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding, dispatch, views
 from adjoint.tensor.function import batching
-from adjoint.tensor.home import Height
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor
@@ -385,33 +383,3 @@ def batch_size(axes: list[tuple[Any, int | None]], names: Callable[[], list[str]
         shown = ", ".join(f"{known[number]} has {size}" for size, number in sizes.items())
         raise ShapeError(f"vmap: the mapped dimensions must have one size: {shown}")
     return next(iter(sizes))
-
-
-class Fan(BatchLevel):
-    """What is computed for a fan of matrices beside a degenerate one; always open, below others.
-
-    See Note [Repeated values] in kernels/linalg/repeated.py.
-    """
-
-    def __init__(self) -> None:
-        super().__init__(FAN)
-        self.height = Height.FAN
-
-    def state_below(self, now: State) -> State:
-        """Nothing is open below."""
-        return now
-
-    def process_function(self, function: Any, args: Sequence[Any], keywords: dict[str, Any]) -> Any:
-        """A function with a derivative of its own: once for each."""
-        has = [self.is_batched(a) for a in args]
-        fronts = [self.front(a) for a in args]
-        found = [
-            function.apply(
-                *[f.select(0, i) if h else f for f, h in zip(fronts, has, strict=True)], **keywords
-            )
-            for i in range(self.size)
-        ]
-        stack = operators.packet("stack")
-        if isinstance(found[0], (tuple, list)):
-            return tuple(self.lift(stack(list(f))) for f in zip(*found, strict=True))
-        return self.lift(stack(found))
