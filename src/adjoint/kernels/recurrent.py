@@ -1,8 +1,8 @@
 """Kernels of recurrent layers on arrays; float16 and bfloat16 are computed in float32.
 
-A step is one product with w_hhᵀ and a few passes over its gates, in memory that is allocated once
-for all steps. Backward, everything that does not depend on later steps is computed for the whole
-sequence first. Only the first batch_sizes[t] sequences are touched in step t.
+A step is one product with w_hhᵀ, then a few passes over its gates; for an LSTM native code
+(native/recurrent.py) instead of them, where there is a C compiler. Only the first batch_sizes[t]
+sequences are touched in step t.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from adjoint.checks import recurrent
 from adjoint.core import dtypes
+from adjoint.native import recurrent as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -76,25 +77,17 @@ def lstm_layer(
     steps, count, _ = gates.shape
     x, h, c, w = (_wide(a) for a in (gates, hx, cx, w_hh))
     down = None if w_hr is None else _wide(w_hr).T
-    units, inward = c.shape[1], _inward(w)
+    inward = np.ascontiguousarray(w.T)  # small products are faster so
     output, cells = (np.empty((steps, *s.shape), x.dtype) for s in (h, c))
     workspace = np.empty(x.shape, x.dtype)
-    room, raw = np.empty((2, count, units), x.dtype)
+    raw = np.empty(c.shape, x.dtype)
     for t, n in _steps("lstm", steps, count, batch_sizes, backwards=reverse):
-        own, new, inner = workspace[t, :n], cells[t, :n], room[:n]
-        np.matmul(h[:n], inward, out=own)
-        own -= x[t, :n]
-        i, f, g, o = (own[:, k * units : (k + 1) * units] for k in range(4))
-        np.tanh(g, out=inner)
-        _sigmoid_of_negated(own)  # of g as well: one pass over all is faster than two over others
-        np.negative(inner, out=g)
-        np.multiply(f, c[:n], out=new)
-        new += np.multiply(i, g, out=inner)
-        tall = np.tanh(new, out=inner)
-        if down is None:
-            np.multiply(o, tall, out=output[t, :n])
-        else:
-            np.matmul(np.multiply(o, tall, out=raw[:n]), down, out=output[t, :n])
+        own = np.matmul(h[:n], inward, out=workspace[t, :n])
+        hidden = output[t, :n] if down is None else raw[:n]
+        if not native.lstm_step(own, x[t, :n], c[:n], cells[t, :n], hidden):
+            _lstm_step(own, x[t, :n], c[:n], cells[t, :n], hidden)
+        if down is not None:
+            np.matmul(hidden, down, out=output[t, :n])
         if n < count:
             output[t, n:], cells[t, n:], workspace[t, n:] = h[n:], c[n:], 0
         h, c = output[t], cells[t]
@@ -102,30 +95,17 @@ def lstm_layer(
     return output, cells, workspace
 
 
-def _lstm_factors(
-    cells: Array, earlier: Array, workspace: Array, tall: Array
-) -> tuple[Array, Array]:
-    """By what the gradients of the cell (of the output, for o) are multiplied to be those of the
-    gates before their activations; and ∂output/∂cell before the projection.
-    """
-    steps, count, units = cells.shape
-    active = workspace.reshape((steps, count, 4, units))
-    factors = np.empty_like(active)
-    i, _, g, o = (active[:, :, k] for k in range(4))
-    np.subtract(1, active[:, :, :2], out=factors[:, :, :2])
-    factors[:, :, :2] *= active[:, :, :2]
-    factors[:, :, 0] *= g
-    factors[:, :, 1] *= earlier
-    room = np.multiply(g, g)
-    np.subtract(1, room, out=room)
-    np.multiply(room, i, out=factors[:, :, 2])
-    np.subtract(1, o, out=room)
-    room *= o
-    np.multiply(room, tall, out=factors[:, :, 3])
-    np.multiply(tall, tall, out=room)
-    np.subtract(1, room, out=room)
-    room *= o
-    return factors, room
+def _lstm_step(own: Array, x: Array, before: Array, cell: Array, hidden: Array) -> None:
+    """Activate the gates, which hold the products with the hidden state; fill cell and hidden."""
+    own += x
+    units = before.shape[1]
+    i, f, g, o = (own[:, k * units : (k + 1) * units] for k in range(4))
+    curved = np.tanh(g)
+    _sigmoid_of_negated(np.negative(own, out=own))  # of g as well: one pass is faster than two
+    g[...] = curved
+    np.multiply(f, before, out=cell)
+    cell += np.multiply(i, g, out=curved)
+    np.multiply(o, np.tanh(cell, out=curved), out=hidden)
 
 
 def _slopes(active: Array, parts: int, curved: int) -> Array:
@@ -146,43 +126,51 @@ def lstm_layer_backward(
     recurrent.lstm_layer("lstm_backward", workspace, hx, cx, w_hh, w_hr, batch_sizes)
     steps, count, units = cells.shape
     y, c, active, w = (_wide(a) for a in (output, cells, workspace, w_hh))
-    kind = y.dtype
-    tall = np.tanh(c)
-    grads, sharp = _lstm_factors(c, _before(c, _wide(cx), reverse=reverse), active, tall)
+    kind, grads = y.dtype, np.zeros(active.shape, y.dtype)
+    before = _before(c, _wide(cx), reverse=reverse)
     own = None
     if grad_workspace is not None:
-        own = _slopes(active, 4, 2) * _wide(grad_workspace).reshape(grads.shape)
+        own = _slopes(active, 4, 2).reshape(active.shape) * _wide(grad_workspace)
     down = None if w_hr is None else _wide(w_hr)
     h_bars = None if down is None else np.zeros(y.shape, kind)
     h_bar, c_bar = np.zeros(hx.shape, kind), np.zeros(cx.shape, kind)
-    room = np.empty(cx.shape, kind)
     for t, n in _steps("lstm_backward", steps, count, batch_sizes, backwards=not reverse):
         if grad_output is not None:
             h_bar += grad_output[t]
         if grad_cells is not None:
             c_bar += grad_cells[t]
-        here = h_bar[:n]
+        here, part = h_bar[:n], grads[t, :n]
         if down is not None and h_bars is not None:
             h_bars[t, :n] = here
             here = here @ down
-        c_here, part = c_bar[:n], grads[t, :n]
-        c_here += np.multiply(here, sharp[t, :n], out=room[:n])
-        part[:, :3] *= c_here[:, None]
-        part[:, 3] *= here
+        arrays = (active[t, :n], before[t, :n], c[t, :n], here, c_bar[:n], part)
+        if not native.lstm_step_back(*arrays):
+            _lstm_step_back(*arrays)
         if own is not None:
             part += own[t, :n]
-        c_here *= active[t, :n, units : 2 * units]
-        if n < count:
-            grads[t, n:] = 0
-        np.matmul(part.reshape((n, 4 * units)), w, out=h_bar[:n])
-    flat = _rows(grads.reshape(active.shape))
-    w_bar = flat.T @ _rows(_before(y, _wide(hx), reverse=reverse))
+        np.matmul(part, w, out=h_bar[:n])
+    w_bar = _rows(grads).T @ _rows(_before(y, _wide(hx), reverse=reverse))
     down_bar = np.zeros((0, units), kind)
     if h_bars is not None:
-        tall *= active[:, :, 3 * units :]
-        down_bar = _rows(h_bars).T @ _rows(tall)
-    found = _narrow(output.dtype, grads.reshape(active.shape), h_bar, c_bar, w_bar, down_bar)
+        down_bar = _rows(h_bars).T @ _rows(np.tanh(c) * active[:, :, 3 * units :])
+    found = _narrow(output.dtype, grads, h_bar, c_bar, w_bar, down_bar)
     return found[0], found[1], found[2], found[3], found[4]
+
+
+def _lstm_step_back(
+    gates: Array, before: Array, cell: Array, of_hidden: Array, of_cell: Array, of_gates: Array
+) -> None:
+    """Fill the gradients of the gates; that of the cell becomes that of the cell before."""
+    units = before.shape[1]
+    i, f, g, o = (gates[:, k * units : (k + 1) * units] for k in range(4))
+    of_i, of_f, of_g, of_o = (of_gates[:, k * units : (k + 1) * units] for k in range(4))
+    tall = np.tanh(cell)
+    of_cell += of_hidden * o * (1 - tall * tall)
+    np.multiply(of_cell, g * i * (1 - i), out=of_i)
+    np.multiply(of_cell, before * f * (1 - f), out=of_f)
+    np.multiply(of_cell, i * (1 - g * g), out=of_g)
+    np.multiply(of_hidden, tall * o * (1 - o), out=of_o)
+    of_cell *= f
 
 
 # --- GRU -----------------------------------------------------------------------------------------
