@@ -51,7 +51,8 @@ class Geometry:
     def pointwise(self) -> bool:
         """Whether each window is one element, and the windows are all elements in order."""
         ones = (1,) * len(self.kernel)
-        return self.kernel == ones and self.stride == ones and not any(self.padding)
+        same = self.large[2:] == self.small[2:]  # output_padding may have made one larger
+        return same and self.kernel == ones and self.stride == ones and not any(self.padding)
 
 
 def each(what: str, name: str, values: Sequence[int], count: int, least: int) -> Shape:

@@ -50,6 +50,10 @@ def convolutions(make: Make) -> Samples:
         make(1, 2, 5), make(2, 2, 2), None, (1,), (2,), (1,), True, (0,), 1,
         name="transposed with much padding",
     )  # fmt: skip
+    yield Sample(
+        make(1, 2, 3), make(2, 2, 1), make(4), (1,), (0,), (3,), True, (1,), 2,
+        name="transposed pointwise with output padding",
+    )  # fmt: skip
 
 
 def gradients(sample: Sample) -> Any:
