@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
@@ -55,6 +56,15 @@ def used_scale(
     if same and (copied or align_corners or not scale):
         return None
     return 0.0 if doubled else float(scale)
+
+
+def taps_dtype(dtype: DType, mode: str, dims: int) -> DType:
+    """The dtype for which taps are computed: PyTorch finds the nearest pixels of images, and of
+    bytes, in float32.
+    """
+    if TAPS.get(mode) == 1 and (dims == 2 or not dtype.is_differentiable):
+        return dtypes.float32
+    return dtype
 
 
 def repeats(size: int, output_size: int, mode: str, scale: float) -> int:

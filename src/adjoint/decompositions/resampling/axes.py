@@ -39,7 +39,8 @@ def resample(
         scale = resampling.used_scale(*geometry, scales[n], dims, dtype)
         if scale is None:
             continue
-        indices, weights = ops._resampling_taps(*geometry, scale, dtype=dtype)
+        taps = resampling.taps_dtype(dtype, mode, dims)
+        indices, weights = ops._resampling_taps(*geometry, scale, dtype=taps)
         x = x.index_select(2 + n, indices[:, 0]) if selects else _mixed(x, 2 + n, indices, weights)
         if rounds:
             x = (x + 0.5).floor().clamp(0, 255)
@@ -64,7 +65,8 @@ def resample_backward(
             shape = (*grad.shape[: 2 + n], size, times, *grad.shape[3 + n :])
             grad = grad.reshape(shape).sum(3 + n)
             continue
-        indices, weights = ops._resampling_taps(*geometry, scale, dtype=dtype)
+        taps = resampling.taps_dtype(dtype, mode, dims)
+        indices, weights = ops._resampling_taps(*geometry, scale, dtype=taps)
         grad = _returned(grad, 2 + n, size, indices, weights)
     return grad.clone() if grad is grad_output else grad.to(dtype)
 

@@ -1,6 +1,6 @@
 """Resizing: a table of taps along each dimension, and its product with an array.
 
-The coordinates are PyTorch's. Elements of nearest modes are found in float32, whatever the dtype.
+The coordinates are PyTorch's; those of nearest modes are rounded to float32 before they are cut.
 uint8 images are mixed with weights that are multiples of a power of two, one dimension after the
 other from the last, each time rounded to uint8, as PyTorch and Pillow do.
 """
@@ -86,6 +86,7 @@ def _resized(
     dtype, dims = x.dtype, len(sizes)
     selects = resampling.TAPS.get(mode) == 1
     rounds = dtype.char == "B" and not selects
+    kind = _kind(resampling.taps_dtype(OF[dtype], mode, dims).np)
     y = np.ascontiguousarray(widen(x).transpose(order))
     for n in range(dims) if transposed else reversed(range(dims)):
         geometry = (sizes[n], output_size[n], mode, align_corners)
@@ -94,13 +95,13 @@ def _resized(
             continue
         axis = order.index(x.ndim - dims + n)
         if selects and not transposed:
-            y = y.take(_taps(*geometry, scale, "f")[0][:, 0], axis)
+            y = y.take(_taps(*geometry, scale, kind)[0][:, 0], axis)
             continue
         times = resampling.repeats(sizes[n], output_size[n], mode, scale)
         if times:
             y = _summed(y, axis, times)
             continue
-        y = _along(_matrix(*geometry, scale, _kind(dtype), transposed), y, axis)
+        y = _along(_matrix(*geometry, scale, kind, transposed), y, axis)
         if rounds:
             y = np.clip(np.floor(y + 0.5), 0, 255)
     back = np.argsort(order)
@@ -186,7 +187,7 @@ def _taps(
     size: int, output_size: int, mode: str, align_corners: bool, scale: float, kind: str
 ) -> Taps:
     """The taps of every element of the result along one dimension."""
-    real: Any = np.float64 if kind in "dB" and resampling.TAPS.get(mode) != 1 else np.float32
+    real: Any = np.float32 if kind == "f" else np.float64
     at = np.arange(output_size, dtype=real)
     step = real(resampling.step(size, output_size, align_corners, scale))
     count = resampling.taps(size, output_size, mode, align_corners, scale)
@@ -204,7 +205,7 @@ def _interpolated(
     half = at.dtype.type(0.5)
     if mode in ("nearest", "nearest-exact"):
         place = (at + half) * step if mode == "nearest-exact" else at * step
-        indices = np.minimum(np.floor(place), size - 1).astype(np.intp)[:, None]
+        indices = np.minimum(np.floor(place.astype(np.float32)), size - 1).astype(np.intp)[:, None]
         return indices, np.ones(indices.shape, at.dtype)
     place = at * step if align_corners else (at + half) * step - half
     if mode == "linear":
