@@ -138,13 +138,13 @@ class Taps:
 
 def _pairs(function: np.ufunc, a: Array, b: Array) -> Array:
     """The function of each row of one matrix with each row of another."""
-    return function(a[:, None], b[None]).reshape(-1, a.shape[-1])
+    return function(a[:, None], b[None]).reshape(len(a) * len(b), a.shape[-1])
 
 
 def _taps(grid: Array, sizes: Shape, mode: int, padding: int, align_corners: bool) -> Taps:
     """The taps of all places; the last coordinate of the grid is of the first dimension."""
     dims = len(sizes)
-    coordinates = np.ascontiguousarray(grid.reshape(-1, dims).T[::-1])
+    coordinates = np.ascontiguousarray(grid.reshape(grid.size // dims, dims).T[::-1])
     size = np.array(sizes, grid.dtype)[:, None]
     # -1 and 1 are the centres of the elements at the ends, or their outer edges
     slope = (size - 1) / 2 if align_corners else size / 2
