@@ -102,3 +102,26 @@ def check_pivots(what: str, a: Shape, pivots: Shape) -> None:
             f"{what}: needs {min(a[-2:])} pivots for a matrix of {a[-2]}×{a[-1]}, with the batch "
             f"of the factors; got pivots of {show(pivots)} for factors of {show(a)}."
         )
+
+
+def eigenpairs_batch(a: Shape, x: Shape, preconditioner: Shape | None, k: int) -> Shape:
+    """The batch of some eigenpairs of A from the start X; raise unless they can be iterated."""
+    what = "lobpcg(A)"
+    check_square(what, a)
+    check_matrix("lobpcg(A, X=X)", x)
+    size, count = x[-2:]
+    if size != a[-1]:
+        raise ShapeError(f"{what}: X must have {a[-1]} rows as A has, got {show(x)}.")
+    if not 1 <= k <= count:
+        raise ShapeError(f"{what}: k={k} must lie between 1 and the {count} columns of X.")
+    if size < 3 * count:
+        raise ShapeError(
+            f"{what}: {count} eigenvectors at once need a matrix of at least {3 * count} rows, got "
+            f"{show(a)}; use ad.linalg.eigh."
+        )
+    batch = broadcast(what, a[:-2], x[:-2])
+    if preconditioner is None:
+        return batch
+    if tuple(preconditioner[-2:]) != tuple(a[-2:]):
+        raise ShapeError(f"{what}: iK must be {show(a[-2:])} as A is, got {show(preconditioner)}.")
+    return broadcast(what, batch, preconditioner[:-2])

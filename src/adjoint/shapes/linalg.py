@@ -13,6 +13,7 @@ from adjoint.checks.linalg import (
     check_same_dtype,
     check_square,
     check_tall,
+    eigenpairs_batch,
     system_shape,
 )
 from adjoint.core import dtypes
@@ -269,3 +270,12 @@ def limit_of_fan(self: Spec) -> Spec:
 def spread_over_fan(self: Spec) -> Spec:
     """Several for one."""
     return _beside(self)
+
+
+def lobpcg(
+    A: Spec, X: Spec, iK: Spec | None, k: int, niter: int, tol: float, largest: bool
+) -> Specs:
+    """k eigenvalues and vectors."""
+    check_real("lobpcg", A.dtype)
+    batch = eigenpairs_batch(A.shape, X.shape, None if iK is None else iK.shape, k)
+    return Spec((*batch, k), A.dtype), Spec((*batch, A.shape[-1], k), A.dtype)

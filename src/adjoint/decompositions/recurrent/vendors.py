@@ -31,6 +31,17 @@ def _factors(stack: Stack, steps: int, state: Tensor) -> Tensor:
     return ops.dropout(ones, stack.dropout, True) if stack.train and stack.dropout else ones
 
 
+def _rows(tensor: Tensor) -> list[Tensor]:
+    return [tensor.select(0, i) for i in range(tensor.shape[0])]
+
+
+def _sides(stack: Stack, grad: Tensor | None) -> list[Tensor | None]:
+    """The gradient of the output of each direction."""
+    if grad is None or stack.directions == 1:
+        return [grad] * stack.directions
+    return list(grad.chunk(stack.directions, -1))
+
+
 # --- backward ------------------------------------------------------------------------------------
 
 
@@ -80,8 +91,7 @@ def stack_backward(
     of_states: dict[int, list[Tensor]] = {}
     for layer in reversed(range(stack.layers)):
         x, back = trail.inputs[layer], None
-        parts = [None] * stack.directions if grad is None else grad.chunk(stack.directions, -1)
-        for side, part in enumerate(parts):
+        for side, part in enumerate(_sides(stack, grad)):
             number, reverse = layer * stack.directions + side, side == 1
             results = trail.results[number]
             weights = stack.weights(params, number)
@@ -147,7 +157,7 @@ def cudnn_rnn(
     steps = _steps(input, batch_first, sizes, hx.shape[1])
     factors = _factors(stack, steps.shape[0], hx)
     states = [hx] if cx is None else [hx, cx]
-    _, (output, *last) = run(stack, steps, states, weight, sizes, list(factors.unbind(0)))
+    _, (output, *last) = run(stack, steps, states, weight, sizes, _rows(factors))
     flat = flatten_weight(weight) if weight_buf is None else weight_buf
     cy = last[1] if len(last) == 2 else hx.new_zeros((0,))
     output = _given(output, batch_first, sizes, input.shape[0])
@@ -171,7 +181,7 @@ def cudnn_rnn_backward(
     sizes = _vector(batch_sizes) if batch_sizes else None
     states = [hx] if cx is None else [hx, cx]
     steps = _steps(input, batch_first, sizes, hx.shape[1])
-    factors = list(reserve.detach().unbind(0))
+    factors = _rows(reserve.detach())
     trail, _ = run(stack, steps, states, weight, sizes, factors)
     grad = grad_output
     if grad is not None:
@@ -212,7 +222,7 @@ def lstm_mps(
     stack = _mps(hx, has_biases, num_layers, dropout, train, bidirectional)
     steps = _steps(input, batch_first, None, 0)
     factors = _factors(stack, steps.shape[0], hx[0])
-    trail, (output, h, c) = run(stack, steps, hx, params, None, list(factors.unbind(0)))
+    trail, (output, h, c) = run(stack, steps, hx, params, None, _rows(factors))
     kept = (ops.stack([r[k].detach() for r in trail.results]) for k in (2, 1))
     return _given(output, batch_first, None, 0), h, c, *kept, factors
 
@@ -225,7 +235,7 @@ def lstm_mps_backward(
 ) -> tuple[Tensor, list[Tensor], list[Tensor]]:  # fmt: skip
     """The gradients of the input, of h and c, and of the parameters."""
     stack = _mps(hx, has_biases, num_layers, dropout, train, bidirectional)
-    factors = list(layersOutputs.detach().unbind(0))
+    factors = _rows(layersOutputs.detach())
     trail, _ = run(stack, _steps(input, batch_first, None, 0), hx, params, None, factors)
     grad = None if grad_y is None else _steps(grad_y, batch_first, None, 0)
     last = (grad_hy, grad_cy)

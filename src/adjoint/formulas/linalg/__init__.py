@@ -20,6 +20,7 @@ from adjoint.formulas.linalg.spectral import (
     inverse_gaps_jvp,
     inverse_gaps_vjp,
     inverse_sums_vjp,
+    lobpcg_vjp,
     matrix_exp_tangent,
     number,
     pinv_of,

@@ -338,3 +338,33 @@ def number(value: float, like: Tensor) -> Tensor:
 def pinv_of(A: Tensor, rcond: float) -> Tensor:
     """The pseudo-inverse with a relative tolerance."""
     return ops.linalg_pinv(A, rtol=number(rcond, A))
+
+
+# --- some eigenvalues of a symmetric matrix ------------------------------------------------------
+
+
+def lobpcg_vjp(grad_w: Any, grad_v: Any, A: Tensor, w: Tensor, V: Tensor) -> Any:
+    """Ā = sym(V (diag(w̄) + F ∘ Vᵀ V̄) Vᵀ + Z Vᵀ),  (w[i] - A) Z[:,i] = (1 - V Vᵀ) V̄[:,i].
+
+    The solution is orthogonal to V; a shift of A by a multiple of V Vᵀ makes it the only one.
+    """
+    if grad_w is None and grad_v is None:
+        return None
+    core: Any = None if grad_w is None else grad_w.diag_embed()
+    outside: Any = None
+    if grad_v is not None:
+        inner = V.mT.matmul(grad_v)
+        turned = inner * ops._linalg_inverse_gaps(w)
+        core = turned if core is None else core + turned
+        shift = (w.max() - w.min()).detach() * 2 + 1 if w.numel() else 1.0
+        shifted = shift * V.matmul(V.mT) - (A + A.mT) / 2
+        systems = shifted.unsqueeze(-3) + w.unsqueeze(-1).unsqueeze(-1) * _identity(A)
+        rest = grad_v - V.matmul(inner)
+        outside = ops.linalg_solve(systems, rest.mT.unsqueeze(-1)).squeeze(-1).mT
+    found = V.matmul(core).matmul(V.mT)
+    found = found if outside is None else found + outside.matmul(V.mT)
+    return (found + found.mT) / 2
+
+
+def _identity(A: Tensor) -> Tensor:
+    return ops.eye(A.shape[-1], dtype=A.dtype)

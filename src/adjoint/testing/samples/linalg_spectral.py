@@ -327,3 +327,20 @@ def singular_vectors(make: Any) -> Samples:
 def singular_vectors_legacy(make: Any) -> Samples:
     if not make.is_complex:
         yield Sample(make.invertible(3, 2), name="some")
+
+
+@sampler("_lobpcg")
+def some_eigenpairs(make: Any) -> Samples:
+    """The limit of 50 steps is that of rounding, so that differences can be formed."""
+    if make.is_complex:
+        return
+    options = 50, 1e-15
+    start = make(6, 2).detach()
+    yield Sample(make.hermitian(6, 6), start, None, 2, *options, True, name="largest")
+    yield Sample(make.hermitian(6, 6), start, None, 1, *options, False, name="smallest of two")
+    near = make.positive_definite(6, 6).detach()
+    yield Sample(
+        make.hermitian(2, 6, 6), start, near, 2, *options, True, name="batch, near inverse"
+    )
+    one = make(3, 1).detach()
+    yield Sample(make.hermitian(3, 3), one, None, 1, *options, True, name="one")
