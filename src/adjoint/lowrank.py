@@ -37,11 +37,11 @@ def get_approximate_basis(
     apply = lambda X: A.matmul(X) if M is None else A.matmul(X) - M.matmul(X)
     back = lambda X: A.mH.matmul(X) if M is None else A.mH.matmul(X) - M.mH.matmul(X)
     start = ops.randn((A.shape[-1], q), dtype=A.dtype)
-    Q = ops.linalg_qr(apply(start))[0]
+    basis = ops.linalg_qr(apply(start))[0]
     for _ in range(times):
-        Q = ops.linalg_qr(back(Q))[0]
-        Q = ops.linalg_qr(apply(Q))[0]
-    return Q
+        basis = ops.linalg_qr(back(basis))[0]
+        basis = ops.linalg_qr(apply(basis))[0]
+    return basis
 
 
 def _matrix(what: str, A: Tensor) -> None:
@@ -70,14 +70,21 @@ def svd_lowrank(
     if not 0 <= rank <= min(m, n):
         raise ArgumentError(f"svd_lowrank: q={rank} must lie between 0 and {min(m, n)}.")
     shift = None if M is None else M.broadcast_to(A.shape)
-    wide = m < n
-    if wide:
-        A, shift = A.mH, None if shift is None else shift.mH
-    Q = get_approximate_basis(A, rank, niter, shift)
-    B = Q.mH.matmul(A) if shift is None else Q.mH.matmul(A) - Q.mH.matmul(shift)
-    U, S, Vh = ops.linalg_svd(B, False)
-    U, V = Q.matmul(U), Vh.mH
-    return (V, S, U) if wide else (U, S, V)
+    if m < n:
+        V, S, U = _tall_svd(A.mH, rank, niter, None if shift is None else shift.mH)
+    else:
+        U, S, V = _tall_svd(A, rank, niter, shift)
+    return U, S, V
+
+
+def _tall_svd(
+    A: Tensor, q: int, niter: int | None, M: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The factors of a matrix with at least as many rows as columns, from a basis of its range."""
+    Q = get_approximate_basis(A, q, niter, M)
+    inner = Q.mH.matmul(A) if M is None else Q.mH.matmul(A) - Q.mH.matmul(M)
+    left, S, Vh = ops.linalg_svd(inner, False)
+    return Q.matmul(left), S, Vh.mH
 
 
 def pca_lowrank(

@@ -19,9 +19,9 @@ def _adjoint(array: Array) -> Array:
     return np.swapaxes(array, -1, -2)
 
 
-def _extreme(A: Array, basis: Array, count: int, largest: bool) -> tuple[Array, Array]:
-    """The extreme eigenvalues of A in the span of an orthonormal basis, and their coordinates."""
-    values, vectors = np.linalg.eigh(_adjoint(basis) @ (A @ basis))
+def _extreme(matrix: Array, basis: Array, count: int, largest: bool) -> tuple[Array, Array]:
+    """The extreme eigenvalues in the span of an orthonormal basis, and their coordinates."""
+    values, vectors = np.linalg.eigh(_adjoint(basis) @ (matrix @ basis))
     order = slice(None, None, -1) if largest else slice(None)
     return values[..., order][..., :count], vectors[..., order][..., :count]
 
@@ -39,23 +39,23 @@ def lobpcg(
 ) -> tuple[Array, Array]:
     """The k extreme eigenvalues of (A + Aᵀ)/2 and their vectors, started from the columns of X."""
     batch = linalg.eigenpairs_batch(A.shape, X.shape, None if iK is None else iK.shape, k)
-    A = np.broadcast_to((A + _adjoint(A)) / 2, (*batch, *A.shape[-2:]))
+    matrix = np.broadcast_to((A + _adjoint(A)) / 2, (*batch, *A.shape[-2:]))
     count = X.shape[-1]
-    basis = np.linalg.qr(np.broadcast_to(X, (*A.shape[:-1], count)))[0]
-    norm = np.linalg.norm(A, axis=(-2, -1))[..., None]
-    values, C = _extreme(A, basis, count, largest)
-    X, P = basis @ C, None
+    basis = np.linalg.qr(np.broadcast_to(X, (*matrix.shape[:-1], count)))[0]
+    norm = np.linalg.norm(matrix, axis=(-2, -1))[..., None]
+    values, turn = _extreme(matrix, basis, count, largest)
+    found, moved = basis @ turn, None  # the vectors, and the direction in which they moved last
     step = 0
     while niter < 0 or step < niter:
-        R = A @ X - X * values[..., None, :]
-        error = np.linalg.norm(R, axis=-2)[..., :k]
+        residual = matrix @ found - found * values[..., None, :]
+        error = np.linalg.norm(residual, axis=-2)[..., :k]
         if (error <= tol * (norm + np.abs(values[..., :k]))).all():
             break
-        W = R if iK is None else iK @ R
-        parts = [X, W] if P is None else [X, W, P]
+        parts = [found, residual if iK is None else iK @ residual]
+        parts += [] if moved is None else [moved]
         basis = np.linalg.qr(np.concatenate(parts, axis=-1))[0]
-        values, C = _extreme(A, basis, count, largest)
-        P = basis[..., count:] @ C[..., count:, :]
-        X = basis @ C
+        values, turn = _extreme(matrix, basis, count, largest)
+        moved = basis[..., count:] @ turn[..., count:, :]
+        found = basis @ turn
         step += 1
-    return values[..., :k].copy(), _signed(X[..., :k])
+    return values[..., :k].copy(), _signed(found[..., :k])

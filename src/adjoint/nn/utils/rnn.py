@@ -50,15 +50,16 @@ class PackedSequence(_Fields):
         sorted_indices: Tensor | None = None,
         unsorted_indices: Tensor | None = None,
     ) -> PackedSequence:
-        if batch_sizes is None:
+        sizes: Any = batch_sizes
+        if sizes is None:
             if not (isinstance(data, (list, tuple)) and len(data) == 2):
                 raise ArgumentError(
                     "PackedSequence: needs data and batch_sizes; pack_padded_sequence makes both."
                 )
-            data, batch_sizes = data
+            data, sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
-        return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
+        return super().__new__(cls, data, sizes, sorted_indices, unsorted_indices)
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Return the packed sequence with its data in another dtype; self if nothing changes."""

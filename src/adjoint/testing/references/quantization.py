@@ -57,8 +57,8 @@ def per_tensor_of_tensors(
 def per_channel(
     self: Array, scale: Array, zero_point: Array, axis: int, low: int, high: int
 ) -> Any:
-    values = (_along(self, v, axis) for v in (scale, zero_point))
-    return _each(self, *values, low, high, early=zero_point.dtype.kind == "f")
+    scales, zeros = _along(self, scale, axis), _along(self, zero_point, axis)
+    return _each(self, scales, zeros, low, high, early=zero_point.dtype.kind == "f")
 
 
 def _whole(zero_point: Array, low: int, high: int) -> Array:
