@@ -316,6 +316,14 @@ def test_slices_that_cover_everything_need_no_mask() -> None:
     assert masks_in(lambda v: difference(v[1:].tanh()) + v.exp()[0], tensor(1.0, 2.0, 3.0))
 
 
+def test_a_graph_masks_the_branch_of_a_choice_once() -> None:
+    f = lambda v: (ad.where(v > 0, v.sqrt(), v) + v.relu().sqrt()).sum()
+    df = str(ad.differentiate(ad.trace(f, ad.ShapeDtype(3, ad.float64))).df)
+    assert "ops.eq." not in df
+    assert "ops.ones" not in df
+    assert df.count("ops.where.") + df.count("ops.masked_fill.") == 3
+
+
 def test_a_graph_holds_a_mask_of_rows_as_a_column() -> None:
     f = lambda v: v.exp()[1:].sum()
     traced = str(ad.trace(ad.grad(f), ad.ShapeDtype((3, 1000), ad.float64)))

@@ -11,15 +11,20 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import wrap_dims
 from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.graph.passes.sink_where import masked
 from adjoint.graph.passes.uniform import Uniform
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
+from adjoint.tensor.modes import no_grad
+from adjoint.tensor.tensor import make
 
 _ROUNDS = 4  # what a rule makes, the next round may simplify further
 
@@ -58,11 +63,7 @@ def _simplified(rewriter: Any, node: Node) -> Any:
         rewriter.uniform.note(node)
         return None
     number = rewriter.uniform.note(node)
-    if (
-        number is not None
-        and len(node.outputs) == 1
-        and node.op.name not in ("zeros", "ones", "full")
-    ):
+    if number is not None and node.op.schema.tensors:  # one without is such a value already
         return rewriter.filled(number, node.outputs[0])
     for rule in _rules_of(node.op):
         new = rule(rewriter, node)
@@ -121,6 +122,31 @@ def same_choice(rewriter: Any, node: Node) -> Any:
         return None
     _, chosen, other = node.args
     return chosen if chosen is other else None
+
+
+def compare_mask(rewriter: Any, node: Node) -> Any:
+    """where(c, 1, 0) == 0 -> ~c,  where(c, 1, 0) != 0 -> c: which elements of a gradient are live"""
+    found = masked(node.args[0]) if len(node.args) == 2 else None
+    if found is None or isinstance(node.args[1], Value):
+        return None
+    condition, kept, keeps_true = found
+    number = rewriter.uniform.of(kept)
+    if number is None or condition.shape != node.outputs[0].shape:
+        return None
+    with no_grad():
+        inside, outside = (bool(node.op(make(np.array(n)), node.args[1])) for n in (number, 0))
+    if inside == outside:
+        return rewriter.filled(inside, node.outputs[0])
+    return condition if inside == keeps_true else rewriter.call("logical_not.default", condition)
+
+
+def mask_twice(rewriter: Any, node: Node) -> Any:
+    """where(c, where(c, x, 0), 0) -> where(c, x, 0)"""
+    outer = masked(node.outputs[0])
+    inner = None if outer is None else masked(outer[1])
+    if outer is None or inner is None or (outer[0], outer[2]) != (inner[0], inner[2]):
+        return None
+    return outer[1]
 
 
 # --- shapes ---------------------------------------------------------------------------------------
@@ -291,6 +317,7 @@ Rule = Callable[[Any, Node], Any]
 BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.identities, (drop_identity,)),
     (lambda row: row.undoes_itself, (undo_twice,)),
+    (lambda row: row.archetype.result == "bool", (compare_mask,)),
     (lambda row: row.keeps_order, (join_reshapes,)),
     (lambda row: row.moves == "nothing" and row.differentiable, (drop_copy,)),
     (lambda row: row.reduces == "sum", (sum_of_nothing, sum_of_expand, join_sums)),
@@ -300,7 +327,8 @@ BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
 # By the operator.
 RULES: dict[str, tuple[Rule, ...]] = {
     "mul": (multiply_by_zero,),
-    "where": (same_choice,),
+    "where": (same_choice, mask_twice),
+    "masked_fill": (mask_twice,),
     "transpose": (undo_transpose,),
     "permute": (join_permutes,),
     "expand": (join_expands,),

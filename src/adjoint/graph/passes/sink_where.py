@@ -52,10 +52,22 @@ def _inside(
 
 
 def masked(value: Any) -> tuple[Value, Value, bool] | None:
-    """The condition, what is kept, whether where it holds; None if nothing is masked."""
-    if not is_call(value, "where"):
-        return None
-    node = value.node
+    """(condition, value, keeps_where_true), or None for an unmasked value."""
+    found = None
+    if is_call(value, "masked_fill"):
+        tensor, condition, number = value.node.args
+        found = (condition, tensor, False) if _is_zero(number) else None
+    elif is_call(value, "where"):
+        found = _chosen(value.node)
+    if found is None or not is_call(found[0], "logical_not"):
+        return found
+    condition, kept, keeps_true = found
+    inner = condition.node.args[0]
+    return (inner, kept, not keeps_true) if inner.dtype is condition.dtype else found
+
+
+def _chosen(node: Node) -> tuple[Value, Value, bool] | None:
+    """The same of a `where`."""
     if "condition" not in node.op.schema.names or "self" not in node.op.schema.names:
         return None
     chosen, other = argument(node, "self"), argument(node, "other")
