@@ -260,6 +260,23 @@ def test_check_of_a_wrong_row_fails_and_says_where(
     assert "no samples" in out
 
 
+def test_check_of_a_row_that_compares_names_the_case_and_the_column(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    row = """
+- name: checked_larger(Tensor self, Tensor other) -> Tensor
+  like: pointwise
+  kernel: xp.maximum
+  self: grad.masked_fill(self < other, 0)
+  other: grad.masked_fill(self >= other, 0)
+"""
+    (tmp_path / "larger.yaml").write_text(row)
+    assert main(["check", "--library", str(tmp_path / "larger.yaml")]) == 1
+    out, _ = capsys.readouterr()
+    assert re.search(r"checked_larger\.default\(.*complex128\]", out)
+    assert "is for real numbers alone, its row says `order: needed`" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

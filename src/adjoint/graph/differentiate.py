@@ -15,6 +15,7 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError
 from adjoint.core.records import record
+from adjoint.core.remembering import remembered
 from adjoint.graph import partition
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import (
@@ -60,11 +61,11 @@ class Gradient:
 
     def specialised(self, absent: tuple[int, ...]) -> Graph:
         """`df` without the gradients at these positions, which are zero; kept for the next time."""
-        cache = self.__dict__.setdefault("_specialised", {(): self.df})
-        if absent not in cache:
+        known = _specialised(self)
+        if absent not in known:
             gradients = range(len(self.output_grads))
-            cache[absent] = simplified(without_absent(self.df, gradients, absent))
-        return cache[absent]
+            known[absent] = simplified(without_absent(self.df, gradients, absent))
+        return known[absent]
 
     def run(self, *inputs: Any) -> tuple[list[Any], list[Any]]:
         """Run `f`: the real outputs, and what `pull` needs."""
@@ -87,6 +88,12 @@ class Gradient:
         for position, value in zip(self.input_grads, found, strict=True):
             spread[position] = value
         return spread
+
+
+@remembered
+def _specialised(pair: Gradient) -> dict[tuple[int, ...], Graph]:
+    """The backwards of a pair, by the gradients that they do without."""
+    return {(): pair.df}
 
 
 class _Retrace(TraceLevel):

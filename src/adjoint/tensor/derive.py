@@ -44,15 +44,27 @@ def transpose(linear: Callable[..., Any], like: list[Any], cotangents: list[Any]
     return [None if t is None else next(found) for t in like]
 
 
+@remembered
+def _functions(row: Row) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:
+    """The compiled formulas of a row and their parameters, by symbol."""
+    return {}
+
+
+@remembered
+def _pruned(row: Row) -> dict[tuple[str, frozenset[str]], Forward]:
+    """The forward formulas of a row without the terms of absent tangents."""
+    return {}
+
+
 def call_formula(row: Row, entry: Any, symbol: str, scope: dict[str, Any]) -> Any:
     """Evaluate a formula on tensors in `scope`; the compiled function is kept on the row."""
-    cache = row.__dict__.setdefault("_functions", {})
-    function, parameters = cache.get(symbol, (None, ()))
-    if function is None:
+    known = _functions(row)
+    if symbol not in known:
         parameters = tuple(sorted(entry.formula.names & scope.keys()))
         key = row.prepared_key("formula", symbol, *parameters)
         function = binding.bind(entry.formula, symbol, parameters, raw=False, key=key)
-        cache[symbol] = (function, parameters)
+        known[symbol] = (function, parameters)
+    function, parameters = known[symbol]
     if len(row.promoted_tensors) > 1:
         scope = _together(row, scope)
     return function(*[scope[p] for p in parameters])
@@ -239,14 +251,13 @@ def _without(row: Row, entry: Forward, absent: frozenset[str]) -> Forward:
     """A forward formula without the terms of absent tangents, kept on the row."""
     if not absent:
         return entry
-    cache = row.__dict__.setdefault("_without", {})
-    key = (entry.output, absent)
-    if key not in cache:
+    known, key = _pruned(row), (entry.output, absent)
+    if key not in known:
         others = frozenset(f"{a.name}_t" for a in row.differentiable if a.name not in absent)
         assert entry.formula is not None
         pruned = entry.formula.without_terms(frozenset(f"{n}_t" for n in absent), others)
-        cache[key] = replace(entry, formula=pruned)
-    return cache[key]
+        known[key] = replace(entry, formula=pruned)
+    return known[key]
 
 
 def materialised(primal: Any, tangent: Any) -> Any:

@@ -125,7 +125,7 @@ def same_choice(rewriter: Any, node: Node) -> Any:
 
 
 def compare_mask(rewriter: Any, node: Node) -> Any:
-    """where(c, 1, 0) == 0 -> ~c,  where(c, 1, 0) != 0 -> c: which elements of a gradient are live"""
+    """where(c, 1, 0) == 0 -> ~c,  where(c, 1, 0) != 0 -> c"""
     found = masked(node.args[0]) if len(node.args) == 2 else None
     if found is None or isinstance(node.args[1], Value):
         return None

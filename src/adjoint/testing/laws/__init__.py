@@ -163,7 +163,19 @@ def judge(law: str, case: Case) -> Outcome:
             place = traceback.extract_tb(error.__traceback__)[-1]
             kind = type(error).__name__
             broken = f"{law}: {kind} at {place.filename}:{place.lineno}: {error}"
+            if isinstance(error, DtypeError):
+                broken += f"\n  {case.title}{_advice(case)}"
     return Outcome(law, case, worst, broken)
+
+
+def _advice(case: Case) -> str:
+    """What a row should say if its operator or its formulas refuse complex numbers."""
+    if not case.dtype.is_complex or "order" in case.row.texts:
+        return ""
+    return (
+        f"\n  If {case.row.full_name} is for real numbers alone, its row says `order: needed`: "
+        f"{case.row.where}"
+    )
 
 
 def check(operator: str, dtypes: Sequence[str] = ("float64", "complex128"), seed: int = 0) -> int:
