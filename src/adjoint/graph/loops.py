@@ -43,13 +43,15 @@ from adjoint.ops import stepping
 from adjoint.ops.stepping import Step
 from adjoint.transforms.batch import BatchLevel
 
+Groups = tuple[Flat, Flat, Flat]  # constants, carry, rows
+
 
 class Loop(Call):
     """A call whose operands are in three groups."""
 
     sizes: tuple[int, int, int]
 
-    def groups(self, operands: Flat) -> tuple[Flat, Flat, Flat]:
+    def groups(self, operands: Flat) -> Groups:
         a, b, _ = self.sizes
         return operands[:a], operands[a : a + b], operands[a + b :]
 
@@ -79,45 +81,15 @@ class Scan(Loop):
         return results[: self.sizes[1]], results[self.sizes[1] :]
 
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
-        groups = self.groups(primals)
-        first, last = self.groups(tangents)[0], self.groups(tangents)[2]
-        p, q, r = (
-            [i for i, t in enumerate(first) if t is not None],
-            floats(groups[1]),
-            [i for i, t in enumerate(last) if t is not None],
-        )
-        a, b, c = self.sizes
-        ys = floats(self.graphs["body"].outputs[b:])
-        places = [*p, *(a + i for i in q), *(a + b + i for i in r)]
-
-        def pushed(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
-            def both(values: Flat) -> Flat:
-                new, y = self.step(values[:a], values[a : a + b], values[a + b :])
-                return [*new, *y]
-
-            count = b + len(self.graphs["body"].outputs[b:])
-            given = [*constants[a:], *carry[b:], *x[c:]]
-            results = pushed_forward(
-                both,
-                [*constants[:a], *carry[:b], *x[:c]],
-                places,
-                given,
-                [*q, *(b + i for i in ys)],
-            )
-            values, found = results[:count], results[count:]
-            return [*values[:b], *found[: len(q)]], [*values[b:], *found[len(q) :]]
-
+        b = self.sizes[1]
+        made = self.graphs["body"].outputs[b:]
+        loop = Pushed(self.step, self.groups(primals), self.groups(tangents), floats(made))
         results = scan_flat(
-            pushed,
-            [*groups[0], *(first[i] for i in p)],
-            [*groups[1], *filled(self.groups(tangents)[1], groups[1], q)],
-            [*groups[2], *(last[i] for i in r)],
-            self.length,
-            self.backwards,
+            loop.step, loop.constants, loop.start, loop.xs, self.length, self.backwards
         )
-        count = len(self.graphs["body"].outputs) - b
-        carry, carry_t, y, y_t = cut(results, b, len(q), count, len(ys))
-        return [*carry, *y], [*put([None] * b, q, carry_t), *put([None] * count, ys, y_t)]
+        carry, carry_t, y, y_t = cut(results, b, len(loop.carried), len(made), len(loop.made))
+        found = [*put([None] * b, loop.carried, carry_t), *put([None] * len(made), loop.made, y_t)]
+        return [*carry, *y], found
 
     @property
     def count(self) -> int:
@@ -189,6 +161,44 @@ def settle(
         if grown == carries:
             return carries, flags
         carries = grown
+
+
+class Pushed:
+    """A loop that computes tangents, too: its step, and what it starts with.
+
+    Tangents stand behind what they are tangents of, those of constants and rows that have one, of
+    the carry that is of a differentiable dtype, and of the results `made` of a step.
+    """
+
+    def __init__(self, step: Step, primals: Groups, tangents: Groups, made: list[int]) -> None:
+        self.inner, self.made = step, made
+        self.sizes = a, b, _ = len(primals[0]), len(primals[1]), len(primals[2])
+        first, last = ([i for i, t in enumerate(g) if t is not None] for g in tangents[::2])
+        self.carried = floats(primals[1])
+        self.places = [*first, *(a + i for i in self.carried), *(a + b + i for i in last)]
+        self.constants = [*primals[0], *(tangents[0][i] for i in first)]
+        self.start = [*primals[1], *filled(tangents[1], primals[1], self.carried)]
+        self.xs = [*primals[2], *(tangents[2][i] for i in last)]
+
+    def step(self, constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+        """One step with its tangents."""
+        a, b, _ = self.sizes
+
+        def both(values: Flat) -> Flat:
+            new, y = self.inner(values[:a], values[a : a + b], values[a + b :])
+            return [*new, *y]
+
+        primals: Flat = []
+        tangents: Flat = []
+        for group, size in zip((constants, carry, x), self.sizes, strict=True):
+            primals += group[:size]
+            tangents += group[size:]
+        wanted = [*self.carried, *(b + i for i in self.made)]
+        results = pushed_forward(both, primals, self.places, tangents, wanted)
+        count = len(results) - len(wanted)
+        values, found = results[:count], results[count:]
+        turn = len(self.carried)
+        return [*values[:b], *found[:turn]], [*values[b:], *found[turn:]]
 
 
 def pull_loop(

@@ -16,6 +16,7 @@ from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import Graph, Node, Region, Type
 from adjoint.graph.loops import (
     Loop,
+    Pushed,
     lifted_stacks,
     pull_loop,
     settle,
@@ -32,13 +33,10 @@ from adjoint.graph.staging import (
     check_alike,
     choose,
     cut,
-    filled,
-    floats,
     fronts_of,
     is_tracing,
     mapped_over,
     needs_gradient,
-    pushed_forward,
     put,
     shielded,
     spread,
@@ -79,28 +77,23 @@ class While(Loop):
 
     def push(self, primals: Flat, tangents: Flat) -> tuple[Flat, Flat]:
         first, constants, start = self.groups(primals)
-        given = self.groups(tangents)[1]
-        a, b = len(constants), len(start)
-        p, q = [i for i, t in enumerate(given) if t is not None], floats(start)
-
-        def pushed(values: Flat, carry: Flat) -> Flat:
-            places = [*p, *(a + i for i in q)]
-            return pushed_forward(
-                lambda v: self.body(v[:a], v[a:]),
-                [*values[:a], *carry[:b]],
-                places,
-                [*values[a:], *carry[b:]],
-                q,
-            )
-
+        _, constants_t, start_t = self.groups(tangents)
+        b = len(start)
+        loop = Pushed(
+            lambda values, carry, _: (self.body(values, carry), []),
+            (constants, start, []),
+            (constants_t, start_t, []),
+            [],
+        )
         results = while_flat(
             lambda values, carry: self.condition(values, carry[:b]),
-            pushed,
+            lambda values, carry: loop.step(values, carry, [])[0],
             first,
-            [*constants, *(given[i] for i in p)],
-            [*start, *filled(self.groups(tangents)[2], start, q)],
+            loop.constants,
+            loop.start,
             self.keep,
         )
+        q = loop.carried
         carry, carry_t, stacks, stacks_t = cut(
             results, b, len(q), b if self.keep else 0, len(q) if self.keep else 0
         )
