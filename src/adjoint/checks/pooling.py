@@ -16,6 +16,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
 
 AVERAGES_OF_INTEGERS = ("int64",)  # the one integer dtype that PyTorch averages
+FEW = 16  # elements of a window up to which native code does best with a slice for each
 
 
 @record

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from adjoint.checks import pooling as windows
 from adjoint.compiler.affine import (
     Affine,
     Bounds,
@@ -563,8 +564,15 @@ def _windows(node: Node, name: str) -> Library | None:
 
 
 def _pooling(node: Node, name: str) -> Library | None:
-    """Max pooling, or gradients back at its indices, where its code can be built."""
-    found = pooling.function(name, node.outputs[0].dtype.name, pooled_dimensions(node))
+    """Max pooling, or gradients back at its indices, where its code can be built.
+
+    Small windows are better off as slices, which fuse with what is around them.
+    """
+    dims = pooled_dimensions(node)
+    kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
+    if name == "maxima" and math.prod(kernel) <= windows.FEW:
+        return None
+    found = pooling.function(name, node.outputs[0].dtype.name, dims)
     return None if found is None else Library(name)
 
 

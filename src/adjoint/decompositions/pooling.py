@@ -20,7 +20,6 @@ from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.shapes import Shape, show
 
 Tensor = Any
-MOST_SLICES = 32  # elements of a window up to which each is a slice; larger windows are gathered
 
 
 def _wide(x: Tensor) -> Tensor:
@@ -108,7 +107,7 @@ def _grid(windows: Sequence[Window], lines: Sequence[Tensor]) -> Tensor:
 def _with_indices(what: str, dims: int, self: Tensor, *geometry: Any) -> tuple[Tensor, Tensor]:
     windows = rules.windows(what, tuple(self.shape), dims, *geometry)
     rules.check_numbers(what, self.dtype, integers=True)
-    if math.prod(w.kernel for w in windows) > MOST_SLICES:
+    if math.prod(w.kernel for w in windows) > rules.FEW:
         return _largest(self, [_places(w) for w in windows])
     x = _padded(self, windows, _lowest(self.dtype))
     starts = [ops.arange(w.out) * w.stride - w.padding for w in windows]

@@ -152,10 +152,9 @@ class Schedule:
                 continue
             (dim, step) = guard.position.terms[0]
             axis = next(k for k, a in enumerate(shaped.axes) if dim in a.dims)
-            if abs(step) != 1 or len(shaped.axes[axis].dims) != 1:
+            if len(shaped.axes[axis].dims) != 1:
                 continue
-            edges = [(edge - guard.position.offset) * step for edge in (guard.low, guard.high)]
-            edges = [e + (step < 0) for e in edges]
+            edges = [_first(guard.position.offset, step, edge) for edge in (guard.low, guard.high)]
             inside = {e for e in edges if 0 < e < shaped.axes[axis].size}
             found.setdefault(axis, set()).update(inside)
         parts = 1
@@ -165,6 +164,15 @@ class Schedule:
             if parts <= _MOST_PARTS:
                 kept[axis] = sorted(found[axis])
         return kept
+
+
+def _first(offset: int, step: int, edge: int) -> int:
+    """The first i for which offset + step·i has passed the edge.
+
+    >>> _first(-1, 2, 0), _first(5, -2, 3)
+    (1, 2)
+    """
+    return -((offset - edge) // step) if step > 0 else (offset - edge) // -step + 1
 
 
 def _positions(body: Body, writes: dict[Value, Affine]) -> list[Affine]:

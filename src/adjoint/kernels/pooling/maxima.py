@@ -118,11 +118,7 @@ def max_pool2d(
     geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     found = rules.windows("max_pool2d", self.shape, 2, *geometry)
     rules.check_numbers("max_pool2d", dtypes.of(self.dtype), integers=True)
-    numbers = widen(self)
-    values = empty_like(numbers, rules.pooled(self.shape, found))
-    if not native.maxima(numbers, found, values, None):
-        values = _maxima(numbers, [regular(w) for w in found])[-1]
-    return narrowed(values, self.dtype)
+    return narrowed(_maxima(widen(self), [regular(w) for w in found])[-1], self.dtype)
 
 
 def max_pool2d_with_indices(
