@@ -94,7 +94,7 @@ def masks(make: Any) -> Samples:
     yield Sample(make(3, 3, 2), ad.ones(3, 3, dtype=ad.bool), True, name="all")
 
 
-def _corners(padded: Array, sizes: Array, *_: Any) -> list[Array]:
+def _corners(padded: Array, sizes: Any, *_: Any) -> list[Array]:
     return [p[tuple(map(slice, s))] for p, s in zip(padded, sizes, strict=True)]
 
 
