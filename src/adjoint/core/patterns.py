@@ -147,7 +147,13 @@ def coo(
     shape: Shape, coordinates: Array, dense_dim: int = 0, *, is_coalesced: bool = False
 ) -> Pattern:
     """The pattern of these coordinates; `is_coalesced`: sorted, and each appears once."""
-    return Pattern(sparse_coo, tuple(shape), (coordinates,), dense_dim, is_coalesced)
+    return Pattern(sparse_coo, tuple(shape), (frozen(coordinates),), dense_dim, is_coalesced)
+
+
+def frozen(indices: Array) -> Array:
+    """The same array, which nobody writes to any more: what was checked stays true."""
+    indices.flags.writeable = False
+    return indices
 
 
 def coalesced(pattern: Pattern) -> tuple[Pattern, Array]:
@@ -205,7 +211,10 @@ def _compressed(
     nnz = int(each[0]) if batches else 0
     compressed = np.zeros((batches, grid[0] + 1), np.int64)
     np.cumsum(counts, axis=1, out=compressed[:, 1:])
-    return compressed.reshape(*batch, grid[0] + 1), minors.reshape(*batch, nnz)
+    return (
+        frozen(compressed.reshape(*batch, grid[0] + 1)),
+        frozen(minors.reshape(*batch, nnz)),
+    )
 
 
 def converted(
@@ -266,6 +275,13 @@ def sources(places: Array, count: int) -> Array | None:
     return order
 
 
+def representatives(places: Array, count: int) -> Array:
+    """One of the entries that go to each of `count` places; each has one at least."""
+    found = np.empty(count, np.int64)
+    found[places] = np.arange(places.size)
+    return found
+
+
 def is_identity(places: Array, count: int) -> bool:
     """Whether entries stay where they are."""
     return places.size == count and bool((places == np.arange(count)).all())
@@ -276,7 +292,8 @@ def of_array(array: Array, layout: Layout, dense_dim: int, blocksize: tuple[int,
     kept = array != 0
     if dense_dim:
         kept = kept.reshape(*array.shape[: array.ndim - dense_dim], -1).any(axis=-1)
-    return arranged(layout, array.shape, np.array(np.nonzero(kept)), dense_dim, blocksize)[0]
+    stored = np.array(np.nonzero(kept)) if kept.ndim else np.zeros((0, int(kept)), np.int64)
+    return arranged(layout, array.shape, stored, dense_dim, blocksize)[0]
 
 
 def permuted(pattern: Pattern, dims: Shape) -> Pattern:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from adjoint.core import pytrees
+from adjoint.core import patterns, pytrees
 from adjoint.core.dtypes import of
 from adjoint.core.errors import (
     AdjointError,
@@ -31,6 +31,7 @@ from adjoint.core.layouts import Layout, sparse_coo, sparse_csr
 from adjoint.core.patterns import Pattern
 from adjoint.core.shapes import show
 from adjoint.core.state import current
+from adjoint.ops import runtime
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import binding, printing
 from adjoint.tensor.home import Height, Home
@@ -172,6 +173,17 @@ class SparseTensor(StructuredTensor):
         """A sparse tensor of the same pattern."""
         return assemble(self.beside, values)
 
+    def gradient(self, values: Any) -> Any:
+        """A gradient of the values as a sparse one.
+
+        Values of one place have one gradient, that of their sum, so it is coalesced.
+        """
+        pattern, places = patterns.coalesced(self.beside)
+        if pattern is not self.beside:
+            chosen = patterns.representatives(places, pattern.nnz)
+            values = packet("index_select")(values, 0, runtime.tensor_of(chosen))
+        return assemble(pattern, values)
+
     def fitted(self, grad: Any) -> Any:
         """A gradient, sparse or dense, as one of the values."""
         return packet("sparse_mask")(grad, self.detach()).stored
@@ -194,10 +206,6 @@ class SparseTensor(StructuredTensor):
             raise ArgumentError(f"is_coalesced: takes a sparse_coo tensor, got {self.layout!r}")
         return self.beside.is_coalesced
 
-    def coalesce(self) -> Tensor:
-        """Return the tensor with sorted coordinates, each once; values are added up."""
-        return packet("_coalesce")(self)
-
     def sparse_dim(self) -> int:
         """Return the number of sparse dimensions."""
         return self.beside.sparse_dim
@@ -212,7 +220,6 @@ class SparseTensor(StructuredTensor):
 
     def sparse_resize_(self, size: Any, sparse_dim: int, dense_dim: int) -> Tensor:
         """Change the shape in place: sizes may grow, and shrink where nothing is stored."""
-        resized = packet("_sparse_coo_tensor_unsafe")
         if (sparse_dim, dense_dim) != (self.sparse_dim(), self.dense_dim()) and self._nnz():
             raise ShapeError(
                 "sparse_resize_: the numbers of sparse and dense dimensions can change only where "
@@ -220,7 +227,9 @@ class SparseTensor(StructuredTensor):
             )
         if not self._nnz():
             return self.sparse_resize_and_clear_(size, sparse_dim, dense_dim)
-        made: Any = resized(packet("_indices")(self), self.stored, tuple(size))
+        made: Any = packet("_sparse_coo_tensor_unsafe")(
+            packet("_indices")(self), self.stored, tuple(size)
+        )
         self.beside, self.value = made.beside, made.value
         return self
 
@@ -268,10 +277,13 @@ def assemble(pattern: Pattern, values: Tensor) -> Any:
             f"{pattern.layout} of {show(pattern.shape)}: values of {show(values.shape)}, not "
             f"{show(pattern.values_shape)}"
         )
+    return _holding(pattern, values, dummy(pattern.shape, values.dtype))
+
+
+def _holding(pattern: Pattern, values: Any, value: Any) -> Any:
     tensor: Any = object.__new__(SparseTensor)
-    tensor.value = dummy(pattern.shape, values.dtype)
     tensor.home, tensor.extra, tensor.counter = SPARSE_TENSORS, None, ZERO
-    tensor.beside, tensor.stored = pattern, values
+    tensor.beside, tensor.stored, tensor.value = pattern, values, value
     return tensor
 
 
@@ -283,14 +295,14 @@ def dense(tensor: Any) -> Any:
 # ---- sparse tensors in pytrees ------------------------------------------------------------------
 
 
-def _flatten(tensor: SparseTensor) -> tuple[tuple[Tensor], Pattern]:
+def _flatten(tensor: Any) -> tuple[tuple[Any], Pattern]:
     return (tensor.stored,), tensor.beside
 
 
 def _unflatten(pattern: Pattern, parts: Any) -> Any:
     (values,) = parts
-    if not isinstance(values, Tensor):
-        return values  # an axis of vmap, a specification: what is said of the whole
+    if not isinstance(values, Tensor):  # an axis of vmap, a specification: said of the values
+        return _holding(pattern, values, None)
     if tuple(values.shape) != pattern.values_shape:
         raise DependsOnValues(
             f"a transform changed the shape of the values of a {pattern.layout} tensor from "
@@ -298,6 +310,23 @@ def _unflatten(pattern: Pattern, parts: Any) -> Any:
             "return values, from which the function makes the sparse tensor"
         )
     return assemble(pattern, values)
+
+
+def is_settled(structure: pytrees.TreeDef) -> bool:
+    """Whether each place of each sparse tensor of a pytree has one value, and so one derivative."""
+    if structure.kind is SparseTensor:
+        return structure.data.is_coalesced or not structure.data.is_coo
+    return all(c is pytrees.LEAF or is_settled(c) for c in structure.children)
+
+
+def settled(tree: Any) -> Any:
+    """The same pytree with coalesced tensors."""
+
+    def once(leaf: Any) -> Any:
+        coo = type(leaf) is SparseTensor and leaf.beside.is_coo
+        return packet("_coalesce")(leaf) if coo else leaf
+
+    return pytrees.map(once, tree, is_leaf=lambda value: type(value) is SparseTensor)
 
 
 pytrees.register(SparseTensor, _flatten, _unflatten, names=("values()",))

@@ -25,6 +25,10 @@ class StructuredTensor(Tensor):
         """A tensor of the same structure with other values."""
         raise AssertionError(f"{type(self).__name__} defines holding")
 
+    def gradient(self, values: Any) -> Any:
+        """A gradient of the values as one of this tensor."""
+        return self.holding(values)
+
     def fitted(self, grad: Any) -> Any:
         """A gradient of this tensor as one of its values."""
         raise AssertionError(f"{type(self).__name__} defines fitted")
@@ -65,7 +69,7 @@ class StructuredTensor(Tensor):
     @property
     def grad(self) -> Any:
         found = self.stored.grad
-        return None if found is None else self.holding(found)
+        return None if found is None else self.gradient(found)
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -89,7 +93,7 @@ class StructuredTensor(Tensor):
         """Call `hook(grad)`, of a gradient of this structure; a result replaces it."""
 
         def on_values(grad: Any) -> Any:
-            found = hook(self.holding(grad))
+            found = hook(self.gradient(grad))
             return None if found is None else self.fitted(found)
 
         return self.stored.register_hook(on_values if callable(hook) else hook)
@@ -110,4 +114,4 @@ def inner(tensor: Any) -> Any:
 def outer(tensor: Any, grad: Any) -> Any:
     """A gradient of `inner(tensor)` as one of the tensor."""
     structured = grad is not None and isinstance(tensor, StructuredTensor)
-    return tensor.holding(grad) if structured else grad
+    return tensor.gradient(grad) if structured else grad

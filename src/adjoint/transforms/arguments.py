@@ -15,6 +15,7 @@ from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.methods import as_tensor, tensor_of
+from adjoint.tensor.sparse import is_settled, settled
 from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
@@ -67,11 +68,17 @@ def is_variable(value: Any) -> bool:
     )
 
 
+def flattened(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a pytree to be differentiated: one value for each place of a sparse tensor."""
+    leaves, structure = pytrees.flatten(tree)
+    return (leaves, structure) if is_settled(structure) else pytrees.flatten(settled(tree))
+
+
 def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
     """The leaves of a pytree as differentiable tensors, and its structure."""
     if is_variable(tree):
         return [tree], LEAF
-    leaves, structure = pytrees.flatten(tree)
+    leaves, structure = flattened(tree)
     if not all(map(is_variable, leaves)):
         paths = pytrees.paths(structure, name)
         leaves = [to_tensor(what, v, p) for v, p in zip(leaves, paths, strict=True)]
@@ -82,7 +89,7 @@ def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
     """The leaves of what a function returned; each must be a tensor or a number."""
     if isinstance(output, Tensor) and not isinstance(output, StructuredTensor):
         return [output], LEAF
-    leaves, structure = pytrees.flatten(output)
+    leaves, structure = flattened(output)
     for number, leaf in enumerate(leaves):
         if not isinstance(leaf, (Tensor, np.ndarray, np.generic, int, float, complex)):
             path = pytrees.paths(structure, "output")[number]

@@ -19,7 +19,7 @@ from adjoint.transforms.vectorize import vmap
 
 
 def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> list[Any]:
-    given, got = pytrees.flatten(tangents)
+    given, got = arguments.flattened(tangents)
     pytrees.check_same(f"{what}: the tangents", structure, got, "tangents")
     found = []
     for primal, tangent, path in zip(

@@ -142,7 +142,7 @@ def _run(
     with BatchLevel(size, randomness) as level:
         inputs = [v if a is None else level.lift(v, a) for v, a in zip(leaves, axes, strict=True)]
         output = f(*inputs)
-    if isinstance(output, Tensor) and isinstance(out_dims, int):
+    if type(output) is Tensor and isinstance(out_dims, int):
         return _result(level, output, out_dims)
     results, structure = pytrees.flatten(output)
     dims = _out_dims(out_dims, output, results)

@@ -43,7 +43,7 @@ def coo_with_dims(
     is_coalesced: bool | None,
 ) -> Tensor:
     """A COO tensor of these coordinates and values."""
-    what = "_sparse_coo_tensor_with_dims_and_tensors"
+    what = "sparse_coo_tensor"
     if (sparse_dim, dense_dim) != (indices.shape[0], values.ndim - 1):
         raise ShapeError(
             f"{what}: {sparse_dim} sparse and {dense_dim} dense dimensions, but indices of "
@@ -63,7 +63,7 @@ def coo_unsafe(
     is_coalesced: bool | None,
 ) -> Tensor:
     """The same; the numbers of dimensions follow from indices and values."""
-    return coo_tensor("_sparse_coo_tensor_unsafe", indices, values, size, dtype, is_coalesced)
+    return coo_tensor("sparse_coo_tensor", indices, values, size, dtype, is_coalesced)
 
 
 def coo_tensor(
@@ -77,7 +77,7 @@ def coo_tensor(
     """A COO tensor; raise if its parts do not belong together."""
     array = known(what, indices)
     invariants.coo(what, array, tuple(values.shape), tuple(size))
-    array = array.astype("int64", copy=False)
+    array = array.astype("int64")
     pattern = patterns.coo(tuple(size), array, values.ndim - 1, is_coalesced=bool(is_coalesced))
     if is_coalesced:
         invariants.sorted_once(what, pattern.linear)
@@ -99,7 +99,9 @@ def compressed(
         names = ", ".join(map(repr, COMPRESSED))
         raise ArgumentError(f"sparse_compressed_tensor: takes layout={names}, got {layout!r}")
     what = f"{layout}_tensor"
-    first, second = known(what, compressed_indices), known(what, plain_indices)
+    first, second = (
+        patterns.frozen(known(what, i).copy()) for i in (compressed_indices, plain_indices)
+    )
     shape, size = tuple(values.shape), tuple(size)
     invariants.compressed_shapes(what, layout, first, second, shape, size)
     batch = first.ndim - 1

@@ -96,7 +96,8 @@ def solved_elements(rows: Array, columns: Array, values: Array, right: Array) ->
 
 REFERENCES: dict[str, Callable[..., Any]] = {
     "_sparse_coo_tensor_with_dims_and_tensors": placed,
-    "_coalesce": same, "_to_dense": same, "to_dense": same, "_to_sparse": same, "to_sparse": same,
+    "_coalesce": same, "coalesce": same, "_to_dense": same, "to_dense": same,
+    "_to_sparse": same, "to_sparse": same,
     "_to_sparse_csr": same, "_to_sparse_csc": same, "_to_sparse_bsr": same, "_to_sparse_bsc": same,
     "to_sparse_csr": same, "to_sparse_csc": same, "to_sparse_bsr": same, "to_sparse_bsc": same,
     "sparse_mask": lambda self, mask: np.where(mask != 0, self, 0),

@@ -132,7 +132,7 @@ def values_of(make: Make) -> Samples:
 # ---- layouts ------------------------------------------------------------------------------------
 
 
-@sampler("_coalesce")
+@sampler("_coalesce", "coalesce")
 def coalesces(make: Make) -> Samples:
     yield Sample(coo(make(4)), name="sorted")
     yield Sample(coo(make(5), indices=TWICE), name="repeated")
@@ -148,6 +148,7 @@ def to_dense(make: Make) -> Samples:
 @sampler("_to_sparse", "to_sparse")
 def to_sparse(make: Make) -> Samples:
     yield Sample(make(2, 3), name="dense")
+    yield Sample(make(), name="number")
     yield Sample(make(2, 3, 2), dense_dim=1, name="hybrid")
     yield Sample(make(2, 2), layout=ad.sparse_csc, name="csc")
     yield Sample(make(2, 4), layout=ad.sparse_bsr, blocksize=(1, 2), name="bsr")
