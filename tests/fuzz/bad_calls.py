@@ -116,6 +116,8 @@ BAD: tuple[Callable[[], Any], ...] = (
     lambda: ad.tensor([float("nan"), float("inf")], dtype=ad.float64), lambda: ad.ones(3).double(),
     lambda: ad.tensor([2**62], dtype=ad.int64), lambda: ad.ones(3, requires_grad=True),
     lambda: [ad.ones(2), None], lambda: [ad.ones(2), ad.ones(3, 3)], lambda: (ad.tensor([0]), 1),
+    lambda: ad.eye(3).to_sparse(), lambda: ad.eye(3).double().to_sparse_csr(),
+    lambda: ad.ones(2, 2, requires_grad=True).to_sparse(1),
     lambda: ad.empty(2, 3, device="meta"), lambda: ad.Generator(), lambda: np.random.default_rng(0),
 )  # fmt: skip
 
@@ -144,7 +146,7 @@ class Case:
             found = _samples(self.row.schema.name, self.row.schema.overload, dtype)
         if found and self.random.random() < 0.9:
             sample = self.random.choice(found)
-            return [_copied(a) for a in sample.args], {
+            return [_copied(samples.whole(a)) for a in sample.args], {
                 k: _copied(v) for k, v in sample.kwargs.items()
             }
         count = sum(not a.has_default for a in self.row.schema.arguments)

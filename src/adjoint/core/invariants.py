@@ -63,8 +63,8 @@ def coo(what: str, indices: Array, values: Shape, size: Shape) -> None:
 
 def check_range(what: str, name: str, indices: Array, length: int, where: str) -> None:
     """Raise unless all indices are from 0 to length - 1."""
-    wrong = (indices < 0) | (indices >= length)
-    if wrong.any():
+    if indices.size and (indices.min() < 0 or indices.max() >= length):
+        wrong = (indices < 0) | (indices >= length)
         raise IndexOutOfRange(
             f"{what}: {name} has {indices[wrong].flat[0]}, which is outside {where} {length}; "
             "indices start at 0"

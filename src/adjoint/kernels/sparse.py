@@ -9,6 +9,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from adjoint.core.errors import LinAlgError
+from adjoint.core.invariants import check_integers, check_range
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -18,6 +19,14 @@ _AT_ONCE = 1 << 18  # products that are made before they are added up
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """A dtype that SciPy's sparse matrices take, to compute in."""
     return np.dtype(np.float32) if dtype.itemsize == 2 and dtype.kind not in "iu" else dtype
+
+
+def _check(what: str, rows: Array, columns: Array, shape: tuple[int, int]) -> None:
+    """Raise unless elements stand inside a matrix: SciPy's products do not look."""
+    check_integers(what, "rows", rows)
+    check_integers(what, "columns", columns)
+    check_range(what, "rows", rows, shape[0], "a size of")
+    check_range(what, "columns", columns, shape[1], "a size of")
 
 
 def _by_rows(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> Any:
@@ -32,6 +41,7 @@ def _by_rows(rows: Array, columns: Array, values: Array, shape: tuple[int, int])
 
 def product(rows: Array, columns: Array, values: Array, dense: Array, size: int) -> Array:
     """out[r] = Σ values[k] dense[c] over the elements k = (r, c)."""
+    _check("_sparse_product", rows, columns, (size, dense.shape[0]))
     wide = _wide(values.dtype)
     matrix = _by_rows(rows, columns, values.astype(wide, copy=False), (size, dense.shape[0]))
     found = np.asarray(matrix @ np.ascontiguousarray(dense, wide))
@@ -40,6 +50,7 @@ def product(rows: Array, columns: Array, values: Array, dense: Array, size: int)
 
 def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array:
     """out[k] = Σ left[r] right[c] for the elements k = (r, c)."""
+    _check("_sparse_sample", rows, columns, (left.shape[0], right.shape[0]))
     wide = _wide(left.dtype)
     left, right, dtype = left.astype(wide, copy=False), right.astype(wide, copy=False), left.dtype
     found = np.empty(rows.size, wide)
@@ -53,6 +64,7 @@ def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array:
 def solve(rows: Array, columns: Array, values: Array, right: Array) -> Array:
     """x with A x = right, of a square matrix."""
     size = right.shape[0]
+    _check("_sparse_solve", rows, columns, (size, size))
     if not size or not right.shape[1]:
         return np.zeros_like(right)
     matrix = _by_rows(rows, columns, values, (size, size)).tocsc()

@@ -40,9 +40,10 @@ from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tape import ZERO
 from adjoint.tensor.tensor import Tensor
 
-# Words of the column `layouts`: an operator that leaves zeros zero runs on the values, where it is
-# linear, even on all that are stored for one place; `makes` says that it takes sparse layouts.
-VALUES, STORED, MAKES = "values", "stored", "makes"
+# Words of the column `layouts`: an operator that leaves zeros zero runs on the values; if it is
+# linear, even on each that is stored for one place. A third one, `makes`, says that the operator
+# takes the names of sparse layouts.
+VALUES, STORED = "values", "stored"
 
 
 class SparseInterpreter(Home):
@@ -54,9 +55,9 @@ class SparseInterpreter(Home):
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         rule = op.row.texts.get("layouts")
-        if rule in (VALUES, STORED):
+        if rule in (VALUES, STORED) and isinstance(values[0], SparseTensor):
             return _on_values(op, values, together=rule == VALUES)
-        if rule and rule != MAKES:
+        if rule and "." in rule:
             return binding.reference(rule, "decompositions", op.row, "layouts")(*values)
         if op.row.decompose:
             return binding.decomposition(op.row)(*values)

@@ -16,6 +16,7 @@ from adjoint.decompositions.sparse.common import (
     index,
     is_sparse,
     known,
+    pattern_of,
 )
 
 Tensor = Any
@@ -95,7 +96,7 @@ def unsqueeze(self: Tensor, dim: int) -> Tensor:
 
 
 def _check_coo(what: str, self: Tensor) -> None:
-    if not self.beside.is_coo:
+    if not pattern_of(what, self).is_coo:
         raise ArgumentError(
             f"{what}: takes a sparse_coo tensor, got {self.layout!r}; use to_sparse()"
         )

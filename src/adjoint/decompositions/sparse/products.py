@@ -77,7 +77,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
         return of_sparse(self, mat2)
     if is_sparse(self):
         return _times_dense(self, mat2)
-    return _times_dense(mat2.mT, self.mT).mT
+    return _times_dense(mat2.mT, self.mT).mT if is_sparse(mat2) else ops.matmul(self, mat2)
 
 
 def _times_dense(sparse: Tensor, dense: Tensor) -> Tensor:
