@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
+from adjoint.checks.sparse import check_inexact
+from adjoint.core.dtypes import of
 from adjoint.core.errors import LinAlgError
 from adjoint.core.invariants import check_integers, check_range
 
@@ -50,6 +52,7 @@ def product(rows: Array, columns: Array, values: Array, dense: Array, size: int)
 
 def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array:
     """out[k] = Σ left[r] right[c] for the elements k = (r, c)."""
+    check_inexact("_sparse_sample", of(left.dtype))
     _check("_sparse_sample", rows, columns, (left.shape[0], right.shape[0]))
     wide = _wide(left.dtype)
     left, right, dtype = left.astype(wide, copy=False), right.astype(wide, copy=False), left.dtype
@@ -64,6 +67,7 @@ def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array:
 def solve(rows: Array, columns: Array, values: Array, right: Array) -> Array:
     """x with A x = right, of a square matrix."""
     size = right.shape[0]
+    check_inexact("_sparse_solve", of(values.dtype))
     _check("_sparse_solve", rows, columns, (size, size))
     if not size or not right.shape[1]:
         return np.zeros_like(right)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.sparse import check_inexact
 from adjoint.core import dtypes, patterns
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.layouts import sparse_coo, sparse_csr
@@ -44,6 +45,7 @@ def product(rows: Tensor, columns: Tensor, values: Tensor, dense: Tensor, size: 
 
 def sample(rows: Tensor, columns: Tensor, left: Tensor, right: Tensor) -> Tensor:
     """out[k] = ⟨left[r], right[c]⟩ (not conjugated) for the elements k = (r, c)."""
+    check_inexact("_sparse_sample", left.dtype)
     return (left.index_select(0, rows) * right.index_select(0, columns)).sum(-1)
 
 

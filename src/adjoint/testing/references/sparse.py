@@ -44,9 +44,9 @@ def summed(self: Array, dim: Any = None, dtype: Any = None) -> Array:
 def softmax(*, log: bool) -> Callable[..., Array]:
     """Of the elements that are stored."""
 
-    def reference(self: Array, dim: int, *_: Any) -> Array:
+    def reference(self: Array, dim: int, *_: Any, **more: Any) -> Array:
         stored = self != 0
-        shifted = np.where(stored, self, -np.inf)
+        shifted = np.where(stored, self.astype(np.float64) if more else self, -np.inf)
         found = shifted - np.log(np.exp(shifted).sum(dim, keepdims=True))
         return np.where(stored, found if log else np.exp(found), 0)
 

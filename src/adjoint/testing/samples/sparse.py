@@ -222,17 +222,8 @@ def sums_over_in(make: Make) -> Samples:
     yield Sample(coo(make(4)), (1,), dtype=ad.complex128, name="complex")
 
 
-@sampler("_sparse_softmax.int", "_sparse_softmax")
+@sampler("_sparse_softmax", "_sparse_log_softmax")
 def softmaxes(make: Make) -> Samples:
-    yield from _soft(make)
-
-
-@sampler("_sparse_log_softmax.int", "_sparse_log_softmax")
-def log_softmaxes(make: Make) -> Samples:
-    yield from _soft(make)
-
-
-def _soft(make: Make) -> Samples:
     if make.is_complex:
         return
     for dim in (0, 1):
@@ -240,6 +231,14 @@ def _soft(make: Make) -> Samples:
     yield Sample(coo(make(2, 2), indices=[[2, 0]], size=(3, 2)), -1, False, name="dense dim")
     yield Sample(coo(make(2, 2), indices=[[2, 0]], size=(3, 2)), 0, False, name="hybrid")
     yield Sample(csr(make(4)), 1, False, name="csr")
+
+
+@sampler("_sparse_softmax.int", "_sparse_log_softmax.int")
+def softmaxes_in(make: Make) -> Samples:
+    if make.is_complex:
+        return
+    yield Sample(coo(make(5), indices=TWICE), 1, name="coo")
+    yield Sample(csr(make(4)), 0, dtype=ad.float64, name="csr")
 
 
 @sampler("_sparse_softmax_backward_data", "_sparse_log_softmax_backward_data")
@@ -342,3 +341,76 @@ def inner_products(make: Make) -> Samples:
 def solves(make: Make) -> Samples:
     rows, columns = ad.tensor([0, 0, 1, 2]), ad.tensor([0, 2, 1, 2])
     yield Sample(rows, columns, make.above_one(4), make(3, 2), name="triangular")
+
+
+# ---- operators of other families on sparse tensors ----------------------------------------------
+
+
+@sampler("neg", "clone", "tanh", "sin", "abs", "square")
+def elements(make: Make) -> Samples:
+    yield Sample(coo(make(5), indices=TWICE), name="sparse")
+
+
+@sampler("add.Tensor", "sub.Tensor", "mul.Tensor")
+def pairs(make: Make) -> Samples:
+    yield Sample(coo(make(4)), coo(make(5), indices=TWICE), name="sparse both")
+    yield Sample(csr(make(4)), csc(make(4)), name="sparse rows and columns")
+    yield Sample(csr(make(4)), make(3, 4), name="sparse and dense")
+    yield Sample(make(3, 4), coo(make(5), indices=TWICE), name="dense and sparse")
+
+
+@sampler("div.Tensor")
+def quotients(make: Make) -> Samples:
+    yield Sample(coo(make(5), indices=TWICE), make(3, 4), name="sparse by dense")
+    yield Sample(csr(make(4)), make(), name="sparse by number")
+
+
+@sampler("pow.Tensor_Scalar")
+def powers(make: Make) -> Samples:
+    yield Sample(coo(make(5), indices=TWICE), 2, name="sparse")
+
+
+@sampler("mm", "matmul")
+def matrix_products(make: Make) -> Samples:
+    yield Sample(coo(make(5), indices=TWICE), make(4, 2), name="sparse")
+    yield Sample(make(2, 3), csr(make(4)), name="sparse right")
+    yield Sample(csr(make(4)), coo(make(4), indices=SORTED[::-1], size=(4, 3)), name="sparse both")
+
+
+@sampler("bmm")
+def batches_of_products(make: Make) -> Samples:
+    yield Sample(batched(make(2, 2)), make(2, 3, 2), name="sparse")
+
+
+@sampler("mv")
+def vector_products(make: Make) -> Samples:
+    yield Sample(csr(make(4)), make(4), name="sparse")
+
+
+@sampler("addmm")
+def affine_products(make: Make) -> Samples:
+    yield Sample(make(3, 2), csr(make(4)), make(4, 2), beta=2, alpha=0.5, name="sparse")
+    other = coo(make(4), indices=SORTED[::-1], size=(4, 3))
+    yield Sample(make(3, 3), csr(make(4)), other, name="sparse both")
+
+
+@sampler("sum.dim_IntList")
+def sums_of_elements(make: Make) -> Samples:
+    yield Sample(coo(make(5), indices=TWICE), (0,), True, name="sparse")
+
+
+@sampler("transpose.int")
+def turns(make: Make) -> Samples:
+    for name, tensor in (("coo", coo(make(5), indices=TWICE)), ("bsr", bsr(make(2, 2, 2)))):
+        yield Sample(tensor, 0, 1, name=f"sparse {name}")
+
+
+@sampler("select.int")
+def slices(make: Make) -> Samples:
+    yield Sample(coo(make(5), indices=TWICE), 1, 0, name="sparse")
+    yield Sample(csr(make(4)), 0, -1, name="sparse rows")
+
+
+@sampler("unsqueeze")
+def wider(make: Make) -> Samples:
+    yield Sample(coo(make(3, 2), indices=[[2, 0, 2]], size=(3, 2)), 2, name="sparse")
