@@ -12,6 +12,7 @@ import pytest
 import adjoint as ad
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.kernels import attention as kernels
+from adjoint.native import attention as native
 from adjoint.nn import functional
 from adjoint.testing import gradgradcheck
 from adjoint.testing.references import attention as reference
@@ -35,7 +36,14 @@ def gradients(f: Any, *tensors: ad.Tensor) -> list[Any]:
 
 
 @pytest.fixture
-def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_native(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy's blocks, as on a machine without a C compiler."""
+    monkeypatch.setattr(native.Call, "forward", lambda *_: False)
+    monkeypatch.setattr(native.Call, "backward", lambda *_: False)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch, without_native: None) -> None:
     """Blocks of a few queries and keys, so that small tensors have many."""
     monkeypatch.setattr(kernels, "KEYS", 3)
     monkeypatch.setattr(kernels, "BLOCK", 6)
@@ -73,6 +81,7 @@ def test_large_scores_do_not_overflow_between_blocks() -> None:
     np.testing.assert_array_equal(found.numpy(), [[2.0], [-1.0]])
 
 
+@pytest.mark.usefixtures("without_native")
 def test_batches_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "BLOCK", 40)
     q, k, v = variables((5, 4, 2, 3), (5, 1, 3, 3), (4, 3, 3))
@@ -85,6 +94,61 @@ def test_batches_are_worked_on_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
 
     for a, b in zip(gradients(f, q, k, v), gradients(products, q, k, v), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
+
+
+def both_ways(*arguments: Any, backward: bool = False) -> list[list[Any]]:
+    """What native code and NumPy make of the same arguments."""
+    run = kernels.attention_backward if backward else kernels.attention
+    found = [list(run(*arguments))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(native.Call, "forward", lambda *_: False)
+        patch.setattr(native.Call, "backward", lambda *_: False)
+        found.append(list(run(*arguments)))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("masks", ["none", "numbers", "truth", "bounds", "coins"])
+def test_native_blocks_give_what_numpys_give(dtype: Any, masks: str) -> None:
+    """More than one block of queries and of keys, widths that are no whole number of vectors."""
+    shapes = ((2, 3, 150, 7), (2, 3, 300, 7), (3, 300, 35), (2, 3, 150, 35))
+    q, k, v, g = (draw.standard_normal(s).astype(dtype) for s in shapes)
+    v = np.ascontiguousarray(np.broadcast_to(v, (2, 3, 300, 35)))
+    k = k.transpose(1, 0, 2, 3).copy().transpose(1, 0, 2, 3)  # heads outside the batch
+    bias = starts = ends = coins = None
+    if masks == "numbers":
+        bias = draw.standard_normal((3, 1, 300)).astype(dtype)
+    elif masks == "truth":
+        bias = draw.random((2, 1, 150, 300)) > 0.7
+        bias[1, 0, 5] = False
+    elif masks == "bounds":
+        starts, ends = np.arange(150), np.arange(150) * 2 - 20
+    elif masks == "coins":
+        coins = draw.integers(0, 2**32, (2, 3, 150))
+    rest = (bias, starts, ends, coins, 0.3 if masks == "coins" else 0.0, 0.4)
+    ours, numpys = both_ways(q, k, v, *rest)
+    tolerance = {"rtol": 2e-5, "atol": 2e-5} if dtype is np.float32 else {"atol": 1e-12}
+    for a, b in zip(ours, numpys, strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+    arguments = (g, q, k, v, *rest[:4], *numpys, *rest[4:], (True, True, True, False))
+    ours, numpys = both_ways(*arguments, backward=True)
+    for a, b in zip(ours, numpys, strict=True):
+        np.testing.assert_allclose(a, b, **tolerance)
+
+
+def test_native_exponentials_are_accurate_and_keep_nan() -> None:
+    for dtype, most in ((np.float32, 2e-7), (np.float64, 4e-16)):
+        scores = np.linspace(-40, 0, 2001).astype(dtype)
+        value = np.eye(2001, dtype=dtype)
+        one = np.ones((1, 1), dtype)
+        weights, _ = kernels.attention(one, scores[:, None], value, None, None, None, None, 0, 1.0)
+        exact = np.exp(scores.astype(np.longdouble))
+        exact /= exact.sum()
+        error = np.abs(weights[0] / exact - 1)
+        assert error.max() < 40 * most
+        scores[7] = np.nan
+        found, _ = kernels.attention(one, scores[:, None], value, None, None, None, None, 0, 1.0)
+        assert np.isnan(found).all()
 
 
 def test_memory_is_that_of_inputs_and_outputs() -> None:

@@ -9,7 +9,8 @@ and the result is o / l. The backward computes a block of scores again, and its 
 logarithm of the normaliser: P = exp(S - log Σ exp S). Memory is that of arguments and results, and
 one or two blocks.
 
-Leading dimensions broadcast. Scores are computed at least in float32.
+Leading dimensions broadcast. Scores are computed at least in float32. Where there is a C compiler,
+native code (native/attention.c) does the same; what is here does every case.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from adjoint.checks import attention as geometry
 from adjoint.core import dtypes
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
+from adjoint.native import attention as native
 
 Array = np.ndarray[Any, Any]
 Index = tuple[Any, ...]
@@ -46,10 +48,14 @@ def attention(
     """softmax(scale Q Kᵀ + bias) V, and log Σ exp of the scores of each query."""
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
     narrow = query.dtype
-    q, k, v = (_spread(_wide(x), sizes.batch, 2) for x in (query, key, value))
-    scores = _Scores(q, k, scale, _Mask.of(bias, starts, ends, coins, dropout_p, sizes, q.dtype))
+    q, k, v = (_wide(x) for x in (query, key, value))
     output = _like(query, q.dtype, (*sizes.batch, sizes.queries, sizes.features))
     sums = np.empty((*sizes.batch, sizes.queries, 1), q.dtype)
+    call = native.Call(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
+    if call.forward(output, sums[..., 0]):
+        return output.astype(narrow, copy=False), sums[..., 0]
+    q, k, v = (_spread(x, sizes.batch, 2) for x in (q, k, v))
+    scores = _Scores(q, k, scale, _Mask.of(bias, starts, ends, coins, dropout_p, sizes, q.dtype))
     with np.errstate(all="ignore"):
         for index, rows in _blocks(sizes):
             _attend(scores, v[index], output[index][..., rows, :], sums[index], index, rows)
@@ -109,15 +115,21 @@ def attention_backward(
     Results that are not wanted are empty.
     """
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
-    q, k, v, g, o = (_spread(_wide(x), sizes.batch, 2) for x in (query, key, value, grad, output))
-    scores = _Scores(q, k, scale, _Mask.of(bias, starts, ends, coins, dropout_p, sizes, q.dtype))
+    q, k, v, g, o = (_wide(x) for x in (query, key, value, grad, output))
     operands = (query, key, value, query if bias is None else bias)
     sums = [_Sum(x, q.dtype, sizes.batch) if m else None for x, m in zip(operands, output_mask)]
+    nothing = np.empty(0, query.dtype)
+    if sums[3] is None and all(s is None or s.whole for s in sums):
+        call = native.Call(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
+        if call.backward(g, o, logsumexp, [None if s is None else s.total for s in sums[:3]]):
+            found = [nothing if s is None else s.result for s in sums]
+            return found[0], found[1], found[2], nothing
+    q, k, v, g, o = (_spread(x, sizes.batch, 2) for x in (q, k, v, g, o))
+    scores = _Scores(q, k, scale, _Mask.of(bias, starts, ends, coins, dropout_p, sizes, q.dtype))
     logarithms = _spread(logsumexp[..., None], sizes.batch, 2)
     with np.errstate(all="ignore"):
         for index, rows in _blocks(sizes):
             _Returned(scores, v, g, o, logarithms, sums).add(index, rows)
-    nothing = np.empty(0, query.dtype)
     of_query, of_key, of_value, of_bias = (nothing if s is None else s.result for s in sums)
     return of_query, of_key, of_value, of_bias
 
@@ -336,10 +348,12 @@ def _spread(array: Array, batch: Shape, inner: int) -> Array:
 
 
 def _like(array: Array, dtype: np.dtype[Any], shape: Shape) -> Array:
-    """An array with the order of dimensions in memory that another has."""
-    if array.ndim != len(shape):
-        return np.empty(shape, dtype)
-    return np.empty_like(array, dtype, order="K", shape=shape)
+    """An array with the order of dimensions in memory that another has; rows are never strided."""
+    if array.ndim == len(shape):
+        made = np.empty_like(array, dtype, order="K", shape=shape)
+        if made.strides[-1] == made.itemsize:
+            return made
+    return np.empty(shape, dtype)
 
 
 def _blocks(sizes: geometry.Sizes) -> Iterator[tuple[Index, slice]]:

@@ -25,7 +25,7 @@ _TYPES = {"f": "float", "d": "double"}  # of dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
 
 
-def function(kernels: str, name: str, dtype: Any, dimensions: int) -> Any:
+def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
     """The C function of a file for arrays of a dtype; None where there is none."""
     kind = _TYPES.get(np.dtype(dtype).char)
     return _function(kernels, name, kind) if kind is not None and dimensions <= MOST else None
@@ -48,7 +48,7 @@ def _function(kernels: str, name: str, kind: str) -> Any:
 def _source(kernels: str, kind: str) -> str:
     """The C text for numbers of a kind: "float"."""
     head, body = _text(f"{kernels}.c").split(_SPLIT)
-    return _text("windows.h") + head + body.replace("REAL", kind)
+    return _text("kernels.h") + head + body.replace("REAL", kind)
 
 
 def _text(name: str) -> str:

@@ -28,7 +28,7 @@ def lstm_step_back(
 
 
 def _run(name: str, gates: Array, *others: Array) -> bool:
-    run = kernels.function("recurrent", name, gates.dtype, 1)
+    run = kernels.function("recurrent", name, gates.dtype)
     arrays = (gates, *others)
     if run is None or not all(a.strides[1] == a.itemsize and a.flags.aligned for a in arrays):
         return False

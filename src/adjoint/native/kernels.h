@@ -1,4 +1,4 @@
-/* What kernels of windows begin with: the geometry of windows that slide over images. */
+/* What every file of kernels begins with, the geometry of windows that slide over images among it. */
 
 #include <stdlib.h>
 #include <string.h>
