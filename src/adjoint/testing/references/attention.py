@@ -75,10 +75,10 @@ def attention(*arguments: Any) -> tuple[Array, Array]:
     return output, sums
 
 
-def attention_backward(grad: Array, *arguments: Any) -> tuple[Array, ...]:
+def attention_backward(grad: Any, *arguments: Any) -> tuple[Array, ...]:
     """The gradients of query, key, value and bias, summed over what was repeated."""
     *operands, _, _, dropout_p, scale, wanted = arguments
-    call = Call(*operands, dropout_p, scale)
+    call = Call(*[*operands, dropout_p, scale])
     grad = np.asarray(grad, np.float64)
     found = [np.zeros(x.shape) for x in (call.q, call.k, call.v, call.added)]
     for at in np.ndindex(*call.places):

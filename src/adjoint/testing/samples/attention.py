@@ -250,7 +250,9 @@ def backwards(operator: str) -> Any:
             wanted = (True, False, True, False) if bias is None else (True,) * 4
             values |= {"is_causal": is_causal, "scale": None, "grad_input_mask": wanted}
             given = [values[a.name] for a in schema.arguments if not a.keyword_only]
-            more = {a.name: values[a.name] for a in schema.arguments if a.keyword_only}
+            more: dict[str, Any] = {
+                a.name: values[a.name] for a in schema.arguments if a.keyword_only
+            }
             yield Sample(*given, name=name, kink=True, **more)
 
     return samples
@@ -275,7 +277,7 @@ def sequences(make: Make) -> tuple[ad.Tensor, ad.Tensor, ad.Tensor]:
     return make(2, 3, 2, 2), make(2, 4, 2, 2), make(2, 4, 2, 2)
 
 
-def packed(make: Make) -> tuple[ad.Tensor, ad.Tensor, ad.Tensor, ad.Tensor, ad.Tensor]:
+def packed(make: Make) -> tuple[Any, ...]:
     """Sequences of 1 and 3 queries, 2 and 3 keys, and where they start."""
     offsets = [ad.from_numpy(np.array(v, np.int32)) for v in ((0, 1, 4), (0, 2, 5))]
     return make(4, 2, 2), make(5, 2, 2), make(5, 2, 2), *offsets
