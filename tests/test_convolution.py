@@ -28,10 +28,12 @@ IMPOSSIBLE: dict[str, tuple[type[Exception], str, Callable[[], Any]]] = {
         normal(1, 3, 5), normal(4, 3, 3), groups=0)),
     "dimensions": (ShapeError, "or 3 without a batch", lambda: F.conv2d(
         normal(3, 5), normal(4, 3, 3, 3))),
-    "stride": (ValueRangeError, "stride must be at least 1", lambda: F.conv1d(
+    "stride": (ValueRangeError, "stride must be from 1 to", lambda: F.conv1d(
         normal(1, 3, 5), normal(4, 3, 3), stride=0)),
-    "padding": (ValueRangeError, "padding must be at least 0", lambda: F.conv1d(
+    "padding": (ValueRangeError, "padding must be from 0 to", lambda: F.conv1d(
         normal(1, 3, 5), normal(4, 3, 3), padding=-1)),
+    "far": (ValueRangeError, "dilation must be from 1 to 16777216", lambda: F.conv1d(
+        normal(1, 3, 5), normal(4, 3, 3), dilation=1 << 40)),
     "how many": (ShapeError, "has 3 numbers", lambda: ad.ops.convolution(
         normal(1, 3, 5, 5), normal(4, 3, 3, 3), None, (1, 1, 1), (0,), (1,), False, (0,), 1)),
     "bias": (ShapeError, "one number for each of 4 channels", lambda: F.conv1d(
@@ -155,3 +157,11 @@ def test_channels_last_are_kept_in_every_dtype(dtype: Any) -> None:
     found = F.conv2d(x.to(memory_format=ad.channels_last), w)
     assert found.is_contiguous(memory_format=ad.channels_last)
     assert ad.equal(found, F.conv2d(x, w))
+
+
+def test_a_stride_between_no_two_windows_does_not_count() -> None:
+    x, w = normal(1, 2, 5).requires_grad_(), normal(3, 2, 4)
+    far = F.conv1d(x, w, stride=1 << 24)
+    assert ad.equal(far, F.conv1d(x, w)[:, :, :1])
+    (grad,) = ad.autograd.grad(far.sum(), x)
+    assert ad.allclose(grad[0, :, :4], w.sum(0))

@@ -19,6 +19,8 @@ from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
 
+FARTHEST = 1 << 24  # the largest stride, padding or dilation; loops may run over each of them
+
 
 @record
 class Geometry:
@@ -64,8 +66,10 @@ def each(what: str, name: str, values: Sequence[int], count: int, least: int) ->
             f"{what}: {name}={tuple(values)} has {len(values)} numbers, and there are {count} "
             f"spatial dimensions; give 1 or {count}."
         )
-    if any(v < least for v in found):
-        raise ValueRangeError(f"{what}: {name} must be at least {least}, got {tuple(values)}.")
+    if any(not least <= v <= FARTHEST for v in found):
+        raise ValueRangeError(
+            f"{what}: {name} must be from {least} to {FARTHEST}, got {tuple(values)}."
+        )
     return found
 
 
@@ -124,6 +128,8 @@ def _geometry(
     sizes = _sizes(what, input, weight, stride, padding, dilation, transposed, output_padding)
     result = (input[0], channels, *sizes)
     large, small = (result, input) if transposed else (input, result)
+    stride = tuple(1 if n == 1 else s for n, s in zip(small[2:], stride))  # one place, no steps
+    dilation = tuple(1 if k == 1 else d for k, d in zip(weight[2:], dilation))
     return Geometry(large, small, weight, stride, padding, dilation, groups, transposed)
 
 
