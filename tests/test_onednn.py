@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_arrays_that_it_cannot_describe_are_left_to_others() -> None:
     large, weight = numbers(0, sizes.large, np.float32), numbers(2, sizes.weight, np.float32)
     small = np.empty(sizes.small, np.float32)
     assert not onednn.convolve(large[..., ::-1], weight, None, sizes, small)
-    double = small.astype(np.float64)
+    double = np.empty(sizes.small)
     assert not onednn.convolve(large.astype(np.float64), weight, None, sizes, double)
     turned = ad.tensor(large[..., ::-1].copy()).flip(-1)
     result = ad.nn.functional.conv2d(turned, ad.tensor(weight), padding=sizes.padding)
@@ -145,3 +146,15 @@ def test_a_file_that_is_no_library_is_told_and_not_used(
     monkeypatch.setattr(metadata, "distribution", lambda name: found)
     with pytest.warns(UserWarning, match="computed without oneDNN"):
         assert onednn.library() is None
+
+
+@needs_onednn
+def test_threads_share_a_plan_and_forgotten_plans_are_made_again() -> None:
+    weight = ad.tensor(numbers(2, (16, 8, 3, 3), np.float32))
+    images = [ad.tensor(numbers(n, (2, 8, 9, 9), np.float32)) for n in range(8)]
+    wanted = [ad.nn.functional.conv2d(x, weight).numpy() for x in images]
+    onednn._prepared.cache_clear()  # ends oneDNN's objects
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: ad.nn.functional.conv2d(x, weight).numpy(), images * 10))
+    for ours, theirs in zip(found, wanted * 10, strict=True):
+        np.testing.assert_array_equal(ours, theirs)

@@ -22,6 +22,7 @@ import numpy as np
 from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.lazy import Lazy
+from adjoint.core.shapes import Shape
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -64,7 +65,7 @@ class Library:
         self.engine = self.made("dnnl_engine_create", _CPU, ctypes.c_size_t(0))
         self.stream = self.made("dnnl_stream_create", self.engine, _IN_ORDER)
         self.lock = threading.Lock()
-        self.room = np.empty(0, np.uint8)  # the shared buffer
+        self.room, self.address = np.empty(0, np.uint8), 0  # the shared buffer
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function that returns a status."""
@@ -82,7 +83,8 @@ class Library:
         """The address of at least `size` bytes, on a line of the cache."""
         if self.room.size < size + 64:
             self.room = np.empty(size + 64, np.uint8)
-        return -(-self.room.ctypes.data // 64) * 64
+            self.address = -(-self.room.ctypes.data // 64) * 64
+        return self.address
 
     @property
     def version(self) -> str:
@@ -121,8 +123,17 @@ class Layout(NamedTuple):
     dtype: np.dtype[Any]
 
 
-def _layout(array: Array) -> Layout:
-    return Layout(array.shape, tuple(s // array.itemsize for s in array.strides), array.dtype)
+def _layout(shape: Shape, strides: Shape, dtype: np.dtype[Any]) -> Layout:
+    """Of an array in memory; elements must lie forwards, and none twice."""
+    steps = [stride // dtype.itemsize for stride in strides]
+    sound = all(
+        t > 0 and t * dtype.itemsize == stride
+        for t, stride, size in zip(steps, strides, shape)
+        if size > 1
+    )
+    if not sound:
+        raise Refused(f"strides {strides}")
+    return Layout(shape, tuple(steps), dtype)
 
 
 def _numbers(values: Sequence[int]) -> Any:
@@ -214,6 +225,7 @@ class Plan:
         self.memories = [p.memory for p in ports]
         self.inner = [(p.inner, p.size) for p in moved]
         self.size = sum(size for _, size in self.inner)
+        self.place = 0  # of the shared buffer when it was last used
         self.steps = [
             *(p.copy(out=False) for p in moved if p.number != result),
             made.runner(described, [(p.number, p.inner) for p in ports]),
@@ -227,9 +239,11 @@ class Plan:
             for memory, array in zip(self.memories, arrays, strict=True):
                 put(memory, Handle(array.ctypes.data))
             place = lib.buffer(self.size) if self.size else 0
-            for memory, size in self.inner:
-                put(memory, Handle(place))
-                place += size
+            if place != self.place:
+                self.place = place
+                for memory, size in self.inner:
+                    put(memory, Handle(place))
+                    place += size
             for step in self.steps:
                 step()
             lib.functions.dnnl_stream_wait(lib.stream)
@@ -269,13 +283,18 @@ def _how(sizes: Geometry) -> tuple[Any, ...]:
     return tuple(map(_numbers, (sizes.stride, dilation, sizes.padding, after)))
 
 
-def _plan(name: str, sizes: Geometry, large: Layout, small: Layout, biased: bool) -> Plan | None:
+@lru_cache(maxsize=256)
+def _prepared(
+    name: str, sizes: Geometry, large: Shape, small: Shape, dtype: np.dtype[Any], biased: bool
+) -> Plan | None:
+    """The plan of a map for images with these strides; None if oneDNN does not have it."""
     lib = library()
     assert lib is not None
     try:
-        return _MAKERS[name](_Objects(lib), sizes, large, small, biased)
+        layouts = _layout(sizes.large, large, dtype), _layout(sizes.small, small, dtype)
+        return _MAKERS[name](_Objects(lib), sizes, *layouts, biased)
     except Refused:
-        return None  # a convolution that oneDNN does not have
+        return None
 
 
 def _forward(
@@ -325,7 +344,6 @@ def _correlating(
 
 
 _MAKERS = {"convolve": _convolving, "spread": _spreading, "correlate": _correlating}
-_prepared = lru_cache(maxsize=256)(_plan)
 
 
 def _plan_for(
@@ -333,18 +351,9 @@ def _plan_for(
 ) -> Plan | None:
     if library() is None or large.dtype not in _DTYPES or large.ndim > 5:
         return None
-    if not large.size or not small.size or not all(_positive(a) for a in (large, small)):
+    if not (large.size and small.size and large.flags.aligned and small.flags.aligned):
         return None
-    return _prepared(name, sizes, _layout(large), _layout(small), biased)
-
-
-def _positive(array: Array) -> bool:
-    """Whether elements lie at steps that oneDNN can describe: forwards, and none twice."""
-    return array.flags.aligned and all(
-        stride > 0 and stride % array.itemsize == 0
-        for stride, size in zip(array.strides, array.shape)
-        if size > 1
-    )
+    return _prepared(name, sizes, large.strides, small.strides, large.dtype, biased)
 
 
 def convolve(
