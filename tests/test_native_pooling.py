@@ -53,6 +53,27 @@ def test_maxima_and_their_indices_equal_passes(dims: int, dtype: Any) -> None:
 
 
 @needs_compiler
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kernel", [(2, 2), (2, 3), (3, 2), (3, 3)])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_long_rows_of_small_windows_equal_passes(
+    dtype: Any, kernel: tuple[int, int], stride: int
+) -> None:
+    for width in range(15, 41):
+        array = pictures(width, (1, 2, 4, width), dtype)
+        geometry = (kernel, (stride,), (width % 2,), (1,), width % 3 == 0)
+        found = rules.windows("max_pool", array.shape, 2, *geometry)
+        shape = rules.pooled(array.shape, found)
+        values, places = np.empty(shape, dtype), np.empty(shape, np.int64)
+        assert native.maxima(array, found, values, places)
+        passes = [regular(w) for w in found]
+        with np.errstate(invalid="ignore"):
+            maxima = kernels._maxima(array, passes)
+            np.testing.assert_array_equal(places, kernels._places(maxima, passes))
+        np.testing.assert_array_equal(values, maxima[-1])
+
+
+@needs_compiler
 @pytest.mark.parametrize("batch", [(), (2,)])
 def test_gradients_go_back_to_their_indices(batch: tuple[int, ...]) -> None:
     draw = np.random.default_rng(0)

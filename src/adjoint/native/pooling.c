@@ -6,6 +6,7 @@ static long least(long x, long y) { return x < y ? x : y; }
 
 #define PLANES(g) ((g)->images * (g)->groups)
 #define WORTH (1L << 15) /* elements from which threads share the planes */
+#define LANES 16         /* windows that a vector may hold */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -34,34 +35,137 @@ static inline long begin_REAL(const Geometry *g, int d, long place) {
   return at < 0 ? at + (-at + g->dilation[d] - 1) / g->dilation[d] * g->dilation[d] : at;
 }
 
-/* One row of places: `best` and `where` become the maxima and their indices. A window whose elements are all -inf
-   has the index of its first element. */
-static void row_REAL(const Geometry *g, const REAL *plane, long d, long h, REAL *best, int *where) {
-  const long *steps = g->large_steps, *size = g->large;
-  long depth = begin_REAL(g, 0, d), top = begin_REAL(g, 1, h);
-  long ends[2] = {least(size[0], d * g->stride[0] - g->padding[0] + g->kernel[0] * g->dilation[0]),
-                  least(size[1], h * g->stride[1] - g->padding[1] + g->kernel[1] * g->dilation[1])};
-  int start = (int)((depth * size[1] + top) * size[2]);
-  for (long w = 0; w < g->small[2]; w++) best[w] = -(REAL)__builtin_inf();
-  for (long w = 0; w < g->small[2]; w++) {
+/* One or two rows of windows of a few columns that lie next to each other: with numbers that are known here, all of it is
+   in registers, and no choice is a branch. (With three rows gcc makes branches.) `again` says that there were rows
+   before. */
+static inline __attribute__((always_inline)) void few_REAL(const REAL *const *lines, const int *starts, const int rows,
+                                                           const int columns, const int step, const int again, long low,
+                                                           long high, REAL *restrict best, int *restrict where) {
+  const REAL *restrict line[2] = {lines[0], lines[1]};
+  const int start[2] = {starts[0], starts[1]};
+#pragma omp simd
+  for (long w = low; w < high; w++) {
+    REAL most = again ? best[w] : -(REAL)__builtin_inf();
+    int at = again ? where[w] - (int)w * step : start[0];
+#define TAKE(R, K)                                  \
+  if (R < rows && K < columns) {                    \
+    REAL value = line[R][w * step + K];             \
+    int better = (value > most) | (value != value); \
+    most = better ? value : most;                   \
+    at = better ? start[R] + K : at;                \
+  }
+    TAKE(0, 0) TAKE(0, 1) TAKE(0, 2)
+    TAKE(1, 0) TAKE(1, 1) TAKE(1, 2)
+#undef TAKE
+    best[w] = most;
+    where[w] = at + (int)w * step;
+  }
+}
+
+static inline __attribute__((always_inline)) void small_REAL(const REAL *const *lines, const int *starts, const int rows,
+                                                             const int columns, const int step, long low, long high,
+                                                             REAL *best, int *where) {
+  few_REAL(lines, starts, 2, columns, step, 0, low, high, best, where);
+  if (rows > 2) few_REAL(lines + 2, starts + 2, 1, columns, step, 1, low, high, best, where);
+}
+
+/* Windows of sizes that are frequent, from `low` to `high`; whether this is one of them. In whole vectors, of which the
+   last two may overlap; gcc leaves one window out of vectors where windows end within a step. */
+static int frequent_REAL(const REAL *const *lines, const int *starts, long rows, long columns, long step, long low,
+                         long high, REAL *best, int *where) {
+  const long one = columns % step != 0, count = LANES + one, whole = (high - low - one) / LANES * LANES + one;
+  const long middle = high - low >= count ? low + whole : high;
+#define SMALL(R, C, S)                                                                           \
+  if (rows == R && columns == C && step == S) {                                                  \
+    small_REAL(lines, starts, R, C, S, low, middle, best, where);                                \
+    if (middle < high) small_REAL(lines, starts, R, C, S, high - count, high, best, where);      \
+    return 1;                                                                                    \
+  }
+  SMALL(2, 2, 1);
+  SMALL(2, 2, 2);
+  SMALL(2, 3, 1);
+  SMALL(2, 3, 2);
+  SMALL(3, 3, 1);
+  SMALL(3, 3, 2);
+#undef SMALL
+  return 0;
+}
+
+/* One row of windows of any kind. */
+static void any_REAL(const Geometry *g, const REAL *plane, const long *begins, const long *ends, REAL *best, int *where) {
+  const long *steps = g->large_steps, *size = g->large, places = g->small[2];
+  int start = (int)((begins[0] * size[1] + begins[1]) * size[2]);
+  for (long w = 0; w < places; w++) best[w] = -(REAL)__builtin_inf();
+  for (long w = 0; w < places; w++) {
     long at = w * g->stride[2] - g->padding[2];
     where[w] = start + (int)(at < 0 ? begin_REAL(g, 2, w) : at);
   }
-  for (long i = depth; i < ends[0]; i += g->dilation[0])
-    for (long j = top; j < ends[1]; j += g->dilation[1]) {
+  for (long i = begins[0]; i < ends[0]; i += g->dilation[0])
+    for (long j = begins[1]; j < ends[1]; j += g->dilation[1]) {
       const REAL *line = plane + i * steps[2] + j * steps[3];
       int index = (int)((i * size[1] + j) * size[2]);
       for (long k = 0; k < g->kernel[2]; k++) {
         long first = k * g->dilation[2] - g->padding[2], stride = g->stride[2];
         long low = first < 0 ? (-first + stride - 1) / stride : 0;
-        long high = size[2] > first ? least(g->small[2], (size[2] - first + stride - 1) / stride) : 0;
+        long high = size[2] > first ? least(places, (size[2] - first + stride - 1) / stride) : 0;
         take_REAL(line + first * steps[4], stride * steps[4], low, high, index + (int)first, (int)stride, best, where);
       }
     }
 }
 
+/* One window of any kind. */
+static void one_REAL(const Geometry *g, const REAL *plane, const long *begins, const long *ends, long w, REAL *best,
+                     int *where) {
+  const long *steps = g->large_steps, *size = g->large;
+  long first = begin_REAL(g, 2, w), last = w * g->stride[2] - g->padding[2] + g->kernel[2] * g->dilation[2];
+  REAL most = -(REAL)__builtin_inf();
+  long at = (begins[0] * size[1] + begins[1]) * size[2] + first;
+  if (last > size[2]) last = size[2];
+  for (long i = begins[0]; i < ends[0]; i += g->dilation[0])
+    for (long j = begins[1]; j < ends[1]; j += g->dilation[1])
+      for (long k = first; k < last; k += g->dilation[2]) {
+        REAL value = plane[i * steps[2] + j * steps[3] + k * steps[4]];
+        if (value > most || value != value) most = value, at = (i * size[1] + j) * size[2] + k;
+      }
+  best[w] = most;
+  where[w] = (int)at;
+}
+
+/* One row of places: `best` and `where` become the maxima and their indices. A window whose elements are all -inf has
+   the index of its first element. `low` and `high` bound the windows that reach over no edge, if these are few. */
+static void row_REAL(const Geometry *g, const REAL *plane, long d, long h, long low, long high, REAL *best, int *where) {
+  const long *steps = g->large_steps, *size = g->large, places = g->small[2];
+  const long begins[2] = {begin_REAL(g, 0, d), begin_REAL(g, 1, h)};
+  const long ends[2] = {least(size[0], d * g->stride[0] - g->padding[0] + g->kernel[0] * g->dilation[0]),
+                        least(size[1], h * g->stride[1] - g->padding[1] + g->kernel[1] * g->dilation[1])};
+  const REAL *lines[4] = {plane, plane, plane, plane};
+  int starts[4] = {0, 0, 0, 0};
+  long rows = 0;
+  for (long i = begins[0]; i < ends[0]; i += g->dilation[0])
+    for (long j = begins[1]; j < ends[1]; j += g->dilation[1], rows++)
+      if (rows < 3) {
+        lines[rows] = plane + i * steps[2] + j * steps[3] - g->padding[2];
+        starts[rows] = (int)((i * size[1] + j) * size[2] - g->padding[2]);
+      }
+  if (low >= high || !frequent_REAL(lines, starts, rows, g->kernel[2], g->stride[2], low, high, best, where)) {
+    any_REAL(g, plane, begins, ends, best, where);
+    return;
+  }
+  for (long w = 0; w < low; w++) one_REAL(g, plane, begins, ends, w, best, where);
+  for (long w = high; w < places; w++) one_REAL(g, plane, begins, ends, w, best, where);
+}
+
+/* The windows of a row that reach over no edge: from `low` to what is returned; 0 if their elements do not lie next to
+   each other. */
+static long inside_REAL(const Geometry *g, long *low) {
+  *low = (g->padding[2] + g->stride[2] - 1) / g->stride[2];
+  if (g->dilation[2] != 1 || g->large_steps[4] != 1 || g->large[2] < g->kernel[2]) return 0;
+  return least(g->small[2], (g->large[2] + g->padding[2] - g->kernel[2]) / g->stride[2] + 1);
+}
+
 int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *indices) {
   const long *steps = g->small_steps;
+  long low, high = inside_REAL(g, &low);
   int failed = 0;
 #pragma omp parallel if (PLANES(g) * g->large[0] * g->large[1] * g->large[2] > WORTH)
   {
@@ -79,7 +183,7 @@ int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *in
       long start = image * steps[0] + channel * steps[1];
       for (long d = 0; d < g->small[0]; d++)
         for (long h = 0; h < g->small[1]; h++) {
-          row_REAL(g, plane, d, h, best, where);
+          row_REAL(g, plane, d, h, low, high, best, where);
           long to = start + d * steps[2] + h * steps[3];
           for (long w = 0; w < g->small[2]; w++) small[to + w * steps[4]] = best[w];
           if (indices)
