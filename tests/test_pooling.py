@@ -54,6 +54,10 @@ def test_the_last_nan_of_a_window_is_chosen_as_in_pytorch() -> None:
     assert F.max_pool2d(x, (1, 4), return_indices=True)[1].item() == 2
     large = ad.full((1, 8, 8), NAN)
     assert F.max_pool2d(large, 8, return_indices=True)[1].item() == 63
+    for size in (1, 3):  # windows that divide the plane, and others
+        pool = lambda x, size=size: F.adaptive_max_pool2d(x, size, return_indices=True)[1]
+        assert pool(large)[0, -1, -1].item() == 63
+        assert ad.equal(pool(large), ad.compile(pool)(large))
 
 
 def test_padding_is_below_minus_infinity() -> None:

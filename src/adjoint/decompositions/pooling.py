@@ -248,6 +248,8 @@ def _largest(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     flat = flat.reshape((*x.shape[:-dims], math.prod(out), count))
     elements = x.flatten(-dims).gather(-1, flat.flatten(-2)).reshape(flat.shape)
     values, chosen = elements.max(-1)
+    last = ((elements != elements) * ops.arange(count)).amax(-1)
+    chosen = ops.where(values != values, last, chosen)
     indices = flat.gather(-1, chosen.unsqueeze(-1)).squeeze(-1)
     shape = (*x.shape[:-dims], *out)
     return values.reshape(shape), indices.reshape(shape)

@@ -153,3 +153,40 @@ def adaptive_avg_pool3d_backward(grad_output: Spec, self: Spec) -> Spec:
     """As the input."""
     rules.check_adapted("adaptive_avg_pool3d_backward", grad_output.shape, self.shape, 3)
     return Spec(self.shape, grad_output.dtype)
+
+
+# --- the largest of windows that share a dimension out -------------------------------------------
+
+
+def _adaptive_max(what: str, dims: int, self: Spec, output_size: Shape) -> tuple[Spec, Spec]:
+    shape = rules.adapted(what, self.shape, dims, output_size)
+    rules.check_places(what, self.shape, dims, channels=True)
+    rules.check_numbers(what, self.dtype, integers=False)
+    return Spec(shape, self.dtype), Spec(shape, INDEX)
+
+
+def adaptive_max_pool2d(self: Spec, output_size: Shape) -> tuple[Spec, Spec]:
+    """An element and an index for each window."""
+    return _adaptive_max("adaptive_max_pool2d", 2, self, output_size)
+
+
+def adaptive_max_pool3d(self: Spec, output_size: Shape) -> tuple[Spec, Spec]:
+    """An element and an index for each window."""
+    return _adaptive_max("adaptive_max_pool3d", 3, self, output_size)
+
+
+def _adaptive_max_backward(what: str, dims: int, grad: Spec, self: Spec, indices: Spec) -> Spec:
+    rules.check_adapted(what, grad.shape, self.shape, dims)
+    rules.check_like(what, "indices", indices.shape, grad.shape)
+    rules.check_index(what, indices.dtype)
+    return Spec(self.shape, grad.dtype)
+
+
+def adaptive_max_pool2d_backward(grad_output: Spec, self: Spec, indices: Spec) -> Spec:
+    """As the input."""
+    return _adaptive_max_backward("adaptive_max_pool2d_backward", 2, grad_output, self, indices)
+
+
+def adaptive_max_pool3d_backward(grad_output: Spec, self: Spec, indices: Spec) -> Spec:
+    """As the input."""
+    return _adaptive_max_backward("adaptive_max_pool3d_backward", 3, grad_output, self, indices)

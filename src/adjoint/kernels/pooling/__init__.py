@@ -13,6 +13,10 @@ from adjoint.kernels.pooling.averages import (
     avg_pool3d_backward,
 )
 from adjoint.kernels.pooling.maxima import (
+    adaptive_max_pool2d,
+    adaptive_max_pool2d_backward,
+    adaptive_max_pool3d,
+    adaptive_max_pool3d_backward,
     max_pool2d,
     max_pool2d_backward,
     max_pool2d_with_indices,
@@ -28,6 +32,10 @@ __all__ = [
     "adaptive_avg_pool2d_backward",
     "adaptive_avg_pool3d",
     "adaptive_avg_pool3d_backward",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool2d_backward",
+    "adaptive_max_pool3d",
+    "adaptive_max_pool3d_backward",
     "avg_pool2d",
     "avg_pool2d_backward",
     "avg_pool3d",

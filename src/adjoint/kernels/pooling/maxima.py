@@ -20,7 +20,7 @@ from adjoint.checks import pooling as rules
 from adjoint.core import dtypes
 from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Windows, combined, empty_like, regular
+from adjoint.kernels.pooling.windows import Windows, adaptive, combined, empty_like, regular
 from adjoint.native import pooling as native
 
 Array = np.ndarray[Any, Any]
@@ -137,6 +137,31 @@ def max_pool3d_with_indices(
     return _with_indices("max_pool3d", 3, self, *geometry)
 
 
+def _adaptive(what: str, dims: int, array: Array, output_size: Ints) -> tuple[Array, Array]:
+    shape = rules.adapted(what, array.shape, dims, output_size)
+    rules.check_places(what, array.shape, dims, channels=True)
+    rules.check_numbers(what, dtypes.of(array.dtype), integers=False)
+    if 0 in shape:
+        return np.empty(shape, array.dtype), np.empty(shape, np.int64)
+    sizes = array.shape[-dims:]
+    if all(n % o == 0 for n, o in zip(sizes, output_size, strict=True)):
+        kernel = tuple(n // o for n, o in zip(sizes, output_size, strict=True))
+        return _with_indices(what, dims, array, kernel, kernel, (0,), (1,), False)
+    windows = [adaptive(n, o) for n, o in zip(sizes, output_size, strict=True)]
+    maxima = _maxima(widen(array), windows)
+    return narrowed(maxima[-1], array.dtype), _places(maxima, windows)
+
+
+def adaptive_max_pool2d(self: Array, output_size: Ints) -> tuple[Array, Array]:
+    """The largest element of windows that share the plane out, and its index in the plane."""
+    return _adaptive("adaptive_max_pool2d", 2, self, output_size)
+
+
+def adaptive_max_pool3d(self: Array, output_size: Ints) -> tuple[Array, Array]:
+    """The largest element of windows that share the volume out, and its index in the volume."""
+    return _adaptive("adaptive_max_pool3d", 3, self, output_size)
+
+
 # --- back to places ------------------------------------------------------------------------------
 
 
@@ -226,6 +251,23 @@ def max_pool3d_with_indices_backward(
     geometry = (kernel_size, stride, padding, dilation, ceil_mode)
     name = "max_pool3d_with_indices_backward"
     return _backward(name, 3, grad_output, self, indices, *geometry)
+
+
+def _adaptive_backward(what: str, dims: int, grad: Array, self: Array, indices: Array) -> Array:
+    rules.check_adapted(what, grad.shape, self.shape, dims)
+    rules.check_like(what, "indices", indices.shape, grad.shape)
+    rules.check_index(what, dtypes.of(indices.dtype))
+    return _added(what, grad, self, indices, dims)
+
+
+def adaptive_max_pool2d_backward(grad_output: Array, self: Array, indices: Array) -> Array:
+    """The gradient of each window at the index in its plane."""
+    return _adaptive_backward("adaptive_max_pool2d_backward", 2, grad_output, self, indices)
+
+
+def adaptive_max_pool3d_backward(grad_output: Array, self: Array, indices: Array) -> Array:
+    """The gradient of each window at the index in its volume."""
+    return _adaptive_backward("adaptive_max_pool3d_backward", 3, grad_output, self, indices)
 
 
 def _unpooled(what: str, self: Array, indices: Array, dims: int, output_size: Ints) -> Array:
