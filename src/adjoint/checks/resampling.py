@@ -16,8 +16,12 @@ from adjoint.core.shapes import Shape, show
 
 TAPS = {"nearest": 1, "nearest-exact": 1, "linear": 2, "cubic": 4}  # along one dimension
 WIDTHS = {"linear antialias": 2, "cubic antialias": 4, "lanczos antialias": 6}  # of the filters
-INTERPOLATIONS = {"bilinear": 0, "nearest": 1, "bicubic": 2}  # PyTorch's numbers
-PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+CUBIC = -0.75  # the parameter of the cubic kernel in PyTorch
+BILINEAR, NEAREST, BICUBIC = 0, 1, 2  # PyTorch's numbers of interpolation modes
+INTERPOLATIONS = {"bilinear": BILINEAR, "nearest": NEAREST, "bicubic": BICUBIC}
+ZEROS, BORDER, REFLECTION = 0, 1, 2  # and of padding modes
+PADDINGS = {"zeros": ZEROS, "border": BORDER, "reflection": REFLECTION}
+OUTSIDE = -100.0  # a coordinate whose taps all lie outside
 
 
 def step(size: int, output_size: int, align_corners: bool, scale: float) -> float:
@@ -179,7 +183,7 @@ def check_grid(
             f"{what}: there is nothing to sample in an input of {show(input.shape)}; its sizes "
             "after batch and channels must be greater than 0."
         )
-    if interpolation_mode == INTERPOLATIONS["bicubic"] and dims != 2:
+    if interpolation_mode == BICUBIC and dims != 2:
         raise ValueRangeError(
             f"{what}: bicubic interpolation is for inputs of 4 dimensions, got {show(input.shape)}."
         )

@@ -14,17 +14,13 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import resampling
+from adjoint.checks.resampling import BICUBIC, CUBIC, NEAREST, OUTSIDE, REFLECTION, ZEROS
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
 
 Tensor = Any
-
-BILINEAR, NEAREST, BICUBIC = 0, 1, 2
-ZEROS, BORDER, REFLECTION = 0, 1, 2
-CUBIC = -0.75  # the parameter of the cubic kernel in PyTorch
-OUTSIDE = -100.0  # a coordinate whose taps all lie outside
 
 
 # --- PyTorch's operators -------------------------------------------------------------------------

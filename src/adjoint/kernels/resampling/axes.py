@@ -25,7 +25,6 @@ from adjoint.kernels.resampling.common import memory_order
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Taps = tuple[Array, Array, Array]  # indices, weights, and whether they are used: (output, taps)
-
 Blocks = tuple[tuple[int, int, int, int, Array], ...]  # rows from, to, columns from, to, matrix
 
 sparse = Lazy("scipy.sparse")
@@ -39,10 +38,8 @@ _DENSE = 64  # elements of a dense matrix for each tap up to which BLAS is faste
 class Matrix:
     """What is done along one dimension, in two forms."""
 
-    rows: Any  # sparse, for vectors that lie side by side
-    blocks: (
-        Blocks  # dense where it is not 0, for vectors one after the other; () if there is little
-    )
+    rows: Any  # sparse, for vectors that lie side by side, and for numbers that are not finite
+    blocks: Blocks  # dense parts, for vectors that lie one after the other; () if few are not 0
 
 
 def resample(

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks.resampling import CUBIC
+
 Array = np.ndarray[Any, np.dtype[Any]]
-CUBIC = -0.75  # the parameter of the cubic kernel in PyTorch
 CUBIC_ANTIALIAS = -0.5
 
 

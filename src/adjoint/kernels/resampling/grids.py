@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import resampling
+from adjoint.checks.resampling import BICUBIC, NEAREST, OUTSIDE, REFLECTION, ZEROS
 from adjoint.core.dtypes import OF
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import record
@@ -27,9 +28,6 @@ from adjoint.kernels.resampling import filters
 Array = np.ndarray[Any, np.dtype[Any]]
 
 sparse = Lazy("scipy.sparse")
-BILINEAR, NEAREST, BICUBIC = 0, 1, 2
-ZEROS, BORDER, REFLECTION = 0, 1, 2
-OUTSIDE = -100.0  # a coordinate whose taps all lie outside
 
 
 def grid_sample(
@@ -192,9 +190,8 @@ def _brought_back(
         low, span = (0.0, size - 1) if align_corners else (-0.5, size)
         away = place - low
         distance = np.abs(away)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            odd = np.floor(distance / span) % 2 == 1
-            rest = np.fmod(distance, span)
+        odd = np.floor(distance / span) % 2 == 1
+        rest = np.fmod(distance, span)
         slope = np.where((away < 0) != odd, -slope, slope)
         place = np.where(span == 0, 0, np.where(odd, span - rest, rest) + low)
     slope = np.where((place > 0) & (place < size - 1), slope, 0)
