@@ -12,6 +12,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
+from adjoint.native import resampling as native
 
 F = ad.nn.functional
 NAN, INF = math.nan, math.inf
@@ -251,7 +252,27 @@ def test_grids_under_vmap_are_one_call(batched: tuple[int | None, int | None]) -
     assert ad.allclose(ad.vmap(sample, batched)(*args), wanted)
 
 
-# --- native code ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+def test_native_sampling_is_that_of_numpy(
+    mode: str, dtype: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also for more places than one thread does, and images that lie otherwise."""
+    x = image(5, 2, 6, 4).to(dtype).transpose(2, 3).requires_grad_()
+    grid = places(5, 40, 30, 2).to(dtype).requires_grad_()
+
+    def both() -> list[ad.Tensor]:
+        result = F.grid_sample(x, grid, mode, align_corners=False)
+        return [result, *ad.autograd.grad(result.square().sum(), (x, grid))]
+
+    found = both()
+    for name in ("sample", "spread", "products"):
+        monkeypatch.setattr(native, name, lambda *_: None)
+    for one, other in zip(found, both(), strict=True):
+        assert ad.allclose(one, other, rtol=1e-4, atol=1e-3 if dtype is ad.float32 else 1e-12)
+
+
+# --- compiled ------------------------------------------------------------------------------------
 
 NATIVE: dict[str, Callable[..., ad.Tensor]] = {
     "nearest": lambda x, g: F.interpolate(x.exp(), scale_factor=2),

@@ -19,19 +19,36 @@ def triangle(x: Array) -> Array:
 
 
 def cubic(x: Array, a: float = CUBIC) -> Array:
-    """The cubic convolution kernel (Keys 1981): (a+2)|x|³ - (a+3)x² + 1, beyond 1 its tail."""
+    """The cubic convolution kernel (Keys 1981), and 0 beyond 2."""
     x = np.abs(x)
-    near = ((a + 2) * x - (a + 3)) * x * x + 1
-    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x >= 2, 0, far))
+    return np.where(x <= 1, _near(x, a), np.where(x >= 2, 0, _far(x, a)))
 
 
-def cubic_slope(x: Array, a: float = CUBIC) -> Array:
-    """The derivative of `cubic`, for |x| up to 2."""
-    r = np.abs(x)
-    near = (3 * (a + 2) * r - 2 * (a + 3)) * r
-    far = (3 * a * r - 10 * a) * r + 8 * a
-    return np.where(x < 0, -1, 1).astype(x.dtype) * np.where(r <= 1, near, far)
+def _near(x: Array, a: float = CUBIC) -> Array:
+    """For |x| up to 1."""
+    return ((a + 2) * x - (a + 3)) * x * x + 1
+
+
+def _far(x: Array, a: float = CUBIC) -> Array:
+    """For |x| from 1 to 2."""
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+
+def cubic_weights(t: Array) -> Array:
+    """The weights of the four neighbours of a place, which is t behind the second."""
+    return np.stack((_far(1 + t), _near(t), _near(1 - t), _far(2 - t)))
+
+
+def cubic_slopes(t: Array, a: float = CUBIC) -> Array:
+    """The derivatives of `cubic_weights`."""
+
+    def near(x: Array) -> Array:
+        return (3 * (a + 2) * x - 2 * (a + 3)) * x
+
+    def far(x: Array) -> Array:
+        return (3 * a * x - 10 * a) * x + 8 * a
+
+    return np.stack((far(1 + t), near(t), -near(1 - t), -far(2 - t)))
 
 
 def lanczos(x: Array) -> Array:

@@ -1,7 +1,8 @@
 """Sampling at the places of a grid, and its derivatives.
 
-A place is a row of a sparse matrix: for each tap its index and weight, the product of one weight
-along each dimension. The matrix of a whole batch multiplies the input with its channels last.
+A place has taps, each with the number of an element and a weight, the product of one weight along
+each dimension. Native code (native/resampling.c) adds them up; without it they are the rows of a
+sparse matrix, which multiplies a whole batch with its channels last.
 
 What PyTorch does at the edges: coordinates beyond the border are brought back (padding modes 1, 2)
 or their taps are zeros (mode 0); a coordinate on the border or beyond it does not move its
@@ -12,6 +13,7 @@ and as the last in space; where padding is by zeros its result is NaN in the pla
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.resampling import filters
+from adjoint.native import resampling as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -35,10 +38,14 @@ def grid_sample(
 ) -> Array:
     """The input at the places of the grid."""
     resampling.check_floating("grid_sampler", OF[input.dtype], OF[grid.dtype])
-    sizes = input.shape[2:]
+    sizes, x = input.shape[2:], widen(input)
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
-    matrix = _matrix(taps.columns(grid.shape[0], sizes), taps.weights, grid.shape[0], sizes)
-    return _channels(matrix @ _rows(widen(input)), grid.shape[:-1], input.dtype)
+    elements, weights = taps.elements(sizes), _products(taps.weights)
+    found = native.sample(elements, weights, x, grid.shape[1:-1])
+    if found is not None:
+        return found.astype(input.dtype, copy=False)
+    rows = _matrix(elements, weights, grid.shape[0], sizes) @ _rows(x)
+    return _channels(rows, grid.shape[:-1], input.dtype)
 
 
 def grid_sample_input_backward(
@@ -47,10 +54,15 @@ def grid_sample_input_backward(
 ) -> Array:  # fmt: skip
     """Each gradient is spread over the taps of its place."""
     resampling.check_floating("grid_sampler_backward", OF[grad_output.dtype], OF[grid.dtype])
-    count, channels, *sizes = input_size
-    taps = _taps(widen(grid), tuple(sizes), interpolation_mode, padding_mode, align_corners)
-    matrix = _matrix(taps.columns(count, tuple(sizes)), taps.weights, count, tuple(sizes))
-    rows = matrix.T @ _last(widen(grad_output)).reshape(matrix.shape[0], channels)
+    count, channels, *_ = input_size
+    sizes, gradients = tuple(input_size[2:]), widen(grad_output)
+    taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
+    elements, weights = taps.elements(sizes), _products(taps.weights)
+    found = native.spread(elements, weights, gradients, sizes)
+    if found is not None:
+        return found.astype(grad_output.dtype, copy=False)
+    matrix = _matrix(elements, weights, count, sizes)
+    rows = matrix.T @ _last(gradients).reshape(matrix.shape[0], channels)
     inside = rows.reshape(count, math.prod(sizes) + 1, channels)[:, :-1]
     return _channels(inside, (count, *sizes), grad_output.dtype)
 
@@ -64,18 +76,29 @@ def grid_sample_grid_backward(
     resampling.check_floating("grid_sampler_backward", *dtypes)
     if interpolation_mode == NEAREST:
         return np.zeros_like(grid)
-    sizes, count = input.shape[2:], grid.shape[0]
+    sizes, x, gradients = input.shape[2:], widen(input), widen(grad_output)
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
-    columns, rows = taps.columns(count, sizes), _rows(widen(input))
-    gradients = _last(widen(grad_output)).reshape(grid.size // len(sizes), input.shape[1])
-    result = np.empty((len(gradients), len(sizes)), rows.dtype)
+    elements = taps.elements(sizes)
+    along = native.products(elements, x, gradients)
+    if along is None:
+        along = _along(elements, x, gradients)
+    slopes, result = taps.slopes(), np.empty((along.shape[1], len(sizes)), along.dtype)
     for moved in range(len(sizes)):
         factors = taps.weights.copy()
-        factors[:, moved] = taps.slopes[:, moved]
-        changes = _matrix(columns, factors, count, sizes) @ rows
+        factors[:, moved] = slopes[:, moved]
         # coordinates are counted from the last dimension
-        np.einsum("pc,pc->p", changes, gradients, out=result[:, len(sizes) - 1 - moved])
+        np.einsum("kp,kp->p", along, _products(factors), out=result[:, len(sizes) - 1 - moved])
     return result.reshape(grid.shape).astype(grid.dtype, copy=False)
+
+
+def _along(elements: Array, x: Array, gradients: Array) -> Array:
+    """The sums over channels of the element of each tap times the gradient of its place."""
+    rows, columns = _rows(x), _columns(elements, x.shape[0], math.prod(x.shape[2:]))
+    last = _last(gradients).reshape(elements.shape[1], x.shape[1])
+    result = np.empty(elements.shape, x.dtype)
+    for k, chosen in enumerate(columns):
+        np.einsum("pc,pc->p", rows[chosen], last, out=result[k])
+    return result
 
 
 def _last(x: Array) -> Array:
@@ -98,15 +121,22 @@ def _channels(rows: Array, places: Shape, dtype: Any) -> Array:
     return np.ascontiguousarray(np.moveaxis(last, -1, 1))
 
 
-def _matrix(columns: Array, factors: Array, count: int, sizes: Shape) -> Any:
-    """The matrix of all places: products of one factor along each dimension."""
-    weights = factors[:, 0]
-    for d in range(1, len(sizes)):
-        weights = _pairs(np.multiply, weights, factors[:, d])
+def _matrix(elements: Array, weights: Array, count: int, sizes: Shape) -> Any:
+    """The matrix of all places, which multiplies `_rows`."""
     taps, places = weights.shape
-    data = np.ascontiguousarray(weights.T).reshape(-1)
+    columns = _columns(elements, count, math.prod(sizes))
     ends = np.arange(0, taps * places + 1, taps, dtype=columns.dtype)
-    return sparse.csr_array((data, columns, ends), (places, count * (math.prod(sizes) + 1)))
+    data, chosen = (np.ascontiguousarray(a.T).reshape(-1) for a in (weights, columns))
+    return sparse.csr_array((data, chosen, ends), (places, count * (math.prod(sizes) + 1)))
+
+
+def _columns(elements: Array, count: int, size: int) -> Array:
+    """The row of `_rows` of each tap of each place; those outside have that of zeros."""
+    taps, places = elements.shape
+    whole: Any = np.int32 if max(count * (size + 1), elements.size) < 2**31 else np.int64
+    each = elements.reshape(taps, count, places // max(count, 1)).astype(whole)
+    each += np.arange(count, dtype=whole)[:, None] * (size + 1)
+    return each.reshape(taps, places)
 
 
 # --- taps ----------------------------------------------------------------------------------------
@@ -116,22 +146,24 @@ def _matrix(columns: Array, factors: Array, count: int, sizes: Shape) -> Any:
 class Taps:
     """The neighbours of every place along each dimension; all arrays are (taps, dims, places)."""
 
-    indices: Array  # so large outside that the index of the element is, too
+    indices: Array  # so large outside that the number of the element is, too
     weights: Array
-    slopes: Array  # the derivatives of the weights by the coordinate of the grid
+    slopes: Callable[[], Array]  # makes the derivatives of the weights by the coordinates
 
-    def columns(self, count: int, sizes: Shape) -> Array:
-        """The row of `_rows` of each tap of each place; those outside have that of zeros."""
-        size, places = math.prod(sizes), self.indices.shape[-1]
-        flat = self.indices[:, 0]
+    def elements(self, sizes: Shape) -> Array:
+        """The number of the element of each tap of all dimensions; outside how many there are."""
+        found = self.indices[:, 0]
         for d in range(1, len(sizes)):
-            flat = _pairs(np.add, flat * sizes[d], self.indices[:, d])
-        np.minimum(flat, size, out=flat)
-        taps = len(flat)
-        whole: Any = np.int32 if max(count * (size + 1), flat.size) < 2**31 else np.int64
-        rows = flat.reshape(taps, count, places // max(count, 1)).astype(whole, copy=False)
-        rows += np.arange(count, dtype=whole)[:, None] * (size + 1)
-        return np.ascontiguousarray(rows.reshape(taps, places).T).reshape(-1)
+            found = _pairs(np.add, found * sizes[d], self.indices[:, d])
+        return np.minimum(found, math.prod(sizes), out=found)
+
+
+def _products(factors: Array) -> Array:
+    """The products of one factor along each dimension, for each tap of all dimensions."""
+    found = factors[:, 0]
+    for d in range(1, factors.shape[1]):
+        found = _pairs(np.multiply, found, factors[:, d])
+    return found
 
 
 def _pairs(function: np.ufunc, a: Array, b: Array) -> Array:
@@ -161,12 +193,12 @@ def _taps(grid: Array, sizes: Shape, mode: int, padding: int, align_corners: boo
         place = np.where(np.isfinite(place), place, OUTSIDE)
     if mode == NEAREST:
         indices = _whole(np.rint(place)[None], size, outside)
-        return Taps(indices, np.ones(indices.shape, grid.dtype), np.zeros(indices.shape))
+        return Taps(indices, np.ones(indices.shape, grid.dtype), lambda: np.zeros(indices.shape))
     first = np.floor(place)
     t = place - first
     slopes = np.broadcast_to(slope, place.shape)
     indices = _whole(np.stack((first, first + 1)), size, outside)
-    return Taps(indices, np.stack((1 - t, t)), np.stack((-slopes, slopes)))
+    return Taps(indices, np.stack((1 - t, t)), lambda: np.stack((-slopes, slopes)))
 
 
 def _cubic(
@@ -175,11 +207,11 @@ def _cubic(
     """Four taps, of which each is brought back by itself."""
     near = np.arange(-1, 3, dtype=place.dtype)[:, None, None]
     first = np.floor(place)
-    x, taps = place - first - near, first + near
+    t, taps = place - first, first + near
     if padding != ZEROS:
         taps, _ = _brought_back(taps, slope, size, padding, align_corners)
     indices = _whole(taps, size, outside)
-    return Taps(indices, filters.cubic(x), filters.cubic_slope(x) * slope)
+    return Taps(indices, filters.cubic_weights(t), lambda: filters.cubic_slopes(t) * slope)
 
 
 def _brought_back(

@@ -1,0 +1,65 @@
+"""Sampling at places by C code (resampling.c): sums over taps, their transpose, and products.
+
+Indices and weights are (taps, images · places), indices int32; images are float32 or float64, with
+their channels first. None is returned where there is no native code, or no memory for it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.shapes import Shape
+from adjoint.native import kernels
+
+Array = np.ndarray[Any, Any]
+
+
+def sample(indices: Array, weights: Array, x: Array, places: Shape) -> Array | None:
+    """The sums of weights times elements of x, at the places of each image."""
+    return _images("sample", indices, weights, x, x.shape[2:], places, places)
+
+
+def spread(indices: Array, weights: Array, grad: Array, sizes: Shape) -> Array | None:
+    """The transpose: what each place gives to the elements of images of these sizes."""
+    return _images("spread", indices, weights, grad, sizes, grad.shape[2:], sizes)
+
+
+def products(indices: Array, x: Array, grad: Array) -> Array | None:
+    """The sums over channels of the element of each tap times the gradient of its place."""
+    run = _function("products", indices, x)
+    if run is None:
+        return None
+    result = np.empty(indices.shape, x.dtype)
+    fields = _sizes(indices, x, x.shape[2:], grad.shape[2:])
+    failed = kernels.call(run, fields, indices, _packed(x), _packed(grad), result)
+    return None if failed else result
+
+
+def _images(
+    name: str, indices: Array, weights: Array, given: Array, sizes: Shape, places: Shape,
+    wanted: Shape,
+) -> Array | None:  # fmt: skip
+    run = _function(name, indices, given)
+    if run is None or weights.dtype != given.dtype:
+        return None
+    result = np.empty((*given.shape[:2], *wanted), given.dtype)
+    fields = _sizes(indices, given, sizes, places)
+    failed = kernels.call(run, fields, indices, _packed(weights), _packed(given), result)
+    return None if failed else result
+
+
+def _function(name: str, indices: Array, x: Array) -> Any:
+    usual = indices.dtype == np.int32 and indices.flags.c_contiguous
+    return kernels.function("resampling", name, x.dtype) if usual else None
+
+
+def _sizes(indices: Array, x: Array, sizes: Shape, places: Shape) -> Any:
+    count = (math.prod(sizes), math.prod(places))
+    return kernels.block([*x.shape[:2], *count, len(indices)])
+
+
+def _packed(array: Array) -> Array:
+    return kernels.aligned(np.ascontiguousarray(array))
