@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks.attention import Sizes, threshold
-from adjoint.core.shapes import Shape
 from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
@@ -57,20 +56,19 @@ class Call:
         self.query, self.key, self.value = (_even(x) for x in (query, key, value))
         if bias is not None and bias.dtype != np.bool_:
             bias = bias.astype(self.dtype, copy=False)
-        self.bias = bias if bias is None else np.broadcast_to(bias, (*bias.shape[:-2], *self.pairs))
+        self.bias = bias
+        if bias is not None:
+            shape = (*bias.shape[:-2], sizes.queries, sizes.keys)
+            self.bias = np.broadcast_to(kernels.aligned(bias), shape)
         self.starts, self.ends = (
-            None if x is None else x.astype(np.int64, copy=False) for x in (starts, ends)
+            None if x is None else kernels.aligned(x.astype(np.int64, copy=False))
+            for x in (starts, ends)
         )
         self.coins = None if coins is None else coins.astype(np.uint32)
         factor = 1 / (1 - dropout_p) if dropout_p < 1 else 0.0
         self.least = threshold(dropout_p)
         given = (self.query, self.key, self.value, self.bias, self.starts, self.ends, self.coins)
         self.operands = _Operands(*map(_address, given), scale, factor)
-
-    @property
-    def pairs(self) -> Shape:
-        """Queries × keys."""
-        return self.sizes.queries, self.sizes.keys
 
     def forward(self, output: Array, sums: Array) -> bool:
         """Write the output and logsumexp; False where there is no native code."""
@@ -79,8 +77,7 @@ class Call:
             return False
         fields = self._fields(output, None, (None, None, None))
         places = self._places(output, None, (None, None, None), sums)
-        given = fields, _pointer(places), ctypes.byref(self.operands)
-        _check(run(*given, _pointer(output), _pointer(sums)))
+        _check(kernels.call(run, fields, places, ctypes.byref(self.operands), output, sums))
         return True
 
     def backward(
@@ -94,8 +91,8 @@ class Call:
         fields = self._fields(output, grad, results)
         places = self._places(output, grad, results, sums)
         addresses = _Gradients(*map(_address, (grad, output, sums, *results)))
-        given = fields, _pointer(places), ctypes.byref(self.operands)
-        _check(run(*given, ctypes.byref(addresses)))
+        given = places, ctypes.byref(self.operands), ctypes.byref(addresses)
+        _check(kernels.call(run, fields, *given))
         return True
 
     def _fields(self, output: Array, grad: Array | None, results: Sequence[Array | None]) -> Any:
@@ -111,7 +108,7 @@ class Call:
             *(_step(x, -2) for x in rows), *bias,
             *(_step(x, -1) for x in (self.starts, self.ends, self.coins)), kind, self.least,
         ]  # fmt: skip
-        return (ctypes.c_long * len(fields))(*fields)
+        return kernels.block(fields)
 
     def _places(
         self, output: Array, grad: Array | None, results: Sequence[Array | None], sums: Array
@@ -119,18 +116,16 @@ class Call:
         """Where each matrix of the batch begins, in elements, for each array."""
         matrices = (self.query, self.key, self.value, output, grad, *results, self.bias)
         vectors = (self.starts, self.ends, self.coins, sums)
-        found = [_offsets(x, self.sizes.batch, 2) for x in matrices]
-        found += [_offsets(x, self.sizes.batch, 1) for x in vectors]
-        return np.ascontiguousarray(np.stack(found, -1))
+        found = np.zeros((*self.sizes.batch, len(matrices) + len(vectors)), np.int64)
+        for number, array in enumerate((*matrices, *vectors)):
+            if array is not None:
+                _add_offsets(found[..., number], array, 2 if number < len(matrices) else 1)
+        return found
 
 
-def _check(failed: int) -> None:
+def _check(failed: bool) -> None:
     if failed:
         raise MemoryError("there is no memory for the blocks of attention")
-
-
-def _pointer(array: Array) -> Any:
-    return ctypes.c_void_p(array.ctypes.data)
 
 
 def _address(array: Array | None) -> Any:
@@ -149,15 +144,10 @@ def _step(array: Array | None, axis: int) -> int:
     return array.strides[axis] // array.itemsize
 
 
-def _offsets(array: Array | None, batch: Shape, inner: int) -> Array:
-    """Where the matrices (or vectors) of a batch begin in an array that broadcasts to it."""
-    places = np.zeros(batch, np.int64)
-    if array is None:
-        return places.reshape(-1)
+def _add_offsets(places: Array, array: Array, inner: int) -> None:
+    """Add where the matrices (or vectors) of an array begin, which broadcasts to the places."""
     lead = array.ndim - inner
     for axis in range(lead):
         size, step = array.shape[axis], array.strides[axis] // array.itemsize
         if size > 1:
-            shape = (size, *(1,) * (lead - axis - 1))
-            places += (np.arange(size) * step).reshape(shape)
-    return places.reshape(-1)
+            places += (np.arange(size) * step).reshape((size, *(1,) * (lead - axis - 1)))
