@@ -44,6 +44,9 @@ _ARGUMENTS = {
     "maxima": "const long *, const {t} *, {t} *, long long *",
     "back": "const long *, const {t} *, const long long *, {t} *",
 }
+ALONE = 1 << 18  # multiplications up to which OpenBLAS computes a product in one thread
+WORTH = 1 << 20  # multiplications in all from which threads are worth waking
+
 Layout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
 
 
@@ -165,7 +168,8 @@ class CallWriter:
         a, b, out = _flattened(a, b, out)
         batch = out[:-2]
         m, n, k = out[-2], out[-1], a.shape[-1]
-        lines, where = _batch_loops(batch)
+        loops, where = _batch_loops(batch)
+        lines = [*_shared(batch, m * n * k), *loops]
         flag_a, step_a = _lead(a)
         flag_b, step_b = _lead(b)
         steps = row_major(out)
@@ -340,6 +344,14 @@ def _batch_loops(batch: Shape) -> tuple[list[str], list[str]]:
         for name, size in zip(names, batch, strict=True)
     ]
     return lines, names
+
+
+def _shared(batch: Shape, multiplications: int) -> list[str]:
+    """Threads share a batch of products that the library computes in one thread each."""
+    total = math.prod(batch) * multiplications
+    if not batch or multiplications > ALONE or total < WORTH:
+        return []
+    return [f"#pragma omp parallel for collapse({len(batch)}) num_threads(THREADS)"]
 
 
 def _offset(strides: tuple[int, ...], where: list[str]) -> str:
