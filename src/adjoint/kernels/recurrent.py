@@ -1,13 +1,13 @@
 """Kernels of recurrent layers on arrays; float16 and bfloat16 are computed in float32.
 
-A step is one product with w_hhᵀ, then a few passes over its gates; for an LSTM native code
-(native/recurrent.py) instead of them, where there is a C compiler. Only the first batch_sizes[t]
-sequences are touched in step t.
+An LSTM without projections runs in C, where there is a compiler (native/recurrent.c). In NumPy a
+step is one product with w_hhᵀ and a few passes over its gates, in memory that is allocated once for
+all steps. Backward, everything that does not depend on later steps is computed for the whole
+sequence first. Only the first batch_sizes[t] sequences are touched in step t.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,13 @@ def _narrow(dtype: np.dtype[Any], *arrays: Array) -> tuple[Array, ...]:
 
 def _steps(
     what: str, steps: int, count: int, batch_sizes: Array | None, *, backwards: bool
-) -> Iterator[tuple[int, int]]:
+) -> list[tuple[int, int]]:
     """The steps in their order, each with the number of sequences that take part."""
     sizes = [count] * steps if batch_sizes is None else batch_sizes.tolist()
     if batch_sizes is not None:
         recurrent.decreasing(what, sizes, count)
     order = range(steps - 1, -1, -1) if backwards else range(steps)
-    return ((t, sizes[t]) for t in order)
+    return [(t, sizes[t]) for t in order]
 
 
 def _sigmoid_of_negated(x: Array) -> None:
@@ -75,37 +75,67 @@ def lstm_layer(
     """The hidden states, the cells and the gates i, f, g, o of all steps."""
     recurrent.lstm_layer("lstm", gates, hx, cx, w_hh, w_hr, batch_sizes)
     steps, count, _ = gates.shape
+    order = _steps("lstm", steps, count, batch_sizes, backwards=reverse)
     x, h, c, w = (_wide(a) for a in (gates, hx, cx, w_hh))
-    down = None if w_hr is None else _wide(w_hr).T
-    inward = np.ascontiguousarray(w.T)  # small products are faster so
-    output, cells = (np.empty((steps, *s.shape), x.dtype) for s in (h, c))
-    workspace = np.empty(x.shape, x.dtype)
-    raw = np.empty(c.shape, x.dtype)
-    for t, n in _steps("lstm", steps, count, batch_sizes, backwards=reverse):
-        own = np.matmul(h[:n], inward, out=workspace[t, :n])
-        hidden = output[t, :n] if down is None else raw[:n]
-        if not native.lstm_step(own, x[t, :n], c[:n], cells[t, :n], hidden):
-            _lstm_step(own, x[t, :n], c[:n], cells[t, :n], hidden)
-        if down is not None:
-            np.matmul(hidden, down, out=output[t, :n])
-        if n < count:
-            output[t, n:], cells[t, n:], workspace[t, n:] = h[n:], c[n:], 0
-        h, c = output[t], cells[t]
-    output, cells, workspace = _narrow(gates.dtype, output, cells, workspace)
+    found = native.lstm(x, h, c, w, batch_sizes, reverse) if w_hr is None else None
+    if found is None:
+        found = _lstm_layer(x, h, c, w, None if w_hr is None else _wide(w_hr).T, order)
+    output, cells, workspace = _narrow(gates.dtype, *found)
     return output, cells, workspace
 
 
-def _lstm_step(own: Array, x: Array, before: Array, cell: Array, hidden: Array) -> None:
-    """Activate the gates, which hold the products with the hidden state; fill cell and hidden."""
-    own += x
-    units = before.shape[1]
-    i, f, g, o = (own[:, k * units : (k + 1) * units] for k in range(4))
-    curved = np.tanh(g)
-    _sigmoid_of_negated(np.negative(own, out=own))  # of g as well: one pass is faster than two
-    g[...] = curved
-    np.multiply(f, before, out=cell)
-    cell += np.multiply(i, g, out=curved)
-    np.multiply(o, np.tanh(cell, out=curved), out=hidden)
+def _lstm_layer(
+    x: Array, h: Array, c: Array, w: Array, down: Array | None, order: list[tuple[int, int]]
+) -> tuple[Array, Array, Array]:
+    count, units, inward = *c.shape, _inward(w)
+    output, cells = (np.empty((len(x), *s.shape), x.dtype) for s in (h, c))
+    workspace = np.empty(x.shape, x.dtype)
+    room, raw = np.empty((2, count, units), x.dtype)
+    for t, n in order:
+        own, new, inner = workspace[t, :n], cells[t, :n], room[:n]
+        np.matmul(h[:n], inward, out=own)
+        own -= x[t, :n]
+        i, f, g, o = (own[:, k * units : (k + 1) * units] for k in range(4))
+        np.tanh(g, out=inner)
+        _sigmoid_of_negated(own)  # of g as well: one pass over all is faster than two over others
+        np.negative(inner, out=g)
+        np.multiply(f, c[:n], out=new)
+        new += np.multiply(i, g, out=inner)
+        tall = np.tanh(new, out=inner)
+        if down is None:
+            np.multiply(o, tall, out=output[t, :n])
+        else:
+            np.matmul(np.multiply(o, tall, out=raw[:n]), down, out=output[t, :n])
+        if n < count:
+            output[t, n:], cells[t, n:], workspace[t, n:] = h[n:], c[n:], 0
+        h, c = output[t], cells[t]
+    return output, cells, workspace
+
+
+def _lstm_factors(
+    cells: Array, earlier: Array, workspace: Array, tall: Array
+) -> tuple[Array, Array]:
+    """By what the gradients of the cell (of the output, for o) are multiplied to be those of the
+    gates before their activations; and ∂output/∂cell before the projection.
+    """
+    steps, count, units = cells.shape
+    active = workspace.reshape((steps, count, 4, units))
+    factors = np.empty_like(active)
+    i, _, g, o = (active[:, :, k] for k in range(4))
+    np.subtract(1, active[:, :, :2], out=factors[:, :, :2])
+    factors[:, :, :2] *= active[:, :, :2]
+    factors[:, :, 0] *= g
+    factors[:, :, 1] *= earlier
+    room = np.multiply(g, g)
+    np.subtract(1, room, out=room)
+    np.multiply(room, i, out=factors[:, :, 2])
+    np.subtract(1, o, out=room)
+    room *= o
+    np.multiply(room, tall, out=factors[:, :, 3])
+    np.multiply(tall, tall, out=room)
+    np.subtract(1, room, out=room)
+    room *= o
+    return factors, room
 
 
 def _slopes(active: Array, parts: int, curved: int) -> Array:
@@ -125,52 +155,58 @@ def lstm_layer_backward(
     """The gradients of gates, hx, cx, w_hh and w_hr; the steps from the last one back."""
     recurrent.lstm_layer("lstm_backward", workspace, hx, cx, w_hh, w_hr, batch_sizes)
     steps, count, units = cells.shape
-    y, c, active, w = (_wide(a) for a in (output, cells, workspace, w_hh))
-    kind, grads = y.dtype, np.zeros(active.shape, y.dtype)
-    before = _before(c, _wide(cx), reverse=reverse)
+    order = _steps("lstm_backward", steps, count, batch_sizes, backwards=not reverse)
+    y, c, active, w, first = (_wide(a) for a in (output, cells, workspace, w_hh, cx))
+    wide = [None if g is None else _wide(g) for g in (grad_output, grad_cells, grad_workspace)]
+    down = None if w_hr is None else _wide(w_hr)
+    h_bars = None if down is None else np.zeros(y.shape, y.dtype)
+    found = None
+    if down is None:
+        found = native.lstm_back(tuple(wide), first, w, batch_sizes, c, active, reverse)
+    if found is None:
+        before = _before(c, first, reverse=reverse)
+        found = _lstm_backward(wide, before, w, c, active, down, h_bars, order)
+    gates_bar, h_bar, c_bar = found
+    w_bar = _rows(gates_bar).T @ _rows(_before(y, _wide(hx), reverse=reverse))
+    down_bar = np.zeros((0, units), y.dtype)
+    if h_bars is not None:
+        down_bar = _rows(h_bars).T @ _rows(active[:, :, 3 * units :] * np.tanh(c))
+    bars = _narrow(output.dtype, gates_bar, h_bar, c_bar, w_bar, down_bar)
+    return bars[0], bars[1], bars[2], bars[3], bars[4]
+
+
+def _lstm_backward(
+    given: list[Array | None], before: Array, w: Array, c: Array, active: Array,
+    down: Array | None, h_bars: Array | None, order: list[tuple[int, int]],
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """The gradients of gates, hx and cx; those of projected states are written to h_bars."""
+    grad_output, grad_cells, grad_workspace = given
+    count, units = c.shape[1:]
+    grads, sharp = _lstm_factors(c, before, active, np.tanh(c))
     own = None
     if grad_workspace is not None:
-        own = _slopes(active, 4, 2).reshape(active.shape) * _wide(grad_workspace)
-    down = None if w_hr is None else _wide(w_hr)
-    h_bars = None if down is None else np.zeros(y.shape, kind)
-    h_bar, c_bar = np.zeros(hx.shape, kind), np.zeros(cx.shape, kind)
-    for t, n in _steps("lstm_backward", steps, count, batch_sizes, backwards=not reverse):
+        own = _slopes(active, 4, 2) * grad_workspace.reshape(grads.shape)
+    h_bar, c_bar, room = (np.zeros((count, n), c.dtype) for n in (w.shape[1], units, units))
+    for t, n in order:
         if grad_output is not None:
             h_bar += grad_output[t]
         if grad_cells is not None:
             c_bar += grad_cells[t]
-        here, part = h_bar[:n], grads[t, :n]
+        here = h_bar[:n]
         if down is not None and h_bars is not None:
             h_bars[t, :n] = here
             here = here @ down
-        arrays = (active[t, :n], before[t, :n], c[t, :n], here, c_bar[:n], part)
-        if not native.lstm_step_back(*arrays):
-            _lstm_step_back(*arrays)
+        c_here, part = c_bar[:n], grads[t, :n]
+        c_here += np.multiply(here, sharp[t, :n], out=room[:n])
+        part[:, :3] *= c_here[:, None]
+        part[:, 3] *= here
         if own is not None:
             part += own[t, :n]
-        np.matmul(part, w, out=h_bar[:n])
-    w_bar = _rows(grads).T @ _rows(_before(y, _wide(hx), reverse=reverse))
-    down_bar = np.zeros((0, units), kind)
-    if h_bars is not None:
-        down_bar = _rows(h_bars).T @ _rows(np.tanh(c) * active[:, :, 3 * units :])
-    found = _narrow(output.dtype, grads, h_bar, c_bar, w_bar, down_bar)
-    return found[0], found[1], found[2], found[3], found[4]
-
-
-def _lstm_step_back(
-    gates: Array, before: Array, cell: Array, of_hidden: Array, of_cell: Array, of_gates: Array
-) -> None:
-    """Fill the gradients of the gates; that of the cell becomes that of the cell before."""
-    units = before.shape[1]
-    i, f, g, o = (gates[:, k * units : (k + 1) * units] for k in range(4))
-    of_i, of_f, of_g, of_o = (of_gates[:, k * units : (k + 1) * units] for k in range(4))
-    tall = np.tanh(cell)
-    of_cell += of_hidden * o * (1 - tall * tall)
-    np.multiply(of_cell, g * i * (1 - i), out=of_i)
-    np.multiply(of_cell, before * f * (1 - f), out=of_f)
-    np.multiply(of_cell, i * (1 - g * g), out=of_g)
-    np.multiply(of_hidden, tall * o * (1 - o), out=of_o)
-    of_cell *= f
+        c_here *= active[t, :n, units : 2 * units]
+        if n < count:
+            grads[t, n:] = 0
+        np.matmul(part.reshape((n, 4 * units)), w, out=h_bar[:n])
+    return grads.reshape(active.shape), h_bar, c_bar
 
 
 # --- GRU -----------------------------------------------------------------------------------------

@@ -1,7 +1,6 @@
-"""Steps of an LSTM by C code (recurrent.c), for float32 and float64.
+"""LSTM layers over time, by C code (recurrent.c).
 
-Arrays have the sequences of one step as rows without gaps in them; False is returned where there is
-no native code.
+Arrays are float32 or float64. None is returned where there is no native code.
 """
 
 from __future__ import annotations
@@ -15,24 +14,41 @@ from adjoint.native import kernels
 Array = np.ndarray[Any, Any]
 
 
-def lstm_step(gates: Array, x: Array, before: Array, cell: Array, hidden: Array) -> bool:
-    """Activate the gates, which hold the products with the hidden state; fill cell and hidden."""
-    return _run("lstm_step", gates, x, before, cell, hidden)
+def _in_order(array: Array | None) -> Array | None:
+    return None if array is None else kernels.aligned(np.ascontiguousarray(array))
 
 
-def lstm_step_back(
-    gates: Array, before: Array, cell: Array, of_hidden: Array, of_cell: Array, of_gates: Array
-) -> bool:
-    """Fill the gradients of the gates; that of the cell becomes that of the cell before."""
-    return _run("lstm_step_back", gates, before, cell, of_hidden, of_cell, of_gates)
+def _longs(numbers: Array | None) -> Array | None:
+    return None if numbers is None else numbers.astype(np.dtype("l"))
 
 
-def _run(name: str, gates: Array, *others: Array) -> bool:
-    run = kernels.function("recurrent", name, gates.dtype)
-    arrays = (gates, *others)
-    if run is None or not all(a.strides[1] == a.itemsize and a.flags.aligned for a in arrays):
-        return False
-    rows, units = len(gates), gates.shape[1] // 4
-    steps = [a.strides[0] // a.itemsize for a in arrays]
-    kernels.call(run, kernels.block([rows, units, *steps]), *arrays)
-    return True
+def _sizes(cells: tuple[int, ...], reverse: bool) -> Any:
+    return kernels.block([*cells, int(reverse)])
+
+
+def lstm(
+    gates: Array, hx: Array, cx: Array, w_hh: Array, batch_sizes: Array | None, reverse: bool
+) -> tuple[Array, Array, Array] | None:
+    """The hidden states, the cells and the gates of all steps."""
+    run = kernels.function("recurrent", "lstm", gates.dtype)
+    if run is None:
+        return None
+    shape = (gates.shape[0], *cx.shape)
+    output, cells, workspace = (np.empty(s, gates.dtype) for s in (shape, shape, gates.shape))
+    given = [_in_order(a) for a in (gates, hx, cx, w_hh, _longs(batch_sizes))]
+    failed = kernels.call(run, _sizes(shape, reverse), *given, output, cells, workspace)
+    return None if failed else (output, cells, workspace)
+
+
+def lstm_back(
+    grads: tuple[Array | None, ...], cx: Array, w_hh: Array, batch_sizes: Array | None,
+    cells: Array, workspace: Array, reverse: bool,
+) -> tuple[Array, Array, Array] | None:  # fmt: skip
+    """The gradients of gates, hx and cx from those of output, cells and workspace."""
+    run = kernels.function("recurrent", "lstm_back", cells.dtype)
+    if run is None:
+        return None
+    found = (np.empty(workspace.shape, cells.dtype), *np.empty((2, *cx.shape), cells.dtype))
+    given = [_in_order(a) for a in (*grads, cx, w_hh, _longs(batch_sizes), cells, workspace)]
+    failed = kernels.call(run, _sizes(cells.shape, reverse), *given, *found)
+    return None if failed else found
