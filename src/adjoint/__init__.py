@@ -23,6 +23,7 @@ from adjoint.core.devices import Device as device  # noqa: N813 - PyTorch spells
 from adjoint.core.dtypes import (
     DType,
     bfloat16,
+    complex32,
     complex64,
     complex128,
     finfo,
@@ -124,7 +125,7 @@ from adjoint.transforms.vectorize import vmap
 
 half, float, double = float16, float32, float64
 short, int, long = int16, int32, int64
-cfloat, cdouble = complex64, complex128
+chalf, cfloat, cdouble = complex32, complex64, complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
 
@@ -170,8 +171,6 @@ _NAMES = {
 }
 # What users of PyTorch may look for in vain, and what to do instead.
 _ABSENT = {
-    "chalf": ": NumPy has no complex numbers of half precision; use ad.complex64",
-    "complex32": ": NumPy has no complex numbers of half precision; use ad.complex64",
     "cuda": ": tensors live on the CPU",
     "device_count": ": tensors live on the CPU",
     "jit": ": ad.compile makes native code of a function",

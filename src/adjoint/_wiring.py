@@ -11,7 +11,17 @@ import warnings
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.table import TABLE
-from adjoint.tensor import autograd, eager, memory, methods, nested, operators, sparse, subclasses
+from adjoint.tensor import (
+    autograd,
+    eager,
+    halves,
+    memory,
+    methods,
+    nested,
+    operators,
+    sparse,
+    subclasses,
+)
 from adjoint.tensor.saved import saved_attribute
 from adjoint.tensor.tape import Node
 from adjoint.tensor.tensor import Tensor, offer
@@ -22,6 +32,7 @@ operators.install()
 methods.install()
 subclasses.install()
 nested.install()
+halves.install()
 memory.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]

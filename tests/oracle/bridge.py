@@ -52,6 +52,8 @@ def torch_array(tensor: torch.Tensor) -> Array:
         dense = dense.clone()  # PyTorch's symbolic zeros have no memory
     if dense.layout != torch.strided:
         dense = dense.to_dense()
+    if dense.dtype == torch.complex32:
+        dense = dense.to(torch.complex64)  # NumPy's smallest; both sides are compared in it
     if dtype_name(dense.dtype) not in DTYPES:
         raise Untranslatable(f"dtype {dense.dtype}")
     if dense.dtype == torch.bfloat16:
@@ -62,7 +64,8 @@ def torch_array(tensor: torch.Tensor) -> Array:
 
 def ad_array(tensor: Any) -> Array:
     """Return the elements of an adjoint tensor as an array of its own."""
-    return np.array(tensor.detach().to_dense().numpy())
+    dense = tensor.detach().to_dense()
+    return np.array((dense.cfloat() if dense.dtype is ad.complex32 else dense).numpy())
 
 
 def to_torch(array: Array) -> torch.Tensor:

@@ -58,7 +58,8 @@ class DType:
 
     def to_real(self) -> DType:
         """Return the dtype of the real part."""
-        return {"complex64": float32, "complex128": float64}.get(self.name, self)
+        parts = {"complex32": float16, "complex64": float32, "complex128": float64}
+        return parts.get(self.name, self)
 
     def to_complex(self) -> DType:
         """Return the complex dtype whose parts have this dtype."""
@@ -83,13 +84,33 @@ float64 = DType("float64", np.float64, FLOAT)
 complex64 = DType("complex64", np.complex64, COMPLEX)
 complex128 = DType("complex128", np.complex128, COMPLEX)
 
+
+class _ComplexHalf(DType):
+    """Complex numbers of half precision, which no array holds: tensor/halves.py has them."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.name, self.category, self.itemsize = "complex32", COMPLEX, 4
+        self.is_floating_point, self.is_complex, self.is_signed = False, True, True
+
+    @property
+    def np(self) -> Any:  # type: ignore[override]
+        raise DtypeError(
+            "complex32 has no arrays in NumPy: make the tensor in complex64, and convert it with "
+            "chalf()"
+        )
+
+
+complex32 = _ComplexHalf()
+
 ALL: tuple[DType, ...] = (
     bool_, uint8, int8, int16, int32, int64, uint16, uint32, uint64,
     float16, bfloat16, float32, float64, complex64, complex128,
 )  # fmt: skip
 
 OF: dict[np.dtype[Any], DType] = {d.np: d for d in ALL}
-NAMES: dict[str, DType] = {d.name: d for d in ALL}
+NAMES: dict[str, DType] = {d.name: d for d in (*ALL, complex32)}
 DIFFERENTIABLE: frozenset[np.dtype[Any]] = frozenset(d.np for d in ALL if d.is_differentiable)
 INEXACT = DIFFERENTIABLE
 REDUCED: frozenset[np.dtype[Any]] = frozenset((float16.np, bfloat16.np))  # computed in float32

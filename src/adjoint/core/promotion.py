@@ -4,7 +4,7 @@ An operand is a tensor with dimensions, a 0-d tensor or a Python number, and cou
 an operand of lower rank decides only if its category (bool < integer < float < complex) is higher.
 Answers are cached by dtype, because `x_int * 2.0` and `mask * x` ask again and again.
 
-The one difference from PyTorch: there is no complex32, so float16 with complex gives complex64.
+The one difference from PyTorch: float16 with a complex number gives complex64, not complex32.
 uint16, uint32 and uint64 meet only themselves, floats and Python's whole numbers, as in PyTorch.
 """
 
@@ -40,6 +40,8 @@ def _promote_pair(a: DType, b: DType) -> DType | None:
         return _promote_integers(low, high)
     if high.category == FLOAT:
         return _promote_floats(low, high) if low.category == FLOAT else high
+    if dtypes.complex32 in (low, high) and low in _WITHIN_HALF:
+        return dtypes.complex32
     wide = dtypes.float64 in (low, high.to_real()) or low is dtypes.complex128
     return dtypes.complex128 if wide else dtypes.complex64
 
@@ -56,9 +58,12 @@ def _promote_floats(a: DType, b: DType) -> DType:
     return a if a.itemsize > b.itemsize else b
 
 
+_WITHIN_HALF = (
+    dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16,
+)  # fmt: skip
 _WIDE_UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
 _TABLE: dict[tuple[DType, DType], DType | None] = {
-    (a, b): _promote_pair(a, b) for a in dtypes.ALL for b in dtypes.ALL
+    (a, b): _promote_pair(a, b) for a in dtypes.NAMES.values() for b in dtypes.NAMES.values()
 }
 
 

@@ -21,6 +21,7 @@ from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.forward import DUALS, dual, duals, is_dual
 from adjoint.tensor.limits import ordinary
+from adjoint.tensor.structures import StructuredTensor, outer
 from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
@@ -92,6 +93,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
         raise DtypeError(
             f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}"
         )
+    if isinstance(tensor, StructuredTensor):
+        return tensor.holding(make_dual(tensor.stored, tensor.fitted(tangent)))
     if is_dual(tensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
     if is_dual(tangent):
@@ -131,6 +134,9 @@ def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the tensor without its tangent, and the tangent or None."""
+    if isinstance(tensor, StructuredTensor):
+        found = unpack_dual(tensor.stored)
+        return UnpackedDualTensor(outer(tensor, found.primal), outer(tensor, found.tangent))
     tensor = ordinary(tensor)
     if is_dual(tensor):
         return UnpackedDualTensor(DUALS.primal(tensor), tensor.beside)

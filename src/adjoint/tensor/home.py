@@ -27,6 +27,7 @@ class Height(IntEnum):
     DUAL = 2
     LIMIT = 3  # a tensor with a tangent may stand beside a kink
     TRANSFORM = 4  # transforms differentiate all of these; an inner one is higher than an outer one
+    HALF = 1 << 29  # above all transforms, which see the numbers in complex64
     SPARSE = 1 << 30  # above all transforms, which see the values of sparse tensors alone
     NESTED = 1 << 31  # as sparse tensors
 

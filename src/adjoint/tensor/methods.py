@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import DType, of, to_dtype
+from adjoint.core.dtypes import DType, complex32, of, to_dtype
 from adjoint.core.errors import ArgumentError
 from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.state import current
@@ -15,6 +15,7 @@ from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor import autograd
 from adjoint.tensor.construct import common_dtype, is_followed, tensor_from_data
+from adjoint.tensor.halves import chalf
 from adjoint.tensor.levels import created
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tape import mark_inference
@@ -136,6 +137,8 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         return meta_tensor(self.shape, self.dtype)
     check_device("to", device)
     wanted = self.dtype if dtype is None else to_dtype(dtype)
+    if wanted is complex32 and self.dtype is not wanted:
+        return chalf(self, wanted_format)
     number = None if wanted_format is None else format_number("to", wanted_format)
     if wanted is not self.dtype:
         return operators.packet("_to_copy").function(self, dtype=wanted, memory_format=number)
