@@ -16,9 +16,9 @@ from adjoint import ops
 from adjoint.compiler.definitions import define, multiplications
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
-from adjoint.graph.ir import Constant, Graph, Node, Region, Signature, Value, substitute
+from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.passes.decompose import expand
 from adjoint.graph.passes.prune_loops import prune_loops
-from adjoint.graph.trace import TraceLevel
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
 
@@ -36,44 +36,22 @@ def lower(graph: Graph, *, small_products: bool = True) -> Graph:
 
 def expand_decompositions(graph: Graph, most: int = _SMALL_PRODUCT) -> Graph:
     """Replace nodes without a native form by their decompositions, until nothing changes; and
-    products of at most so many multiplications by sums.
+    products of at most so many multiplications by sums. The graph is changed.
     """
-    level = TraceLevel(Graph(Signature(name=graph.signature.name)))
-    with level:
-        here: dict[Value, Any] = {
-            v: level.lift(level.graph.add_input(v.type, v.name)) for v in graph.inputs
-        }
-        for node in graph.nodes:
-            _lower_node(level, node, here, most)
-        level.graph.outputs = [here[o].value if isinstance(o, Value) else o for o in graph.outputs]
-    return level.graph
+
+    def smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
+        return _zeros(node) if is_part and _is_no_change(node) else _smaller(node, most)
+
+    _forget_blocks(graph)
+    return expand(graph, smaller)
 
 
-def _lower_node(
-    level: TraceLevel, node: Node, here: dict[Value, Any], most: int, *, is_part: bool = False
-) -> None:
-    smaller = None if isinstance(node.op, (Constant, Region)) else _smaller(node, most)
-    if is_part and _is_no_change(node):
-        smaller = _zeros(node)
-    if smaller is None:
-        args = substitute(node.args, lambda v: level.value(here[v]))
-        graphs = {k: expand_decompositions(g, most) for k, g in node.graphs.items()}
-        made = level.graph.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
-        made.place = node.place
-        here.update(zip(node.outputs, map(level.lift, made.outputs), strict=True))
-        return
-    inner = TraceLevel(Graph())
-    with inner:
-        given: dict[Value, Any] = {}
-        for value in dict.fromkeys(node.inputs()):
-            given[value] = inner.lift(inner.graph.add_input(value.type, value.name))
-        result = smaller(*[_traced(a, given) for a in node.args])
-        results = list(result) if isinstance(result, (tuple, list)) else [result]
-        inner.graph.outputs = [inner.value(r) for r in results]
-    mapping = {new.value: here[old] for old, new in given.items()}
-    for part in inner.graph.nodes:
-        _lower_node(level, part, mapping, most, is_part=True)
-    here.update(zip(node.outputs, (mapping[o] for o in inner.graph.outputs), strict=True))
+def _forget_blocks(graph: Graph) -> None:
+    """Let backward be like forward: zeros in a decomposition are numbers, not absent gradients."""
+    for node in graph.nodes:
+        node.block = None
+        for inner in node.graphs.values():
+            _forget_blocks(inner)
 
 
 def _smaller(node: Node, most: int) -> Callable[..., Any] | None:
@@ -172,11 +150,3 @@ def _product(a: Any, b: Any) -> Any:
     if a.ndim == 1:
         return (columns * a).sum(-1)
     return (a.unsqueeze(-2) * columns.unsqueeze(-3)).sum(-1)
-
-
-def _traced(argument: Any, here: dict[Value, Any]) -> Any:
-    if isinstance(argument, Value):
-        return here[argument]
-    if isinstance(argument, tuple) and any(isinstance(a, Value) for a in argument):
-        return [_traced(a, here) for a in argument]
-    return argument

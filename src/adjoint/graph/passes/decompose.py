@@ -112,9 +112,12 @@ def decompose(graph: Graph, keep: Keep = ()) -> Graph:
     ['mean.dim', 'sub.Tensor', 'mul.Tensor', 'sum.dim_IntList', 'div.Scalar']
     """
     kept = keep if callable(keep) else _named(keep)
-    made = graph.clone()
-    _decompose(made, kept)
-    return eliminate_dead(made)
+
+    def smaller(node: Node, _: bool) -> Callable[..., Any] | None:
+        row = node.op.row
+        return binding.decomposition(row) if row.decompose and not kept(node.op) else None
+
+    return eliminate_dead(expand(graph.clone(), smaller))
 
 
 def _named(names: Iterable[str]) -> Callable[[Operator], bool]:
@@ -125,26 +128,34 @@ def _named(names: Iterable[str]) -> Callable[[Operator], bool]:
     return lambda op: op.name in wanted or op.full_name in wanted
 
 
-def _decompose(graph: Graph, kept: Callable[[Operator], bool]) -> None:
-    """Expand nodes, then the nodes that came of them, until none can be expanded."""
+def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | None]) -> Graph:
+    """Put smaller operators in the place of nodes, then of those that came of them, and so on.
+
+    `smaller` gives the function that does what a node does, or None if it stays; it is told whether
+    the node came of another one.
+    """
     waiting = list(graph.nodes)
     for node in waiting:
         for inner in node.graphs.values():
-            _decompose(inner, kept)
+            expand(inner, smaller)
+    is_part = False
     with TraceLevel(graph) as level, enable_grad():
         while waiting:
-            new: list[Node] = []
-            for node in waiting:
-                if isinstance(node.op, Operator) and node.op.row.decompose and not kept(node.op):
-                    new.extend(_expand(level, graph, node))
-            waiting = new
+            chosen = [(n, smaller(n, is_part)) for n in waiting if isinstance(n.op, Operator)]
+            waiting, is_part = [], True
+            for node, function in chosen:
+                if function is not None:
+                    waiting.extend(_expanded(level, graph, node, function))
+    return graph
 
 
-def _expand(level: TraceLevel, graph: Graph, node: Node) -> list[Node]:
-    """Put the decomposition of a node in its place; return the nodes that it consists of."""
+def _expanded(
+    level: TraceLevel, graph: Graph, node: Node, function: Callable[..., Any]
+) -> list[Node]:
+    """Put what a function does in the place of a node; return the nodes that it consists of."""
     start = node.preceding
     with graph.inserting_before(node):
-        result = binding.decomposition(node.op.row)(*[_lifted(level, a) for a in node.args])
+        result = function(*[_lifted(level, a) for a in node.args])
         results = result if isinstance(result, (tuple, list)) else (result,)
         values = [
             level.value(r if r.dtype is old.dtype else r.to(old.dtype))
