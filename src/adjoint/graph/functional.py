@@ -17,6 +17,7 @@ import numpy as np
 
 from adjoint.core.errors import InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
+from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
 from adjoint.graph.layouts import seen, view_of
 from adjoint.ops import operator as operators
@@ -25,29 +26,34 @@ from adjoint.tensor import derive, fitting, views
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import is_plain, make
 
-_MASKED = frozenset(("index", "index_put", "_unsafe_index", "_unsafe_index_put"))
-SPECIAL = _MASKED | {"view", "_reshape_alias", "as_strided"}  # what `prepared` changes
+Prepare = Callable[[Operator, list[Any]], tuple[Operator, list[Any]]]
 
 
-def prepared(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
-    """An operator that depends on values or on memory, as one that does so less."""
-    if op.name in _MASKED:
-        return op, without_masks(values)
-    if op.full_name in (
-        "view.default",
-        "_reshape_alias.default",
-    ):  # the arrays of a run may have other strides
-        return operators.operator("reshape"), values[:2]
-    if op.name == "as_strided" and view_of(values[0]) is not None:
-        source, size, stride, start = values
-        start = seen(source).offset if start is None else start
-        return op, [view_of(source).base, size, stride, start]
-    return op, values
+@remembered
+def preparation(op: Operator) -> Prepare | None:
+    """What makes a call that depends on values or on memory one that does so less; None: nothing.
+
+    The arrays of a run may have other strides than those of the trace.
+    """
+    if any(a.type.holds_none for a in op.schema.tensors):
+        return _without_masks
+    if op.row.moves == "shape" and op.schema.is_view and "size" in op.schema.names:
+        return lambda _, values: (operators.operator("reshape"), values[:2])
+    return _of_base if op.name == "as_strided" else None
 
 
-def without_masks(values: list[Any]) -> list[Any]:
+def _without_masks(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
     """Index lists with masks of known values as whole numbers, so that the shape is known too."""
-    return [_indices(v) if type(v) is list else v for v in values]
+    return op, [_indices(v) if type(v) is list else v for v in values]
+
+
+def _of_base(op: Operator, values: list[Any]) -> tuple[Operator, list[Any]]:
+    """Strides count in the memory of the base."""
+    source, size, stride, start = values
+    if view_of(source) is None:
+        return op, values
+    start = seen(source).offset if start is None else start
+    return op, [view_of(source).base, size, stride, start]
 
 
 def _indices(indices: list[Any]) -> list[Any]:

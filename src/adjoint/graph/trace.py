@@ -116,8 +116,9 @@ class TraceLevel(Level):
         if row.decompose and not row.shape and not row.archetype.shape:
             return binding.decomposition(row)(*values)
         asked = op.name
-        if op.name in functional.SPECIAL:
-            op, values = functional.prepared(op, values)
+        prepare = functional.preparation(op)
+        if prepare is not None:
+            op, values = prepare(op, values)
         args = self._arguments(values)
         if op.row.reads_memory:
             args = (self._contiguous(args[0]), *args[1:])

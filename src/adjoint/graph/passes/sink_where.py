@@ -61,9 +61,10 @@ def masked(value: Any) -> tuple[Value, Value, bool] | None:
         found = _chosen(value.node)
     if found is None or not is_call(found[0], "logical_not"):
         return found
-    condition, kept, keeps_true = found
-    inner = condition.node.args[0]
-    return (inner, kept, not keeps_true) if inner.dtype is condition.dtype else found
+    negation: Any
+    negation, kept, keeps_true = found
+    condition = negation.node.args[0]
+    return (condition, kept, not keeps_true) if condition.dtype is negation.dtype else found
 
 
 def _chosen(node: Node) -> tuple[Value, Value, bool] | None:
