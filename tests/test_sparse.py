@@ -317,6 +317,19 @@ def test_gradcheck_of_functions_of_values() -> None:
     assert gradgradcheck(f, (v, b))
 
 
+def test_dual_tensors_may_be_sparse() -> None:
+    forward_ad = ad.autograd.forward_ad
+    with forward_ad.dual_level():
+        tensor = forward_ad.make_dual(matrix(), ad.ones(2, 3, dtype=ad.float64))
+        squared = forward_ad.unpack_dual(tensor * tensor)
+        assert squared.tangent is not None
+        assert squared.tangent.values().tolist() == [9, -8, 10]
+        product = forward_ad.unpack_dual(tensor @ right())
+        assert product.tangent is not None
+        assert product.tangent.tolist() == [[5, 6], [6, 8]]
+        assert forward_ad.unpack_dual(matrix()).tangent is None
+
+
 def test_hooks_see_sparse_gradients() -> None:
     tensor = matrix(requires_grad=True)
     seen = []

@@ -236,11 +236,27 @@ def joined(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
 
     Coordinates of COO are written one after the other, unless both are coalesced.
     """
-    if one.is_coo and other.is_coo and not (one.is_coalesced and other.is_coalesced):
-        both = np.concatenate([one.coordinates, other.coordinates], axis=1)
-        return coo(one.shape, both, one.dense_dim), np.arange(both.shape[1])
+    if one.is_coalesced and other.is_coalesced:
+        return _merged(one, other)
     both = np.concatenate([one.coordinates, other.coordinates], axis=1)
+    if one.is_coo and other.is_coo:
+        return coo(one.shape, both, one.dense_dim), np.arange(both.shape[1])
     return arranged(one.layout, one.shape, both, one.dense_dim, one.blocksize)
+
+
+def _merged(one: Pattern, other: Pattern) -> tuple[Pattern, Array]:
+    """The same of two coalesced tensors, whose coordinates are sorted already."""
+    before, there = found(other.linear, one.linear)
+    new = other.linear[~there]
+    mine = np.arange(one.nnz) + np.searchsorted(new, one.linear)
+    theirs = np.empty(other.nnz, np.int64)
+    theirs[there] = mine[before[there]]
+    theirs[~there] = np.arange(new.size) + np.searchsorted(one.linear, new)
+    coordinates = np.empty((one.sparse_dim, one.nnz + new.size), np.int64)
+    coordinates[:, mine] = one.coordinates
+    coordinates[:, theirs[~there]] = other.coordinates[:, ~there]
+    pattern = coo(one.shape, coordinates, one.dense_dim, is_coalesced=True)
+    return pattern, np.concatenate([mine, theirs])
 
 
 def found(wanted: Array, linear: Array) -> tuple[Array, Array]:
@@ -248,8 +264,9 @@ def found(wanted: Array, linear: Array) -> tuple[Array, Array]:
 
     `linear` holds each number once.
     """
-    order = np.argsort(linear, kind="stable")
-    places = np.searchsorted(linear, wanted, sorter=order)
+    increasing = bool((linear[1:] > linear[:-1]).all())
+    order = np.arange(linear.size) if increasing else np.argsort(linear, kind="stable")
+    places = np.searchsorted(linear, wanted, sorter=None if increasing else order)
     inside = places < linear.size
     places = order[np.where(inside, places, 0)] if linear.size else np.zeros_like(wanted)
     there = inside & (linear[places] == wanted) if linear.size else np.zeros(wanted.shape, bool)

@@ -15,7 +15,7 @@ from adjoint.core.invariants import check_integers, check_range
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_AT_ONCE = 1 << 18  # products that are made before they are added up
+_AT_ONCE = 1 << 16  # products that are made before they are added up: they stay in the cache
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -54,13 +54,17 @@ def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array:
     """out[k] = Σ left[r] right[c] for the elements k = (r, c)."""
     check_inexact("_sparse_sample", of(left.dtype))
     _check("_sparse_sample", rows, columns, (left.shape[0], right.shape[0]))
-    wide = _wide(left.dtype)
-    left, right, dtype = left.astype(wide, copy=False), right.astype(wide, copy=False), left.dtype
+    wide, dtype = _wide(left.dtype), left.dtype
+    left, right = np.ascontiguousarray(left, wide), np.ascontiguousarray(right, wide)
     found = np.empty(rows.size, wide)
-    step = max(1, _AT_ONCE // max(1, left.shape[1]))
+    step = max(1, min(rows.size, _AT_ONCE // max(1, left.shape[1])))
+    room = np.empty((2, step, left.shape[1]), wide)
     for start in range(0, rows.size, step):
-        part = slice(start, start + step)
-        np.einsum("kj,kj->k", left[rows[part]], right[columns[part]], out=found[part])
+        stop = min(start + step, rows.size)
+        one, other = room[:, : stop - start]
+        np.take(left, rows[start:stop], 0, out=one, mode="clip")  # "raise" would copy `one`
+        np.take(right, columns[start:stop], 0, out=other, mode="clip")
+        np.einsum("kj,kj->k", one, other, out=found[start:stop])
     return found.astype(dtype, copy=False)
 
 

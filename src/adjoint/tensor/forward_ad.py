@@ -21,7 +21,8 @@ from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.forward import DUALS, dual, duals, is_dual
 from adjoint.tensor.limits import ordinary
-from adjoint.tensor.structures import StructuredTensor, outer
+from adjoint.tensor.sparse import SparseTensor, settled
+from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
@@ -94,7 +95,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}"
         )
     if isinstance(tensor, StructuredTensor):
-        return tensor.holding(make_dual(tensor.stored, tensor.fitted(tangent)))
+        once: Any = settled(tensor) if isinstance(tensor, SparseTensor) else tensor
+        return once.holding(make_dual(once.stored, once.fitted(tangent)))
     if is_dual(tensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
     if is_dual(tangent):
@@ -135,8 +137,9 @@ def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """Return the tensor without its tangent, and the tangent or None."""
     if isinstance(tensor, StructuredTensor):
-        found = unpack_dual(tensor.stored)
-        return UnpackedDualTensor(outer(tensor, found.primal), outer(tensor, found.tangent))
+        primal, tangent = unpack_dual(tensor.stored)
+        found = None if tangent is None else tensor.holding(tangent)
+        return UnpackedDualTensor(tensor.holding(primal), found)
     tensor = ordinary(tensor)
     if is_dual(tensor):
         return UnpackedDualTensor(DUALS.primal(tensor), tensor.beside)
