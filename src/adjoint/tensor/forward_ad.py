@@ -21,7 +21,7 @@ from adjoint.core.storage import storage_of, strided_view, strides_in_elements
 from adjoint.tensor import views
 from adjoint.tensor.forward import DUALS, dual, duals, is_dual
 from adjoint.tensor.limits import ordinary
-from adjoint.tensor.sparse import SparseTensor, settled
+from adjoint.tensor.sparse import settled
 from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, is_plain, make
@@ -95,7 +95,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             f"make_dual: the tangent is {tangent.dtype.name}, the tensor {tensor.dtype.name}"
         )
     if isinstance(tensor, StructuredTensor):
-        once: Any = settled(tensor) if isinstance(tensor, SparseTensor) else tensor
+        once: Any = settled(tensor)
         return once.holding(make_dual(once.stored, once.fitted(tangent)))
     if is_dual(tensor):
         raise GradError("make_dual: the tensor has a tangent already; unpack_dual it first")
