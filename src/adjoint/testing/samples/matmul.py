@@ -123,7 +123,7 @@ def activated(make: Any) -> Samples:
     yield Sample(make(4), make(2, 3), make(3, 4), use_gelu=True, name="gelu, broadcast")
 
 
-@sampler("addmm.dtype")
+@sampler("addmm.dtype", reference=lambda self, a, b, dtype: self + a @ b)
 def add_matrices_in_another_dtype(make: Any) -> Samples:
     yield Sample(make(2, 2), make(2, 3), make(3, 2), make.dtype, name="plain")
 

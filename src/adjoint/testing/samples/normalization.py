@@ -181,7 +181,16 @@ def batch_norms(make: Make) -> Samples:
     yield Sample(make(0, 2, 2), None, None, *given, False, 0.1, EPS, name="empty")
 
 
-@sampler("_batch_normalized")
+def trained_reference(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    axes, shape = (0, *range(2, x.ndim)), (-1, *(1,) * (x.ndim - 2))
+    mean, variance = x.mean(axes), x.var(axes)
+    y = (x - mean.reshape(shape)) / np.sqrt(variance.reshape(shape) + eps)
+    y = y if weight is None else y * weight.reshape(shape)
+    y = y if bias is None else y + bias.reshape(shape)
+    return y, mean, 1 / np.sqrt(variance + eps), variance
+
+
+@sampler("_batch_normalized", reference=trained_reference)
 def trained_batch_norms(make: Make) -> Samples:
     if make.is_complex:
         return

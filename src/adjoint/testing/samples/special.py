@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,12 @@ def slopes(make: Make) -> Iterator[Sample]:
     yield Sample(make.like([0.05, 0.5, 0.98]), 0.1, name="clamped")
 
 
-@sampler("logit_backward")
+def _logit_gradient(grad: Any, p: Any, eps: float | None = None) -> Any:
+    inside = (p >= (0 if eps is None else eps)) & (p <= (1 if eps is None else 1 - eps))
+    return np.where(inside, grad / (p * (1 - p)), 0)
+
+
+@sampler("logit_backward", reference=_logit_gradient)
 def logit_gradients(make: Make) -> Iterator[Sample]:
     if make.is_complex:
         return
