@@ -22,6 +22,7 @@
 #define ROWS 4
 #endif
 #define WIDE 3           /* vectors of places, or taps, that meet them */
+#define WIDEST 6         /* vectors of places that meet one channel: enough sums to keep adders busy */
 #define ROOM (1L << 18)  /* bytes of copied image in one piece of work */
 
 /* A piece of work: some depths and rows of one image and one group, with the copied image that they read. */
@@ -196,14 +197,14 @@ static void copy_small_REAL(const Geometry *g, const Piece *p, const REAL *small
 static inline __attribute__((always_inline)) void sums_REAL(
     const int rows, const int wide, const REAL *image, long channels, long plane, const long *taps, long count,
     const REAL *weights, REAL *out, long out_step) {
-  vector_REAL sum[ROWS][WIDE];
+  vector_REAL sum[ROWS][WIDEST];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
     for (int v = 0; v < wide; v++) sum[r][v] = (vector_REAL){0};
   for (long c = 0; c < channels; c++, image += plane)
     for (long t = 0; t < count; t++, weights += rows) {
-      vector_REAL here[WIDE];
+      vector_REAL here[WIDEST];
 #pragma GCC unroll 8
       for (int v = 0; v < wide; v++) here[v] = *(const vector_REAL *)(image + taps[t] + v * LANES_REAL);
 #pragma GCC unroll 8
@@ -223,7 +224,7 @@ static inline __attribute__((always_inline)) void sums_REAL(
       long out_step) {                                                                                               \
     sums_REAL(rows, wide, image, channels, plane, taps, count, weights, out, out_step);                              \
   }
-SUMS_REAL(1, 1) SUMS_REAL(1, 2) SUMS_REAL(1, 3) SUMS_REAL(2, 1) SUMS_REAL(2, 2) SUMS_REAL(2, 3)
+SUMS_REAL(1, 1) SUMS_REAL(1, 2) SUMS_REAL(1, 3) SUMS_REAL(1, 6) SUMS_REAL(2, 1) SUMS_REAL(2, 2) SUMS_REAL(2, 3)
 SUMS_REAL(4, 1) SUMS_REAL(4, 2) SUMS_REAL(4, 3)
 #if ROWS == 8
 SUMS_REAL(8, 1) SUMS_REAL(8, 2) SUMS_REAL(8, 3)
@@ -251,7 +252,10 @@ static long taken(long left, int *which) {
 /* All places of one depth: out[row][place], for `rows` channels. */
 static void along_REAL(int which, const REAL *image, long channels, long plane, const long *taps, long count,
                        const REAL *weights, REAL *out, long out_step, long places) {
-  for (long at = 0; at < places; at += WIDE * LANES_REAL) {
+  long at = 0;
+  for (; which == 0 && at + WIDEST * LANES_REAL <= places; at += WIDEST * LANES_REAL)
+    sums_1_6_REAL(image + at, channels, plane, taps, count, weights, out + at, out_step);
+  for (; at < places; at += WIDE * LANES_REAL) {
     long vectors = least(WIDE, (places - at + LANES_REAL - 1) / LANES_REAL);
     sums_table_REAL[which][vectors - 1](image + at, channels, plane, taps, count, weights, out + at, out_step);
   }
@@ -412,14 +416,14 @@ static inline __attribute__((always_inline)) void products_REAL(
     const int rows, const int wide, const REAL *left, long left_step, const REAL *image, const long *taps,
     const REAL *mask, long places, REAL *sums, long sums_step) {
   typedef long long whole __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
-  vector_REAL sum[ROWS][ROWS];
+  vector_REAL sum[ROWS][WIDEST];
 #pragma GCC unroll 8
   for (int r = 0; r < rows; r++)
 #pragma GCC unroll 8
     for (int t = 0; t < wide; t++) sum[r][t] = (vector_REAL){0};
   for (long at = 0; at < places; at += LANES_REAL) {
     whole kept = *(const whole *)(mask + at);
-    vector_REAL here[ROWS];
+    vector_REAL here[WIDEST];
 #pragma GCC unroll 8
     for (int t = 0; t < wide; t++) here[t] = (vector_REAL)(*(const whole *)(image + taps[t] + at) & kept);
 #pragma GCC unroll 8
@@ -445,7 +449,7 @@ static inline __attribute__((always_inline)) void products_REAL(
       REAL *sums, long sums_step) {                                                                                  \
     products_REAL(rows, wide, left, left_step, image, taps, mask, places, sums, sums_step);                          \
   }
-PRODUCTS_REAL(1, 1) PRODUCTS_REAL(1, 2) PRODUCTS_REAL(1, 3) PRODUCTS_REAL(2, 1) PRODUCTS_REAL(2, 2)
+PRODUCTS_REAL(1, 1) PRODUCTS_REAL(1, 2) PRODUCTS_REAL(1, 3) PRODUCTS_REAL(1, 6) PRODUCTS_REAL(2, 1) PRODUCTS_REAL(2, 2)
 PRODUCTS_REAL(2, 3) PRODUCTS_REAL(4, 1) PRODUCTS_REAL(4, 2) PRODUCTS_REAL(4, 3)
 #if ROWS == 8
 PRODUCTS_REAL(8, 1) PRODUCTS_REAL(8, 2) PRODUCTS_REAL(8, 3)
@@ -553,20 +557,27 @@ static void weigh_many_REAL(const Geometry *g, const Piece *p, const REAL *small
     }
 }
 
-static void weigh_few_REAL(const Geometry *g, const Piece *p, const REAL *small, REAL *rows, REAL *mask,
+/* Ones at places, zeros at the ends of rows. */
+static void keep_places_REAL(const Piece *p, REAL *mask) {
+  long row = p->extent[2], places = up((p->count[1] - 1) * row + p->count[2], LANES_REAL);
+  memset(mask, 0, (size_t)places * sizeof(REAL));
+  for (long h = 0; h < p->count[1]; h++) memset(mask + h * row, -1, (size_t)p->count[2] * sizeof(REAL));
+}
+
+static void weigh_few_REAL(const Geometry *g, const Piece *p, const REAL *small, REAL *rows, const REAL *mask,
                            const REAL *image, const long *taps, long columns, REAL *share) {
   long row = p->extent[2], places = up((p->count[1] - 1) * row + p->count[2], LANES_REAL);
   copy_rows_REAL(g, p, small, rows, places);
-  memset(mask, 0, (size_t)places * sizeof(REAL));
-  for (long h = 0; h < p->count[1]; h++) memset(mask + h * row, -1, (size_t)p->count[2] * sizeof(REAL));
   for (long b = 0; b < g->b;) {
     int which;
     long some = taken(g->b - b, &which);
-    for (long k = 0; k < columns; k += WIDE)
+    for (long k = 0, met; k < columns; k += met) {
+      met = which == 0 && k + WIDEST <= columns ? WIDEST : least(WIDE, columns - k);
+      Products_REAL run = met == WIDEST ? products_1_6_REAL : products_table_REAL[which][met - 1];
       for (long d = 0; d < p->count[0]; d++)
-        products_table_REAL[which][least(WIDE, columns - k) - 1](
-            rows + (b * p->count[0] + d) * places, p->count[0] * places, image + d * p->extent[1] * row, taps + k, mask,
+        run(rows + (b * p->count[0] + d) * places, p->count[0] * places, image + d * p->extent[1] * row, taps + k, mask,
             places, share + b * columns + k, columns);
+    }
     b += some;
   }
 }
@@ -587,6 +598,7 @@ int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL
     REAL *image = room_REAL(piece_elements(&c)), *rows = room_REAL(step * c.each[0] * widest);
     REAL *mask = room_REAL(widest), *share = shares + omp_get_thread_num() * all;
     long *taps = malloc((size_t)(columns + taps_count) * sizeof(long));
+    long masked = -1; /* rows of the piece that the mask is for; all rows are as long */
     int ready = image && rows && mask && taps;
     if (!ready) {
 #pragma omp atomic write
@@ -601,7 +613,10 @@ int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL
       small_taps(g, &p, taps + columns);
       for (long k = 0; k < columns; k++) taps[k] = k / taps_count * p.plane + taps[columns + k % taps_count];
       if (many) weigh_many_REAL(g, &p, small, rows, step, image, taps, columns, share + p.group * group);
-      else weigh_few_REAL(g, &p, small, rows, mask, image, taps, columns, share + p.group * group);
+      else {
+        if (p.count[1] != masked) keep_places_REAL(&p, mask), masked = p.count[1];
+        weigh_few_REAL(g, &p, small, rows, mask, image, taps, columns, share + p.group * group);
+      }
     }
     free(image), free(rows), free(taps), free(mask);
   }
