@@ -82,7 +82,9 @@ def test_channels_last_3d_of_five_dimensions():
     assert x.is_contiguous(memory_format=ad.channels_last_3d)
 
 
-@pytest.mark.parametrize("make", [ad.empty_like, ad.zeros_like, ad.ones_like])
+@pytest.mark.parametrize(
+    "make", [ad.empty_like, ad.zeros_like, ad.ones_like, ad.rand_like, ad.randn_like]
+)
 def test_tensors_like_another_keep_its_format_or_take_the_one_given(make):
     x = ad.randn(IMAGES).to(memory_format=ad.channels_last)
     assert make(x).stride() == make(x, memory_format=ad.preserve_format).stride() == LAST

@@ -49,6 +49,7 @@ KEEPING: dict[str, Any] = {
     "cast": lambda lib, x: x.double(),
     "clone": lambda lib, x: x.clone(),
     "zeros": lambda lib, x: lib.zeros_like(x),
+    "randn": lambda lib, x: lib.randn_like(x),
     "silu": lambda lib, x: lib.nn.functional.silu(x),
     "channel": lambda lib, x: x + lib.ones(1, x.shape[1], *(1,) * (x.ndim - 2)),
 }
@@ -57,6 +58,8 @@ TAKING: dict[str, Any] = {
     "cast": lambda lib, x, m: x.to(lib.float64, memory_format=m),
     "contiguous": lambda lib, x, m: x.contiguous(memory_format=m),
     "empty_like": lambda lib, x, m: lib.empty_like(x, memory_format=m),
+    "rand_like": lambda lib, x, m: lib.rand_like(x, memory_format=m),
+    "randint_like": lambda lib, x, m: lib.randint_like(x, 5, memory_format=m),
     "ones_like": lambda lib, x, m: lib.ones_like(x, memory_format=m),
     "empty": lambda lib, x, m: lib.empty(x.shape, memory_format=m),
     "resize": lambda lib, x, m: lib.ones(3).resize_(x.shape, memory_format=m),

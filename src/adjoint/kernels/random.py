@@ -20,6 +20,7 @@ from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.generator import Generator, sampling
 from adjoint.core.shapes import Shape, show
+from adjoint.kernels.creation import empty_like
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, Shape, np.dtype[Any]], Array]
@@ -88,24 +89,36 @@ def _dtype_of(self: Array, dtype: DType | None) -> DType:
     return dtypes.of(self.dtype) if dtype is None else dtype
 
 
-def rand_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return _make("rand_like", _unit, self.shape, _dtype_of(self, dtype), None)
+def _laid_out(drawn: Array, self: Array, rest: Sequence[Any]) -> Array:
+    """Numbers drawn row by row in the order of `self`, or of the memory format that ends `rest`."""
+    form = rest[-1] if rest else None
+    if form is None and self.flags.c_contiguous:
+        return drawn
+    result = empty_like(self, dtypes.of(drawn.dtype), form)
+    result[...] = drawn
+    return result
+
+
+def rand_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
+    return rand_like_generator(self, None, dtype, *rest)
 
 
 def rand_like_generator(
-    self: Array, generator: Generator | None, dtype: DType | None, *_: Any
+    self: Array, generator: Generator | None, dtype: DType | None, *rest: Any
 ) -> Array:
-    return _make("rand_like", _unit, self.shape, _dtype_of(self, dtype), generator)
+    drawn = _make("rand_like", _unit, self.shape, _dtype_of(self, dtype), generator)
+    return _laid_out(drawn, self, rest)
 
 
-def randn_like(self: Array, dtype: DType | None, *_: Any) -> Array:
-    return _make("randn_like", _gauss, self.shape, _dtype_of(self, dtype), None)
+def randn_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
+    return randn_like_generator(self, None, dtype, *rest)
 
 
 def randn_like_generator(
-    self: Array, generator: Generator | None, dtype: DType | None, *_: Any
+    self: Array, generator: Generator | None, dtype: DType | None, *rest: Any
 ) -> Array:
-    return _make("randn_like", _gauss, self.shape, _dtype_of(self, dtype), generator)
+    drawn = _make("randn_like", _gauss, self.shape, _dtype_of(self, dtype), generator)
+    return _laid_out(drawn, self, rest)
 
 
 # --- whole numbers ----------------------------------------------------------------------------
@@ -142,34 +155,35 @@ def randint_low_generator(
     return _whole("randint", low, high, size, creation.chosen(dtype, dtypes.int64), generator)
 
 
-def randint_like(self: Array, high: int, dtype: Any, *_: Any) -> Array:
-    return _whole("randint_like", 0, high, self.shape, _dtype_of(self, dtype), None)
+def randint_like(self: Array, high: int, dtype: Any, *rest: Any) -> Array:
+    return randint_like_low_generator(self, 0, high, None, dtype, *rest)
 
 
 def randint_like_generator(
-    self: Array, high: int, generator: Generator | None, dtype: Any, *_: Any
+    self: Array, high: int, generator: Generator | None, dtype: Any, *rest: Any
 ) -> Array:
-    return _whole("randint_like", 0, high, self.shape, _dtype_of(self, dtype), generator)
+    return randint_like_low_generator(self, 0, high, generator, dtype, *rest)
 
 
-def randint_like_low(self: Array, low: int, high: int, dtype: Any, *_: Any) -> Array:
-    return _whole("randint_like", low, high, self.shape, _dtype_of(self, dtype), None)
+def randint_like_low(self: Array, low: int, high: int, dtype: Any, *rest: Any) -> Array:
+    return randint_like_low_generator(self, low, high, None, dtype, *rest)
 
 
 def randint_like_low_generator(
-    self: Array, low: int, high: int, generator: Generator | None, dtype: Any, *_: Any
+    self: Array, low: int, high: int, generator: Generator | None, dtype: Any, *rest: Any
 ) -> Array:
-    return _whole("randint_like", low, high, self.shape, _dtype_of(self, dtype), generator)
+    drawn = _whole("randint_like", low, high, self.shape, _dtype_of(self, dtype), generator)
+    return _laid_out(drawn, self, rest)
 
 
-def randint_like_tensor(self: Array, high: Array, dtype: Any, *_: Any) -> Array:
-    return randint_like(self, int(high.item()), dtype)
+def randint_like_tensor(self: Array, high: Array, dtype: Any, *rest: Any) -> Array:
+    return randint_like(self, int(high.item()), dtype, *rest)
 
 
 def randint_like_tensor_generator(
-    self: Array, high: Array, generator: Generator | None, dtype: Any, *_: Any
+    self: Array, high: Array, generator: Generator | None, dtype: Any, *rest: Any
 ) -> Array:
-    return randint_like_generator(self, int(high.item()), generator, dtype)
+    return randint_like_generator(self, int(high.item()), generator, dtype, *rest)
 
 
 def randperm(n: int, dtype: Any, *_: Any) -> Array:
