@@ -322,6 +322,28 @@ def test_efficient_logsumexp_has_room_for_a_multiple_of_32_queries() -> None:
     )
 
 
+def test_a_backward_refuses_what_does_not_belong_to_it() -> None:
+    q, k = normal(2, 3, 4), normal(2, 5, 4)
+    out, sums = ad.ops._attention(q, k, k, None, None, None, None, 0.0, 0.5)
+    rest = (0.0, 0.5, (True, True, True, False))
+    for grad, output, logarithms, words in (
+        (out[:, :2], out, sums, "grad must be 2×3×4"),
+        (out, out[..., :2], sums, "output must be 2×3×4"),
+        (out, out, sums[:, :1], "logsumexp must be 2×3"),
+        (out, out, ad.ones(7, 2, 3), "do not broadcast|logsumexp must be 2×3"),
+    ):
+        with pytest.raises(ShapeError, match=words):
+            ad.ops._attention_backward(
+                grad, q, k, k, None, None, None, None, output, logarithms, *rest
+            )
+    single = ad.ops._attention_backward(
+        out.to(ad.float32), q, k, k, None, None, None, None, out, sums.to(ad.float32), *rest
+    )
+    double = ad.ops._attention_backward(out, q, k, k, None, None, None, None, out, sums, *rest)
+    for a, b in zip(single, double, strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-5)
+
+
 def test_fused_sdp_choice_is_that_of_pytorch() -> None:
     q, v = normal(1, 2, 3, 4), normal(1, 2, 3, 5)
     choice = ad.ops._fused_sdp_choice

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
+from adjoint.core.dtypes import INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, broadcast, show
@@ -46,8 +46,29 @@ def sizes(query: Any, key: Any, value: Any, bias: Any, starts: Any, ends: Any, c
                     f"{what}: {name} needs one number for each of {queries} queries, got "
                     f"{show(each.shape)}."
                 )
+            if _dtype(each).category != INTEGER:
+                raise DtypeError(f"{what}: {name} must be of integers, got {_dtype(each)}.")
             batches.append(each.shape[:-1])
     return Sizes(broadcast(what, *batches), queries, keys, value.shape[-1])
+
+
+def check_results(grad: Any, output: Any, logsumexp: Any, found: Sizes) -> None:
+    """Raise unless a backward is given what belongs to its operands."""
+    rows, one = (found.queries, found.features), (found.queries,)
+    given = (("grad", grad, rows), ("output", output, rows), ("logsumexp", logsumexp, one))
+    for name, tensor, tail in given:
+        lead = len(tensor.shape) - len(tail)
+        fits = lead >= 0 and tuple(tensor.shape[lead:]) == tail
+        if not fits or broadcast(name, tensor.shape[:lead], found.batch) != found.batch:
+            raise ShapeError(
+                f"scaled_dot_product_attention, backward: {name} must be "
+                f"{show((*found.batch, *tail))}, got {show(tensor.shape)}."
+            )
+        if not _dtype(tensor).is_floating_point:
+            raise DtypeError(
+                f"scaled_dot_product_attention, backward: {name} must be of floating point "
+                f"numbers, got {_dtype(tensor)}."
+            )
 
 
 def check(what: str, query: Any, key: Any, value: Any) -> None:

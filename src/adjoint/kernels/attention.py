@@ -115,6 +115,7 @@ def attention_backward(
     Results that are not wanted are empty.
     """
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
+    geometry.check_results(grad, output, logsumexp, sizes)
     q, k, v, g, o = (_wide(x) for x in (query, key, value, grad, output))
     operands = (query, key, value, query if bias is None else bias)
     sums = [_Sum(x, q.dtype, sizes.batch) if m else None for x, m in zip(operands, output_mask)]

@@ -87,6 +87,7 @@ class Call:
         run = kernels.function("attention", "attend_backward", self.dtype)
         if run is None:
             return False
+        grad, output, sums = (x.astype(self.dtype, copy=False) for x in (grad, output, sums))
         grad, output, sums = _even(grad), _even(output), np.ascontiguousarray(sums)
         fields = self._fields(output, grad, results)
         places = self._places(output, grad, results, sums)

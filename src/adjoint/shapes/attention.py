@@ -43,7 +43,8 @@ def attention_backward(
     output_mask: Sequence[bool],
 ) -> tuple[Spec, Spec, Spec, Spec]:
     """Those of the operands; empty where a gradient is not wanted."""
-    geometry.sizes(query, key, value, bias, starts, ends, coins)
+    found = geometry.sizes(query, key, value, bias, starts, ends, coins)
+    geometry.check_results(grad, output, logsumexp, found)
     nothing = Spec((0,), query.dtype)
     of = [x if m else nothing for x, m in zip((query, key, value, bias or nothing), output_mask)]
     return of[0], of[1], of[2], of[3]

@@ -63,6 +63,7 @@ def attention_backward(
     are computed again; native code sees that they are those of the forward.
     """
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
+    geometry.check_results(grad, output, logsumexp, sizes)
     weights = weights_of(scores_of(query, key, bias, starts, ends, scale), bias, starts, ends)
     kept = kept_of(coins, dropout_p, sizes.keys, weights.dtype)
     inner = wide(grad).matmul(wide(value).mT)

@@ -195,7 +195,7 @@ def join_reshapes(rewriter: Any, node: Node) -> Any:
 
 def _copies(value: Value) -> bool:
     """Whether a value is a reshape of elements that were moved."""
-    if not keeps_order(value):
+    if value.node is None or not keeps_order(value):
         return False
     made = value.node.args[0].node
     return made is not None and isinstance(made.op, Operator) and made.op.row.moves == "elements"
