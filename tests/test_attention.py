@@ -483,6 +483,21 @@ def test_operands_that_do_not_fit_are_refused() -> None:
             "packed",
         ),
         (
+            lambda: ad.ops._flash_attention_forward(
+                x, x, x, ad.tensor([0, 2]), ad.tensor([2]), 3, 3, 0.0, False, False
+            ),
+            ShapeError,
+            "2 and 1 numbers",
+        ),
+        (
+            lambda: ad.ops._efficient_attention_forward(
+                x, x, x, None, ad.tensor([0, 2]), None, 3, 3, 0.0, 0
+            ),
+            ValueRangeError,
+            "both queries and keys",
+        ),
+        (lambda: ad.ops._fused_sdp_choice(x, x, x, out=x), ArgumentError, "is a number"),
+        (
             lambda: functional.multi_head_attention_forward(
                 x, x, x, 4, 3, None, None, None, None, False, 0.0, x, None
             ),

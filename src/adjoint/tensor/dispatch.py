@@ -185,6 +185,8 @@ def _write_out(what: str, result: Any, out: Any) -> Any:
         return type(result)(_write_out(what, r, o) for r, o in zip(result, out, strict=True))
     if not isinstance(out, Tensor):
         raise ArgumentError(f"{what}: out= must be a tensor, got {arguments.describe(out)}")
+    if not isinstance(result, Tensor):
+        raise ArgumentError(f"{what}: the result is a number, which out= cannot hold; drop out=")
     if current().recording and (out.edge is not None or result.edge is not None):
         raise GradError(f"{what}: out= cannot be differentiated; drop out=, or use no_grad()")
     for tensor in (out, result):

@@ -34,6 +34,7 @@ class Rows:
     """Where the queries and keys of each query's sequence start, and how many there are."""
 
     def __init__(self, queries: int, keys: int, cum_q: Tensor | None, cum_k: Tensor | None) -> None:
+        _check_offsets(cum_q, cum_k)
         self.places = ops.arange(queries)
         self.packed = cum_q is not None
         if cum_q is None or cum_k is None:
@@ -136,7 +137,7 @@ def flash_sequences(
     """The output, logsumexp, the state of random numbers, a spare, and no debug mask."""
     what = "_flash_attention_forward"
     geometry.check_dropout(what, dropout_p)
-    _check_packed(what, query, cum_seq_q, cum_seq_k)
+    _check_packed(what, query, cum_seq_q)
     if block_table is not None:  # pages of keys and values, in the order that each sequence has
         key, value = (x[block_table.to(dtypes.int64)].flatten(1, 2) for x in (key, value))
     q, k, v = _heads_first(what, query, key, value)
@@ -161,15 +162,29 @@ def _alibi(slopes: Tensor, rows: Rows, keys: int) -> Tensor:
     return slopes.detach().unsqueeze(-1).unsqueeze(-1) * -distance
 
 
-def _check_packed(
-    what: str, query: Tensor, cum_seq_q: Tensor | None, cum_seq_k: Tensor | None
-) -> None:
-    if (cum_seq_q is None) != (cum_seq_k is None):
-        raise ValueRangeError(f"{what}: give both cum_seq_q and cum_seq_k, or none of them.")
-    if cum_seq_q is None and query.ndim == 3:
+def _check_packed(what: str, query: Tensor, offsets: Tensor | None) -> None:
+    if offsets is None and query.ndim == 3:
         raise ShapeError(
             f"{what}: a query of {show(query.shape)} holds packed sequences; say where they start "
             "by cum_seq_q and cum_seq_k, or add a batch dimension."
+        )
+
+
+def _check_offsets(of_queries: Tensor | None, of_keys: Tensor | None) -> None:
+    """Raise unless both are there, or none, and each says where as many sequences start."""
+    if of_queries is None and of_keys is None:
+        return
+    given = (of_queries, of_keys)
+    if any(x is None or x.ndim != 1 or x.dtype.category != dtypes.INTEGER for x in given):
+        raise ValueRangeError(
+            "attention of packed sequences: give offsets of both queries and keys, a vector of "
+            "integers each, or none of them."
+        )
+    sizes = [0 if x is None else x.shape[0] for x in given]
+    if min(sizes) < 2 or sizes[0] != sizes[1]:
+        raise ShapeError(
+            "attention of packed sequences: offsets hold where each sequence starts and the last "
+            f"one ends, for queries and keys alike; got {sizes[0]} and {sizes[1]} numbers."
         )
 
 
@@ -239,7 +254,7 @@ def efficient_sequences(
     """The output, logsumexp of each sequence, the seed, its offset, and the longest lengths."""
     what = "_efficient_attention_forward"
     geometry.check_dropout(what, dropout_p)
-    _check_packed(what, query, cu_seqlens_q, cu_seqlens_k)
+    _check_packed(what, query, cu_seqlens_q)
     q, k, v = _heads_first(what, query, key, value)
     rows = Rows(q.shape[2], k.shape[2], cu_seqlens_q, cu_seqlens_k)
     starts, ends = efficient_bounds(rows, custom_mask_type, window_size, seqlen_k)
