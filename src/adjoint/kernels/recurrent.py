@@ -321,12 +321,14 @@ def rnn_layer_backward(
     recurrent.layer("rnn_backward", 1, output, hx, w_hh, batch_sizes)
     steps, count, _ = output.shape
     y, w = _wide(output), _wide(w_hh)
-    grads = (y > 0).astype(y.dtype) if relu else 1 - y * y
+    slopes, grads = y > 0 if relu else 1 - y * y, np.zeros(y.shape, y.dtype)
     h_bar = np.zeros(hx.shape, y.dtype)
     for t, n in _steps("rnn_backward", steps, count, batch_sizes, backwards=not reverse):
         h_bar += grad[t]
-        grads[t, :n] *= h_bar[:n]
-        grads[t, n:] = 0
+        if relu:  # chosen, not multiplied: what is not passed on is 0 whatever it is
+            np.copyto(grads[t, :n], h_bar[:n], where=slopes[t, :n])
+        else:
+            np.multiply(slopes[t, :n], h_bar[:n], out=grads[t, :n])
         np.matmul(grads[t, :n], w, out=h_bar[:n])
     w_bar = _rows(grads).T @ _rows(_before(y, _wide(hx), reverse=reverse))
     found = _narrow(output.dtype, grads, h_bar, w_bar)
