@@ -25,7 +25,7 @@ from adjoint.table.rows import Row
 from adjoint.tensor import binding, derive, limits, views
 from adjoint.tensor.dispatch import again
 from adjoint.tensor.home import Height, Home
-from adjoint.tensor.levels import Level, wrap
+from adjoint.tensor.levels import Level
 from adjoint.tensor.tape import Node, Output, own_counter, wrote
 from adjoint.tensor.tensor import Tensor, alias, make
 
@@ -118,9 +118,6 @@ class JvpLevel(Forward, Level):
     name = "jvp"
     differentiates = True
 
-    def lift(self, value: Any, tangent: Any = None) -> Tensor:
-        return wrap(self, value, None, tangent)
-
     def primal(self, value: Any) -> Any:
         return self.below(value)
 
@@ -167,16 +164,8 @@ class JvpLevel(Forward, Level):
             self.write_tangent(target, self.tangent(result))
         wrote(target, op.name)
 
-    def detach(self, tensor: Any) -> Any:
-        detached = self.lift(tensor.value.detach())
-        detached.birth = tensor.birth  # it has the memory of the tensor
-        return detached
-
     def direction(self, tensor: Tensor) -> Any:
         return super().direction(tensor) if tensor.beside is None else tensor.beside
-
-    def created(self, tensor: Tensor) -> Tensor:
-        return self.lift(tensor)
 
 
 # weak references to the dual tensors of the level that is open in this context

@@ -110,6 +110,10 @@ class Level(Home):
         state.set(known[1])
         return now
 
+    def lift(self, value: Any, beside: Any = None, /) -> Tensor:
+        """A tensor of the level below as one of this level."""
+        return wrap(self, value, None, beside)
+
     def below(self, value: Any) -> Any:
         """What the tensors of this level hold; lists entry by entry, everything else as it is."""
         if isinstance(value, Tensor):
@@ -228,7 +232,7 @@ class Level(Home):
 
     def created(self, tensor: Tensor) -> Tensor:
         """A tensor made inside this level out of nothing: it may be written to there."""
-        return tensor
+        return self.lift(tensor)
 
     def enclosed(self, tensor: Tensor) -> Tensor:
         """A tensor of a level below as one of this level."""
@@ -261,6 +265,11 @@ class Level(Home):
 
     def data(self, tensor: Tensor) -> Tensor:
         return self.detach(tensor)
+
+    def detach(self, tensor: Any) -> Any:
+        detached = self.lift(tensor.value.detach())
+        detached.birth = tensor.birth  # it has the memory of the tensor
+        return detached
 
     def direction(self, tensor: Tensor) -> Any:
         return direction_of(tensor.value)
@@ -363,7 +372,7 @@ class GradLevel(Level):
         recording = now.recording and self.before.recording
         return now.but(levels=now.levels[: self.position - 1], recording=recording)
 
-    lift = wrap
+    lift = wrap  # type: ignore[assignment]
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         if not self.open:
@@ -428,14 +437,6 @@ class GradLevel(Level):
         wrote(target, op.name)
         if current().recording and on_level(result) and result.edge is not None:
             views.rebase(target, result.edge)
-
-    def detach(self, tensor: Any) -> Any:
-        detached = self.lift(tensor.value.detach())
-        detached.birth = tensor.birth  # it has the memory of the tensor
-        return detached
-
-    def created(self, tensor: Tensor) -> Tensor:
-        return self.lift(tensor)
 
     # -- a node's home ---------------------------------------------------------------------------
 
