@@ -26,6 +26,8 @@ from adjoint.core.errors import (
     ShapeError,
     ValueRangeError,
 )
+from adjoint.kernels import sparse as kernels
+from adjoint.native import sparse as native
 from adjoint.table import TABLE
 from adjoint.tensor import binding
 from adjoint.testing import gradcheck, gradgradcheck
@@ -464,6 +466,27 @@ def test_sums_over_dimensions() -> None:
             assert np.allclose(found.to_dense().numpy(), DENSE.sum(dim))
         kept = tensor.sum(0, keepdim=True)
         assert np.allclose(kept.to_dense().numpy(), DENSE.sum(0, keepdims=True))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_native_products_equal_those_without_native_code(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(0)
+    rows, columns = draw.integers(0, 50, 20000), draw.integers(0, 70, 20000)
+    values, left, right = (
+        draw.standard_normal(shape).astype(dtype) for shape in ((20000,), (50, 33), (70, 33))
+    )
+
+    def both() -> list[Any]:
+        product = kernels.product(rows, columns, values, right, 50)
+        return [product, kernels.sample(rows, columns, left, right)]
+
+    found = both()
+    monkeypatch.setattr(native.kernels, "function", lambda *_: None)
+    for got, expected in zip(found, both(), strict=True):
+        assert got.dtype == expected.dtype == dtype
+        assert np.allclose(got, expected, rtol=1e-4 if dtype == "float32" else 1e-12, atol=1e-3)
 
 
 def test_reductions_of_products() -> None:
