@@ -514,6 +514,15 @@ def test_writes_in_place() -> None:
         matrix().add_(ad.ones(2, 3, dtype=ad.float64))
     with pytest.raises(InplaceError):
         matrix(requires_grad=True).mul_(2)
+    with pytest.raises(InplaceError, match="copy_"):
+        tensor.data = matrix()
+    leaf = matrix(requires_grad=True)
+    with ad.no_grad():
+        leaf.copy_(leaf * 2)
+    assert np.array_equal(leaf.detach().to_dense().numpy(), 2 * DENSE)
+    leaf.data.mul_(2)
+    assert leaf.is_leaf
+    assert np.array_equal(leaf.detach().to_dense().numpy(), 4 * DENSE)
 
 
 def test_resize() -> None:

@@ -37,7 +37,7 @@ class check_sparse_tensor_invariants:  # noqa: N801 - PyTorch spells it so
     """
 
     def __init__(self, enable: bool = True) -> None:
-        self.wanted = enable
+        """`enable=False` changes nothing."""
 
     @staticmethod
     def is_enabled() -> bool:

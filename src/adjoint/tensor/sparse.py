@@ -113,9 +113,6 @@ class SparseInterpreter(Home):
     def is_contiguous(self, tensor: Tensor) -> bool:
         return True
 
-    def is_limit(self, tensor: Any) -> bool:
-        return False
-
     def check_numbers(self, what: str) -> None:
         raise ArgumentError(f"{what} of a sparse tensor: use to_dense() first")
 
@@ -200,6 +197,15 @@ class SparseTensor(StructuredTensor):
     @property
     def is_meta(self) -> bool:
         return self.stored.is_meta
+
+    @property
+    def data(self) -> Tensor:
+        """The same memory without history."""
+        return SPARSE_TENSORS.data(self)
+
+    @data.setter
+    def data(self, other: Any) -> None:
+        raise InplaceError(".data of a sparse tensor cannot be set; use copy_(), inside no_grad()")
 
     def is_coalesced(self) -> bool:
         """Whether the coordinates of a COO tensor are sorted and appear once each."""
