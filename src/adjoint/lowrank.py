@@ -70,10 +70,9 @@ def svd_lowrank(
     if not 0 <= rank <= min(m, n):
         raise ArgumentError(f"svd_lowrank: q={rank} must lie between 0 and {min(m, n)}.")
     shift = None if M is None else M.broadcast_to(A.shape)
-    if m < n:
-        V, S, U = _tall_svd(A.mH, rank, niter, None if shift is None else shift.mH)
-    else:
-        U, S, V = _tall_svd(A, rank, niter, shift)
+    if m >= n:
+        return _tall_svd(A, rank, niter, shift)
+    V, S, U = _tall_svd(A.mH, rank, niter, None if shift is None else shift.mH)
     return U, S, V
 
 

@@ -48,7 +48,9 @@ def lstm_back(
     run = kernels.function("recurrent", "lstm_back", cells.dtype)
     if run is None:
         return None
-    found = (np.empty(workspace.shape, cells.dtype), *np.empty((2, *cx.shape), cells.dtype))
+    gates_bar, h_bar, c_bar = (
+        np.empty(s, cells.dtype) for s in (workspace.shape, cx.shape, cx.shape)
+    )
     given = [_in_order(a) for a in (*grads, cx, w_hh, _longs(batch_sizes), cells, workspace)]
-    failed = kernels.call(run, _sizes(cells.shape, reverse), *given, *found)
-    return None if failed else found
+    failed = kernels.call(run, _sizes(cells.shape, reverse), *given, gates_bar, h_bar, c_bar)
+    return None if failed else (gates_bar, h_bar, c_bar)
