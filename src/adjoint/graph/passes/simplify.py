@@ -193,7 +193,7 @@ def join_reshapes(rewriter: Any, node: Node) -> Any:
     return rewriter.call("reshape.default", source, out.shape) if joins else None
 
 
-def _copies(value: Value) -> bool:
+def _copies(value: Any) -> bool:
     """Whether a value is a reshape of elements that were moved."""
     if value.node is None or not keeps_order(value):
         return False
