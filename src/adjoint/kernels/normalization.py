@@ -137,7 +137,7 @@ def batch_normalized(
     found = native.batch(x, w, b, eps)
     if found is None:
         found = _batch_normalized(x, w, b, eps)
-    return found[0].astype(input.dtype, copy=False), *found[1:]
+    return found[0].astype(input.dtype, copy=False), found[1], found[2], found[3]
 
 
 def _batch_normalized(

@@ -44,7 +44,7 @@ def _by_rows(rows: Array, columns: Array, values: Array, size: int) -> tuple[Arr
     if found is None:
         order = np.argsort(rows, kind="stable")
         found = columns[order], values[order]
-    return starts, *found
+    return starts, found[0], found[1]
 
 
 def product(rows: Array, columns: Array, values: Array, dense: Array, size: int) -> Array:
