@@ -223,3 +223,18 @@ def test_rows_get_value_shape_and_derivatives_through_their_decomposition(name: 
     )
     for a, b in zip((*wanted[0], *wanted[1]), (*found[0], *found[1]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_a_loop_in_a_decomposition_is_decomposed_too() -> None:
+    x, h = ad.ShapeDtype((3, 2, 4)), ad.ShapeDtype((1, 2, 4))
+    weights = [ad.ShapeDtype((4, 4)), ad.ShapeDtype((4, 4)), ad.ShapeDtype(4), ad.ShapeDtype(4)]
+
+    def f(x: Any, h: Any, *weights: Any) -> Any:
+        return ad.ops.rnn_tanh.input(x, h, list(weights), True, 1, 0.0, False, False, False)[0]
+
+    graph = ad.decompose(ad.trace(f, x, h, *weights))
+    bodies = [inner for node in graph.nodes for inner in node.graphs.values()]
+    names = {node.name for g in (graph, *bodies) for node in g.nodes}
+    assert bodies
+    kept = {n for n in names if n in ad.graph.passes.decompose.table}
+    assert not kept

@@ -134,15 +134,14 @@ def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | No
     `smaller` gives the function that does what a node does, or None if it stays; it is told whether
     the node came of another one.
     """
-    waiting = list(graph.nodes)
-    for node in waiting:
-        for inner in node.graphs.values():
-            expand(inner, smaller)
-    is_part = False
-    with TraceLevel(graph) as level, enable_grad():
-        while waiting:
-            chosen = [(n, smaller(n, is_part)) for n in waiting if isinstance(n.op, Operator)]
-            waiting, is_part = [], True
+    waiting, is_part = list(graph.nodes), False
+    while waiting:
+        for node in waiting:
+            for inner in node.graphs.values():
+                expand(inner, smaller)
+        chosen = [(n, smaller(n, is_part)) for n in waiting if isinstance(n.op, Operator)]
+        waiting, is_part = [], True
+        with TraceLevel(graph) as level, enable_grad():
             for node, function in chosen:
                 if function is not None:
                     waiting.extend(_expanded(level, graph, node, function))
