@@ -584,6 +584,7 @@ def _spread_along(grad: Tensor, dim: int, size: int) -> Tensor:
 
 def _adaptive_average_backward(what: str, dims: int, grad_output: Tensor, self: Tensor) -> Tensor:
     rules.check_adapted(what, tuple(grad_output.shape), tuple(self.shape), dims)
+    rules.check_numbers(what, grad_output.dtype, integers=False)
     grad = _wide(grad_output)
     for dim in range(-1, -dims - 1, -1):
         grad = _spread_along(grad, dim, self.shape[dim])

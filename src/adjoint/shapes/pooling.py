@@ -143,16 +143,20 @@ def adaptive_avg_pool3d(self: Spec, output_size: Shape) -> Spec:
     return _adaptive("adaptive_avg_pool3d", 3, self, output_size)
 
 
+def _adaptive_backward(what: str, dims: int, grad_output: Spec, self: Spec) -> Spec:
+    rules.check_adapted(what, grad_output.shape, self.shape, dims)
+    rules.check_numbers(what, grad_output.dtype, integers=False)
+    return Spec(self.shape, grad_output.dtype)
+
+
 def adaptive_avg_pool2d_backward(grad_output: Spec, self: Spec) -> Spec:
     """As the input."""
-    rules.check_adapted("adaptive_avg_pool2d_backward", grad_output.shape, self.shape, 2)
-    return Spec(self.shape, grad_output.dtype)
+    return _adaptive_backward("adaptive_avg_pool2d_backward", 2, grad_output, self)
 
 
 def adaptive_avg_pool3d_backward(grad_output: Spec, self: Spec) -> Spec:
     """As the input."""
-    rules.check_adapted("adaptive_avg_pool3d_backward", grad_output.shape, self.shape, 3)
-    return Spec(self.shape, grad_output.dtype)
+    return _adaptive_backward("adaptive_avg_pool3d_backward", 3, grad_output, self)
 
 
 # --- the largest of windows that share a dimension out -------------------------------------------

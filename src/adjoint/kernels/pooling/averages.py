@@ -146,6 +146,7 @@ def _adaptive(what: str, dims: int, self: Array, output_size: Ints) -> Array:
 
 def _adaptive_backward(what: str, dims: int, grad: Array, self: Array) -> Array:
     rules.check_adapted(what, grad.shape, self.shape, dims)
+    rules.check_numbers(what, dtypes.of(grad.dtype), integers=False)
     sizes = self.shape[-dims:]
     return _spread(grad, sizes, *_shared_out(sizes, grad.shape[-dims:]))
 
