@@ -224,6 +224,10 @@ SIMPLER: dict[str, tuple[str, str]] = {
         "a = permute(x, (1, 0))\n b = permute(a, (-1, 0))\n c = exp(b)\n return c",
         "exp",
     ),
+    "permute of cat": (
+        "a = cat([x, x], 0)\n b = permute(a, (1, 0))\n return b",
+        "permute cat",
+    ),
     "reshape of reshape": ("a = reshape(x, (2, 6))\n b = reshape(a, (12,))\n return b", "reshape"),
     "reshape back": (
         "a = reshape(x, (12,))\n b = reshape(a, (3, 4))\n c = exp(b)\n return c",

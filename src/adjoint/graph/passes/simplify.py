@@ -175,6 +175,20 @@ def join_permutes(rewriter: Any, node: Node) -> Any:
     return rewriter.call("permute.default", source, tuple(before[d] % ndim for d in dims))
 
 
+def permute_parts(rewriter: Any, node: Node) -> Any:
+    """cat([x, y], d).permute(p) -> cat([x.permute(p), y.permute(p)], p.index(d)): one copy"""
+    inner, dims = node.args
+    if not is_call(inner, "cat") or len(inner.uses) > 1 or inner in rewriter.outputs:
+        return None
+    parts, dim = inner.node.args
+    ndim = len(inner.shape)
+    if any(len(part.shape) != ndim for part in parts):
+        return None  # PyTorch's empty vectors, which cat leaves out
+    dims = tuple(d % ndim for d in dims)
+    moved = tuple(rewriter.call("permute.default", part, dims) for part in parts)
+    return rewriter.call("cat.default", moved, dims.index(dim % ndim))
+
+
 def join_reshapes(rewriter: Any, node: Node) -> Any:
     """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x
 
@@ -330,7 +344,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "where": (same_choice, mask_twice),
     "masked_fill": (mask_twice,),
     "transpose": (undo_transpose,),
-    "permute": (join_permutes,),
+    "permute": (join_permutes, permute_parts),
     "expand": (join_expands,),
     "_to_copy": (drop_cast,),
     "detach": (drop_detach,),
