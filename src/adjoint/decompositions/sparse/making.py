@@ -202,8 +202,8 @@ def to_dense(self: Tensor, dtype: DType | None, masked_grad: bool | None) -> Ten
         return found.sum(0)
     if found.dtype is dtypes.bool_:
         return to_dense(self.to(dtypes.uint8), None, None) != 0
-    places = [index(row) for row in pattern.coordinates]
-    return ops._index_backward(found, pattern.shape, places)
+    flat = (patterns.count(pattern.sparse_shape), *pattern.dense_shape)
+    return ops._index_backward(found, flat, [index(pattern.linear)]).reshape(pattern.shape)
 
 
 def to_sparse_dim(self: Tensor, sparse_dim: int) -> Tensor:
