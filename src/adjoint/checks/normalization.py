@@ -71,6 +71,18 @@ def check_batch(
     return statistics_dtype(what, dtype, *affine)
 
 
+def check_batch_backward(
+    what: str, grad: Any, input: Any, dtype: DType, affine: DType | None, **by_channel: Any
+) -> None:
+    """Raise unless a gradient and statistics belong to a batch that was normalized by channels."""
+    check_batch(what, input, dtype, (affine,), **by_channel)
+    if tuple(grad.shape) != tuple(input.shape):
+        raise ShapeError(
+            f"{what}: the gradient has shape {show(grad.shape)}, and the input "
+            f"{show(input.shape)}; they must be equal."
+        )
+
+
 def check_channels(what: str, input: Any, **by_channel: Any) -> None:
     """Raise unless each has one number for each channel (dimension 1) of the input."""
     channels = input.shape[1] if input.ndim > 1 else 0

@@ -74,6 +74,21 @@ def lstm_layer(
     return units
 
 
+def lstm_backward(
+    what: str, grads: Sequence[Any], hx: Any, cx: Any, w_hh: Any, w_hr: Any, batch_sizes: Any,
+    output: Any, cells: Any, workspace: Any,
+) -> None:  # fmt: skip
+    """Raise unless what an LSTM layer gave, and its gradients, fit its arguments."""
+    units = lstm_layer(what, workspace, hx, cx, w_hh, w_hr, batch_sizes)
+    steps, count, _ = workspace.shape
+    given = {"output": output, "cells": cells, "workspace": workspace}
+    widths = (hx.shape[1], units, 4 * units)
+    for (name, tensor), grad, width in zip(given.items(), grads, widths, strict=True):
+        alike(what, workspace, **{name: tensor, f"grad_{name}": grad})
+        for called, one in ((name, tensor), (f"grad_{name}", grad)):
+            expect(what, called, one, (steps, count, width), "a row for each step and sequence")
+
+
 def gru_layer(what: str, gates: Any, hx: Any, w_hh: Any, b_hh: Any, batch_sizes: Any) -> int:
     """Raise unless the tensors of a GRU layer fit; return the number of hidden units."""
     units = layer(what, 3, gates, hx, w_hh, batch_sizes)

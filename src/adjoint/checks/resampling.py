@@ -153,6 +153,22 @@ def output_size_of(
 # --- grids ---------------------------------------------------------------------------------------
 
 
+def check_sampling(what: str, image: Shape, grid: Shape, grad: Shape | None = None) -> None:
+    """Raise unless a grid holds places in images, and a gradient belongs to their samples."""
+    dims = len(image) - 2
+    fits = len(grid) == dims + 2 and grid[0] == image[0] and grid[-1] == dims
+    if dims not in (2, 3) or not fits or 0 in image[2:]:
+        raise ShapeError(
+            f"{what}: needs images of 2 or 3 dimensions that are not empty, and a grid of as many "
+            f"coordinates for each of them; got {show(image)} and {show(grid)}."
+        )
+    if grad is not None and tuple(grad) != (*image[:2], *grid[1:-1]):
+        raise ShapeError(
+            f"{what}: the gradient has shape {show(grad)}, and samples of {show(image)} at "
+            f"{show(grid)} have {show((*image[:2], *grid[1:-1]))}."
+        )
+
+
 def check_grid(
     what: str, input: Any, grid: Any, dims: int, interpolation_mode: int, padding_mode: int
 ) -> None:

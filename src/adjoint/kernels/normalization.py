@@ -165,8 +165,10 @@ def batch_normalized_backward(
 ) -> tuple[Array, Array, Array]:
     """rstd (h - mean(h) - x̂ mean(h x̂)) with h = ḡ · weight; Σ ḡ x̂ and Σ ḡ."""
     kind = None if weight is None else dtypes.of(weight.dtype)
-    what, dtype = "batch_norm_backward", dtypes.of(input.dtype)
-    normalization.check_batch(what, input, dtype, (kind,), weight=weight)
+    normalization.check_batch_backward(
+        "batch_norm_backward", grad, input, dtypes.of(input.dtype), kind, weight=weight, mean=mean,
+        rstd=rstd,
+    )  # fmt: skip
     x, g, m, r = (_wide(a) for a in (input, grad, mean, rstd))
     w = None if weight is None else _wide(weight)
     found = native.batch_back(g, x, w, m, r)

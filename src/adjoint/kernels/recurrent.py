@@ -153,7 +153,10 @@ def lstm_layer_backward(
     cells: Array, workspace: Array, reverse: bool,
 ) -> tuple[Array, Array, Array, Array, Array]:  # fmt: skip
     """The gradients of gates, hx, cx, w_hh and w_hr; the steps from the last one back."""
-    recurrent.lstm_layer("lstm_backward", workspace, hx, cx, w_hh, w_hr, batch_sizes)
+    recurrent.lstm_backward(
+        "lstm_backward", (grad_output, grad_cells, grad_workspace), hx, cx, w_hh, w_hr, batch_sizes,
+        output, cells, workspace,
+    )  # fmt: skip
     steps, count, units = cells.shape
     order = _steps("lstm_backward", steps, count, batch_sizes, backwards=not reverse)
     y, c, active, w, first = (_wide(a) for a in (output, cells, workspace, w_hh, cx))

@@ -60,6 +60,8 @@ def batch_normalized_backward(
 ) -> tuple[Spec, Spec, Spec]:
     """Those of input, weight and bias; the latter exist where there is no weight, too."""
     kind = None if weight is None else weight.dtype
-    normalization.check_batch("batch_norm_backward", input, input.dtype, (kind,), weight=weight)
+    normalization.check_batch_backward(
+        "batch_norm_backward", grad, input, input.dtype, kind, weight=weight, mean=mean, rstd=rstd
+    )
     affine = Spec(input.shape[1:2], kind or input.dtype)
     return input, affine, affine

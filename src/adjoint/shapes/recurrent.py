@@ -23,7 +23,10 @@ def lstm_layer_backward(
     workspace: Spec, reverse: bool,
 ) -> tuple[Spec, Spec, Spec, Spec, Spec]:  # fmt: skip
     """Those of gates, hx, cx, w_hh and w_hr, which may be missing."""
-    recurrent.lstm_layer("lstm_backward", workspace, hx, cx, w_hh, w_hr, batch_sizes)
+    recurrent.lstm_backward(
+        "lstm_backward", (grad_output, grad_cells, grad_workspace), hx, cx, w_hh, w_hr, batch_sizes,
+        output, cells, workspace,
+    )  # fmt: skip
     return workspace, hx, cx, w_hh, w_hr or Spec((0, cx.shape[1]), cx.dtype)
 
 

@@ -41,6 +41,7 @@ def grid_sample(
 ) -> Spec:
     """The batch and channels of the input, the sizes of the grid."""
     resampling.check_floating("grid_sampler", input.dtype, grid.dtype)
+    resampling.check_sampling("grid_sampler", input.shape, grid.shape)
     return Spec((*input.shape[:2], *grid.shape[1:-1]), input.dtype)
 
 
@@ -50,6 +51,9 @@ def grid_sample_input_backward(
 ) -> Spec:  # fmt: skip
     """The shape of the input."""
     resampling.check_floating("grid_sampler_backward", grad_output.dtype, grid.dtype)
+    resampling.check_sampling(
+        "grid_sampler_backward", tuple(input_size), grid.shape, grad_output.shape
+    )
     return Spec(tuple(input_size), grad_output.dtype)
 
 

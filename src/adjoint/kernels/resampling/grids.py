@@ -38,6 +38,7 @@ def grid_sample(
 ) -> Array:
     """The input at the places of the grid."""
     resampling.check_floating("grid_sampler", OF[input.dtype], OF[grid.dtype])
+    resampling.check_sampling("grid_sampler", input.shape, grid.shape)
     sizes, x = input.shape[2:], widen(input)
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
     elements, weights = taps.elements(sizes), _products(taps.weights)
@@ -54,6 +55,9 @@ def grid_sample_input_backward(
 ) -> Array:  # fmt: skip
     """Each gradient is spread over the taps of its place."""
     resampling.check_floating("grid_sampler_backward", OF[grad_output.dtype], OF[grid.dtype])
+    resampling.check_sampling(
+        "grid_sampler_backward", tuple(input_size), grid.shape, grad_output.shape
+    )
     count, channels, *_ = input_size
     sizes, gradients = tuple(input_size[2:]), widen(grad_output)
     taps = _taps(widen(grid), sizes, interpolation_mode, padding_mode, align_corners)
@@ -74,6 +78,7 @@ def grid_sample_grid_backward(
     """How the sum of products with grad_output changes with each coordinate of the grid."""
     dtypes = (OF[grad_output.dtype], OF[input.dtype], OF[grid.dtype])
     resampling.check_floating("grid_sampler_backward", *dtypes)
+    resampling.check_sampling("grid_sampler_backward", input.shape, grid.shape, grad_output.shape)
     if interpolation_mode == NEAREST:
         return np.zeros_like(grid)
     sizes, x, gradients = input.shape[2:], widen(input), widen(grad_output)
