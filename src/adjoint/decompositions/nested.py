@@ -17,7 +17,7 @@ from adjoint import ops
 from adjoint.checks import attention as geometry
 from adjoint.checks import nested as checks
 from adjoint.core import dtypes
-from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
+from adjoint.core.errors import ArgumentError, DimensionError, ShapeError, ValueRangeError
 from adjoint.core.layouts import jagged, strided
 from adjoint.core.ragged import (
     Ragged,
@@ -240,19 +240,27 @@ def _lies_in_order(shape: Shape, strides: Shape) -> bool:
 # --- what they are made of ----------------------------------------------------------------------
 
 
+def _nested(what: str, self: Tensor) -> None:
+    if not is_nested(self):
+        raise ArgumentError(f"{what}: needs a nested tensor, got one of {show(self.shape)}")
+
+
 def get_values(self: Tensor) -> Tensor:
     """The packed values; of a strided one, as a vector."""
+    _nested("_nested_get_values", self)
     values = self.value
     return values.alias() if self.layout is jagged else values.reshape((-1,))
 
 
 def get_offsets(self: Tensor) -> Tensor:
     """Where components begin among the values, and where the last one ends."""
+    _nested("_nested_get_offsets", self)
     return runtime.tensor_of(self.ragged.offset_array)
 
 
 def tensor_sizes(self: Tensor) -> Tensor:
     """The sizes of the components, one row for each."""
+    _nested("_nested_tensor_size", self)
     shape, ragged = tuple(self.value.shape), self.ragged
     return _table([ragged.shape_of(shape, i) for i in range(ragged.count)])
 

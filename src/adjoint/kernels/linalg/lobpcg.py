@@ -45,8 +45,9 @@ def lobpcg(
     norm = np.linalg.norm(matrix, axis=(-2, -1))[..., None]
     values, turn = _extreme(matrix, basis, count, largest)
     found, moved = basis @ turn, None  # the vectors, and the direction in which they moved last
-    step = 0
-    while niter < 0 or step < niter:
+    # without a limit as long as it may pay: an accuracy that rounding allows is reached by then
+    limit = niter if niter >= 0 else 1000 + 20 * A.shape[-1]
+    for _ in range(limit):
         residual = matrix @ found - found * values[..., None, :]
         error = np.linalg.norm(residual, axis=-2)[..., :k]
         if (error <= tol * (norm + np.abs(values[..., :k]))).all():
@@ -57,5 +58,4 @@ def lobpcg(
         values, turn = _extreme(matrix, basis, count, largest)
         moved = basis[..., count:] @ turn[..., count:, :]
         found = basis @ turn
-        step += 1
     return values[..., :k].copy(), _signed(found[..., :k])
