@@ -25,7 +25,7 @@ INFOS: list[Any] = [
 ]
 
 # Functions whose namesake here is another one: `ad.trace` makes graphs.
-HOMONYMS = frozenset(("nn.functional.unfold", "trace"))
+HOMONYMS = frozenset(("trace",))
 
 
 class Missing(Exception):

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import torch
 
-from tests.oracle.bridge import DTYPES
+from tests.oracle import bridge
 
+# PyTorch refuses to promote the others: tests/oracle/test_types.py
+DTYPES = [name for name in bridge.DTYPES if name not in ("uint16", "uint32", "uint64")]
 FOLDER = Path(__file__).parents[1] / "stored"
 NUMBERS = {"bool": True, "int": 2, "float": 1.5, "complex": 1 + 2j}
 

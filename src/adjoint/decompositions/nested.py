@@ -156,6 +156,7 @@ def _corner(self: Tensor, shape: Shape) -> Tensor:
 
 def like_example(padded: Tensor, nt_example: Tensor) -> Tensor:
     """As `from_padded`, with the sizes of a nested tensor."""
+    _nested("_nested_from_padded_and_nested_example", nt_example)
     return from_padded(padded, tensor_sizes(nt_example), False)
 
 

@@ -79,8 +79,8 @@ def count(self: Spec, dim: Dims) -> Spec:
 
 
 def hash_tensor(self: Spec, dim: Dims, keepdim: bool, mode: int) -> Spec:
-    """int64."""
-    return _over("hash_tensor", self, dim, keepdim, dtypes.int64)
+    """uint64."""
+    return _over("hash_tensor", self, dim, keepdim, dtypes.uint64)
 
 
 def vector_norm(self: Spec, ord: float, dim: Dims, keepdim: bool, dtype: DType | None) -> Spec:

@@ -160,4 +160,4 @@ def hash_tensor(self: Array, dim: Dims, keepdim: bool, mode: int) -> Array:
         raise DtypeError("hash_tensor: complex tensors have no hash; use view_as_real(x)")
     axes = _ordered_axes("hash_tensor", self, dim)
     wide = np.int64 if self.dtype.kind in "biu" else np.float64
-    return np.bitwise_xor.reduce(self.astype(wide).view(np.int64), axis=axes, keepdims=keepdim)
+    return np.bitwise_xor.reduce(self.astype(wide).view(np.uint64), axis=axes, keepdims=keepdim)
