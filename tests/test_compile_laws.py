@@ -42,7 +42,7 @@ LIST = Path(__file__).parent / "data" / "callbacks.txt"
 TOLERANCE = {"float64": 1e-12, "float32": 2e-6}
 FEW = 3  # samples in dtypes other than float64
 SHARED = 16  # operators in one program
-TOGETHER = 40  # cases in one program: the time of a C compiler grows faster than they do
+TOGETHER = 8  # cases in one program: the time of a C compiler grows faster than they do
 
 # Where both 0 and -0 are an extremum, either may be the result, and a product with 0 has the sign
 # of its other factors, in whatever order they come: these decide one way in their kernel, and
