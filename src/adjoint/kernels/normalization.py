@@ -169,7 +169,8 @@ def batch_normalized_backward(
         "batch_norm_backward", grad, input, dtypes.of(input.dtype), kind, weight=weight, mean=mean,
         rstd=rstd,
     )  # fmt: skip
-    x, g, m, r = (_wide(a) for a in (input, grad, mean, rstd))
+    x = _wide(input)
+    g, m, r = (a.astype(x.dtype, copy=False) for a in (grad, mean, rstd))
     w = None if weight is None else _wide(weight)
     found = native.batch_back(g, x, w, m, r)
     if found is None:

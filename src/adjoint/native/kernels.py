@@ -40,7 +40,7 @@ def _function(kernels: str, name: str, kind: str) -> Any:
     except build.BuildError as error:
         warnings.warn(f"{kernels} runs without native code: {error}", stacklevel=2)
         return None
-    found.restype = ctypes.c_int
+    found.restype, found.kind = ctypes.c_int, kind
     return found
 
 
@@ -87,11 +87,15 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
     """Call a C function with a `block`, then arrays, numbers of ctypes or None; whether it says
     that it could not.
     """
-    return bool(run(fields, *map(_argument, arguments)))
+    return bool(run(fields, *[_argument(run, value) for value in arguments]))
 
 
-def _argument(value: Any) -> Any:
-    return ctypes.c_void_p(value.ctypes.data) if isinstance(value, np.ndarray) else value
+def _argument(run: Any, value: Any) -> Any:
+    if not isinstance(value, np.ndarray):
+        return value
+    if value.dtype.kind == "f" and _TYPES.get(value.dtype.char) != run.kind:
+        raise TypeError(f"native code for {run.kind} was called with numbers of {value.dtype}")
+    return ctypes.c_void_p(value.ctypes.data)
 
 
 def aligned(array: Array) -> Array:

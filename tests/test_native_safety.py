@@ -1,0 +1,94 @@
+"""Kernels in C stay inside their memory, whatever they are called with: under AddressSanitizer.
+
+Every tensor argument of every row of a family that has native kernels is replaced by one that is
+shorter, of another dtype or of another rank, and indices by wild ones. The call may raise what it
+likes; an access outside of an array ends the process. This file is that process when it is run as a
+program (see test_compile_safety.py).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import adjoint as ad
+from adjoint.core import dtypes
+from adjoint.native import build
+from adjoint.ops.operator import operator
+from adjoint.table import TABLE
+from adjoint.testing import laws
+from tests.test_compile_safety import FLAGS, OPTIONS, runtime
+
+FAMILIES = (
+    "attention", "convolution", "normalization", "pooling", "recurrent", "resampling", "sparse",
+)  # fmt: skip
+CASES = 2  # of each row and dtype
+
+
+def spoilt(tensor: ad.Tensor) -> Iterator[ad.Tensor]:
+    """Tensors that do not fit where this one does."""
+    yield ad.ones(7, 11, 13, dtype=tensor.dtype)
+    for dim, size in enumerate(tensor.shape):
+        if size:
+            yield tensor.narrow(dim, 0, size - 1).clone()
+            yield tensor.select(dim, 0).clone()
+    if tensor.dtype.is_floating_point:
+        yield tensor.to(ad.float32 if tensor.dtype is ad.float64 else ad.float64)
+    elif tensor.dtype is not ad.bool:
+        yield tensor + 1_000_000
+        yield tensor - 1_000_000
+
+
+def copied(value: Any) -> Any:
+    """Memory of its own, so that what lies behind it is guarded."""
+    return value.detach().clone() if isinstance(value, ad.Tensor) else value
+
+
+def spoil(family: str) -> int:
+    """Call every row of a family wrongly; how often."""
+    calls = 0
+    for row in (row for row in TABLE.rows() if row.family == family):
+        call = operator(row.schema.name, row.schema.overload)
+        for dtype in (dtypes.float64, dtypes.float32):
+            for case in laws.cases(row, dtype)[:CASES]:
+                for position, given in enumerate(case.arguments):
+                    if not isinstance(given, ad.Tensor) or given.layout is not ad.strided:
+                        continue
+                    for wrong in spoilt(given):
+                        arguments = [copied(a) for a in case.arguments]
+                        arguments[position] = wrong
+                        calls += 1
+                        try:
+                            call(*arguments)
+                        except Exception:  # any error will do
+                            continue
+    return calls
+
+
+@pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+@pytest.mark.parametrize("family", FAMILIES)
+def test_wrong_arguments_touch_no_other_memory(family: str, tmp_path: Path) -> None:
+    env = {
+        **os.environ,
+        **OPTIONS,
+        "LD_PRELOAD": runtime(),
+        "ADJOINT_CFLAGS": FLAGS,
+        "ADJOINT_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    command = [sys.executable, __file__, family]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert int(done.stdout) > 100
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    print(spoil(sys.argv[1]))
