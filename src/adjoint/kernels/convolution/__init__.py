@@ -21,6 +21,7 @@ from adjoint.checks import convolution as checks
 from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
+from adjoint.kernels import images
 from adjoint.kernels.convolution import onednn, windows
 from adjoint.native import convolution as native
 
@@ -49,7 +50,8 @@ def convolution(
         given = None if bias is None else bias.dtype
         checks.check_dtypes(what, input=dtype, weight=weight.dtype, bias=given)
     checks.check_bias(what, bias, found.result[1])
-    result = _room(found.result, dtype, channels_last=_channels_last(input, weight))
+    channels_last = images.is_channels_last(input) or images.is_channels_last(weight)
+    result = images.room(found.result, dtype, channels_last=channels_last)
     _compute("spread" if transposed else "convolve", (input, weight, bias), found, result)
     return result
 
@@ -75,8 +77,8 @@ def weight_backward(
     if dtype != grad_output.dtype or dtype.kind == "b":
         checks.check_dtypes(what, grad_output=grad_output.dtype, input=dtype)
     result = np.empty(found.weight, dtype)
-    images = (grad_output, input) if transposed else (input, grad_output)
-    _compute("correlate", images, found, result)
+    pair = (grad_output, input) if transposed else (input, grad_output)
+    _compute("correlate", pair, found, result)
     return result
 
 
@@ -109,33 +111,3 @@ def _compute(name: str, arrays: Sequence[Array | None], sizes: Geometry, result:
 def _is_product(arrays: Sequence[Array | None], sizes: Geometry) -> bool:
     """Whether products of matrices need no copies: windows of one element, in their order."""
     return sizes.pointwise and all(a is None or a.flags.c_contiguous for a in arrays)
-
-
-# -- memory ----------------------------------------------------------------------------------------
-
-
-def _room(shape: Shape, dtype: np.dtype[Any], *, channels_last: bool) -> Array:
-    """Memory for an image."""
-    if not channels_last:
-        return np.empty(shape, dtype)
-    return np.moveaxis(np.empty((shape[0], *shape[2:], shape[1]), dtype), -1, 1)
-
-
-def _channels_last(*arrays: Array) -> bool:
-    """Whether one of the images has its channels last, as PyTorch decides by strides.
-
-    Dimensions of size 1 count, and a tie between samples and channels is the usual order.
-    """
-    for array in arrays:
-        if array.ndim not in (4, 5) or not array.size:
-            continue
-        steps = array.strides
-        least = steps[1] * array.shape[1]
-        for dim in (*range(array.ndim - 1, 1, -1), 0):
-            if steps[dim] < least or (dim == 0 and least == steps[1]):
-                break
-            least = steps[dim] * array.shape[dim]
-        else:
-            if steps[1]:
-                return True
-    return False

@@ -14,9 +14,10 @@ import numpy as np
 from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core import dtypes
+from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Windows, adaptive, combined, empty_like, regular
+from adjoint.kernels.pooling.windows import Windows, adaptive, combined, regular
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -39,7 +40,7 @@ def _spread(grad: Array, sizes: Ints, windows: Sequence[Windows], divisor: Any) 
 
 
 def _spread_along(array: Array, axis: int, size: int, windows: Windows) -> Array:
-    result = empty_like(array, (*array.shape[:axis], size, *array.shape[axis + 1 :]))
+    result = room_like(array, (*array.shape[:axis], size, *array.shape[axis + 1 :]))
     if not windows.tiles:
         result.fill(0)
     before = (slice(None),) * axis

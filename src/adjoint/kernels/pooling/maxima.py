@@ -18,9 +18,10 @@ import numpy as np
 
 from adjoint.checks import pooling as rules
 from adjoint.core import dtypes
+from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import in_bounds, narrowed, wide_dtype
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Windows, adaptive, combined, empty_like, regular
+from adjoint.kernels.pooling.windows import Windows, adaptive, combined, regular
 from adjoint.native import pooling as native
 
 Array = np.ndarray[Any, Any]
@@ -51,7 +52,7 @@ def _ranked(
     """
     kind = ranks.dtype.type
     higher = ranks * kind(windows.elements)
-    result = empty_like(values, values.shape, ranks.dtype)
+    result = room_like(values, values.shape, ranks.dtype)
     result.fill(0)
     before = (slice(None),) * axis
     for each in windows.passes:
@@ -75,7 +76,7 @@ def _offsets(maxima: Sequence[Array], windows: Sequence[Windows], *, first: bool
     digits = itertools.product(*map(range, spans))
     offsets = [sum(i * s for i, s in zip(d, steps, strict=True)) for d in digits]
     table = np.array([0] * count + (offsets[::-1] if first else offsets))
-    result = empty_like(ranks, ranks.shape, np.int64)
+    result = room_like(ranks, ranks.shape, np.int64)
     return table.take(ranks, out=result, mode="clip")
 
 
@@ -102,8 +103,8 @@ def _with_indices(what: str, dims: int, array: Array, *geometry: Any) -> tuple[A
     found = rules.windows(what, array.shape, dims, *geometry)
     rules.check_numbers(what, dtypes.of(array.dtype), integers=True)
     numbers = widen(array)
-    values = empty_like(numbers, rules.pooled(array.shape, found))
-    places = empty_like(values, values.shape, np.int64)
+    values = room_like(numbers, rules.pooled(array.shape, found))
+    places = room_like(values, values.shape, np.int64)
     if not native.maxima(numbers, found, values, places):
         windows = [regular(w) for w in found]
         maxima = _maxima(numbers, windows)
@@ -177,14 +178,14 @@ def _flat(what: str, result: Array, indices: Array, dims: int) -> Array:
 
 
 def _memory(result: Array) -> Array:
-    """The elements of an array made by `empty_like` as they lie in memory."""
+    """The elements of an array made by `room_like` as they lie in memory."""
     dense = result if result.flags.c_contiguous else np.moveaxis(result, 1, -1)
     return dense.reshape(-1)
 
 
 def _added(what: str, grad: Array, like: Array, indices: Array, dims: int) -> Array:
     """Zeros like an array, to which each element of `grad` is added at its index."""
-    result = empty_like(like, like.shape, wide_dtype(grad.dtype))
+    result = room_like(like, like.shape, wide_dtype(grad.dtype))
     if native.back(grad.astype(result.dtype, copy=False), indices, dims, result):
         return narrowed(result, grad.dtype)
     result.fill(0)
@@ -274,7 +275,7 @@ def _unpooled(what: str, self: Array, indices: Array, dims: int, output_size: In
     shape = rules.unpooled(what, self.shape, dims, output_size)
     rules.check_index(what, dtypes.of(indices.dtype))
     rules.check_like(what, "indices", indices.shape, self.shape)
-    result = empty_like(self, shape)
+    result = room_like(self, shape)
     result.fill(0)
     if indices.size:
         _memory(result)[_flat(what, result, indices, dims).reshape(-1)] = self.reshape(-1)

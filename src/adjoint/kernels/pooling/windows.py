@@ -17,10 +17,10 @@ import numpy as np
 from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core.records import record
+from adjoint.kernels.images import room_like
 
 Array = np.ndarray[Any, Any]
 
-CHANNELS = 1  # the dimension that comes last in memory in the formats channels_last
 LONG = 4  # elements from which NumPy reduces tiles faster than passes do
 LONG_ROW = 32  # the same along the last dimension
 
@@ -101,28 +101,12 @@ def _slice(numbers: Array) -> slice:
     return slice(int(numbers[0]), int(numbers[-1]) + 1, step)
 
 
-def empty_like(array: Array, shape: tuple[int, ...], dtype: Any = None) -> Array:
-    """An array for results: in channels_last where `array` is, else in C order."""
-    dtype = array.dtype if dtype is None else dtype
-    if not is_channels_last(array):
-        return np.empty(shape, dtype)
-    batch, channels, *sizes = shape
-    return np.moveaxis(np.empty((batch, *sizes, channels), dtype), -1, CHANNELS)
-
-
-def is_channels_last(array: Array) -> bool:
-    """Whether the channels of a batch lie next to each other in memory."""
-    if array.ndim not in (4, 5) or array.flags.c_contiguous:
-        return False
-    return np.moveaxis(array, CHANNELS, -1).flags.c_contiguous
-
-
 def combined(ufunc: np.ufunc, array: Array, axis: int, windows: Windows, nothing: Any) -> Array:
     """The elements of each window along an axis, joined by `ufunc`; `nothing` for none at all."""
     if windows.tiles and windows.elements >= (LONG_ROW if axis == array.ndim - 1 else LONG):
         tiles = (*array.shape[:axis], windows.out, windows.elements, *array.shape[axis + 1 :])
         return ufunc.reduce(array.reshape(tiles), axis + 1)
-    result = empty_like(array, (*array.shape[:axis], windows.out, *array.shape[axis + 1 :]))
+    result = room_like(array, (*array.shape[:axis], windows.out, *array.shape[axis + 1 :]))
     before = (slice(None),) * axis
     if not windows.full:
         result.fill(nothing)
