@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import attention as geometry
-from adjoint.core import dtypes
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
+from adjoint.kernels.pointwise import widen
 from adjoint.native import attention as native
 
 Array = np.ndarray[Any, Any]
@@ -48,7 +48,7 @@ def attention(
     """softmax(scale Q Kᵀ + bias) V, and log Σ exp of the scores of each query."""
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
     narrow = query.dtype
-    q, k, v = (_wide(x) for x in (query, key, value))
+    q, k, v = (widen(x) for x in (query, key, value))
     output = _like(query, q.dtype, (*sizes.batch, sizes.queries, sizes.features))
     sums = np.empty((*sizes.batch, sizes.queries, 1), q.dtype)
     call = native.Call(q, k, v, bias, starts, ends, coins, dropout_p, scale, sizes)
@@ -116,7 +116,7 @@ def attention_backward(
     """
     sizes = geometry.sizes(query, key, value, bias, starts, ends, coins)
     geometry.check_results(grad, output, logsumexp, sizes)
-    q, k, v, g, o = (_wide(x) for x in (query, key, value, grad, output))
+    q, k, v, g, o = (widen(x) for x in (query, key, value, grad, output))
     operands = (query, key, value, query if bias is None else bias)
     sums = [_Sum(x, q.dtype, sizes.batch) if m else None for x, m in zip(operands, output_mask)]
     nothing = np.empty(0, query.dtype)
@@ -336,10 +336,6 @@ def mixed(x: Array) -> Array:
     for _ in range(2):
         x = (x ^ (x >> np.uint32(16))) * np.uint32(geometry.MIXER)
     return x ^ (x >> np.uint32(16))
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype in dtypes.REDUCED else array
 
 
 def _spread(array: Array, batch: Shape, inner: int) -> Array:

@@ -7,15 +7,11 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import loss
-from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
+from adjoint.kernels.pointwise import widen
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype in dtypes.REDUCED else array
 
 
 # --- classes -------------------------------------------------------------------------------------
@@ -40,7 +36,7 @@ def _weights(weight: Array | None, kept: Array, places: Array, dtype: np.dtype[A
     """The weight of each sample, 0 for those that are ignored."""
     if weight is None:
         return kept.astype(dtype)
-    return np.where(kept, _wide(weight)[places] if weight.size else 0, 0).astype(dtype)
+    return np.where(kept, widen(weight)[places] if weight.size else 0, 0).astype(dtype)
 
 
 def nll_loss_forward(
@@ -49,7 +45,7 @@ def nll_loss_forward(
     """-weight · x at the class of each sample, and the sum of the weights."""
     loss.check_reduction("nll_loss", reduction)
     loss.check_classes("nll_loss", self, target, weight)
-    x, dim = _wide(self), loss.class_dim(self.ndim)
+    x, dim = widen(self), loss.class_dim(self.ndim)
     kept, places = _places("nll_loss", self, target, ignore_index)
     weights = _weights(weight, kept, places, x.dtype)
     if self.shape[dim]:
@@ -82,10 +78,10 @@ def nll_loss_backward(
     loss.check_classes("nll_loss_backward", self, target, weight)
     dim = loss.class_dim(self.ndim)
     kept, places = _places("nll_loss_backward", self, target, ignore_index)
-    grad = _wide(grad_output)
+    grad = widen(grad_output)
     with np.errstate(invalid="ignore", divide="ignore"):
         if reduction == loss.MEAN:
-            grad = grad / _wide(total_weight)
+            grad = grad / widen(total_weight)
         values = np.where(kept, -grad * _weights(weight, kept, places, grad.dtype), 0)
     result = np.zeros(self.shape, self.dtype)
     if self.shape[dim]:
@@ -109,7 +105,7 @@ def linear_cross_entropy(
     what = "linear_cross_entropy"
     loss.check_linear(what, input, linear_weight, target, linear_bias, samples)
     kept, places = _targets(what, target, len(linear_weight), ignore_index)
-    x, w = _wide(input), _wide(linear_weight)
+    x, w = widen(input), widen(linear_weight)
     losses = np.empty(len(x), x.dtype)
     with np.errstate(all="ignore"):
         for part in _some(len(x), samples):
@@ -134,8 +130,8 @@ def linear_cross_entropy_backward(
     what = "linear_cross_entropy"
     loss.check_linear(what, input, linear_weight, target, linear_bias, samples)
     kept, places = _targets(what, target, len(linear_weight), ignore_index)
-    x, w = _wide(input), _wide(linear_weight)
-    factor = np.where(kept, _wide(grad), 0)
+    x, w = widen(input), widen(linear_weight)
+    factor = np.where(kept, widen(grad), 0)
     of_input, of_weight = np.empty(x.shape, x.dtype), np.zeros(w.shape, w.dtype)
     of_bias = np.zeros(len(w), w.dtype)
     with np.errstate(all="ignore"):
@@ -164,7 +160,7 @@ def _some(count: int, samples: int) -> list[slice]:
 def _logits(x: Array, weight: Array, bias: Array | None) -> Array:
     logits = x.dot(weight.T)
     if bias is not None:
-        logits += _wide(bias)
+        logits += widen(bias)
     return logits
 
 
@@ -183,7 +179,7 @@ def binary_cross_entropy(self: Array, target: Array) -> Array:
             "binary_cross_entropy: the input must lie between 0 and 1; apply sigmoid first, or use "
             "binary_cross_entropy_with_logits."
         )
-    p, t = _wide(self), _wide(target)
+    p, t = widen(self), widen(target)
     with np.errstate(divide="ignore"):
         log_p, log_q = np.maximum(np.log(p), LOWEST_LOG), np.maximum(np.log1p(-p), LOWEST_LOG)
     return (-(t * log_p + (1 - t) * log_q)).astype(self.dtype, copy=False)

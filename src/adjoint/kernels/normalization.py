@@ -9,14 +9,11 @@ import numpy as np
 from adjoint.checks import normalization
 from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
+from adjoint.kernels.pointwise import widen
 from adjoint.native import normalization as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype in dtypes.REDUCED else array
 
 
 def _mean(array: Array, axes: Shape, count: int) -> Array:
@@ -26,7 +23,7 @@ def _mean(array: Array, axes: Shape, count: int) -> Array:
 
 def _rows(array: Array, count: int) -> Array:
     """One row for each sample, at least in float32."""
-    return _wide(array).reshape((array.size // count if count else 0, count))
+    return widen(array).reshape((array.size // count if count else 0, count))
 
 
 def _blocks(rows: int, count: int) -> tuple[int, list[slice]]:
@@ -50,7 +47,7 @@ def native_layer_norm(
         nothing = np.full(statistics, np.nan, kind)
         return result.reshape(input.shape).astype(input.dtype), nothing, nothing.copy()
     mean, rstd = np.empty((2, len(x), 1), x.dtype)
-    w, b = (None if t is None else _wide(t).reshape(-1) for t in (weight, bias))
+    w, b = (None if t is None else widen(t).reshape(-1) for t in (weight, bias))
     room, parts = _blocks(len(x), count)
     squares = np.empty((room, count), x.dtype)
     with np.errstate(divide="ignore", invalid="ignore"):  # eps may be 0
@@ -83,11 +80,11 @@ def _normalize(
 def standardized(input: Array, normalized_shape: Shape, mean: Array, rstd: Array) -> Array:
     """x̂ = (x - mean) · rstd, at least in float32; a mean that was rounded is computed again."""
     normalization.check("layer_norm", input, normalized_shape)
-    x = _wide(input)
+    x = widen(input)
     if mean.dtype in dtypes.REDUCED:
         axes = normalization.last_dims(normalized_shape)
         mean = _mean(x, axes, normalization.count(normalized_shape))
-    return (x - mean) * _wide(rstd)
+    return (x - mean) * widen(rstd)
 
 
 def layer_norm_input_backward(
@@ -105,10 +102,10 @@ def layer_norm_input_backward(
     result = np.empty(x.shape, x.dtype)
     room, parts = _blocks(len(x), count)
     normal, product = np.empty((2, room, count), x.dtype)
-    m, r = (_wide(t).reshape((-1, 1)) for t in (mean, rstd))
+    m, r = (widen(t).reshape((-1, 1)) for t in (mean, rstd))
     if mean.dtype in dtypes.REDUCED and count:
         m = _mean(x, (1,), count)  # one that was rounded is computed again
-    w = None if weight is None else _wide(weight).reshape(-1)
+    w = None if weight is None else widen(weight).reshape(-1)
     for part in parts:
         h = result[part]
         np.copyto(h, grad[part]) if w is None else np.multiply(grad[part], w, out=h)
@@ -133,7 +130,7 @@ def batch_normalized(
     normalization.check_batch(
         "batch_norm", input, dtypes.of(input.dtype), kinds, weight=weight, bias=bias
     )
-    x, w, b = _wide(input), *(None if t is None else _wide(t) for t in (weight, bias))
+    x, w, b = widen(input), *(None if t is None else widen(t) for t in (weight, bias))
     found = native.batch(x, w, b, eps)
     if found is None:
         found = _batch_normalized(x, w, b, eps)
@@ -169,9 +166,9 @@ def batch_normalized_backward(
         "batch_norm_backward", grad, input, dtypes.of(input.dtype), kind, weight=weight, mean=mean,
         rstd=rstd,
     )  # fmt: skip
-    x = _wide(input)
+    x = widen(input)
     g, m, r = (a.astype(x.dtype, copy=False) for a in (grad, mean, rstd))
-    w = None if weight is None else _wide(weight)
+    w = None if weight is None else widen(weight)
     found = native.batch_back(g, x, w, m, r)
     if found is None:
         found = _batch_normalized_backward(g, x, w, m, r)

@@ -8,12 +8,9 @@ import numpy as np
 
 from adjoint.checks import quantization
 from adjoint.core import dtypes
+from adjoint.kernels.pointwise import widen
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype in dtypes.REDUCED else array
 
 
 def _quantized(
@@ -42,7 +39,7 @@ def per_tensor(
     what = "fake_quantize_per_tensor_affine"
     quantization.in_range(what, dtypes.of(self.dtype), quant_min, quant_max)
     quantization.zero_point(what, zero_point, quant_min, quant_max)
-    x = _wide(self)
+    x = widen(self)
     found, mask = _quantized(x, x.dtype.type(scale), zero_point, quant_min, quant_max)
     return found.astype(self.dtype, copy=False), mask
 
@@ -58,7 +55,7 @@ def per_tensor_of_tensors(
     quantization.single(what, **numbers)
     if not fake_quant_enabled.item():
         return self.copy(), np.ones(self.shape, np.bool_)
-    x = _wide(self)
+    x = widen(self)
     size, zero = (x.dtype.type(a.item()) for a in (scale, zero_point))
     found, mask = _quantized(x, size, zero, quant_min, quant_max)
     return found.astype(self.dtype, copy=False), mask
@@ -71,7 +68,7 @@ def per_channel(
     what = "fake_quantize_per_channel_affine"
     quantization.in_range(what, dtypes.of(self.dtype), quant_min, quant_max)
     shape = quantization.channels(what, self, scale, zero_point, axis)
-    x = _wide(self)
+    x = widen(self)
     size, zero = (a.reshape(shape).astype(x.dtype) for a in (scale, zero_point))
     early = dtypes.of(zero_point.dtype).is_floating_point
     found, mask = _quantized(x, size, zero, quant_min, quant_max, early=early)
@@ -81,9 +78,9 @@ def per_channel(
 def _learnable(
     self: Array, scale: Array, zero_point: Array, quant_min: int, quant_max: int
 ) -> Array:
-    x = _wide(self)
-    zero = np.clip(np.rint(_wide(zero_point)), quant_min, quant_max).astype(x.dtype)
-    found, _ = _quantized(x, _wide(scale).astype(x.dtype), zero, quant_min, quant_max)
+    x = widen(self)
+    zero = np.clip(np.rint(widen(zero_point)), quant_min, quant_max).astype(x.dtype)
+    found, _ = _quantized(x, widen(scale).astype(x.dtype), zero, quant_min, quant_max)
     return found.astype(self.dtype, copy=False)
 
 

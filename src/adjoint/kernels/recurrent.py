@@ -13,14 +13,10 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import recurrent
-from adjoint.core import dtypes
+from adjoint.kernels.pointwise import widen
 from adjoint.native import recurrent as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float32) if array.dtype in dtypes.REDUCED else array
 
 
 def _narrow(dtype: np.dtype[Any], *arrays: Array) -> tuple[Array, ...]:
@@ -76,10 +72,10 @@ def lstm_layer(
     recurrent.lstm_layer("lstm", gates, hx, cx, w_hh, w_hr, batch_sizes)
     steps, count, _ = gates.shape
     order = _steps("lstm", steps, count, batch_sizes, backwards=reverse)
-    x, h, c, w = (_wide(a) for a in (gates, hx, cx, w_hh))
+    x, h, c, w = (widen(a) for a in (gates, hx, cx, w_hh))
     found = native.lstm(x, h, c, w, batch_sizes, reverse) if w_hr is None else None
     if found is None:
-        found = _lstm_layer(x, h, c, w, None if w_hr is None else _wide(w_hr).T, order)
+        found = _lstm_layer(x, h, c, w, None if w_hr is None else widen(w_hr).T, order)
     output, cells, workspace = _narrow(gates.dtype, *found)
     return output, cells, workspace
 
@@ -159,9 +155,9 @@ def lstm_layer_backward(
     )  # fmt: skip
     steps, count, units = cells.shape
     order = _steps("lstm_backward", steps, count, batch_sizes, backwards=not reverse)
-    y, c, active, w, first = (_wide(a) for a in (output, cells, workspace, w_hh, cx))
-    wide = [None if g is None else _wide(g) for g in (grad_output, grad_cells, grad_workspace)]
-    down = None if w_hr is None else _wide(w_hr)
+    y, c, active, w, first = (widen(a) for a in (output, cells, workspace, w_hh, cx))
+    wide = [None if g is None else widen(g) for g in (grad_output, grad_cells, grad_workspace)]
+    down = None if w_hr is None else widen(w_hr)
     h_bars = None if down is None else np.zeros(y.shape, y.dtype)
     found = None
     if down is None:
@@ -170,7 +166,7 @@ def lstm_layer_backward(
         before = _before(c, first, reverse=reverse)
         found = _lstm_backward(wide, before, w, c, active, down, h_bars, order)
     gates_bar, h_bar, c_bar = found
-    w_bar = _rows(gates_bar).T @ _rows(_before(y, _wide(hx), reverse=reverse))
+    w_bar = _rows(gates_bar).T @ _rows(_before(y, widen(hx), reverse=reverse))
     down_bar = np.zeros((0, units), y.dtype)
     if h_bars is not None:
         down_bar = _rows(h_bars).T @ _rows(active[:, :, 3 * units :] * np.tanh(c))
@@ -222,8 +218,8 @@ def gru_layer(
     """The hidden states of all steps, and r, z, n and the hidden part of n."""
     units = recurrent.gru_layer("gru", gates, hx, w_hh, b_hh, batch_sizes)
     steps, count, _ = gates.shape
-    x, h, w = (_wide(a) for a in (gates, hx, w_hh))
-    inward, bias = _inward(w), None if b_hh is None else _wide(b_hh)
+    x, h, w = (widen(a) for a in (gates, hx, w_hh))
+    inward, bias = _inward(w), None if b_hh is None else widen(b_hh)
     output = np.empty((steps, count, units), x.dtype)
     workspace = np.empty((steps, count, 4 * units), x.dtype)
     hidden = np.empty((count, 3 * units), x.dtype)
@@ -257,16 +253,16 @@ def gru_layer_backward(
     """The gradients of gates, hx, w_hh and b_hh; the steps from the last one back."""
     units = recurrent.gru_backward("gru_backward", hx, w_hh, batch_sizes, output, workspace)
     steps, count, _ = output.shape
-    y, w = _wide(output), _wide(w_hh)
-    active = _wide(workspace).reshape((steps, count, 4, units))
-    earlier = _before(y, _wide(hx), reverse=reverse)
+    y, w = widen(output), widen(w_hh)
+    active = widen(workspace).reshape((steps, count, 4, units))
+    earlier = _before(y, widen(hx), reverse=reverse)
     slopes = _slopes(active.reshape((steps, count, 4 * units)), 4, 2)
     r, z, g, q = (active[:, :, k] for k in range(4))
     of_z, of_n = (earlier - g) * slopes[:, :, 1], (1 - z) * slopes[:, :, 2]
     of_r = q * slopes[:, :, 0]
     own = None
     if grad_workspace is not None:
-        own = _wide(grad_workspace).reshape(active.shape).copy()
+        own = widen(grad_workspace).reshape(active.shape).copy()
         own[:, :, :3] *= slopes[:, :, :3]
     grads, inner = (np.zeros((steps, count, 3, units), y.dtype) for _ in range(2))
     h_bar = np.zeros(hx.shape, y.dtype)
@@ -303,8 +299,8 @@ def rnn_layer(
     """The hidden states of all steps."""
     recurrent.layer("rnn", 1, gates, hx, w_hh, batch_sizes)
     steps, count, _ = gates.shape
-    x, h = _wide(gates), _wide(hx)
-    inward = np.ascontiguousarray(_wide(w_hh).T)
+    x, h = widen(gates), widen(hx)
+    inward = np.ascontiguousarray(widen(w_hh).T)
     output = np.empty(x.shape, x.dtype)
     for t, n in _steps("rnn", steps, count, batch_sizes, backwards=reverse):
         new = np.matmul(h[:n], inward, out=output[t, :n])
@@ -323,7 +319,7 @@ def rnn_layer_backward(
     """The gradients of gates, hx and w_hh; the steps from the last one back."""
     recurrent.layer("rnn_backward", 1, output, hx, w_hh, batch_sizes)
     steps, count, _ = output.shape
-    y, w = _wide(output), _wide(w_hh)
+    y, w = widen(output), widen(w_hh)
     slopes, grads = y > 0 if relu else 1 - y * y, np.zeros(y.shape, y.dtype)
     h_bar = np.zeros(hx.shape, y.dtype)
     for t, n in _steps("rnn_backward", steps, count, batch_sizes, backwards=not reverse):
@@ -333,7 +329,7 @@ def rnn_layer_backward(
         else:
             np.multiply(slopes[t, :n], h_bar[:n], out=grads[t, :n])
         np.matmul(grads[t, :n], w, out=h_bar[:n])
-    w_bar = _rows(grads).T @ _rows(_before(y, _wide(hx), reverse=reverse))
+    w_bar = _rows(grads).T @ _rows(_before(y, widen(hx), reverse=reverse))
     found = _narrow(output.dtype, grads, h_bar, w_bar)
     return found[0], found[1], found[2]
 
@@ -347,7 +343,7 @@ def fused_lstm_cell(
 ) -> tuple[Array, Array, Array]:  # fmt: skip
     """The hidden state, the cell, and the gates i, f, g, o."""
     recurrent.cell("lstm_cell", 4, input_gates, hidden_gates, cx, input_bias, hidden_bias)
-    gates = np.add(_wide(input_gates), _wide(hidden_gates))
+    gates = np.add(widen(input_gates), widen(hidden_gates))
     for bias in (input_bias, hidden_bias):
         if bias is not None:
             gates += bias
@@ -355,7 +351,7 @@ def fused_lstm_cell(
     curved = np.tanh(g)
     _sigmoid_of_negated(np.negative(gates, out=gates))
     g[...] = curved
-    c = f * _wide(cx) + i * g
+    c = f * widen(cx) + i * g
     h, c, gates = _narrow(cx.dtype, o * np.tanh(c), c, gates)
     return h, c, gates
 
@@ -366,9 +362,9 @@ def fused_gru_cell(
 ) -> tuple[Array, Array]:  # fmt: skip
     """The hidden state, and r, z, n, hx and the hidden part of n."""
     recurrent.cell("gru_cell", 3, input_gates, hidden_gates, hx, input_bias, hidden_bias)
-    x, inner, h = (_wide(a) for a in (input_gates, hidden_gates, hx))
+    x, inner, h = (widen(a) for a in (input_gates, hidden_gates, hx))
     if input_bias is not None and hidden_bias is not None:
-        x, inner = x + _wide(input_bias), inner + _wide(hidden_bias)
+        x, inner = x + widen(input_bias), inner + widen(hidden_bias)
     units = hx.shape[1]
     both = np.negative(x[:, : 2 * units] + inner[:, : 2 * units])
     _sigmoid_of_negated(both)
