@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from adjoint.core import dtypes
-from adjoint.core.dtypes import DType
-from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.checks import matmul
+from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
 
@@ -223,24 +222,8 @@ def check_bias(what: str, bias: Any, channels: int) -> None:
 
 
 def check_dtypes(what: str, **operands: Any) -> None:
-    """Raise unless all have one dtype, and not bool: convolutions do not promote.
-
-    An operand is our dtype, NumPy's, or None where it is absent.
-    """
-    found = {
-        name: d if isinstance(d, DType) else dtypes.of(d)
-        for name, d in operands.items()
-        if d is not None
-    }
-    (first, one), *rest = found.items()
-    for name, other in rest:
-        if other is not one:
-            raise DtypeError(
-                f"{what}: {first} is {one.name} and {name} is {other.name}; a convolution does not "
-                f"convert, so convert one of them first, for instance with .to({one!r})."
-            )
-    if one is dtypes.bool_:
-        raise DtypeError(f"{what}: there is no product of bool; convert with .to(ad.int64) first.")
+    """Raise unless all have one dtype, and not bool: convolutions do not promote."""
+    matmul.check_dtypes(what, "a convolution", **operands)
 
 
 def left_over(large: Shape, small: Shape, weight: Shape, stride: Sequence[int],

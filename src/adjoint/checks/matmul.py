@@ -14,7 +14,7 @@ from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, broadcast, show
 
 
-def check_dtypes(what: str, **operands: Any) -> None:
+def check_dtypes(what: str, kind: str = "a product", /, **operands: Any) -> None:
     """Raise unless all operands have one dtype, and not bool: products do not promote.
 
     An operand is our dtype, NumPy's, or None where it is absent.
@@ -29,7 +29,7 @@ def check_dtypes(what: str, **operands: Any) -> None:
         if other is not one:
             wide = dtypes.float64 if dtypes.float64 in (one, other) else one
             raise DtypeError(
-                f"{what}: {first} is {one.name} and {name} is {other.name}; a product does not "
+                f"{what}: {first} is {one.name} and {name} is {other.name}; {kind} does not "
                 f"convert, so convert one of them first, for instance with .to({wide!r})."
             )
     if one is dtypes.bool_:
