@@ -19,7 +19,7 @@ from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import printing
 from adjoint.tensor.home import Height, Home
-from adjoint.tensor.structures import StructuredTensor, inner
+from adjoint.tensor.structures import PackedTensor, inner
 from adjoint.tensor.tensor import Tensor
 
 
@@ -100,7 +100,7 @@ class HalfInterpreter(Home):
 HALVES = HalfInterpreter()
 
 
-class HalfTensor(StructuredTensor):
+class HalfTensor(PackedTensor):
     """A tensor of complex32: make one with `x.chalf()`."""
 
     __slots__ = ()
@@ -108,20 +108,8 @@ class HalfTensor(StructuredTensor):
     class_home = HALVES
 
     @property
-    def stored(self) -> Any:  # type: ignore[override]
-        return self.value
-
-    @stored.setter
-    def stored(self, values: Any) -> None:
-        self.value = values
-
-    @property
     def dtype(self) -> DType:
         return complex32
-
-    @property
-    def counter(self) -> Any:  # type: ignore[override]
-        return self.stored.counter
 
     def holding(self, values: Any) -> Any:
         """The same numbers rounded."""

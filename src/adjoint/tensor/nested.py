@@ -29,7 +29,7 @@ from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding
 from adjoint.tensor.home import Height, Home
-from adjoint.tensor.structures import StructuredTensor
+from adjoint.tensor.structures import PackedTensor
 from adjoint.tensor.tensor import Tensor
 
 # Words of the column `nested`: an operator applies to the values as they are, or to all of them.
@@ -155,7 +155,7 @@ def _missing(op: Operator) -> Exception:
     )
 
 
-class NestedTensor(StructuredTensor):
+class NestedTensor(PackedTensor):
     """Components of different sizes as one tensor. Make one with `ad.nested.nested_tensor`.
 
     >>> import adjoint as ad
@@ -177,18 +177,6 @@ class NestedTensor(StructuredTensor):
     def fitted(self, grad: Any) -> Any:
         """A gradient as one of the values."""
         return parts.aligned("a gradient", [self.detach(), grad])[1][1]
-
-    @property
-    def stored(self) -> Any:  # type: ignore[override]
-        return self.value
-
-    @stored.setter
-    def stored(self, values: Any) -> None:
-        self.value = values
-
-    @property
-    def counter(self) -> Any:  # type: ignore[override]
-        return self.value.counter
 
     # -- facts ---------------------------------------------------------------------------------
 

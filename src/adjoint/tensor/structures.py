@@ -106,6 +106,24 @@ class StructuredTensor(Tensor):
         return self.holding(self.stored)
 
 
+class PackedTensor(StructuredTensor):
+    """A structure whose slot `value` holds its values."""
+
+    __slots__ = ()
+
+    @property
+    def stored(self) -> Any:  # type: ignore[override]
+        return self.value
+
+    @stored.setter
+    def stored(self, values: Any) -> None:
+        self.value = values
+
+    @property
+    def counter(self) -> Any:  # type: ignore[override]
+        return self.value.counter
+
+
 def inner(tensor: Any) -> Any:
     """The tensor that carries the derivative: of a structure, its values."""
     return tensor.stored if isinstance(tensor, StructuredTensor) else tensor
