@@ -25,6 +25,7 @@ class Operator:
         self.schema = schema or row.schema  # differs from the row's for a derived in-place variant
         self.name = self.schema.name
         self.full_name = self.schema.full_name
+        self.written = ""  # the Python text of its functions, as far as they are built
 
     @property
     def is_derived_inplace(self) -> bool:
@@ -39,6 +40,12 @@ class Operator:
     def parts(self) -> Any:
         """The operator in two steps, `compute` (arrays from tensors) and `record` (the node)."""
         return runtime.build_parts(self)
+
+    @property
+    def source(self) -> str:
+        """The Python text that runs when the operator is called."""
+        _ = self.function  # writes it
+        return self.written
 
     @cached_property
     def positional(self) -> int:

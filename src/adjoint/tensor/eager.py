@@ -134,7 +134,7 @@ def build_parts(op: Operator) -> Parts:
 def _function(
     op: Operator, kind: str, symbol: str, write: Callable[[Writer], list[str]]
 ) -> Callable[..., Any]:
-    """A function of an operator from its text; the text is added to `op.source`."""
+    """A function of an operator from its text; the text is added to `op.written`."""
     function, text = written.function(
         symbol,
         f"<adjoint {op.full_name} {symbol}>",
@@ -143,7 +143,7 @@ def _function(
         lambda name: _value(op, name),
         op.row.prepared_key(kind),
     )
-    op.source = op.__dict__.get("source", "") + text  # type: ignore[attr-defined]
+    op.written += text
     return function
 
 
