@@ -282,7 +282,7 @@ def test_check_of_a_row_that_compares_names_the_case_and_the_column(
     [
         (["tanhh"], "there is no operator 'tanhh'; did you mean tanh"),
         (["add.Tensr"], "add has no overload 'Tensr'"),
-        (["--family", "linlag"], "did you mean linalg"),
+        (["--family", "linlag"], "did you mean linalg?"),
         (["--kernels", "mine.py"], "--kernels goes with --library"),
         (["--library", "nowhere.yaml"], "there is no such file"),
         ([], "say which operators"),

@@ -92,6 +92,9 @@ class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
     """A matrix without the property that was asked for: singular, not positive definite, …"""
 
 
+_NEARLY = 0.15  # how much less alike than the nearest name another may be, to be named too
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: the known ones nearest to it, if any are near.
 
@@ -99,4 +102,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     '; did you mean sin?'
     """
     close = difflib.get_close_matches(name, list(known), 3) if len(name) < 100 else []
+    near = [difflib.SequenceMatcher(None, each, name).ratio() for each in close]
+    close = [each for each, ratio in zip(close, near, strict=True) if ratio > near[0] - _NEARLY]
     return f"; did you mean {' or '.join(close)}?" if close else ""
