@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
@@ -23,6 +24,7 @@ MOST = 3  # spatial dimensions
 
 _TYPES = {"f": "float", "d": "double"}  # of dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
+_INCLUDED = re.compile(r'^#include "(\w+\.c)"\n', re.MULTILINE)
 
 
 def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
@@ -47,8 +49,15 @@ def _function(kernels: str, name: str, kind: str) -> Any:
 @lru_cache(maxsize=8)
 def _source(kernels: str, kind: str) -> str:
     """The C text for numbers of a kind: "float"."""
-    head, body = _text(f"{kernels}.c").split(_SPLIT)
-    return _text("kernels.h") + head + body.replace("REAL", kind)
+    return _text("kernels.h") + _written(f"{kernels}.c", kind)
+
+
+def _written(name: str, kind: str) -> str:
+    """A file of C, after the file that it includes."""
+    head, body = _text(name).split(_SPLIT)
+    included = _INCLUDED.search(head)
+    before = "" if included is None else _written(included[1], kind)
+    return before + _INCLUDED.sub("", head) + body.replace("REAL", kind)
 
 
 def _text(name: str) -> str:
