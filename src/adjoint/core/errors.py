@@ -88,6 +88,20 @@ class MissingOperator(AdjointError, AttributeError):
     """An operator or overload that the table does not have."""
 
 
+class NameTaken(AdjointError, KeyError):
+    """A name that a module cannot give to a parameter, a buffer or a submodule."""
+
+    __str__ = Exception.__str__  # that of KeyError writes the message as a literal
+
+
+class StateError(AdjointError, RuntimeError):
+    """A saved state that does not fit the module that is to take it."""
+
+
+class HookError(AdjointError, RuntimeError):
+    """A hook that returned what it must not, or that cannot be registered."""
+
+
 class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
     """A matrix without the property that was asked for: singular, not positive definite, …"""
 

@@ -1,9 +1,46 @@
-"""`ad.nn`: functions of neural networks, under PyTorch's names."""
+"""`ad.nn`: neural networks, under PyTorch's names.
+
+Modules (`nn/modules`) are imported when the first of them is asked for, so that whoever uses
+functions alone does not wait for them.
+"""
 
 from __future__ import annotations
 
-from adjoint.nn import functional, utils
-from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
-from adjoint.nn.parameter import Parameter
+import importlib
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["LinearCrossEntropyOptions", "Parameter", "functional", "utils"]
+from adjoint.core.errors import did_you_mean
+from adjoint.nn import functional, parameter, utils
+from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
+from adjoint.nn.parameter import Buffer, Parameter
+
+if TYPE_CHECKING:
+    from adjoint.nn.modules import *  # noqa: F403
+
+__all__ = [
+    "Buffer",
+    "LinearCrossEntropyOptions",
+    "Parameter",
+    "functional",
+    "parameter",
+    "utils",
+]
+
+_MODULES = ("modules",)  # imported when asked for
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"adjoint.nn.{name}")
+    if name.startswith("__"):
+        raise AttributeError(f"adjoint.nn has no {name!r}")
+    modules = importlib.import_module("adjoint.nn.modules")
+    if name not in modules.__all__:
+        raise AttributeError(f"adjoint.nn has no {name!r}{did_you_mean(name, __dir__())}")
+    globals()[name] = found = getattr(modules, name)
+    return found
+
+
+def __dir__() -> list[str]:
+    modules = importlib.import_module("adjoint.nn.modules")
+    return sorted({*__all__, *_MODULES, *modules.__all__})

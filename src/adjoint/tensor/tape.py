@@ -412,18 +412,30 @@ class Refusal:
 
 
 class Handle:
-    """Removes a hook: `handle.remove()`, or use it as a context."""
+    """Removes a hook: `handle.remove()`, or use it as a context.
+
+    `marks` are further dictionaries that say something of the hook, by the same number.
+    """
 
     _ids = itertools.count().__next__
 
-    def __init__(self, hooks: dict[int, Callable[..., Any]], hook: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        hooks: dict[int, Callable[..., Any]],
+        hook: Callable[..., Any],
+        *marks: dict[int, bool],
+    ) -> None:
         self.hooks = hooks
+        self.marks = marks
         self.id = Handle._ids()
         hooks[self.id] = hook
+        for mark in marks:
+            mark[self.id] = True
 
     def remove(self) -> None:
         """Take the hook away; doing it twice is harmless."""
-        self.hooks.pop(self.id, None)
+        for known in (self.hooks, *self.marks):
+            known.pop(self.id, None)
 
     def __enter__(self) -> Handle:
         return self
