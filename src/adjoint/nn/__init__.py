@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from adjoint.core.errors import did_you_mean
 from adjoint.nn import functional, parameter, utils
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
-from adjoint.nn.parameter import Buffer, Parameter
+from adjoint.nn.parameter import (
+    Buffer,
+    Parameter,
+    UninitializedBuffer,
+    UninitializedParameter,
+)
 
 if TYPE_CHECKING:
     from adjoint.nn.modules import *  # noqa: F403
@@ -21,12 +26,14 @@ __all__ = [
     "Buffer",
     "LinearCrossEntropyOptions",
     "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
     "functional",
     "parameter",
     "utils",
 ]
 
-_MODULES = ("modules",)  # imported when asked for
+_MODULES = ("init", "modules")  # imported when asked for
 
 
 def __getattr__(name: str) -> Any:

@@ -47,6 +47,7 @@ class Home:
     name = "a transform"
     height: int  # of `Height`
     takes_out = True  # whether out= may be given: a copy_ to it
+    stays = False  # whether what is unpickled lives here too
     sees_all = False  # whether operators that have decompositions come here first, too
     device: Device = CPU
 

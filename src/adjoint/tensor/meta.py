@@ -30,6 +30,7 @@ class MetaInterpreter(Home):
     height = Height.META
     name = "meta tensors"
     device = META
+    stays = True
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         return _wrap(infer(op, values))

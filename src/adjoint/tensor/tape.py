@@ -432,6 +432,10 @@ class Handle:
         for mark in marks:
             mark[self.id] = True
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        Handle._ids = itertools.count(max(self.id, Handle._ids()) + 1).__next__  # no number twice
+
     def remove(self) -> None:
         """Take the hook away; doing it twice is harmless."""
         for known in (self.hooks, *self.marks):

@@ -370,7 +370,8 @@ class Tensor:
     def _text(self) -> str:
         edge = self.edge
         name = "Invalid" if type(edge) is Refusal else self.grad_fn and self.grad_fn.name()
-        return printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
+        text = printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
+        return f"Parameter containing:\n{text}" if "_is_param" in self.__dict__ else text
 
     def __format__(self, spec: str) -> str:
         number = self.ndim == 0 and spec
@@ -551,9 +552,10 @@ class Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
         self.check_leaves("pickle")
-        array = np.ascontiguousarray(self.array).reshape(self.shape)
+        array = self.array
+        array = np.ascontiguousarray(array).reshape(array.shape)
         grad = None if self.extra is None else self.extra.grad
-        kind, home = type(self), self.home if self.is_meta else None
+        kind, home = type(self), self.home if self.home is not None and self.home.stays else None
         return _rebuild, (array, self.requires_grad, grad, kind, vars(self), home)
 
     def __copy__(self) -> Tensor:

@@ -111,7 +111,7 @@ class Conversions(Members):
         >>> net.to_empty(device="cpu")[0].device
         'cpu'
         """
-        return self._apply(lambda t: ops.empty_like(t, device=device), recurse=recurse)
+        return self._apply(lambda t: ops.empty(t.shape, dtype=t.dtype, device=device), recurse)
 
     def share_memory(self) -> Self:
         """Let other processes see the memory of all tensors, by `Tensor.share_memory_`."""
@@ -164,12 +164,12 @@ def _replaced(parameter: Any, fn: Callable[[Tensor], Tensor]) -> Any:
         applied, applied_grad = fn(parameter), None if grad is None else fn(grad)
         if applied is parameter:
             return parameter
-        if applied.device == parameter.device and type(applied) is type(parameter):
+        if applied.device == parameter.device:
             parameter.grad = None
             parameter.data = applied
         else:
             parameter = Parameter(applied, parameter.requires_grad)
-        if applied_grad is not None:
+        if grad is not None and applied_grad is not None:
             parameter.grad = applied_grad.requires_grad_(grad.requires_grad)
     return parameter
 

@@ -16,7 +16,7 @@ from adjoint.core.errors import AdjointError, StateError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn.modules.members import Members
-from adjoint.nn.parameter import Parameter, is_parameter
+from adjoint.nn.parameter import Parameter, is_lazy, is_parameter
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import Handle
 from adjoint.tensor.tensor import Tensor
@@ -257,7 +257,9 @@ class States(Members):
         """Copy or assign one tensor; what is wrong with it, or None."""
         if not isinstance(given, Tensor):
             return f"{key}: a tensor is expected, the state dict holds a {type(given).__name__}"
-        lazy = getattr(member, "_is_uninitialized", False)
+        lazy = is_lazy(member)
+        if lazy and is_lazy(given):
+            return None
         if not lazy and member.ndim == 0 and given.shape == (1,):
             given = given[0]
         if not lazy and given.shape != member.shape:
