@@ -105,7 +105,7 @@ WHERE = {
     "tanh": (r"c +.*tanh@\(self\)", "compiled +one loop", r"exported +np.tanh\("),
     "pow.Tensor_Scalar": (r"c +\S+/compiler/c/variants.py:\d+ power", "fact +identity: exp"),
     "cat": (r"numpy +\S+/export/renderers.py:\d+ cat", "compiled +one loop"),
-    "mm": ("fact +product: self @ mat2", "compiled +a call of gemm", "exported .* @ "),
+    "mm": ("fact +product: self @ mat2", "compiled +a call of product", "exported .* @ "),
     "sort.stable": ("compiled +calls back to sort.default", "batch +.*batching/words.py"),
     "reshape": ("fact +moves: shape", "fact +a view", "compiled +nothing to compute"),
     "rand": ("fact +random: True", "exported +rand.default cannot be .*: it draws random numbers"),

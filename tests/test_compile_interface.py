@@ -183,7 +183,7 @@ def test_lower_shows_every_stage() -> None:
     text = str(stages)
     assert re.search(r"ad.ops._softmax.default\(matmul, 1, .* # f64\[50,30\]", text)
     assert re.search(r"exp = ad.ops.exp.default", text)
-    assert re.search(r"# +library: matmul.default by gemm: 120,000 flops, 0 functions", text)
+    assert re.search(r"# +library: matmul.default by product: 120,000 flops, 0 functions", text)
     assert re.search(r"# +loop: .* over \(50, 30\).*: [\d,]+ flops, 1,500 functions, ", text)
     assert re.search(r"# memory: [\d,]+ bytes in one arena, 256 of results", text)
     assert re.search(r"#   matmul: f64\[50,30\] at 0", text)

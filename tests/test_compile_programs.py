@@ -867,14 +867,3 @@ def test_nan_and_infinity_are_where_they_are_in_eager(name: str) -> None:
             np.testing.assert_array_equal(
                 np.signbit(a.numpy()[zeros]), np.signbit(b.numpy()[zeros])
             )
-
-
-def test_threads_share_a_batch_of_small_products() -> None:
-    draw = np.random.default_rng(0)
-    a, b = (ad.from_numpy(draw.standard_normal(s)) for s in ((6, 8, 24, 32), (8, 32, 40)))
-    small, large = ad.compile(lambda x, y: (x @ y).sin()), ad.compile(lambda x, y: (x @ y).sin())
-    np.testing.assert_allclose(small(a, b), np.sin(a.numpy() @ b.numpy()), atol=1e-12)
-    shared = "#pragma omp parallel for collapse(2)"
-    assert shared in str(small.lower(a, b))
-    assert shared not in str(large.lower(ad.ones(2, 3, 128, 64), ad.ones(2, 3, 64, 128)))
-    assert shared not in str(large.lower(ad.ones(2, 3, 8, 8), ad.ones(2, 3, 8, 8)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 
+from adjoint.core import allocation
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.table import TABLE
@@ -41,3 +42,4 @@ autograd.vmap = vmap
 Node.saved_attribute = staticmethod(saved_attribute)
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")
+allocation.keep_freed_memory()

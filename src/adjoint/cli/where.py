@@ -125,12 +125,12 @@ def _sample(row: Row) -> Graph | str:
 
 
 def compiled(graph: Graph) -> str:
-    """What native code of a graph does: "one loop", "a call of gemm", "calls back to sort.stable".
+    """The work of a graph's native code: "one loop", "a call of product".
 
     >>> print(compiled(ad.trace(lambda x: x.sin() * 2, ad.ShapeDtype(3))))
     one loop
     >>> print(compiled(ad.trace(lambda x: (x @ x).sort().values, ad.ShapeDtype((3, 3)))))
-    a call of gemm, calls back to sort.default
+    a call of product, calls back to sort.default
     """
     steps = fuse(lower(graph, small_products=False)).steps
     loops = sum(isinstance(step, Loop) for step in steps)

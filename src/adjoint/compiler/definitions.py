@@ -34,7 +34,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
-from adjoint.native import convolution, pooling
+from adjoint.native import convolution, kernels, pooling
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
 
@@ -246,7 +246,7 @@ class Prefix(Combination):
 class Library(Definition):
     """A routine of BLAS, of LAPACK or of our own: see `libraries`."""
 
-    routine: str  # "gemm"
+    routine: str  # "product"
 
 
 _MOST_PIECES = 16  # of a cat that a loop has branches for; more are copied
@@ -536,7 +536,8 @@ def _library(node: Node) -> Library | None:
     ):
         return None
     if node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1:
-        return Library("gemm")
+        there = kernels.function("product", "product", node.output.dtype.name) is not None
+        return Library("product") if there else None
     rule = _ROUTINES.get(node.op.row.routine)
     return None if rule is None else rule(node)
 

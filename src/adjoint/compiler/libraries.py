@@ -1,8 +1,8 @@
-"""Routines that native code calls through pointers: SciPy's to BLAS and LAPACK, our own to
-convolutions.
+"""Routines that native code calls through pointers: our own for products, convolutions and
+pooling, SciPy's for triangles (BLAS and LAPACK).
 
-Row-major matrices are column-major ones transposed, so C = A B is computed as Cᵀ = Bᵀ Aᵀ, and an
-operand that is a transpose already is passed as it lies, with a flag.
+To those, row-major matrices are column-major ones transposed; an operand that is a transpose
+already is passed as it lies, with a flag.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
 from adjoint.core.shapes import Shape
 from adjoint.graph.facts import argument
-from adjoint.native import convolution, pooling
+from adjoint.native import convolution, kernels, pooling, product
 
 ROUTINES = (
-    "sgemm", "dgemm", "strsm", "dtrsm", "spotrf", "dpotrf",
+    "sproduct", "dproduct", "strsm", "dtrsm", "spotrf", "dpotrf",
     "sconvolve", "dconvolve", "sspread", "dspread", "scorrelate", "dcorrelate",
     "smaxima", "dmaxima", "sback", "dback",
 )  # fmt: skip
-_WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution: native/convolution.c
-_POOLING = ("maxima", "back")  # native/pooling.c
+_WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution
+_POOLING = ("maxima", "back")
+_OURS = {
+    "product": "product",
+    **dict.fromkeys(_WINDOWS, "convolution"),
+    **dict.fromkeys(_POOLING, "pooling"),
+}  # the file of each routine: native/product.c
 
 _ARGUMENTS = {
-    "gemm": "char *, char *, int *, int *, int *, {t} *, {t} *, int *, {t} *, int *, {t} *, {t} *, "
-    "int *",
+    "product": "const long *, const {t} *, const {t} *, {t} *",
     "trsm": "char *, char *, char *, char *, int *, int *, {t} *, {t} *, int *, {t} *, int *",
     "potrf": "char *, int *, {t} *, int *, int *",
     "convolve": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
@@ -44,8 +48,6 @@ _ARGUMENTS = {
     "maxima": "const long *, const {t} *, {t} *, long long *",
     "back": "const long *, const {t} *, const long long *, {t} *",
 }
-ALONE = 1 << 18  # multiplications up to which OpenBLAS computes a product in one thread
-WORTH = 1 << 20  # multiplications in all from which threads are worth waking
 
 Layout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
 
@@ -72,7 +74,7 @@ def is_anything(operand: Operand) -> bool:
 
 def layouts(routine: str) -> Iterator[Layout]:
     """How the operands of a routine may lie, one after the other."""
-    if routine in ("correlate", "maxima"):
+    if routine in ("product", "correlate", "maxima"):
         return itertools.repeat(is_anything)
     if routine in _WINDOWS:  # image, weight, bias
         return itertools.chain((is_anything,), itertools.repeat(is_whole))
@@ -90,10 +92,10 @@ def addresses(used: frozenset[str]) -> Any:
 
 
 def _address(letter: str, routine: str) -> int | None:
-    if routine in (*_WINDOWS, *_POOLING):
-        kernels = convolution if routine in _WINDOWS else pooling
+    if routine in _OURS:
         dtype = "float32" if letter == "s" else "float64"
-        return ctypes.cast(kernels.function(routine, dtype, 1), ctypes.c_void_p).value
+        found = kernels.function(_OURS[routine], routine, dtype)
+        return ctypes.cast(found, ctypes.c_void_p).value
     library = "cython_lapack" if routine == "potrf" else "cython_blas"
     capsule = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[letter + routine]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
@@ -109,7 +111,7 @@ def declarations(used: frozenset[str]) -> str:
     for routine in sorted(used):
         c_type = "float" if routine[0] == "s" else "double"
         arguments = _ARGUMENTS[routine[1:]].format(t=c_type)
-        result = "int" if routine[1:] in (*_WINDOWS, *_POOLING) else "void"
+        result = "int" if routine[1:] in _OURS else "void"
         lines.append(f"typedef {result} (*{routine}_t)({arguments});")
         lines.append(f"#define {routine} (({routine}_t)library[{ROUTINES.index(routine)}])")
     return "\n".join(lines)
@@ -128,7 +130,7 @@ class CallWriter:
     def text(self) -> str:
         """The call."""
         write = {
-            "gemm": self._gemm,
+            "product": self._product,
             "trsm": self._trsm,
             "potrf": self._potrf,
             "join": self._join,
@@ -159,28 +161,21 @@ class CallWriter:
 
     # -- products ---------------------------------------------------------------------------------
 
-    def _gemm(self) -> list[str]:
+    def _product(self) -> list[str]:
         a, b = self.call.operands
-        out = self.call.node.output.shape
-        a, b, out = _as_matrices(a, b, out)
+        a, b, out = _as_matrices(a, b, self.call.node.output.shape)
         batch = out[:-2]
         a, b = _spread(a, batch), _spread(b, batch)
         a, b, out = _flattened(a, b, out)
-        batch = out[:-2]
-        m, n, k = out[-2], out[-1], a.shape[-1]
-        loops, where = _batch_loops(batch)
-        lines = [*_shared(batch, m * n * k), *loops]
-        flag_a, step_a = _lead(a)
-        flag_b, step_b = _lead(b)
-        steps = row_major(out)
-        lines += [
-            f"int m = {n}, n = {m}, k = {k}, lda = {step_b}, ldb = {step_a}, ldc = {n};",
-            f"{self.c_type} one = 1, zero = 0;",
-            f'{self.letter}gemm("{flag_b}", "{flag_a}", &m, &n, &k, &one, '
-            f"{self._at(1, b, where)}, &lda, {self._at(0, a, where)}, &ldb, &zero, "
-            f"{self.target}{_offset(steps, where)}, &ldc);",
-        ]
-        return lines + ["}"] * len(batch)
+        steps, lead = row_major(out), max(len(out) - 2 - product.BATCH, 0)  # dimensions of loops
+        loops, where = _batch_loops(out[:lead])
+        fields = product.numbers(
+            (out[-2], out[-1], a.shape[-1]), out[lead:-2],
+            a.strides[lead:], b.strides[lead:], steps[lead:],
+        )  # fmt: skip
+        target = f"{self.target}{_offset(steps[:lead], where)}"
+        call = self._checked(fields, [self._at(0, a, where), self._at(1, b, where), target])
+        return [*loops, *call, *["}"] * lead]
 
     def _at(self, number: int, operand: Operand, where: list[str]) -> str:
         return f"{self.pointers[number]}{_offset(operand.strides, where)}"
@@ -346,14 +341,6 @@ def _batch_loops(batch: Shape) -> tuple[list[str], list[str]]:
     return lines, names
 
 
-def _shared(batch: Shape, multiplications: int) -> list[str]:
-    """Threads share a batch of products that the library computes in one thread each."""
-    total = math.prod(batch) * multiplications
-    if not batch or multiplications > ALONE or total < WORTH:
-        return []
-    return [f"#pragma omp parallel for collapse({len(batch)}) num_threads(THREADS)"]
-
-
 def _offset(strides: tuple[int, ...], where: list[str]) -> str:
     terms = [f"{n} * {s}" for n, s in zip(where, strides, strict=False) if s]
     return "".join(f" + {t}" for t in terms)
@@ -373,4 +360,4 @@ def flops(call: Call) -> int:
         small = call.operands[0].shape if call.routine == "spread" else shape
         return 2 * math.prod(small) * math.prod(call.operands[1].shape[1:])
     inner = call.operands[0].shape[-1]
-    return math.prod(shape) * inner * {"gemm": 6, "trsm": 3, "potrf": 1}[call.routine] // 3
+    return math.prod(shape) * inner * {"product": 6, "trsm": 3, "potrf": 1}[call.routine] // 3

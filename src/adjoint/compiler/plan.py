@@ -29,12 +29,12 @@ class Call:
     """A routine of a library."""
 
     node: Node
-    routine: str  # "gemm"
+    routine: str  # "product"
     operands: list[Operand]
 
     @property
     def name(self) -> str:
-        """The routine for the dtype: "sgemm"; nothing for copies, which need no library."""
+        """The routine for the dtype: "sproduct"; nothing for copies, which need no library."""
         letter = "s" if self.node.outputs[0].dtype.name == "float32" else "d"
         return "" if self.routine == "join" else letter + self.routine
 
@@ -87,7 +87,7 @@ class Plan:
     outputs: list[Operand | Any] = field(default_factory=list)  # where each output is; or a number
 
     def routines(self) -> frozenset[str]:
-        """The routines that its steps call, those inside regions too: {"sgemm"}."""
+        """The routines that its steps call, those inside regions too: {"sproduct"}."""
         found = {step.name for step in self.steps if isinstance(step, Call)} - {""}
         regions = (step for step in self.steps if isinstance(step, Nested))
         inner = (plan.routines() for step in regions for plan in step.plans.values())

@@ -9,6 +9,7 @@ import numpy as np
 from adjoint.checks import loss
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 from adjoint.kernels.pointwise import widen
+from adjoint.native import product
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
@@ -144,8 +145,8 @@ def linear_cross_entropy_backward(
                 slopes[np.arange(len(slopes)), places[part]] -= 1
             slopes *= factor[part, None]
             slopes[~kept[part]] = 0
-            of_input[part] = slopes.dot(w)
-            of_weight += slopes.T.dot(x[part])
+            of_input[part] = product.dot(slopes, w)
+            of_weight += product.dot(slopes.T, x[part])
             of_bias += slopes.sum(0)
     found = (of_input, of_weight, of_bias)
     kinds = (input, linear_weight, linear_weight)
@@ -158,7 +159,7 @@ def _some(count: int, samples: int) -> list[slice]:
 
 
 def _logits(x: Array, weight: Array, bias: Array | None) -> Array:
-    logits = x.dot(weight.T)
+    logits = product.dot(x, weight.T)
     if bias is not None:
         logits += widen(bias)
     return logits

@@ -1,9 +1,10 @@
 """Products of matrices, on arrays.
 
-BLAS does the work: `ndarray.dot` up to two dimensions (half the overhead of `np.matmul`, and quiet
-about NaN), `np.matmul` for batches. float16 and bfloat16 are computed in float32 and rounded once.
-Products do not promote: operands of two dtypes are an error, as in PyTorch. Shapes are checked
-where NumPy has refused them, so that the good case pays nothing.
+`native/product.py` chooses who does the work: BLAS for small products (`ndarray.dot` up to two
+dimensions has half the overhead of `np.matmul`), native code for large ones. float16 and bfloat16
+are computed in float32 and rounded once. Products do not promote: operands of two dtypes are an
+error, as in PyTorch. Shapes are checked where NumPy has refused them, so that the good case pays
+nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
+from adjoint.native import product
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
@@ -34,11 +36,12 @@ def matmul(self: Array, other: Array) -> Array:
         return _unusual(matmul, "matmul(a, b)", self, other)
     try:
         if 0 < self.ndim <= 2 and 0 < other.ndim <= 2:
-            return self.dot(other)
+            return product.dot(self, other)
         if other.ndim == 2 and self.flags.c_contiguous and self.size:
-            flat = self.reshape(-1, self.shape[-1]).dot(other)  # one product instead of a batch
+            rows = self.reshape(-1, self.shape[-1])  # one product instead of a batch
+            flat = product.dot(rows, other)
             return flat.reshape(*self.shape[:-1], other.shape[1])
-        return _batched(self, other)
+        return product.matmul(self, other)
     except ValueError:
         products.matmul_shape("matmul(a, b)", self.shape, other.shape)
         raise
@@ -53,7 +56,7 @@ def mm(self: Array, mat2: Array) -> Array:
         products.check_ndim("mm(a, b)", "a", self.shape, 2)
         products.check_ndim("mm(a, b)", "b", mat2.shape, 2)
         products.matmul_shape("mm(a, b)", self.shape, mat2.shape)
-    return self.dot(mat2)
+    return product.dot(self, mat2)
 
 
 def bmm(self: Array, mat2: Array) -> Array:
@@ -61,7 +64,7 @@ def bmm(self: Array, mat2: Array) -> Array:
     if self.dtype.char not in _NATIVE or self.dtype != mat2.dtype:
         return _unusual(bmm, "bmm(a, b)", self, mat2)
     products.bmm_shape("bmm(a, b)", self.shape, mat2.shape)
-    return _batched(self, mat2)
+    return product.matmul(self, mat2)
 
 
 def mv(self: Array, vec: Array) -> Array:
@@ -92,12 +95,6 @@ def vdot(self: Array, other: Array) -> Array:
     products.check_ndim("vdot(a, b)", "b", other.shape, 1)
     products.matmul_shape("vdot(a, b)", self.shape, other.shape)
     return np.asarray(np.vdot(self, other))
-
-
-def _batched(a: Array, b: Array) -> Array:
-    # np.matmul is a ufunc and reports NaN and overflow as warnings, which a product must not.
-    with np.errstate(all="ignore"):
-        return np.matmul(a, b)
 
 
 def _unusual(kernel: Callable[..., Array], what: str, a: Array, b: Array) -> Array:
@@ -141,7 +138,7 @@ def _sum_of_products(a: Array, b: Array) -> Array:
     products.bmm_shape("addbmm(self, a, b)", a.shape, b.shape)
     count, rows, inner = a.shape
     side_by_side = a.transpose(1, 0, 2).reshape(rows, count * inner)
-    return side_by_side.dot(b.reshape(count * inner, b.shape[2]))
+    return product.dot(side_by_side, b.reshape(count * inner, b.shape[2]))
 
 
 def addr(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> Array:
@@ -250,8 +247,8 @@ def _run(program: Plan, operands: list[Any]) -> Any:
     for pair in program.pairs:
         right, left = operands.pop(pair.right), operands.pop(pair.left)
         left, right = _apply(pair.left_moves, left), _apply(pair.right_moves, right)
-        product = matmul(left, right) if pair.contracts else np.multiply(left, right)
-        operands.append(_apply(pair.moves, product))
+        joined = matmul(left, right) if pair.contracts else np.multiply(left, right)
+        operands.append(_apply(pair.moves, joined))
     return _apply(program.last, operands[0])
 
 

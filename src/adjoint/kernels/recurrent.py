@@ -14,6 +14,7 @@ import numpy as np
 
 from adjoint.checks import recurrent
 from adjoint.kernels.pointwise import widen
+from adjoint.native import product
 from adjoint.native import recurrent as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -166,10 +167,10 @@ def lstm_layer_backward(
         before = _before(c, first, reverse=reverse)
         found = _lstm_backward(wide, before, w, c, active, down, h_bars, order)
     gates_bar, h_bar, c_bar = found
-    w_bar = _rows(gates_bar).T @ _rows(_before(y, widen(hx), reverse=reverse))
+    w_bar = product.dot(_rows(gates_bar).T, _rows(_before(y, widen(hx), reverse=reverse)))
     down_bar = np.zeros((0, units), y.dtype)
     if h_bars is not None:
-        down_bar = _rows(h_bars).T @ _rows(active[:, :, 3 * units :] * np.tanh(c))
+        down_bar = product.dot(_rows(h_bars).T, _rows(active[:, :, 3 * units :] * np.tanh(c)))
     bars = _narrow(output.dtype, gates_bar, h_bar, c_bar, w_bar, down_bar)
     return bars[0], bars[1], bars[2], bars[3], bars[4]
 
@@ -283,10 +284,8 @@ def gru_layer_backward(
         here *= z[t, :n]
         here += hidden.reshape((n, 3 * units)) @ w
     flat = _rows(inner.reshape((steps, count, 3 * units)))
-    found = _narrow(
-        output.dtype, grads.reshape((steps, count, 3 * units)), h_bar, flat.T @ _rows(earlier),
-        flat.sum(0),
-    )  # fmt: skip
+    w_bar, gates_bar = product.dot(flat.T, _rows(earlier)), grads.reshape((steps, count, 3 * units))
+    found = _narrow(output.dtype, gates_bar, h_bar, w_bar, flat.sum(0))
     return found[0], found[1], found[2], found[3]
 
 
@@ -329,7 +328,7 @@ def rnn_layer_backward(
         else:
             np.multiply(slopes[t, :n], h_bar[:n], out=grads[t, :n])
         np.matmul(grads[t, :n], w, out=h_bar[:n])
-    w_bar = _rows(grads).T @ _rows(_before(y, widen(hx), reverse=reverse))
+    w_bar = product.dot(_rows(grads).T, _rows(_before(y, widen(hx), reverse=reverse)))
     found = _narrow(output.dtype, grads, h_bar, w_bar)
     return found[0], found[1], found[2]
 

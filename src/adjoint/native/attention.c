@@ -1,23 +1,12 @@
 /* Attention in blocks of queries and keys, compiled once for each machine; kernels/attention.py has the equations.
 
-   A product of matrices is made of tiles that stay in registers: ROWS rows of the left matrix, read element by
-   element with any steps, times a panel of the right one, WIDE vectors wide, which has been copied so that its rows
-   follow each other. Threads share blocks of queries in the forward, matrices of the batch in the backward. */
+   Threads share blocks of queries in the forward, matrices of the batch in the backward. */
 
 #include <math.h>
 #include <stdint.h>
 
-#if defined(__AVX512F__)
-#define BYTES 64 /* of a vector */
-#define ROWS 12  /* rows of a tile */
-#elif defined(__AVX__)
-#define BYTES 32
-#define ROWS 6
-#else
-#define BYTES 16
-#define ROWS 4
-#endif
-#define WIDE 2      /* vectors in a row of a tile */
+#include "tiles.c"
+
 #define QUERIES 128 /* in a block */
 #define KEYS 256
 #define SHARE 1024 /* queries that a thread works on at a time */
@@ -42,9 +31,6 @@ typedef struct {
   double scale, factor; /* of scores, and of weights that dropout keeps */
 } Operands;
 
-static long least(long x, long y) { return x < y ? x : y; }
-static long most(long x, long y) { return x > y ? x : y; }
-static long up(long x, long step) { return (x + step - 1) / step * step; }
 static uint32_t mixed(uint32_t x) {
   x = (x ^ (x >> 16)) * 0x45D9F3Bu;
   x = (x ^ (x >> 16)) * 0x45D9F3Bu;
@@ -52,14 +38,6 @@ static uint32_t mixed(uint32_t x) {
 }
 
 /* What follows is written once for each REAL: float, double. */
-
-typedef REAL vec_REAL __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
-#define LANES_REAL ((long)(BYTES / sizeof(REAL)))
-#define PANEL_REAL (WIDE * LANES_REAL)
-
-static REAL *room_REAL(long count) {
-  return aligned_alloc(64, (size_t)up(count * (long)sizeof(REAL) + 64, 64));
-}
 
 /* exp(x) for x that is not above 0 by more than rounding: 2^n · exp(r), |r| <= log(2)/2. */
 static inline __attribute__((always_inline)) float exp_float(float x) {
@@ -100,89 +78,6 @@ static inline __attribute__((always_inline)) double exp_double(double x) {
   double power;
   memcpy(&power, &bits, sizeof power);
   return x < -708.0 ? 0.0 : x > 709.0 ? HUGE_VAL : p * power;
-}
-
-/* ---- products ---- */
-
-/* c = a b, or c += a b, for `rows` rows; `b` is a panel of k rows, of which the first n columns count. */
-static inline __attribute__((always_inline)) void tile_REAL(int rows, long k, const REAL *a, long across, long along,
-                                                            const REAL *b, REAL *c, long step, long n, int add) {
-  vec_REAL sum[ROWS][WIDE];
-  for (int r = 0; r < rows; r++)
-    for (int w = 0; w < WIDE; w++) sum[r][w] = (vec_REAL){0};
-  for (long i = 0; i < k; i++) {
-    const vec_REAL *row = (const vec_REAL *)(b + i * PANEL_REAL);
-    for (int r = 0; r < rows; r++) {
-      const REAL x = a[r * across + i * along];
-      for (int w = 0; w < WIDE; w++) sum[r][w] += x * row[w];
-    }
-  }
-  for (int r = 0; r < rows; r++) {
-    if (n == PANEL_REAL) {
-      vec_REAL *to = (vec_REAL *)(c + r * step);
-      if (add)
-        for (int w = 0; w < WIDE; w++) sum[r][w] += to[w];
-      for (int w = 0; w < WIDE; w++) to[w] = sum[r][w];
-    } else {
-      const REAL *from = (const REAL *)sum[r];
-      for (long j = 0; j < n; j++) c[r * step + j] = add ? c[r * step + j] + from[j] : from[j];
-    }
-  }
-}
-
-#define ROWS_OF_TILE(R)                                                                                        \
-  static void tile_REAL_##R(long k, const REAL *a, long across, long along, const REAL *b, REAL *c, long step, \
-                            long n, int add) {                                                                 \
-    tile_REAL(R, k, a, across, along, b, c, step, n, add);                                                     \
-  }
-ROWS_OF_TILE(1) ROWS_OF_TILE(2) ROWS_OF_TILE(3) ROWS_OF_TILE(4)
-#if ROWS > 4
-ROWS_OF_TILE(5) ROWS_OF_TILE(6)
-#endif
-#if ROWS > 6
-ROWS_OF_TILE(7) ROWS_OF_TILE(8) ROWS_OF_TILE(9) ROWS_OF_TILE(10) ROWS_OF_TILE(11) ROWS_OF_TILE(12)
-#endif
-#undef ROWS_OF_TILE
-static void (*const tiles_REAL[])(long, const REAL *, long, long, const REAL *, REAL *, long, long, int) = {
-    tile_REAL_1, tile_REAL_2, tile_REAL_3, tile_REAL_4,
-#if ROWS > 4
-    tile_REAL_5, tile_REAL_6,
-#endif
-#if ROWS > 6
-    tile_REAL_7, tile_REAL_8, tile_REAL_9, tile_REAL_10, tile_REAL_11, tile_REAL_12,
-#endif
-};
-
-/* c (m x n) = or += a (m x k) b; `b` in panels. */
-static void multiply_REAL(long m, long n, long k, const REAL *a, long across, long along, const REAL *b, REAL *c,
-                          long step, int add) {
-  for (long j = 0; j < n; j += PANEL_REAL)
-    for (long i = 0; i < m; i += ROWS)
-      tiles_REAL[least(ROWS, m - i) - 1](k, a + i * across, across, along, b + j * k, c + i * step + j, step,
-                                         least(PANEL_REAL, n - j), add);
-}
-
-/* Rows of a matrix as panels: the right-hand side of a product. */
-static void pack_REAL(long k, long n, const REAL *from, long step, REAL *to) {
-  for (long j = 0; j < n; j += PANEL_REAL, to += k * PANEL_REAL) {
-    const long count = least(PANEL_REAL, n - j);
-    for (long i = 0; i < k; i++) {
-      memcpy(to + i * PANEL_REAL, from + i * step + j, (size_t)count * sizeof(REAL));
-      for (long c = count; c < PANEL_REAL; c++) to[i * PANEL_REAL + c] = 0;
-    }
-  }
-}
-
-/* The transpose of a matrix (n x k) as panels. */
-static void pack_turned_REAL(long k, long n, const REAL *from, long step, REAL *to) {
-  for (long j = 0; j < n; j += PANEL_REAL, to += k * PANEL_REAL) {
-    const long count = least(PANEL_REAL, n - j);
-    for (long i = 0; i < k; i += 16)
-      for (long c = 0; c < count; c++)
-        for (long e = i; e < least(i + 16, k); e++) to[e * PANEL_REAL + c] = from[(j + c) * step + e];
-    for (long c = count; c < PANEL_REAL; c++)
-      for (long i = 0; i < k; i++) to[i * PANEL_REAL + c] = 0;
-  }
 }
 
 /* ---- scores ---- */
@@ -239,14 +134,16 @@ static void kept_REAL(const Sizes *z, const Operands *x, const long *at, long qu
 
 typedef struct {
   REAL *scores, *keys, *values, *kept; /* a block, panels of keys and values, factors of a row */
+  REAL *strip;
+  Panels_REAL of_keys, of_values;
   REAL *sum, *largest, *total;         /* of each query of a share of work: result, largest score, normaliser */
 } Forward_REAL;
 
-/* Take a block of keys into the results of a block of queries. */
+/* Take the first keys of a block into the results of a block of queries. */
 static void meet_REAL(const Sizes *z, const Operands *x, const long *at, long first, long rows, long j, long keys,
                       Forward_REAL *room, REAL *result, REAL *largest, REAL *total) {
   const REAL *q = (const REAL *)x->q + at[Q] + first * z->q_step;
-  multiply_REAL(rows, keys, z->width, q, z->q_step, 1, room->keys, room->scores, KEYS, 0);
+  multiply_REAL(rows, keys, z->width, q, z->q_step, 1, room->of_keys, 0, room->scores, KEYS, room->strip);
   for (long i = 0; i < rows; i++) {
     REAL *s = room->scores + i * KEYS, top = largest[i], part = 0;
     finish_REAL(z, x, at, first + i, j, keys, s);
@@ -267,7 +164,7 @@ static void meet_REAL(const Sizes *z, const Operands *x, const long *at, long fi
       for (long c = 0; c < keys; c++) s[c] *= room->kept[c];
     }
   }
-  multiply_REAL(rows, z->depth, keys, room->scores, KEYS, 1, room->values, result, z->depth, 1);
+  multiply_REAL(rows, z->depth, keys, room->scores, KEYS, 1, room->of_values, result, result, z->depth, room->strip);
 }
 
 /* Queries `first` to `last` of one matrix. */
@@ -285,12 +182,12 @@ static void forward_REAL(const Sizes *z, const Operands *x, const long *at, long
       reach(z, x, at, n, rows, &low, &high);
       if (high <= j || low >= j + keys) continue;
       if (!packed) {
-        pack_turned_REAL(z->width, keys, k + j * z->k_step, z->k_step, room->keys);
-        pack_REAL(keys, z->depth, v + j * z->v_step, z->v_step, room->values);
+        room->of_keys = panels_REAL(z->width, keys, k + j * z->k_step, 1, z->k_step, room->keys);
+        room->of_values = panels_REAL(keys, z->depth, v + j * z->v_step, z->v_step, 1, room->values);
         packed = 1;
       }
-      meet_REAL(z, x, at, n, rows, j, keys, room, room->sum + (n - first) * z->depth, room->largest + n - first,
-                room->total + n - first);
+      meet_REAL(z, x, at, n, rows, j, least(keys, high - j), room, room->sum + (n - first) * z->depth,
+                room->largest + n - first, room->total + n - first);
     }
   }
   for (long i = 0; i < last - first; i++) {
@@ -310,24 +207,30 @@ int attend_REAL(const Sizes *z, const long *places, const Operands *x, REAL *out
   int failed = 0;
 #pragma omp parallel num_threads(most(least(threads, work), 1))
   {
-    Forward_REAL room = {room_REAL(QUERIES * KEYS), room_REAL(z->width * up(KEYS, PANEL_REAL)),
-                         room_REAL(KEYS * up(z->depth, PANEL_REAL)), room_REAL(KEYS),
-                         room_REAL(share * z->depth), room_REAL(share), room_REAL(share)};
-    const int ready =
-        room.scores && room.keys && room.values && room.kept && room.sum && room.largest && room.total;
-    if (!ready) {
+    const long strip = ROWS * most(z->width, KEYS);
+    REAL *whole = room_REAL(QUERIES * KEYS + z->width * wide_REAL(KEYS) + KEYS * wide_REAL(z->depth) + KEYS + strip +
+                            share * (z->depth + 2) + 7 * 16);
+    REAL *rest = whole;
+    Forward_REAL room = {.scores = part_REAL(&rest, QUERIES * KEYS),
+                         .keys = part_REAL(&rest, z->width * wide_REAL(KEYS)),
+                         .values = part_REAL(&rest, KEYS * wide_REAL(z->depth)),
+                         .kept = part_REAL(&rest, KEYS),
+                         .strip = part_REAL(&rest, strip),
+                         .sum = part_REAL(&rest, share * z->depth),
+                         .largest = part_REAL(&rest, share),
+                         .total = part_REAL(&rest, share)};
+    if (!whole) {
 #pragma omp atomic write
       failed = 1;
     }
 #pragma omp for schedule(dynamic)
     for (long n = 0; n < work; n++) {
       const long first = n % shares * share;
-      if (ready)
+      if (whole)
         forward_REAL(z, x, places + n / shares * (SUM + 1), first, least(first + share, z->queries), &room, output,
                      sums);
     }
-    free(room.scores), free(room.keys), free(room.values), free(room.kept), free(room.sum);
-    free(room.largest), free(room.total);
+    free(whole);
   }
   return failed;
 }
@@ -338,6 +241,7 @@ typedef struct {
   REAL *weights, *slopes, *kept;              /* blocks of weights and of the scores' gradient, factors of a row */
   REAL *turned_keys, *turned_values, *keys;   /* panels for scores, for products with values, for queries' gradients */
   REAL *queries, *grads;                      /* panels for the gradients of keys and of values */
+  REAL *strip;
 } Backward_REAL;
 
 typedef struct {
@@ -372,31 +276,35 @@ static void backward_REAL(const Sizes *z, const Operands *x, const Gradients_REA
   const REAL *q = (const REAL *)x->q + at[Q], *k = (const REAL *)x->k + at[K], *v = (const REAL *)x->v + at[V];
   for (long j = 0; j < z->keys; j += KEYS) {
     const long keys = least(KEYS, z->keys - j);
-    pack_turned_REAL(z->width, keys, k + j * z->k_step, z->k_step, room->turned_keys);
-    pack_turned_REAL(z->depth, keys, v + j * z->v_step, z->v_step, room->turned_values);
-    if (y->of_query) pack_REAL(keys, z->width, k + j * z->k_step, z->k_step, room->keys);
+    const REAL *own = k + j * z->k_step;
+    const Panels_REAL turned_keys = panels_REAL(z->width, keys, own, 1, z->k_step, room->turned_keys);
+    const Panels_REAL turned_values = panels_REAL(z->depth, keys, v + j * z->v_step, 1, z->v_step, room->turned_values);
+    Panels_REAL of_keys = {0};
+    if (y->of_query) of_keys = panels_REAL(keys, z->width, own, z->k_step, 1, room->keys);
     for (long first = 0; first < z->queries; first += QUERIES) {
       const long rows = least(QUERIES, z->queries - first);
       const REAL *from = q + first * z->q_step, *grad = y->grad + at[G] + first * z->g_step;
       long low, high;
       reach(z, x, at, first, rows, &low, &high);
       if (high <= j || low >= j + keys) continue;
-      multiply_REAL(rows, keys, z->width, from, z->q_step, 1, room->turned_keys, room->weights, KEYS, 0);
-      multiply_REAL(rows, keys, z->depth, grad, z->g_step, 1, room->turned_values, room->slopes, KEYS, 0);
-      slopes_REAL(z, x, y, at, first, rows, j, keys, room);
+      const long seen = least(keys, high - j);
+      multiply_REAL(rows, seen, z->width, from, z->q_step, 1, turned_keys, 0, room->weights, KEYS, room->strip);
+      multiply_REAL(rows, seen, z->depth, grad, z->g_step, 1, turned_values, 0, room->slopes, KEYS, room->strip);
+      slopes_REAL(z, x, y, at, first, rows, j, seen, room);
       if (y->of_value) {
-        pack_REAL(rows, z->depth, grad, z->g_step, room->grads);
-        multiply_REAL(keys, z->depth, rows, room->weights, 1, KEYS, room->grads,
-                      y->of_value + at[DV] + j * z->dv_step, z->dv_step, 1);
+        REAL *to = y->of_value + at[DV] + j * z->dv_step;
+        const Panels_REAL grads = panels_REAL(rows, z->depth, grad, z->g_step, 1, room->grads);
+        multiply_REAL(seen, z->depth, rows, room->weights, 1, KEYS, grads, to, to, z->dv_step, room->strip);
       }
       if (y->of_key) {
-        pack_REAL(rows, z->width, from, z->q_step, room->queries);
-        multiply_REAL(keys, z->width, rows, room->slopes, 1, KEYS, room->queries, y->of_key + at[DK] + j * z->dk_step,
-                      z->dk_step, 1);
+        REAL *to = y->of_key + at[DK] + j * z->dk_step;
+        const Panels_REAL queries = panels_REAL(rows, z->width, from, z->q_step, 1, room->queries);
+        multiply_REAL(seen, z->width, rows, room->slopes, 1, KEYS, queries, to, to, z->dk_step, room->strip);
       }
-      if (y->of_query)
-        multiply_REAL(rows, z->width, keys, room->slopes, KEYS, 1, room->keys,
-                      y->of_query + at[DQ] + first * z->dq_step, z->dq_step, 1);
+      if (y->of_query) {
+        REAL *to = y->of_query + at[DQ] + first * z->dq_step;
+        multiply_REAL(rows, z->width, seen, room->slopes, KEYS, 1, of_keys, to, to, z->dq_step, room->strip);
+      }
     }
   }
 }
@@ -404,24 +312,31 @@ static void backward_REAL(const Sizes *z, const Operands *x, const Gradients_REA
 /* The gradients, which begin as zeros; those that are not wanted are null. No two matrices of a batch may share one. */
 int attend_backward_REAL(const Sizes *z, const long *places, const Operands *x, const Gradients_REAL *y) {
   const int threads = z->matrices > 1 && z->matrices * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
-  const long wide = up(z->width, PANEL_REAL), deep = up(z->depth, PANEL_REAL), keys = up(KEYS, PANEL_REAL);
+  const long wide = wide_REAL(z->width), deep = wide_REAL(z->depth), keys = wide_REAL(KEYS);
   int failed = 0;
 #pragma omp parallel num_threads(threads)
   {
-    Backward_REAL room = {room_REAL(QUERIES * KEYS), room_REAL(QUERIES * KEYS), room_REAL(KEYS),
-                          room_REAL(z->width * keys), room_REAL(z->depth * keys), room_REAL(KEYS * wide),
-                          room_REAL(QUERIES * wide), room_REAL(QUERIES * deep)};
-    const int ready = room.weights && room.slopes && room.kept && room.turned_keys && room.turned_values &&
-                      room.keys && room.queries && room.grads;
-    if (!ready) {
+    const long strip = ROWS * most(most(z->width, z->depth), KEYS);
+    REAL *whole = room_REAL(2 * QUERIES * KEYS + KEYS + (z->width + z->depth) * keys + KEYS * wide + QUERIES * wide +
+                            QUERIES * deep + strip + 9 * 16);
+    REAL *rest = whole;
+    Backward_REAL room = {.weights = part_REAL(&rest, QUERIES * KEYS),
+                          .slopes = part_REAL(&rest, QUERIES * KEYS),
+                          .kept = part_REAL(&rest, KEYS),
+                          .turned_keys = part_REAL(&rest, z->width * keys),
+                          .turned_values = part_REAL(&rest, z->depth * keys),
+                          .keys = part_REAL(&rest, KEYS * wide),
+                          .queries = part_REAL(&rest, QUERIES * wide),
+                          .grads = part_REAL(&rest, QUERIES * deep),
+                          .strip = part_REAL(&rest, strip)};
+    if (!whole) {
 #pragma omp atomic write
       failed = 1;
     }
 #pragma omp for schedule(dynamic)
     for (long n = 0; n < z->matrices; n++)
-      if (ready) backward_REAL(z, x, y, places + n * (SUM + 1), &room);
-    free(room.weights), free(room.slopes), free(room.kept), free(room.turned_keys), free(room.turned_values);
-    free(room.keys), free(room.queries), free(room.grads);
+      if (whole) backward_REAL(z, x, y, places + n * (SUM + 1), &room);
+    free(whole);
   }
   return failed;
 }

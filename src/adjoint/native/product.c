@@ -3,9 +3,11 @@
 
 #include "tiles.c"
 
-#define INNER 256 /* steps along the inner dimension before a tile is stored: a strip stays in the first cache */
-#define BLOCK 16  /* panels that stay in the second cache */
-#define SMALL (1L << 17) /* multiplications that are not worth another thread */
+#define INNER 256        /* steps along the inner dimension before a tile is stored: a strip stays in the first cache */
+#define BLOCK 16         /* panels that stay in the second cache */
+#define THIN 8           /* rows of a product for which copying b costs more than it saves */
+#define SIDE 4           /* rows of b at once where products are sums along rows */
+#define SHARE (1L << 20) /* multiplications for each thread */
 
 typedef struct {
   long m, n, k, batch[3];                       /* c is m x n; three dimensions of products */
@@ -24,55 +26,108 @@ static void cut(const Product *z, long products, long threads, long panel, long 
   }
 }
 
+/* A product with one column is one with one row, its operands turned. */
+static Product turned(const Product *z) {
+  Product t = *z;
+  t.m = 1, t.n = z->m, t.a_row = z->b_column, t.a_column = z->b_row, t.b_row = z->a_column, t.b_column = z->a_row;
+  memcpy(t.a_batch, z->b_batch, sizeof t.a_batch);
+  memcpy(t.b_batch, z->a_batch, sizeof t.b_batch);
+  return t;
+}
+
 /* What follows is written once for each REAL: float, double. */
 
 static void rectangle_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip,
-                           REAL *panels) {
-  for (long p = 0; p < z->k; p += INNER) {
+                           REAL *room) {
+  for (long p = 0; p == 0 || p < z->k; p += INNER) {
     const long k = least(INNER, z->k - p);
     for (long j = 0; j < n; j += BLOCK * PANEL_REAL) {
       const long wide = least(BLOCK * PANEL_REAL, n - j);
-      panels_REAL(k, wide, b + p * z->b_row + j * z->b_column, z->b_row, z->b_column, panels);
+      const Panels_REAL panels =
+          panels_REAL(k, wide, b + p * z->b_row + j * z->b_column, z->b_row, z->b_column, room);
       multiply_REAL(m, wide, k, a + p * z->a_column, z->a_row, z->a_column, panels, p ? c + j : 0, c + j, z->c_row,
                     strip);
     }
   }
 }
 
+/* Few rows: the panels of b are read where they lie, but for the last one, which may end early. */
+static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip,
+                      REAL *room) {
+  const long whole = n / PANEL_REAL * PANEL_REAL;
+  for (long p = 0; p == 0 || p < z->k; p += INNER) {
+    const long k = least(INNER, z->k - p);
+    const Panels_REAL panels = {b + p * z->b_row, z->b_row, PANEL_REAL};
+    multiply_REAL(m, whole, k, a + p * z->a_column, z->a_row, z->a_column, panels, p ? c : 0, c, z->c_row, strip);
+  }
+  if (whole < n) rectangle_REAL(z, m, n - whole, a, b + whole, c + whole, strip, room);
+}
+
+static REAL total_REAL(vec_REAL x) {
+  REAL sum = 0;
+  for (long l = 0; l < LANES_REAL; l++) sum += x[l];
+  return sum;
+}
+
+/* Few rows, and both a and b have the inner dimension element by element: sums along it. */
+static void along_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c) {
+  const long whole = z->k / LANES_REAL * LANES_REAL;
+  for (long j = 0; j < n; j += SIDE)
+    for (long i = 0; i < m; i++) {
+      const REAL *left = a + i * z->a_row, *right[SIDE];
+      vec_REAL sum[SIDE];
+      for (long s = 0; s < SIDE; s++) right[s] = b + least(j + s, n - 1) * z->b_column, sum[s] = (vec_REAL){0};
+      for (long p = 0; p < whole; p += LANES_REAL)
+        for (long s = 0; s < SIDE; s++) sum[s] += *(const vec_REAL *)(left + p) * *(const vec_REAL *)(right[s] + p);
+      for (long s = 0; s < least(SIDE, n - j); s++) {
+        REAL found = total_REAL(sum[s]);
+        for (long p = whole; p < z->k; p++) found += left[p] * right[s][p];
+        c[i * z->c_row + j + s] = found;
+      }
+    }
+}
+
 /* The product number `work / (across * along)`, its rectangle number `work % (across * along)`. */
 static void piece_REAL(const Product *z, long work, long across, long along, const REAL *a, const REAL *b, REAL *c,
-                       REAL *room) {
+                       REAL *strip, REAL *room) {
   const long strips = (z->m + ROWS - 1) / ROWS, high = (strips + across - 1) / across * ROWS;
   const long wide = wide_REAL((z->n + along - 1) / along);
   const long i = work / along % across * high, j = work % along * wide;
   if (i >= z->m || j >= z->n) return;
+  const long m = least(high, z->m - i), n = least(wide, z->n - j);
   a += i * z->a_row, b += j * z->b_column, c += i * z->c_row + j;
   for (long d = 2, number = work / (across * along); d >= 0; number /= z->batch[d], d--) {
     const long at = number % z->batch[d];
     a += at * z->a_batch[d], b += at * z->b_batch[d], c += at * z->c_batch[d];
   }
-  rectangle_REAL(z, least(high, z->m - i), least(wide, z->n - j), a, b, c, room,
-                 room + ROWS * least(INNER, z->k));
+  if (z->m <= THIN && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, c);
+  else if (z->m <= THIN && z->b_column == 1) thin_REAL(z, m, n, a, b, c, strip, room);
+  else rectangle_REAL(z, m, n, a, b, c, strip, room);
 }
 
-int product_REAL(const Product *z, const REAL *a, const REAL *b, REAL *c) {
+int product_REAL(const Product *given, const REAL *a, const REAL *b, REAL *c) {
+  if (given->n == 1 && given->m > 1 && given->c_row == 1) {
+    const Product other = turned(given);
+    return product_REAL(&other, b, a, c);
+  }
+  const Product *z = given;
   const long products = z->batch[0] * z->batch[1] * z->batch[2], total = products * z->m * z->n * z->k;
-  const long threads = most(least(omp_get_max_threads(), total / SMALL), 1);
+  const long threads = most(least(omp_get_max_threads(), total / SHARE), 1);
   long across, along;
   cut(z, products, threads, PANEL_REAL, &across, &along);
-  const long work = products * across * along;
+  const long work = products * across * along, k = least(INNER, z->k);
   int failed = 0;
-#pragma omp parallel num_threads(least(threads, work))
+#pragma omp parallel num_threads(least(threads, work)) if (threads > 1)
   {
-    REAL *room = room_REAL((ROWS + BLOCK * PANEL_REAL) * least(INNER, z->k));
-    if (!room) {
+    REAL *strip = room_REAL((ROWS + least(BLOCK * PANEL_REAL, wide_REAL(z->n))) * k);
+    if (!strip) {
 #pragma omp atomic write
       failed = 1;
     }
 #pragma omp for schedule(static)
     for (long w = 0; w < work; w++)
-      if (room) piece_REAL(z, w, across, along, a, b, c, room);
-    free(room);
+      if (strip) piece_REAL(z, w, across, along, a, b, c, strip, strip + ROWS * k);
+    free(strip);
   }
   return failed;
 }

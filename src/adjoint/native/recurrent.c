@@ -1,6 +1,8 @@
 /* LSTM layers over time, compiled once for each machine. A thread goes over all steps with some of the sequences, so
    threads wait for nobody. Weights are packed into panels once: a step's product reads them in order. */
 
+#include "tiles.c"
+
 #pragma omp declare simd notinbranch
 extern float expf(float);
 #pragma omp declare simd notinbranch
@@ -14,88 +16,20 @@ extern double tanh(double);
 #define tanh_float tanhf
 #define tanh_double tanh
 
-#define BYTES 64 /* of a vector */
-#ifdef __AVX512F__
-#define VECTORS 2 /* in a row of a panel */
-#else
-#define VECTORS 1
-#endif
-#define ROWS 4 /* of a product at once */
 #define WORTH (1L << 18) /* multiplications from which threads share the sequences */
+#define FEW 4            /* sequences that one thread takes */
+
+static long threads_for(long sequences, long multiplications) {
+  return multiplications > WORTH ? most(least(omp_get_max_threads(), sequences / FEW), 1) : 1;
+}
 
 /* What follows is written once for each REAL: float, double. */
 
-typedef REAL Vector_REAL __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
-#define WIDE_REAL ((long)(VECTORS * BYTES / sizeof(REAL)))
-
-static long panels_of_REAL(long columns) { return (columns + WIDE_REAL - 1) / WIDE_REAL; }
-
-/* Element (k, n) of a matrix of `inner` rows is at w[k * row + n * column]; columns after the last one are 0. */
-static REAL *packed_REAL(const REAL *w, long row, long column, long inner, long columns) {
-  const long count = panels_of_REAL(columns);
-  REAL *panels = aligned_alloc(BYTES, (size_t)(count * inner + 1) * VECTORS * BYTES);
-  if (!panels) return 0;
-  for (long p = 0; p < count; p++)
-    for (long k = 0; k < inner; k++)
-      for (long l = 0; l < WIDE_REAL; l++) {
-        const long n = p * WIDE_REAL + l;
-        panels[(p * inner + k) * WIDE_REAL + l] = n < columns ? w[k * row + n * column] : 0;
-      }
-  return panels;
-}
-
-/* One panel's columns of `rows` <= ROWS rows of start + a w; start may be 0. */
-static inline __attribute__((always_inline)) void tile_REAL(const long rows, const REAL *a, long across,
-                                                             const REAL *panel, long inner, const REAL *start, REAL *to,
-                                                             long step, long columns) {
-  Vector_REAL sum[ROWS][VECTORS];
-  REAL edge[ROWS * VECTORS * BYTES / sizeof(REAL)];
-  const int whole = columns >= WIDE_REAL;
-  for (long r = 0; r < rows; r++) {
-    const REAL *from = start ? start + r * step : 0;
-    if (from && !whole) {
-      for (long l = 0; l < WIDE_REAL; l++) edge[r * WIDE_REAL + l] = l < columns ? from[l] : 0;
-      from = edge + r * WIDE_REAL;
-    }
-    for (long v = 0; v < VECTORS; v++) sum[r][v] = from ? ((const Vector_REAL *)from)[v] : (Vector_REAL){0};
-  }
-  for (long k = 0; k < inner; k++) {
-    const Vector_REAL *w = (const Vector_REAL *)(panel + k * WIDE_REAL);
-    for (long r = 0; r < rows; r++) {
-      const REAL x = a[r * across + k];
-      for (long v = 0; v < VECTORS; v++) sum[r][v] += x * w[v];
-    }
-  }
-  for (long r = 0; r < rows; r++) {
-    REAL *into = whole ? to + r * step : edge + r * WIDE_REAL;
-    for (long v = 0; v < VECTORS; v++) ((Vector_REAL *)into)[v] = sum[r][v];
-    if (!whole)
-      for (long l = 0; l < columns; l++) to[r * step + l] = into[l];
-  }
-}
-
-/* to = start + a w for rows of a that are `across` apart; start and to have rows of `columns`. */
-static void product_REAL(long rows, const REAL *a, long across, const REAL *panels, long inner, const REAL *start,
-                         REAL *to, long columns) {
-  for (long p = 0; p < panels_of_REAL(columns); p++) {
-    const REAL *panel = panels + p * inner * WIDE_REAL;
-    const long at = p * WIDE_REAL, left = columns - at;
-    long r = 0;
-    for (; r + ROWS <= rows; r += ROWS)
-      tile_REAL(ROWS, a + r * across, across, panel, inner, start ? start + r * columns + at : 0,
-                to + r * columns + at, columns, left);
-    for (; r < rows; r++)
-      tile_REAL(1, a + r * across, across, panel, inner, start ? start + r * columns + at : 0, to + r * columns + at,
-                columns, left);
-  }
-}
-
-/* The sequences of a thread: `first` and the number of them, as many for each in whole tiles. */
+/* The sequences of a thread: `first` and the number of them. */
 static long share_REAL(long count, long *first) {
-  const long tiles = (count + ROWS - 1) / ROWS, threads = omp_get_num_threads(), me = omp_get_thread_num();
-  const long begin = tiles * me / threads * ROWS, end = tiles * (me + 1) / threads * ROWS;
-  *first = begin < count ? begin : count;
-  return (end < count ? end : count) - *first;
+  const long threads = omp_get_num_threads(), me = omp_get_thread_num();
+  *first = count * me / threads;
+  return count * (me + 1) / threads - *first;
 }
 
 /* How many of `count` sequences from `first` on take part in a step. */
@@ -122,18 +56,21 @@ static void activate_REAL(long units, REAL *gates, const REAL *c, REAL *cell, RE
 int lstm_REAL(const long *sizes, const REAL *x, const REAL *hx, const REAL *cx, const REAL *w, const long *batch,
               REAL *output, REAL *cells, REAL *workspace) {
   const long steps = sizes[0], count = sizes[1], units = sizes[2], reverse = sizes[3], wide = 4 * units;
-  REAL *panels = packed_REAL(w, 1, units, units, wide);
-  if (!panels) return 1;
-#pragma omp parallel if (count > ROWS && steps * count * units * wide > WORTH)
+  const long threads = threads_for(count, steps * count * units * wide);
+  REAL *room = room_REAL(units * wide_REAL(wide) + threads * ROWS * units);
+  if (!room) return 1;
+  const Panels_REAL panels = panels_REAL(units, wide, w, 1, units, room);
+#pragma omp parallel num_threads(threads)
   {
     long first;
+    REAL *strip = room + units * wide_REAL(wide) + omp_get_thread_num() * ROWS * units;
     const long mine = share_REAL(count, &first);
     const REAL *h = hx + first * units, *c = cx + first * units;
     for (long s = 0; s < steps && mine; s++) {
       const long t = reverse ? steps - 1 - s : s, n = taking_part_REAL(batch, t, first, mine);
       const long at = t * count + first;
       REAL *to = output + at * units, *cell = cells + at * units, *own = workspace + at * wide;
-      product_REAL(n, h, units, panels, units, x + at * wide, own, wide);
+      multiply_REAL(n, wide, units, h, units, 1, panels, x + at * wide, own, wide, strip);
       for (long b = 0; b < n; b++)
         activate_REAL(units, own + b * wide, c + b * units, cell + b * units, to + b * units);
       const size_t rest = (size_t)(mine - n) * sizeof(REAL);
@@ -143,7 +80,7 @@ int lstm_REAL(const long *sizes, const REAL *x, const REAL *hx, const REAL *cx, 
       h = to, c = cell;
     }
   }
-  free(panels);
+  free(room);
   return 0;
 }
 
@@ -173,13 +110,16 @@ int lstm_back_REAL(const long *sizes, const REAL *grad_output, const REAL *grad_
                    const REAL *cx, const REAL *w, const long *batch, const REAL *cells, const REAL *workspace,
                    REAL *grads, REAL *h_bar, REAL *c_bar) {
   const long steps = sizes[0], count = sizes[1], units = sizes[2], reverse = sizes[3], wide = 4 * units;
-  REAL *panels = packed_REAL(w, units, 1, wide, units);
-  if (!panels) return 1;
+  const long threads = threads_for(count, steps * count * units * wide);
+  REAL *room = room_REAL(wide * wide_REAL(units) + threads * ROWS * wide);
+  if (!room) return 1;
+  const Panels_REAL panels = panels_REAL(wide, units, w, units, 1, room);
   memset(h_bar, 0, (size_t)(count * units) * sizeof(REAL));
   memset(c_bar, 0, (size_t)(count * units) * sizeof(REAL));
-#pragma omp parallel if (count > ROWS && steps * count * units * wide > WORTH)
+#pragma omp parallel num_threads(threads)
   {
     long first;
+    REAL *strip = room + wide * wide_REAL(units) + omp_get_thread_num() * ROWS * wide;
     const long mine = share_REAL(count, &first), size = mine * units;
     REAL *hb = h_bar + first * units, *cb = c_bar + first * units;
     for (long s = steps - 1; s >= 0 && mine; s--) {
@@ -194,9 +134,9 @@ int lstm_back_REAL(const long *sizes, const REAL *grad_output, const REAL *grad_
         slope_REAL(units, workspace + (at + b) * wide, grad_workspace ? grad_workspace + (at + b) * wide : 0,
                    c + b * units, cells + (at + b) * units, hb + b * units, cb + b * units, grads + (at + b) * wide);
       memset(grads + (at + n) * wide, 0, (size_t)((mine - n) * wide) * sizeof(REAL));
-      product_REAL(n, grads + at * wide, wide, panels, wide, 0, hb, units);
+      multiply_REAL(n, units, wide, grads + at * wide, wide, 1, panels, 0, hb, units, strip);
     }
   }
-  free(panels);
+  free(room);
   return 0;
 }

@@ -26,12 +26,23 @@ typedef REAL vec_REAL __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), 
 #define LANES_REAL ((long)(BYTES / sizeof(REAL)))
 #define PANEL_REAL (WIDE * LANES_REAL)
 
-static REAL *room_REAL(long count) {
-  return aligned_alloc(64, (size_t)up(count * (long)sizeof(REAL) + 64, 64));
+static REAL *room_REAL(long count) { return aligned_alloc(64, (size_t)up(count * (long)sizeof(REAL), 64) + 64); }
+
+/* The next `count` elements of a room, from an aligned address. */
+static REAL *part_REAL(REAL **room, long count) {
+  REAL *part = *room;
+  *room += up(count, 64 / (long)sizeof(REAL));
+  return part;
 }
 
 /* How many elements the panels of n columns take, for each step along the inner dimension. */
 static long wide_REAL(long n) { return up(n, PANEL_REAL); }
+
+/* The right matrix of a product, panel after panel. */
+typedef struct {
+  const REAL *first;
+  long next, between; /* elements from one step to the next in a panel, and from panel to panel */
+} Panels_REAL;
 
 /* A strip: for each of k steps, the elements of `rows` rows. Element (r, i) is a[r * row + i * column]. */
 static void strip_REAL(long rows, long k, const REAL *a, long row, long column, REAL *to) {
@@ -46,7 +57,8 @@ static void strip_REAL(long rows, long k, const REAL *a, long row, long column, 
 
 /* Panels of n columns: for each of k steps, the elements of PANEL columns, zeros after the last one.
    Element (i, j) is b[i * row + j * column]. */
-static void panels_REAL(long k, long n, const REAL *b, long row, long column, REAL *to) {
+static Panels_REAL panels_REAL(long k, long n, const REAL *b, long row, long column, REAL *to) {
+  const Panels_REAL made = {to, PANEL_REAL, k * PANEL_REAL};
   for (long j = 0; j < n; j += PANEL_REAL, to += k * PANEL_REAL) {
     const long count = least(PANEL_REAL, n - j);
     const REAL *from = b + j * column;
@@ -61,15 +73,16 @@ static void panels_REAL(long k, long n, const REAL *b, long row, long column, RE
       for (long c = 0; c < count; c++)
         for (long i = first; i < least(first + 16, k); i++) to[i * PANEL_REAL + c] = from[i * row + c * column];
   }
+  return made;
 }
 
 /* c = start + strip times panel: n columns of a tile; the rows of both c and start are `step` apart. No start: 0. */
 static inline __attribute__((always_inline)) void tile_REAL(const int rows, long k, const REAL *a, const REAL *b,
-                                                            const REAL *start, REAL *c, long step, long n) {
+                                                            long next, const REAL *start, REAL *c, long step, long n) {
   vec_REAL sum[ROWS][WIDE];
   ALL for (int r = 0; r < rows; r++)
     ALL for (int w = 0; w < WIDE; w++) sum[r][w] = (vec_REAL){0};
-  for (long i = 0; i < k; i++, a += rows, b += PANEL_REAL)
+  for (long i = 0; i < k; i++, a += rows, b += next)
     ALL for (int r = 0; r < rows; r++)
       ALL for (int w = 0; w < WIDE; w++) sum[r][w] += a[r] * ((const vec_REAL *)b)[w];
   if (n == PANEL_REAL) {
@@ -87,32 +100,33 @@ static inline __attribute__((always_inline)) void tile_REAL(const int rows, long
   }
 }
 
-#define TILE(R)                                                                                                     \
-  static void tile_REAL_##R(long k, const REAL *a, const REAL *b, const REAL *start, REAL *c, long step, long n) { \
-    tile_REAL(R, k, a, b, start, c, step, n);                                                                       \
+#define TILE(R)                                                                                                  \
+  static void tile_REAL_##R(long k, const REAL *a, const REAL *b, long next, const REAL *start, REAL *c, long step, \
+                            long n) {                                                                            \
+    tile_REAL(R, k, a, b, next, start, c, step, n);                                                              \
   }
 TILE(1) TILE(2) TILE(3) TILE(4) TILE(5) TILE(6)
 #if ROWS > 6
 TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #endif
 #undef TILE
-static void (*const tiles_REAL[])(long, const REAL *, const REAL *, const REAL *, REAL *, long, long) = {
+static void (*const tiles_REAL[])(long, const REAL *, const REAL *, long, const REAL *, REAL *, long, long) = {
     tile_REAL_1, tile_REAL_2, tile_REAL_3, tile_REAL_4, tile_REAL_5, tile_REAL_6,
 #if ROWS > 6
     tile_REAL_7, tile_REAL_8, tile_REAL_9, tile_REAL_10, tile_REAL_11, tile_REAL_12,
 #endif
 };
 
-/* c (m x n) = start + a (m x k) b; `b` in panels, `strip` is room for ROWS * k elements. A rest of rows is shared with
-   the strip before, so that no tile is much lower than the others. */
-static void multiply_REAL(long m, long n, long k, const REAL *a, long row, long column, const REAL *b,
+/* c (m x n) = start + a (m x k) b; `strip` is room for ROWS * k elements. A rest of rows is shared with the strip
+   before, so that no tile is much lower than the others. */
+static void multiply_REAL(long m, long n, long k, const REAL *a, long row, long column, Panels_REAL b,
                           const REAL *start, REAL *c, long step, REAL *strip) {
   for (long i = 0, rows; i < m; i += rows) {
     const long left = m - i;
     rows = left >= 2 * ROWS || left <= ROWS ? least(left, ROWS) : (left + 1) / 2;
     strip_REAL(rows, k, a + i * row, row, column, strip);
     for (long j = 0; j < n; j += PANEL_REAL)
-      tiles_REAL[rows - 1](k, strip, b + j * k, start ? start + i * step + j : 0, c + i * step + j, step,
-                           least(PANEL_REAL, n - j));
+      tiles_REAL[rows - 1](k, strip, b.first + j / PANEL_REAL * b.between, b.next, start ? start + i * step + j : 0,
+                           c + i * step + j, step, least(PANEL_REAL, n - j));
   }
 }

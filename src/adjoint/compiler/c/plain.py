@@ -1,23 +1,27 @@
-"""The routines that programs call (BLAS, LAPACK, convolutions), in plain C: for code that must
-stand alone.
+"""The routines that programs call (products, triangles, convolutions), in plain C: for code that
+must stand alone.
 
-They take what the libraries' own take (column-major matrices, everything by address), and are as
-simple as can be: exported programs are small.
+They take what the libraries' own take, and are as simple as can be: exported programs are small.
 """
 
 from __future__ import annotations
 
-_GEMM = """static void plain_{r}(char *ta, char *tb, int *m, int *n, int *k, {t} *alpha, {t} *a, int
-*lda,
-                       {t} *b, int *ldb, {t} *beta, {t} *c, int *ldc) {
-  (void)beta;
-  for (long j = 0; j < *n; j++) for (long i = 0; i < *m; i++) {
-    double total = 0;
-    for (long l = 0; l < *k; l++)
-      total += (double)(*ta == 'N' ? a[i + l * *lda] : a[l + i * *lda])
-             * (*tb == 'N' ? b[l + j * *ldb] : b[j + l * *ldb]);
-    c[i + j * *ldc] = *alpha * total;
+_PRODUCT = """static int plain_{r}(const long *z, const {t} *a, const {t} *b, {t} *c) {
+  const long *batch = z + 3, *steps = z + 6;
+  const long *a_batch = z + 11, *b_batch = z + 14, *c_batch = z + 17;
+  for (long p = 0; p < batch[0]; p++) for (long q = 0; q < batch[1]; q++)
+  for (long r = 0; r < batch[2]; r++) {
+    const {t} *x = a + p * a_batch[0] + q * a_batch[1] + r * a_batch[2];
+    const {t} *y = b + p * b_batch[0] + q * b_batch[1] + r * b_batch[2];
+    {t} *to = c + p * c_batch[0] + q * c_batch[1] + r * c_batch[2];
+    for (long i = 0; i < z[0]; i++) for (long j = 0; j < z[1]; j++) {
+      double total = 0;
+      for (long l = 0; l < z[2]; l++)
+        total += (double)x[i * steps[0] + l * steps[1]] * y[l * steps[2] + j * steps[3]];
+      to[i * steps[4] + j] = total;
+    }
   }
+  return 0;
 }
 """
 
@@ -166,7 +170,7 @@ def _both(name: str, text: str) -> dict[str, str]:
 
 
 ROUTINES = (
-    _both("gemm", _GEMM)
+    _both("product", _PRODUCT)
     | _both("trsm", _TRSM)
     | _both("potrf", _POTRF)
     | _both("convolve", _CONVOLVE)
