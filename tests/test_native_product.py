@@ -1,4 +1,4 @@
-"""Products of matrices in C: for all layouts, batches and numbers of threads the same as NumPy's."""
+"""Products of matrices in C: NumPy's results for all layouts, batches and numbers of threads."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def test_products_of_all_layouts_are_numpys(m: int, n: int, k: int, dtype: Any) 
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("a", "b"), [((2, 3, 4, 13, 20), (4, 20, 40)), ((3, 1, 9, 5), (1, 4, 5, 70)), ((6, 2, 7), (7, 3))]
+    ("a", "b"),
+    [((2, 3, 4, 13, 20), (4, 20, 40)), ((3, 1, 9, 5), (1, 4, 5, 70)), ((6, 2, 7), (7, 3))],
 )
 def test_batches_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x, y = arrays(1, np.float64, a, b)
