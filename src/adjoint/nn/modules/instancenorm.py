@@ -1,0 +1,164 @@
+"""Instance normalization: each channel of each sample on its own."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, ClassVar
+
+from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.shapes import show
+from adjoint.nn import functional
+from adjoint.nn.modules.batchnorm import _LazyNormBase, _NormBase
+
+Tensor = Any
+
+
+class _InstanceNorm(_NormBase):
+    """Each channel of each sample with mean 0 and variance 1; `dims` come after the channels."""
+
+    dims: ClassVar[int]
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(
+            num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
+        )
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim not in (self.dims + 1, self.dims + 2):
+            raise ShapeError(
+                f"{type(self).__name__}: needs {self.dims + 2} dimensions, or {self.dims + 1} "
+                f"without a batch, got an input of {show(input.shape)}."
+            )
+
+    def _check_channels(self, input: Tensor) -> None:
+        channels = input.shape[-self.dims - 1]
+        if channels == self.num_features:
+            return
+        message = (
+            f"{type(self).__name__}({self.num_features}): the input of {show(input.shape)} has "
+            f"{channels} channels."
+        )
+        if self.affine:
+            raise ShapeError(message)
+        warnings.warn(message + " Without affine, it does not matter.", stacklevel=3)
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+    ) -> None:
+        if local_metadata.get("version", None) is None and not self.track_running_stats:
+            old = [prefix + name for name in ("running_mean", "running_var")]
+            found = [key for key in old if key in state_dict]
+            if found:
+                raise ArgumentError(
+                    f"{type(self).__name__}: the state dict has {' and '.join(found)}, from a time "
+                    "when statistics were always tracked. Construct the layer with "
+                    "track_running_stats=True, or delete them from the state dict."
+                )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        self._check_channels(input)
+        alone = input.ndim == self.dims + 1
+        result = functional.instance_norm(
+            input.unsqueeze(0) if alone else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or not self.track_running_stats,
+            0.0 if self.momentum is None else self.momentum,
+            self.eps,
+        )
+        return result.squeeze(0) if alone else result
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Each channel of each signal (batch, channels, length) with mean 0 and variance 1.
+
+    With `affine` each channel has a weight and a bias; with `track_running_stats`, running
+    statistics are used in evaluation.
+
+    >>> import adjoint as ad
+    >>> ad.nn.InstanceNorm1d(1)(ad.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+
+    dims = 1
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """`InstanceNorm1d` of images (batch, channels, height, width).
+
+    >>> import adjoint as ad
+    >>> ad.nn.InstanceNorm2d(3)(ad.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
+
+    dims = 2
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """`InstanceNorm1d` of volumes (batch, channels, depth, height, width).
+
+    >>> import adjoint as ad
+    >>> ad.nn.InstanceNorm3d(3)(ad.ones(2, 3, 2, 4, 4)).shape
+    (2, 3, 2, 4, 4)
+    """
+
+    dims = 3
+
+
+class _LazyInstanceNorm(_LazyNormBase, _InstanceNorm):
+    """Instance normalization that takes num_features from its first input."""
+
+    def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
+        super().initialize_parameters(input if input.ndim == self.dims + 2 else input.unsqueeze(0))
+
+
+class LazyInstanceNorm1d(_LazyInstanceNorm):
+    """`InstanceNorm1d` that takes num_features from its first input.
+
+    >>> import adjoint as ad
+    >>> layer = ad.nn.LazyInstanceNorm1d()
+    >>> layer(ad.ones(2, 3, 4)).shape, type(layer).__name__
+    ((2, 3, 4), 'InstanceNorm1d')
+    """
+
+    cls_to_become = InstanceNorm1d
+    dims = 1
+
+
+class LazyInstanceNorm2d(_LazyInstanceNorm):
+    """`InstanceNorm2d` that takes num_features from its first input.
+
+    >>> import adjoint as ad
+    >>> ad.nn.LazyInstanceNorm2d()(ad.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
+
+    cls_to_become = InstanceNorm2d
+    dims = 2
+
+
+class LazyInstanceNorm3d(_LazyInstanceNorm):
+    """`InstanceNorm3d` that takes num_features from its first input.
+
+    >>> import adjoint as ad
+    >>> ad.nn.LazyInstanceNorm3d()(ad.ones(2, 3, 2, 4, 4)).shape
+    (2, 3, 2, 4, 4)
+    """
+
+    cls_to_become = InstanceNorm3d
+    dims = 3
