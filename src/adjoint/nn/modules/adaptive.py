@@ -106,7 +106,9 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         bounds = zip(self.cutoffs[:-1], self.cutoffs[1:], strict=True)
         try:
             known = bool(((target >= 0) & (target < self.n_classes)).all())
-            rows = [((target >= low) & (target < high)).nonzero().squeeze(1) for low, high in bounds]
+            rows = [
+                ((target >= low) & (target < high)).nonzero().squeeze(1) for low, high in bounds
+            ]
         except DependsOnValues:
             return None
         if not known:

@@ -96,7 +96,7 @@ class MultiheadAttention(Module):
         }
 
     def _reset_parameters(self) -> None:
-        """Draw weights by Glorot's rule; biases are 0, but those of the additional key and value."""
+        """Draw weights, and the additional key and value, by Glorot's rule; biases are 0."""
         for name in ("in_proj_weight", "q_proj_weight", "k_proj_weight", "v_proj_weight"):
             if getattr(self, name) is not None:
                 init.xavier_uniform_(getattr(self, name))

@@ -14,6 +14,11 @@ from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
 from adjoint.nn.parameter import UninitializedBuffer, UninitializedParameter
 
+__all__ = [
+    "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d",
+    "LazyBatchNorm3d", "SyncBatchNorm",
+]  # fmt: skip
+
 Tensor = Any
 
 
@@ -88,7 +93,7 @@ class _NormBase(Module):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
-        version = local_metadata.get("version", None)
+        version = local_metadata.get("version")
         key = prefix + "num_batches_tracked"
         if (version is None or version < 2) and self.track_running_stats and key not in state_dict:
             known = self.num_batches_tracked

@@ -17,6 +17,12 @@ from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import _ntuple, draw_linear, new_parameter, other_than
 from adjoint.nn.parameter import UninitializedParameter
 
+__all__ = [
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
+    "LazyConv1d", "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+]  # fmt: skip
+
 Tensor = Any
 Sizes = int | Sequence[int]
 

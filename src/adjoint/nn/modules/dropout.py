@@ -8,6 +8,10 @@ from adjoint.core.errors import ValueRangeError
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 
+__all__ = [
+    "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
+]  # fmt: skip
+
 Tensor = Any
 
 

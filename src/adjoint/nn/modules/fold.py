@@ -30,9 +30,7 @@ class Unfold(Module):
         self.padding, self.stride = padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        return functional.unfold(
-            input, self.kernel_size, self.dilation, self.padding, self.stride
-        )
+        return functional.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         return (

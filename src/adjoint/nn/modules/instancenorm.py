@@ -10,6 +10,11 @@ from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.modules.batchnorm import _LazyNormBase, _NormBase
 
+__all__ = [
+    "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d", "LazyInstanceNorm3d",
+]  # fmt: skip
+
 Tensor = Any
 
 
@@ -56,7 +61,7 @@ class _InstanceNorm(_NormBase):
     def _load_from_state_dict(
         self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
     ) -> None:
-        if local_metadata.get("version", None) is None and not self.track_running_stats:
+        if local_metadata.get("version") is None and not self.track_running_stats:
             old = [prefix + name for name in ("running_mean", "running_var")]
             found = [key for key in old if key in state_dict]
             if found:

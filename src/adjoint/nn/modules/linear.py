@@ -12,6 +12,10 @@ from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import draw_linear, new_parameter
 from adjoint.nn.parameter import UninitializedParameter
 
+__all__ = [
+    "Bilinear", "Identity", "LazyLinear", "Linear",
+]  # fmt: skip
+
 Tensor = Any
 
 
@@ -68,9 +72,7 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         has_bias = self.bias is not None
-        return (
-            f"in_features={self.in_features}, out_features={self.out_features}, bias={has_bias}"
-        )
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={has_bias}"
 
 
 class NonDynamicallyQuantizableLinear(Linear):

@@ -10,6 +10,10 @@ from adjoint.nn import functional, init
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
 
+__all__ = [
+    "CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm",
+]  # fmt: skip
+
 Tensor = Any
 
 
@@ -57,14 +61,10 @@ class LayerNorm(_Affine):
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         has_bias = elementwise_affine and bias
-        self._affine(
-            self.normalized_shape, device, dtype, weight=elementwise_affine, bias=has_bias
-        )
+        self._affine(self.normalized_shape, device, dtype, weight=elementwise_affine, bias=has_bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        return functional.layer_norm(
-            input, self.normalized_shape, self.weight, self.bias, self.eps
-        )
+        return functional.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         return (
@@ -96,8 +96,8 @@ class RMSNorm(_Affine):
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self._affine(self.normalized_shape, device, dtype, weight=elementwise_affine)
 
-    def forward(self, input: Tensor) -> Tensor:
-        return functional.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+    def forward(self, x: Tensor) -> Tensor:
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         return (
@@ -159,9 +159,7 @@ class LocalResponseNorm(Module):
              [0.5000]]])
     """
 
-    def __init__(
-        self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-    ) -> None:
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 

@@ -13,6 +13,13 @@ from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import _ntuple, _single
 
+__all__ = [
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d",
+    "FractionalMaxPool2d", "FractionalMaxPool3d", "LPPool1d", "LPPool2d", "LPPool3d", "MaxPool1d",
+    "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
+]  # fmt: skip
+
 Tensor = Any
 Sizes = int | Sequence[int]
 
@@ -99,9 +106,7 @@ class _MaxUnpoolNd(Module):
 
     dims: ClassVar[int]
 
-    def __init__(
-        self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0
-    ) -> None:
+    def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
         each = _ntuple(self.dims)
         self.kernel_size = each(kernel_size)
@@ -283,7 +288,9 @@ class _FractionalMaxPool(Module):
         self.output_size = None if output_size is None else each(output_size)
         self.output_ratio = None if output_ratio is None else each(output_ratio)
         if self.output_ratio is not None and not all(0 < part < 1 for part in self.output_ratio):
-            raise ValueRangeError(f"{name}(output_ratio={output_ratio}): it must be within 0 and 1.")
+            raise ValueRangeError(
+                f"{name}(output_ratio={output_ratio}): it must be within 0 and 1."
+            )
 
     def forward(self, input: Tensor) -> Any:
         pool = getattr(functional, f"fractional_max_pool{self.dims}d")

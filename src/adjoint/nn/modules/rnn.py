@@ -302,7 +302,9 @@ class RNN(RNNBase):
 
 def _check_nonlinearity(what: str, nonlinearity: str) -> None:
     if nonlinearity not in ("tanh", "relu"):
-        raise ValueRangeError(f"{what}(nonlinearity={nonlinearity!r}): there are 'tanh' and 'relu'.")
+        raise ValueRangeError(
+            f"{what}(nonlinearity={nonlinearity!r}): there are 'tanh' and 'relu'."
+        )
 
 
 class GRU(RNNBase):
@@ -431,7 +433,9 @@ class RNNCellBase(Module):
 
     def extra_repr(self) -> str:
         shown = f"{self.input_size}, {self.hidden_size}" + other_than(self, bias=True)
-        return shown + (other_than(self, nonlinearity="tanh") if "nonlinearity" in vars(self) else "")
+        return shown + (
+            other_than(self, nonlinearity="tanh") if "nonlinearity" in vars(self) else ""
+        )
 
     def _check(self, what: str, value: Tensor) -> None:
         if value.ndim not in (1, 2):

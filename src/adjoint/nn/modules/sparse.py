@@ -25,9 +25,7 @@ class _Table(Module):
     embedding_dim: int
     padding_idx: int | None
 
-    def _set_sizes(
-        self, num_embeddings: int, embedding_dim: int, padding_idx: int | None
-    ) -> None:
+    def _set_sizes(self, num_embeddings: int, embedding_dim: int, padding_idx: int | None) -> None:
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:

@@ -82,7 +82,9 @@ class _Layer(Module):
             self.add_module(f"norm{block}", norm)
         for block in blocks:
             self.add_module(f"dropout{block}", Dropout(dropout))
-        self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+        self.activation = (
+            _get_activation_fn(activation) if isinstance(activation, str) else activation
+        )
 
     def _around(self, norm: Module, x: Tensor, block: Function) -> Tensor:
         """x + block(norm(x)), or norm(x + block(x))."""
@@ -92,9 +94,7 @@ class _Layer(Module):
         self, x: Tensor, attn_mask: Any, key_padding_mask: Any, is_causal: bool = False
     ) -> Tensor:
         """Attention of a sequence to itself."""
-        mixed, _ = self.self_attn(
-            x, x, x, key_padding_mask, False, attn_mask, is_causal=is_causal
-        )
+        mixed, _ = self.self_attn(x, x, x, key_padding_mask, False, attn_mask, is_causal=is_causal)
         return self.dropout1(mixed)
 
     def _ff_block(self, x: Tensor) -> Tensor:
@@ -233,9 +233,7 @@ class TransformerDecoder(Module):
     (5, 3, 8)
     """
 
-    def __init__(
-        self, decoder_layer: Module, num_layers: int, norm: Module | None = None
-    ) -> None:
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
         self.layers = _get_clones(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
@@ -367,9 +365,7 @@ class Transformer(Module):
             )
 
     @staticmethod
-    def generate_square_subsequent_mask(
-        sz: int, device: Any = None, dtype: Any = None
-    ) -> Tensor:
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
         """Return the causal mask, which hides later positions: -inf above the diagonal, else 0.
 
         >>> import adjoint as ad
