@@ -263,3 +263,11 @@ def test_local_response_norm_averages_over_neighbours() -> None:
     means = np.stack([squares[:, :2].sum(1), squares.sum(1), squares[:, 1:].sum(1)], 1) / 3
     expected = x.numpy() / (2 + 0.5 * means) ** 0.75
     assert np.allclose(F.local_response_norm(x, 3, 0.5, k=2.0).numpy(), expected)
+
+
+def test_batch_norm_of_an_empty_batch_leaves_running_statistics() -> None:
+    mean, variance = ad.zeros(3), ad.ones(3)
+    result = F.batch_norm(ad.zeros(0, 3, 2), mean, variance, training=True)
+    assert result.shape == (0, 3, 2)
+    assert mean.tolist() == [0.0] * 3
+    assert variance.tolist() == [1.0] * 3

@@ -4,6 +4,7 @@
 """
 
 from adjoint.decompositions.normalization.batches import (
+    batch_norm,
     batch_norm_backward,
     batch_norm_functional,
     batch_normalized,

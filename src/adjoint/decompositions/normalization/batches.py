@@ -166,6 +166,25 @@ def native_batch_norm(
     return results[0], results[1], results[2]
 
 
+def batch_norm(
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool,
+) -> Tensor:
+    """The result of `native_batch_norm`; a batch without elements leaves running statistics."""
+    if training and input.numel() == 0:
+        running_mean = running_var = None
+    return native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, momentum, eps
+    )[0]
+
+
 def no_stats(
     input: Tensor,
     weight: Tensor | None,
