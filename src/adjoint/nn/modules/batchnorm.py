@@ -91,7 +91,7 @@ class _NormBase(Module):
         )
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any, **named: Any
     ) -> None:
         version = local_metadata.get("version")
         key = prefix + "num_batches_tracked"
@@ -99,7 +99,7 @@ class _NormBase(Module):
             known = self.num_batches_tracked
             fresh = known is None or known.device.type == "meta"
             state_dict[key] = ops.zeros((), dtype=dtypes.int64) if fresh else known
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest, **named)
 
 
 class _BatchNorm(_NormBase):
@@ -263,8 +263,9 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take num_features from an input, and set parameters and statistics."""
-        if self.has_uninitialized_params():
+        if self.num_features == 0:
             self.num_features = input.shape[1]
+        if self.has_uninitialized_params():  # not where a state dict was loaded
             for each in (self.weight, self.bias, self.running_mean, self.running_var):
                 if each is not None:
                     each.materialize((self.num_features,))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import groupby
@@ -12,7 +13,9 @@ from adjoint.nn.modules.module import Module, indented
 from adjoint.nn.parameter import Parameter, is_parameter
 from adjoint.tensor.tensor import Tensor
 
-__all__ = ["ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential"]
+__all__ = [
+    "Container", "ModuleDict", "ModuleList", "ParameterDict", "ParameterList", "Sequential",
+]  # fmt: skip
 
 
 def _position(index: Any, length: int, what: str, *, end: bool = False) -> int:
@@ -473,3 +476,22 @@ class ParameterDict(Module):
     def __ior__(self, other: Any) -> Self:
         self.update(other)
         return self
+
+
+class Container(Module):
+    """Modules under the names of keyword arguments: PyTorch's oldest container.
+
+    >>> import adjoint as ad
+    >>> issubclass(ad.nn.Container, ad.nn.Module)
+    True
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        warnings.warn(
+            "nn.Container is PyTorch's oldest container; derive from nn.Module, or use nn.ModuleDict.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        for name, module in kwargs.items():
+            self.add_module(name, module)

@@ -335,23 +335,23 @@ class _LazyConvXdMixin(LazyModuleMixin):
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Take in_channels from an input, and draw weight and bias."""
         this: Any = self
-        if not self.has_uninitialized_params():
-            return
         if input.ndim not in (this.dims + 1, this.dims + 2):
             raise ShapeError(
                 f"{type(self).__name__}: needs {this.dims + 2} dimensions, or {this.dims + 1} "
                 f"without a batch, got an input of {show(input.shape)}."
             )
-        this.in_channels = input.shape[-this.dims - 1]
+        if this.in_channels == 0:
+            this.in_channels = input.shape[-this.dims - 1]
         if this.in_channels % this.groups:
             raise ValueRangeError(
                 f"{type(self).__name__}(groups={this.groups}): the input of {show(input.shape)} "
                 f"has {this.in_channels} channels, which groups must divide."
             )
-        this.weight.materialize(this._weight_shape())
-        if this.bias is not None:
-            this.bias.materialize((this.out_channels,))
-        this.reset_parameters()
+        if self.has_uninitialized_params():  # not where a state dict was loaded
+            this.weight.materialize(this._weight_shape())
+            if this.bias is not None:
+                this.bias.materialize((this.out_channels,))
+            this.reset_parameters()
 
 
 class _LazyConvolution(_LazyConvXdMixin, _Convolution):

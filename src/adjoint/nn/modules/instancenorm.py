@@ -59,7 +59,7 @@ class _InstanceNorm(_NormBase):
         warnings.warn(message + " Without affine, it does not matter.", stacklevel=3)
 
     def _load_from_state_dict(
-        self, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], *rest: Any
+        self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any, **named: Any
     ) -> None:
         if local_metadata.get("version") is None and not self.track_running_stats:
             old = [prefix + name for name in ("running_mean", "running_var")]
@@ -70,7 +70,7 @@ class _InstanceNorm(_NormBase):
                     "when statistics were always tracked. Construct the layer with "
                     "track_running_stats=True, or delete them from the state dict."
                 )
-        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest, **named)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)

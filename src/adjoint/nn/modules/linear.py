@@ -107,8 +107,9 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Take in_features from an input, and draw weight and bias."""
-        if self.has_uninitialized_params():
+        if self.in_features == 0:
             self.in_features = input.shape[-1]
+        if self.has_uninitialized_params():  # not where a state dict was loaded
             self.weight.materialize((self.out_features, self.in_features))
             if self.bias is not None:
                 self.bias.materialize((self.out_features,))

@@ -15,6 +15,7 @@ from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
+from adjoint.nn.modules.distance import PairwiseDistance
 from adjoint.nn.modules.linear import Linear
 from adjoint.nn.modules.module import Module
 
@@ -604,7 +605,7 @@ class TripletMarginWithDistanceLoss(_Loss):
     ) -> None:
         super().__init__(reduction=reduction)
         self.distance_function = (
-            functional.pairwise_distance if distance_function is None else distance_function
+            PairwiseDistance() if distance_function is None else distance_function
         )
         self.margin = _positive_margin(self, margin)
         self.swap = swap

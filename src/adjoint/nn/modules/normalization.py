@@ -171,7 +171,9 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(LocalResponseNorm):
-    """`LocalResponseNorm` of images, as Lua's Torch had it: a window of even size lacks its last.
+    """`LocalResponseNorm` under the name that it had for images in Lua's Torch.
+
+    (PyTorch's own class keeps channel 0 in the windows of all channels behind it.)
 
     >>> import adjoint as ad
     >>> ad.nn.CrossMapLRN2d(3)
@@ -180,8 +182,3 @@ class CrossMapLRN2d(LocalResponseNorm):
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
         super().__init__(size, alpha, beta, k)
-
-    def forward(self, input: Tensor) -> Tensor:
-        window = self.size - 1 + self.size % 2
-        alpha = self.alpha * window / self.size
-        return functional.local_response_norm(input, window, alpha, self.beta, self.k)

@@ -454,12 +454,11 @@ class _OneStateCell(RNNCellBase):
     def _operator(self) -> Any:
         raise NotImplementedError
 
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+    def forward(self, input: Tensor, hx: Any = None) -> Tensor:
         self._check("the input", input)
-        if hx is not None:
-            self._check("the hidden state", hx)
-        else:
+        if hx is None:
             hx = input.new_zeros((*input.shape[:-1], self.hidden_size))
+        self._check("the hidden state", hx)
         if input.ndim == 2:
             return self._step(self._operator(), input, hx)
         return self._step(self._operator(), input.unsqueeze(0), hx.unsqueeze(0)).squeeze(0)
