@@ -192,6 +192,11 @@ class Hooked(Members):
         return self._own_hooks().after_always
 
 
+def hooks_before(module: Any) -> Table:
+    """The hooks before the forward of a module; a module without hooks stays one."""
+    return OrderedDict() if module._hooks is None else module._hooks.before
+
+
 def _placed(handle: Handle, hooks: Table, prepend: bool) -> Handle:
     if prepend:
         hooks.move_to_end(handle.id, last=False)
