@@ -222,3 +222,11 @@ def test_a_kink_elsewhere_leaves_tiny_gradients_alone() -> None:
     (x * x * 0.5).backward()
     assert x.grad is not None
     assert x.grad.item() == 1e-280
+
+
+def test_axis_is_another_name_of_dim() -> None:
+    x = ad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert x.sum(axis=0).tolist() == [4.0, 6.0]
+    assert ad.mean(x, axis=(0, 1)).item() == 2.5
+    with pytest.raises(TypeError):
+        x.sum(0, axis=0)

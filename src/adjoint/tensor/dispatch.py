@@ -166,10 +166,9 @@ def _with_extras(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> 
                 f"{op.name}() has no argument {key!r}; its signature is {op.schema}"
             )
         position = names.index(key)
-        if (
-            values[position] is not arguments.MISSING
-            and not op.schema.arguments[position].has_default
-        ):
+        argument = op.schema.arguments[position]
+        absent = arguments.MISSING if not argument.type.is_optional else None
+        if values[position] is not absent and not argument.has_default:
             raise ArgumentError(f"{op.name}() got {key!r} twice")
         values[position] = value
     result = slow(op, tuple(values), {})
