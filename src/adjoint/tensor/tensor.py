@@ -549,9 +549,7 @@ class Tensor:
     # -- copying -------------------------------------------------------------------------------
 
     def __reduce__(self) -> Any:
-        if not self.is_leaf:
-            raise GradError("only leaf tensors can be pickled or deep-copied: detach() first")
-        self.check_leaves("pickle")
+        self.check_leaves("pickle")  # the history of one that is no leaf stays here, as in PyTorch
         array = self.array
         array = np.ascontiguousarray(array).reshape(array.shape)
         grad = None if self.extra is None else self.extra.grad
