@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
+from adjoint.core.dtypes import float32
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
@@ -105,6 +106,10 @@ def trunc_normal_(
             f"trunc_normal_: the mean {mean} is more than two deviations outside [{a}, {b}]; the "
             "distribution of values may be wrong"
         )
+    if tensor.dtype.itemsize < 4:  # too few numbers between -1 and 1: many would be the bounds
+        wide = tensor.new_empty(tensor.shape, dtype=float32)
+        with no_grad():
+            return tensor.copy_(trunc_normal_(wide, mean, std, a, b, generator))
     low, high = (0.5 * (1 + math.erf((x - mean) / std / math.sqrt(2))) for x in (a, b))
     with no_grad():
         tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)

@@ -241,9 +241,9 @@ class _Call:
             self.after(number, hook, hooks)
         if watch is not None:
             self.result = watch.around_outputs(self.result)
-        for _, hook, hooks in self.listed("backward"):
-            if hooks.is_full is False:
-                _old_backward_hook(self.module, hook, self.result)
+        old = [hook for _, hook, hooks in self.listed("backward") if hooks.is_full is False]
+        if old:
+            _old_backward_hooks(self.module, old, self.args, self.result)
         return self.result
 
     def listed(self, name: str) -> Iterator[tuple[int, Hook, Hooks]]:
@@ -294,15 +294,37 @@ class _Call:
         return _Watch(self.module, before, full) if full or before else None
 
 
-def _old_backward_hook(module: Any, hook: Hook, result: Any) -> None:
-    """Register a hook of the old kind on the last operator of a module."""
-    while not isinstance(result, Tensor):
-        if isinstance(result, dict):
-            result = next(v for v in result.values() if isinstance(v, Tensor))
+def _old_backward_hooks(module: Any, hooks: list[Hook], args: Any, result: Any) -> None:
+    """Register hooks of the old kind on the last operator of a module."""
+    first = result
+    while not isinstance(first, Tensor):
+        if isinstance(first, dict):
+            first = next(v for v in first.values() if isinstance(v, Tensor))
         else:
-            result = result[0]
-    if result.grad_fn is not None:
-        result.grad_fn.register_hook(lambda inputs, outputs: hook(module, inputs, outputs))
+            first = first[0]
+    if first.grad_fn is None:
+        return
+    for hook in hooks:
+        first.grad_fn.register_hook(
+            lambda inputs, outputs, hook=hook: hook(module, inputs, outputs)
+        )
+    if not _one_operator(first.grad_fn, args, result):
+        warnings.warn(
+            "a hook of register_backward_hook sees the last operator of the first output alone, "
+            f"which is not all of {type(module).__name__}; use register_full_backward_hook",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+
+def _one_operator(node: Any, args: Any, result: Any) -> bool:
+    """Whether a node leads from all tensors of the arguments to all of the result."""
+    inputs = args if isinstance(args, tuple) else (args,)
+    outputs = result if isinstance(result, tuple) else (result,)
+    if not all(isinstance(value, Tensor) for value in (*inputs, *outputs)):
+        return False
+    before = {input.edge for input in inputs if input.edge is not None}
+    return {output.grad_fn for output in outputs} == {node} and set(node.next) - {None} == before
 
 
 # --- gradients ----------------------------------------------------------------------------------
@@ -332,8 +354,8 @@ class _Watch:
         """The result, such that its gradients are seen."""
         if not isinstance(result, (Tensor, tuple)):
             warnings.warn(
-                "backward hooks need a module that returns a tensor or a tuple of tensors, got "
-                f"{type(result).__name__}: they are not called",
+                "backward hooks are not called: the output of a module with such hooks should be a "
+                f"Tensor or a tuple of Tensors, got {type(result).__name__}",
                 stacklevel=2,
             )
             return result
@@ -355,6 +377,12 @@ class _Watch:
         return grads
 
     def without_inputs(self) -> None:
+        if self.hooks:
+            warnings.warn(
+                "a full backward hook is called with the gradients of outputs alone: no input of "
+                f"{type(self.module).__name__} requires a gradient",
+                stacklevel=2,
+            )
         nothing = (None,) * self.count
         for hook in self.hooks:
             changed = hook(self.module, nothing, self.grad_outputs)

@@ -78,8 +78,6 @@ class States(Members):
 
     def register_state_dict_post_hook(self, hook: Hook) -> Handle:
         """Call `hook(module, state_dict, prefix, local_metadata)` after it was saved."""
-        if getattr(hook, "_replaces_state", False):
-            raise StateError("register_state_dict_post_hook: the hook was registered privately")
         return Handle(self._own_state_hooks().after_saving, hook)
 
     def _register_state_dict_hook(self, hook: Hook) -> Handle:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
         convert_conv2d_weight_memory_format,
         convert_conv3d_weight_memory_format,
     )
-    from adjoint.nn.utils.spectral_norm import remove_spectral_norm, spectral_norm
-    from adjoint.nn.utils.weight_norm import remove_weight_norm, weight_norm
+    from adjoint.nn.utils.spectral_norms import remove_spectral_norm, spectral_norm
+    from adjoint.nn.utils.weight_norms import remove_weight_norm, weight_norm
 
 __all__ = [
     "clip_grad_norm",
@@ -76,8 +76,8 @@ _HOMES = {  # the file of each function
     "memory_format": (
         "convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format",
     ),
-    "spectral_norm": ("remove_spectral_norm", "spectral_norm"),
-    "weight_norm": ("remove_weight_norm", "weight_norm"),
+    "spectral_norms": ("remove_spectral_norm", "spectral_norm"),
+    "weight_norms": ("remove_weight_norm", "weight_norm"),
 }  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
     if home is None:
         raise AttributeError(f"adjoint.nn.utils has no {name!r}{did_you_mean(name, __all__)}")
     found = getattr(importlib.import_module(f"adjoint.nn.utils.{home}"), name)
-    globals()[name] = found  # over the file where that has the name, weight_norm
+    globals()[name] = found
     return found
 
 

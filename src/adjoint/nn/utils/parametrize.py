@@ -79,6 +79,8 @@ def _check_tensor(what: str, value: Any, like: Tensor) -> None:
 
 
 def _check_dtype(what: str, value: Any, like: Tensor) -> None:
+    if value.device != like.device:
+        raise NotParametrizable(f"{what} is on {value.device}, the tensor on {like.device}")
     if value.dtype is not like.dtype:
         raise _OtherDtype(
             f"{what} has dtype {value.dtype.name}, the tensor {like.dtype.name}; unsafe=True "
@@ -108,12 +110,12 @@ class ParametrizationList(ModuleList):
         shape, dtype = original.shape, original.dtype
         new = self._before(original)
         self.is_tensor = isinstance(new, Tensor)
-        if not self.is_tensor and not isinstance(new, Sequence):
+        if not isinstance(new, (Tensor, Sequence)):
             raise NotParametrizable(
                 f"right_inverse must return a tensor or several, got {type(new).__name__}"
             )
-        self.ntensors = 1 if self.is_tensor else len(new)
-        if self.is_tensor:
+        self.ntensors = 1 if isinstance(new, Tensor) else len(new)
+        if isinstance(new, Tensor):
             _check_dtype("what right_inverse returned", new, original)
             if new is not original:
                 original.data = new.detach()

@@ -119,7 +119,7 @@ class BasePruningMethod(abc.ABC):
 
         >>> import adjoint as ad
         >>> ad.nn.utils.prune.L1Unstructured(1).prune(ad.tensor([3.0, -1.0, 2.0]))
-        tensor([ 3., -0.,  2.])
+        tensor([3., -0., 2.])
         """
         if importance_scores is not None and importance_scores.shape != t.shape:
             raise NotPruned(
@@ -463,10 +463,9 @@ def global_unstructured(
             "unstructured methods can be applied to several parameters as one"
         )
     pairs = list(parameters)
-    tensors = [getattr(module, name) for module, name in pairs]
-    found: list[Any] = [
-        scores.get(pair, t).detach() for pair, t in zip(pairs, tensors, strict=True)
-    ]
+    tensors: list[Any] = [getattr(module, name) for module, name in pairs]
+    given: dict[Any, Any] = scores
+    found = [given.get(pair, t).detach() for pair, t in zip(pairs, tensors, strict=True)]
     masks = [
         getattr(module, f"{name}_mask", ops.ones_like(tensor)).detach()
         for (module, name), tensor in zip(pairs, tensors, strict=True)
@@ -508,9 +507,7 @@ def _validate_pruning_amount_init(amount: Any) -> None:
         raise ArgumentError(f"amount: a number of elements or a fraction, got {amount!r}")
     whole = isinstance(amount, numbers.Integral)
     if (whole and amount < 0) or (not whole and not 0.0 <= float(amount) <= 1.0):
-        raise ValueRangeError(
-            f"amount: a count or a fraction from 0 to 1, got {amount}"
-        )
+        raise ValueRangeError(f"amount: a count or a fraction from 0 to 1, got {amount}")
 
 
 def _validate_pruning_amount(amount: Any, tensor_size: int) -> None:

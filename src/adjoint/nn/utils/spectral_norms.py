@@ -9,7 +9,7 @@ from adjoint.core.errors import HookError, ValueRangeError
 from adjoint.nn.functional import normalize
 from adjoint.nn.parameter import NoShapeYet, Parameter, is_lazy
 from adjoint.nn.utils.parametrizations import as_matrix, outputs_dimension
-from adjoint.nn.utils.weight_norm import find_hook
+from adjoint.nn.utils.weight_norms import find_hook
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 

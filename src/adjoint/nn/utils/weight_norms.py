@@ -45,9 +45,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         raise HookError(f"weight_norm: {name!r} has a weight norm already")
     weight = getattr(module, name)
     if is_lazy(weight):
-        raise NoShapeYet(
-            "weight_norm: the module has uninitialized parameters; call it once"
-        )
+        raise NoShapeYet("weight_norm: the module has uninitialized parameters; call it once")
     hook = WeightNorm(name, dim)
     del module._parameters[name]
     length = ops.norm_except_dim(weight.detach(), 2, hook.dim)
