@@ -489,7 +489,7 @@ class Container(Module):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         warnings.warn(
-            "nn.Container is PyTorch's oldest container; derive from nn.Module, or use nn.ModuleDict.",
+            "nn.Container: derive from nn.Module, or use nn.ModuleDict.",
             FutureWarning,
             stacklevel=2,
         )
