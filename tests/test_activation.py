@@ -158,8 +158,14 @@ def test_softmax_of_large_and_of_impossible_elements() -> None:
     assert result.tolist() == [1.0, 0.0, 0.0]
     result[0].backward()
     assert x.grad.tolist() == [0.0, 0.0, 0.0]
-    with pytest.raises(TypeError, match="dim="):
-        F.softmax(x)
+
+
+@pytest.mark.parametrize(("ndim", "dim"), [(1, 0), (2, 1), (3, 0), (4, 1)])
+def test_softmax_without_a_dimension_warns_and_takes_pytorchs(ndim: int, dim: int) -> None:
+    x = ad.arange(2.0**ndim).reshape((2,) * ndim)
+    with pytest.warns(UserWarning, match=f"chooses dim={dim}"):
+        result = F.softmax(x)
+    assert ad.equal(result, F.softmax(x, dim=dim))
 
 
 def test_safe_softmax_of_nothing_is_zero_with_zero_gradient() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import ArgumentError, ValueRangeError
+from adjoint.core.errors import ValueRangeError
 
 Tensor = Any
 
@@ -106,31 +107,38 @@ def softsign(input: Tensor) -> Tensor:
     return input / (input.abs() + 1)
 
 
-def _needs_dim(what: str, dim: int | None) -> int:
-    if dim is None:
-        raise ArgumentError(f"{what}() needs dim=, the dimension along which the result sums to 1")
-    return dim
+def _dimension(what: str, input: Tensor, dim: int | None) -> int:
+    """The dimension that is meant: without one, PyTorch's old choice, and a warning."""
+    if dim is not None:
+        return dim
+    chosen = 0 if input.ndim in (0, 1, 3) else 1
+    warnings.warn(
+        f"{what}() chooses dim={chosen} for {input.ndim} dimensions; give dim=, the dimension "
+        "along which the result sums to 1.",
+        stacklevel=3,
+    )
+    return chosen
 
 
 def softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """exp(xᵢ) / Σ exp(xⱼ) along `dim`."""
-    return ops.softmax(input, _needs_dim("softmax", dim), dtype=dtype)
+    return ops.softmax(input, _dimension("softmax", input, dim), dtype=dtype)
 
 
 def softmin(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """softmax of -x."""
-    return ops.softmax(-input, _needs_dim("softmin", dim), dtype=dtype)
+    return ops.softmax(-input, _dimension("softmin", input, dim), dtype=dtype)
 
 
 def log_softmax(
     input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None
 ) -> Tensor:
     """xᵢ - log Σ exp(xⱼ) along `dim`."""
-    return ops.log_softmax(input, _needs_dim("log_softmax", dim), dtype=dtype)
+    return ops.log_softmax(input, _dimension("log_softmax", input, dim), dtype=dtype)
 
 
 def gumbel_softmax(

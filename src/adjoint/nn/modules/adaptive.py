@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from adjoint import ops
-from adjoint.core.errors import DependsOnValues, ShapeError, ValueRangeError
+from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.modules.containers import ModuleList, Sequential
@@ -109,7 +109,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             rows = [
                 ((target >= low) & (target < high)).nonzero().squeeze(1) for low, high in bounds
             ]
-        except DependsOnValues:
+        except AdjointError:  # inside a transform they have no values
             return None
         if not known:
             raise ValueRangeError(

@@ -107,23 +107,25 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
+        count = self.num_batches_tracked
+        counting = self.training and self.track_running_stats and count is not None
         average = 0.0 if self.momentum is None else self.momentum
-        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)
-            if self.momentum is None:  # the mean of all batches so far
-                average = 1.0 / float(self.num_batches_tracked)
-        from_batch = self.training or (self.running_mean is None and self.running_var is None)
+        if counting and self.momentum is None:  # the mean of all batches so far
+            average = 1.0 / (float(count) + 1.0)
         tracking = not self.training or self.track_running_stats
-        return functional.batch_norm(
+        result = functional.batch_norm(
             input,
             self.running_mean if tracking else None,
             self.running_var if tracking else None,
             self.weight,
             self.bias,
-            from_batch,
+            self.training or (self.running_mean is None and self.running_var is None),
             average,
             self.eps,
         )
+        if counting:
+            count.add_(1)
+        return result
 
 
 class BatchNorm1d(_BatchNorm):
