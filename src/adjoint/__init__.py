@@ -142,6 +142,7 @@ _MODULES = (
     "masked",
     "nested",
     "nn",
+    "optim",
     "random",
     "signal",
     "sparse",
@@ -175,10 +176,6 @@ _ABSENT = {
     "device_count": ": tensors live on the CPU",
     "jit": ": ad.compile makes native code of a function",
     "mps": ": tensors live on the CPU",
-    "optim": (
-        ": optimisers are another library's; update parameters yourself, "
-        "with ad.no_grad(): p -= 0.1 * p.grad"
-    ),
 }
 
 

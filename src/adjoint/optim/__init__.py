@@ -1,0 +1,49 @@
+"""`ad.optim`: optimisers of parameters, under PyTorch's names and with its state dicts.
+
+Most are one formula (formulas.py), which runs on arrays, on tensors and compiled. `lr_scheduler`
+changes learning rates from epoch to epoch, `swa_utils` averages models, and `compiled_step` makes
+one native program of a whole training step.
+"""
+
+from __future__ import annotations
+
+from adjoint.optim.adadelta import Adadelta
+from adjoint.optim.adafactor import Adafactor
+from adjoint.optim.adagrad import Adagrad
+from adjoint.optim.adam import Adam, AdamW
+from adjoint.optim.adamax import Adamax
+from adjoint.optim.asgd import ASGD
+from adjoint.optim.lbfgs import LBFGS
+from adjoint.optim.muon import Muon
+from adjoint.optim.nadam import NAdam
+from adjoint.optim.optimizer import (
+    Optimizer,
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+from adjoint.optim.radam import RAdam
+from adjoint.optim.rmsprop import RMSprop
+from adjoint.optim.rprop import Rprop
+from adjoint.optim.sgd import SGD
+from adjoint.optim.sparse_adam import SparseAdam
+
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "register_optimizer_step_post_hook",
+    "register_optimizer_step_pre_hook",
+]

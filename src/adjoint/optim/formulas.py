@@ -1,0 +1,285 @@
+"""Optimisers that are one formula: new values of a parameter and its state, element by element.
+
+A subclass of `FormulaOptimizer` writes two pure functions. `numbers` is the part that all elements
+share: from the group's options and the scalar state (`step`) to a few numbers and the next scalar
+state. `formula` is the part of each element, in operators that arrays and tensors both have; a
+number that is None is a term that is left out. Everything else is here, once: the formula runs on
+arrays (a small parameter at once, a large one in pieces), on tensors where the step itself is
+differentiated, on the stored entries of a sparse gradient, and in a trace (compiled.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from adjoint import ops
+from adjoint.core.dtypes import DEFAULT, float32, float64
+from adjoint.core.errors import GradError, ValueRangeError
+from adjoint.optim import pieces
+from adjoint.optim.optimizer import Optimizer
+from adjoint.optim.pieces import apply
+from adjoint.tensor.modes import enable_grad, set_grad_enabled
+from adjoint.tensor.tape import before_write, wrote
+from adjoint.tensor.tensor import Tensor, make
+
+Array = np.ndarray[Any, Any]
+Numbers = dict[str, Any]  # of floats, of tensors where they are differentiated, of None
+
+
+class FormulaOptimizer(Optimizer):
+    """An optimiser whose step is one formula; see the module."""
+
+    initial_scalars: ClassVar[dict[str, float]] = {"step": 0.0}  # kept as tensors of one number
+    elementwise: ClassVar[bool] = True  # False: the formula sees a whole parameter, as a tensor
+    takes_complex: ClassVar[bool] = True
+    takes_sparse: ClassVar[bool] = False
+
+    # -- what a subclass says ------------------------------------------------------------------
+
+    def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
+        """The names of the state that has the parameter's shape, in the formula's order."""
+        raise NotImplementedError
+
+    def numbers(self, group: dict[str, Any], *scalars: Any) -> tuple[Numbers, tuple[Any, ...]]:
+        """The numbers of the formula, and the next scalar state."""
+        raise NotImplementedError
+
+    @staticmethod
+    def formula(xp: Any, n: Any, p: Any, g: Any, *state: Any) -> tuple[Any, ...]:
+        """The new parameter and its new state, from the numbers, the parameter, its gradient and
+        its state; `xp` has the functions: NumPy for arrays, the operators for tensors.
+        """
+        raise NotImplementedError
+
+    def initial(self, name: str, p: Any, group: dict[str, Any]) -> Any:
+        """The first value of a slot."""
+        return ops.zeros_like(p.detach())
+
+    def initial_scalar(self, name: str, group: dict[str, Any]) -> Any:
+        """The first value of a scalar state: a tensor of float32, or of float64 by default."""
+        dtype = float64 if DEFAULT.dtype is float64 else float32
+        return make(np.array(self.initial_scalars[name], dtype.np))
+
+    def check_gradient(self, p: Any, grad: Any) -> None:
+        """Raise if the formula does not hold for such a parameter or gradient."""
+        what = f"{type(self).__name__}.step"
+        if grad.is_sparse and not self.takes_sparse:
+            raise GradError(f"{what}: a gradient is sparse; use SGD, Adagrad or SparseAdam")
+        if not self.takes_complex and p.is_complex():
+            raise GradError(f"{what}: complex parameters are not supported")
+
+    # -- the step ------------------------------------------------------------------------------
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update each parameter that has a gradient; `closure` computes the loss first."""
+        loss = None
+        if closure is not None:
+            with enable_grad():
+                loss = closure()
+        differentiable = bool(self.defaults.get("differentiable"))
+        with set_grad_enabled(differentiable), np.errstate(all="ignore"):
+            for group in self.param_groups:
+                _Update(self, group, differentiable).run()
+        return loss
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for kept in self.state.values():  # old versions kept plain numbers
+            for name in self.initial_scalars:
+                number = self.initial_scalar(name, {})
+                if isinstance(number, Tensor) and isinstance(kept.get(name), (int, float)):
+                    number.value[...] = kept[name]
+                    kept[name] = number
+
+    def slot_values(self, p: Any, group: dict[str, Any]) -> list[Any]:
+        """The tensors of a parameter's slots, made now if there are none yet."""
+        names = self.slots(group)
+        if not names:
+            return []
+        state = self.state[p]
+        for name in names:
+            if state.get(name) is None:
+                state[name] = self.initial(name, p, group)
+        return [state[name] for name in names]
+
+    def scalar_values(self, p: Any, group: dict[str, Any]) -> tuple[Any, ...]:
+        """The numbers of a parameter's scalar state, made now if there are none yet."""
+        if not self.initial_scalars:
+            return ()
+        state = self.state[p]
+        for name in self.initial_scalars:
+            if name not in state:
+                state[name] = self.initial_scalar(name, group)
+        return tuple([_number(state[name]) for name in self.initial_scalars])
+
+    def keep_scalars(self, p: Any, scalars: tuple[Any, ...]) -> None:
+        """Put the next scalar state in the place of the last."""
+        if not scalars:
+            return
+        state = self.state[p]
+        for name, scalar in zip(self.initial_scalars, scalars, strict=True):
+            kept = state[name]
+            if not isinstance(kept, Tensor):
+                state[name] = scalar
+            elif isinstance(scalar, Tensor):
+                kept.copy_(scalar)
+            else:
+                kept.value.fill(scalar)
+
+    def common_numbers(self, options: dict[str, Any], scalars: tuple[Any, ...]) -> Any:
+        """The numbers with those that every formula has, and the next scalar state."""
+        numbers, after = self.numbers(options, *scalars)
+        numbers.setdefault("decay", _unless_zero(options.get("weight_decay", 0)))
+        numbers.setdefault("shrink", None)
+        numbers["maximize"] = 1.0 if options.get("maximize") else None
+        return numbers, after
+
+
+def decoupled(options: dict[str, Any]) -> Numbers:
+    """Weight decay as a factor of the parameter instead of a term of the gradient."""
+    decay = options["weight_decay"]
+    return {"decay": None, "shrink": None if _is_zero(decay) else 1 - options["lr"] * decay}
+
+
+class _Update:
+    """One step of one group."""
+
+    def __init__(
+        self, owner: FormulaOptimizer, group: dict[str, Any], differentiable: bool
+    ) -> None:
+        self.owner, self.group, self.differentiable = owner, group, differentiable
+        self.name = f"{type(owner).__name__}.step"
+        self.options = {k: _option(v, differentiable) for k, v in group.items() if k != "params"}
+        # By scalar state, which most parameters of a group share: the numbers and the next state,
+        # and by dtype the numbers as arrays.
+        self.known: dict[Any, tuple[Any, Any]] = {}
+        self.arrays: dict[Any, Any] = {}
+
+    def run(self) -> None:
+        owner = self.owner
+        for p in self.group["params"]:
+            grad = p.grad
+            if grad is None:
+                continue
+            owner.check_gradient(p, grad)
+            scalars = owner.scalar_values(p, self.group)
+            slots = owner.slot_values(p, self.group)
+            if grad.is_sparse:
+                self._sparse(p, grad, slots, scalars)
+            elif self.differentiable or p.home is not None or grad.home is not None:
+                self._on_tensors(p, grad, slots, scalars)
+            elif owner.elementwise:
+                self._on_arrays(p, grad, slots, scalars)
+            else:
+                self._on_tensors(p, grad, slots, scalars)
+            owner.keep_scalars(p, self.known[scalars][1])
+
+    def _numbers(self, scalars: tuple[Any, ...]) -> Any:
+        """The numbers for tensors."""
+        if scalars not in self.known:
+            numbers, after = self.owner.common_numbers(self.options, scalars)
+            self.known[scalars] = (SimpleNamespace(**numbers), after)
+        return self.known[scalars][0]
+
+    def _number_arrays(self, scalars: tuple[Any, ...], dtype: Any) -> Any:
+        """The numbers as arrays of a dtype: NumPy takes twice as long for a Python number."""
+        found = self.arrays.get((scalars, dtype))
+        if found is None:
+            found = pieces.in_arrays(self._numbers(scalars), dtype)
+            self.arrays[scalars, dtype] = found
+        return found
+
+    def _on_arrays(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
+        targets = [p, *slots]
+        arrays = [p.value, grad.value, *[s.value for s in slots]]
+        if p.value.dtype.kind == "c":
+            arrays = [pieces.as_real(a) for a in arrays]
+        for target in targets:
+            before_write(target, self.name)
+        n = self._number_arrays(scalars, arrays[0].dtype)
+        pieces.update(self.owner.formula, n, arrays)
+        for target in targets:
+            wrote(target, self.name)
+
+    def _on_tensors(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
+        inputs = [p, grad, *slots]
+        if self.differentiable:  # what is written below was saved for backward
+            inputs = [t.clone() for t in inputs]
+        if p.is_complex():
+            inputs = [ops.view_as_real(t) for t in inputs]
+        new = apply(self.owner.formula, ops, self._numbers(scalars), *inputs)
+        if p.is_complex():
+            new = [ops.view_as_complex(t) for t in new]
+        for target, value in zip([p, *slots], new, strict=True):
+            target.copy_(value)
+
+    def _sparse(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
+        """Update the entries that the gradient stores, and leave the others alone."""
+        if self.options.get("weight_decay", 0) != 0:
+            raise GradError(f"{self.name}: weight_decay needs dense gradients, this one is sparse")
+        grad = grad.coalesce()
+        index = tuple(grad.indices().array)
+        targets = [p, *slots]
+        arrays = [t.array[index] for t in targets]
+        arrays.insert(1, grad.values().detach().array)
+        n = self._number_arrays(scalars, arrays[0].dtype)
+        pieces.update(self.owner.formula, n, arrays)
+        del arrays[1]
+        for target, array in zip(targets, arrays, strict=True):
+            before_write(target, self.name)
+            target.array[index] = array
+            wrote(target, self.name)
+
+
+def _number(value: Any) -> Any:
+    """A scalar state as a Python number; as a tensor where its gradient is wanted."""
+    if not isinstance(value, Tensor):
+        return value
+    return value.item() if value.home is not None or value.edge is None else value.clone()
+
+
+def _option(value: Any, differentiable: bool) -> Any:
+    """An option of a group, tensors of one element as numbers unless they are differentiated."""
+    if isinstance(value, tuple):
+        return tuple(_option(v, differentiable) for v in value)
+    if not isinstance(value, Tensor):
+        return value
+    return value.reshape(()) if differentiable else value.item()
+
+
+def _is_zero(number: Any) -> bool:
+    return not isinstance(number, Tensor) and number == 0
+
+
+def _unless_zero(number: Any) -> Any:
+    return None if _is_zero(number) else number
+
+
+def check_at_least(what: str, least: float, **options: Any) -> None:
+    """Raise unless each option is a number of at least `least`."""
+    for name, value in options.items():
+        if isinstance(value, Tensor) and value.numel() != 1:
+            raise ValueRangeError(
+                f"{what}({name}): a tensor of one element is needed, this one has {value.numel()}"
+            )
+        if not value >= least:
+            raise ValueRangeError(f"{what}({name}={value}): must be at least {least}")
+
+
+def check_betas(what: str, betas: Sequence[Any]) -> None:
+    """Raise unless every beta is in [0, 1)."""
+    for number, beta in enumerate(betas):
+        check_at_least(what, 0, **{f"betas[{number}]": beta})
+        if not beta < 1:
+            raise ValueRangeError(f"{what}(betas={betas}): beta {number} must be less than 1")
+
+
+def check_fused(what: str, fused: Any, foreach: Any, differentiable: bool) -> None:
+    """Raise if two implementations are asked for at once."""
+    if fused and (foreach or differentiable):
+        other = "foreach" if foreach else "differentiable"
+        raise ValueRangeError(f"{what}: fused=True and {other}=True exclude one another")
