@@ -53,15 +53,14 @@ def assert_same(ours: Any, theirs: Any, tolerance: float = 2e-5) -> None:
         assert ours.dtype.name == str(theirs.dtype).removeprefix("torch.")
         assert tuple(ours.shape) == tuple(theirs.shape)
         expected = theirs.detach().numpy()
-        np.testing.assert_allclose(
-            ours.detach().numpy(), expected, rtol=tolerance, atol=tolerance
-        )
+        np.testing.assert_allclose(ours.detach().numpy(), expected, rtol=tolerance, atol=tolerance)
     elif isinstance(theirs, dict):
         assert ours.keys() == theirs.keys()
         for key in theirs:
             assert_same(ours[key], theirs[key], tolerance)
     elif isinstance(theirs, (list, tuple)):
-        assert type(ours) is type(theirs) and len(ours) == len(theirs)
+        assert type(ours) is type(theirs)
+        assert len(ours) == len(theirs)
         for a, b in zip(ours, theirs, strict=True):
             assert_same(a, b, tolerance)
     elif isinstance(theirs, float):
@@ -95,11 +94,20 @@ def check_steps(name: str, options: dict[str, Any], dtype: torch.dtype, *, spars
         run(theirs, torch)
         run(ours, ad)
         assert_same(params_of(ours), [p.detach() for p in params_of(theirs)])
-        assert_same(ours.state_dict(), theirs.state_dict())
+        assert_same(state_of(ours), state_of(theirs))
         if step in (2, 5):  # each goes on with the state of the other
             mine, other = to_torch(ours.state_dict()), to_ours(theirs.state_dict())
             theirs.load_state_dict(mine)
             ours.load_state_dict(other)
+
+
+def state_of(optimizer: Any) -> dict[str, Any]:
+    """The state dict; the step of a line search is a number or a tensor, as it came about."""
+    found = optimizer.state_dict()
+    for state in found["state"].values():
+        if "t" in state:
+            state["t"] = float(state["t"])
+    return found
 
 
 def params_of(optimizer: Any) -> list[Any]:
@@ -107,7 +115,7 @@ def params_of(optimizer: Any) -> list[Any]:
 
 
 def run(optimizer: Any, library: Any) -> None:
-    """One step; L-BFGS has a closure, of a loss that is not quadratic."""
+    """One step; L-BFGS has a closure, of a convex loss that is not quadratic."""
     if "LBFGS" not in type(optimizer).__name__:
         optimizer.step()
         return
@@ -116,8 +124,8 @@ def run(optimizer: Any, library: Any) -> None:
     def closure() -> Any:
         for p in params:
             p.grad = None
-        loss = sum(((p * p.conj()).real if p.is_complex() else p.square()).sin().sum() for p in params)
-        loss = loss + sum((abs(p) - 1).square().sum() for p in params)
+        squares = [((p * p.conj()).real if p.is_complex() else p * p).reshape(-1) for p in params]
+        loss = sum(((1 + q).sqrt() * library.arange(1, len(q) + 1)).sum() for q in squares)
         loss.backward()
         return loss
 
@@ -147,3 +155,80 @@ def test_steps_of_single_precision_are_pytorchs(info: Any) -> None:
 @pytest.mark.parametrize("info", [i for i in optim_db if i.supports_sparse], ids=lambda i: i.name)
 def test_steps_of_sparse_gradients_are_pytorchs(info: Any) -> None:
     check_steps(info.name, {}, torch.float64, sparse=True)
+
+
+SCHEDULERS: dict[str, Any] = {
+    "LambdaLR": lambda s, o: s.LambdaLR(o, [lambda e: 0.9**e, lambda e: 1 / (1 + e)]),
+    "MultiplicativeLR": lambda s, o: s.MultiplicativeLR(o, lambda e: 0.95),
+    "StepLR": lambda s, o: s.StepLR(o, 7, 0.3),
+    "MultiStepLR": lambda s, o: s.MultiStepLR(o, [3, 9, 9, 20], 0.5),
+    "ConstantLR": lambda s, o: s.ConstantLR(o, 0.4, 6),
+    "LinearLR": lambda s, o: s.LinearLR(o, 0.2, 0.8, 12),
+    "ExponentialLR": lambda s, o: s.ExponentialLR(o, 0.9),
+    "PolynomialLR": lambda s, o: s.PolynomialLR(o, 20, 2.5),
+    "CosineAnnealingLR": lambda s, o: s.CosineAnnealingLR(o, 8, 1e-3),
+    "CosineAnnealingWarmRestarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 4, 2, 1e-3),
+    "ReduceLROnPlateau": lambda s, o: s.ReduceLROnPlateau(o, patience=2, cooldown=1, factor=0.5),
+    "ReduceLROnPlateau-max": lambda s, o: s.ReduceLROnPlateau(
+        o, "max", patience=1, threshold=0.1, threshold_mode="abs", min_lr=[1e-3, 1e-2]
+    ),
+    "CyclicLR": lambda s, o: s.CyclicLR(o, 0.01, [0.1, 0.2], 4, 6, "triangular2"),
+    "CyclicLR-exp": lambda s, o: s.CyclicLR(o, 0.01, 0.1, 4, mode="exp_range", gamma=0.97),
+    "OneCycleLR": lambda s, o: s.OneCycleLR(o, [0.1, 0.2], 31),
+    "OneCycleLR-three": lambda s, o: s.OneCycleLR(
+        o, 0.1, epochs=8, steps_per_epoch=4, anneal_strategy="linear", three_phase=True
+    ),
+    "ChainedScheduler": lambda s, o: s.ChainedScheduler(
+        [s.StepLR(o, 5, 0.5), s.LinearLR(o), s.ExponentialLR(o, 0.95)]
+    ),
+    "SequentialLR": lambda s, o: s.SequentialLR(
+        o,
+        [s.LinearLR(o, 0.1, total_iters=5), s.CosineAnnealingLR(o, 10), s.StepLR(o, 4)],
+        [5, 16],
+    ),
+}
+
+
+@pytest.mark.parametrize("optimizer", ["SGD", "Adam"])
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_thirty_epochs_of_learning_rates_are_pytorchs(name: str, optimizer: str) -> None:
+    made = []
+    for library in (torch, ad):
+        groups = [{"params": [library.zeros(2, requires_grad=True)], "lr": lr} for lr in (0.5, 0.1)]
+        inner = getattr(library.optim, optimizer)(groups)
+        made.append((inner, SCHEDULERS[name](library.optim.lr_scheduler, inner)))
+    (theirs, their_scheduler), (ours, our_scheduler) = made
+    metrics = np.random.default_rng(0).normal(size=30).cumsum()
+    for epoch in range(30):
+        arguments = [float(metrics[epoch])] if "Plateau" in name else []
+        for inner, scheduler in made:
+            inner.step()
+            scheduler.step(*arguments)
+        for mine, other in zip(ours.param_groups, theirs.param_groups, strict=True):
+            numbers = {k: v for k, v in other.items() if k != "params"}
+            assert_same({k: v for k, v in mine.items() if k != "params"}, numbers, 1e-12)
+        assert_same(our_scheduler.get_last_lr(), their_scheduler.get_last_lr(), 1e-12)
+        mine, other = our_scheduler.state_dict(), their_scheduler.state_dict()
+        assert_same(mine, other, 1e-12)
+        if epoch in (6, 17):
+            our_scheduler.load_state_dict(other)
+            their_scheduler.load_state_dict(mine)
+
+
+CLOSED = ("StepLR", "MultiStepLR", "ConstantLR", "LinearLR", "ExponentialLR", "PolynomialLR",
+          "CosineAnnealingLR", "CosineAnnealingWarmRestarts")  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", CLOSED)
+def test_a_jump_to_an_epoch_is_pytorchs(name: str) -> None:
+    found = []
+    for library in (torch, ad):
+        inner = library.optim.SGD([library.zeros(2, requires_grad=True)], lr=0.5)
+        scheduler = SCHEDULERS[name](library.optim.lr_scheduler, inner)
+        lrs = []
+        for epoch in (3, 17, 2, 9, 30):
+            scheduler.step(epoch)
+            lrs.append(scheduler.get_last_lr())
+        found.append(lrs)
+    assert_same(found[1], found[0], 1e-12)

@@ -7,6 +7,7 @@ one native program of a whole training step.
 
 from __future__ import annotations
 
+from adjoint.optim import lr_scheduler
 from adjoint.optim.adadelta import Adadelta
 from adjoint.optim.adafactor import Adafactor
 from adjoint.optim.adagrad import Adagrad
@@ -44,6 +45,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SparseAdam",
+    "lr_scheduler",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
 ]

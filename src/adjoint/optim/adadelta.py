@@ -9,7 +9,7 @@ from adjoint.optim.formulas import FormulaOptimizer, check_at_least
 
 
 class Adadelta(FormulaOptimizer):
-    """Adadelta: p ← p - lr·Δ, Δ = √(d + eps) / √(v + eps) · g, for the running means v of g² and d of Δ².
+    """Adadelta: p ← p - lr·Δ, Δ = √(d + eps) / √(v + eps) · g, for running means v of g², d of Δ².
 
     `foreach` and `capturable` change nothing: there is one implementation, and there are no CUDA
     graphs. Zeiler 2012.

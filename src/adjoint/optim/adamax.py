@@ -8,7 +8,7 @@ from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_betas
 
 
 class Adamax(FormulaOptimizer):
-    """Adamax: p ← p - lr / (1 - β₁ᵗ) · m / u, for the running mean m of g and u ← max(β₂·u, |g| + eps).
+    """Adamax: p ← p - lr / (1 - β₁ᵗ) · m / u, for the mean m of g and u ← max(β₂·u, |g| + eps).
 
     `foreach` and `capturable` change nothing: there is one implementation, and there are no CUDA
     graphs. Kingma and Ba 2015, §7.1.

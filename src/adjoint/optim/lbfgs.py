@@ -15,6 +15,7 @@ from adjoint.core.errors import ValueRangeError
 from adjoint.optim.formulas import check_at_least
 from adjoint.optim.optimizer import Optimizer
 from adjoint.tensor.modes import enable_grad, no_grad
+from adjoint.tensor.tensor import Tensor
 
 SUFFICIENT, CURVATURE = 1e-4, 0.9  # the constants of the Wolfe conditions
 
@@ -140,12 +141,13 @@ class _Search:
 
     def _direct(self, gradient: Any) -> None:
         """Choose the next direction and the step to begin with, from the state so far."""
-        state, lr = self.state, float(self.group["lr"])
+        state, lr = self.state, self.group["lr"]
+        lr = lr.reshape(()) if isinstance(lr, Tensor) else lr
         state["n_iter"] += 1
         if state["n_iter"] == 1:
             state.update(d=-gradient, old_dirs=[], old_stps=[], ro=[], H_diag=1)
             state["prev_flat_grad"] = gradient.clone()
-            state["t"] = min(1.0, 1.0 / float(gradient.abs().sum())) * lr
+            state["t"] = (1.0 / gradient.abs().sum()).clamp(max=1.0) * lr
             return
         self._remember(gradient - state["prev_flat_grad"], state["d"] * state["t"])
         state["d"] = self._newton(gradient)
@@ -220,7 +222,7 @@ class _Search:
             return Point(t, value, gradient, float(gradient.dot(direction)))
 
         left = self.group["max_eval"] - self.evaluations
-        found, bracket, left = _bracketed(look, start, self.state["t"], left)
+        found, bracket, left = _bracketed(look, start, float(self.state["t"]), left)
         if found is not None:
             return found
         width = self.group["tolerance_change"] / _largest(direction)

@@ -100,8 +100,8 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
             raise ArgumentError(
-                f"{type(self).__name__}(params): an iterable of tensors or dicts is needed, got one "
-                "tensor; write [tensor]"
+                f"{type(self).__name__}(params): an iterable of tensors or dicts is needed, got "
+                "one tensor; write [tensor]"
             )
         self.defaults = defaults
         self._make_hooks()
@@ -327,6 +327,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     )
                 given, kwargs = changed
         found = step(*given, **kwargs)
+        self._opt_called = True  # schedulers warn if they step first
         for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
             hook(self, given, kwargs)
         return found

@@ -58,7 +58,7 @@ def update(formula: Formula, n: Any, arrays: list[Array]) -> None:
     first = arrays[0]
     if first.dtype.char not in "fd":
         _write(arrays, apply(formula, np, n, *[a.astype(_FLOAT32) for a in arrays]))
-    elif first.size >= LARGE and all([a.flags.c_contiguous for a in arrays]):
+    elif first.size >= LARGE and all(a.flags.c_contiguous for a in arrays):
         _update_in_pieces(formula, n, [a.reshape(-1) for a in arrays])
     else:
         _write(arrays, apply(formula, np, n, *arrays))
