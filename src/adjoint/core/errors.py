@@ -102,6 +102,10 @@ class HookError(AdjointError, RuntimeError):
     """A hook that returned what it must not, or that cannot be registered."""
 
 
+class FileError(AdjointError, RuntimeError, ValueError):
+    """A file that is damaged, of no known format, or that holds what is not read or written."""
+
+
 class LinAlgError(ValueRangeError, np.linalg.LinAlgError):
     """A matrix without the property that was asked for: singular, not positive definite, …"""
 

@@ -82,7 +82,7 @@ class HalfInterpreter(Home):
         return half_of(tensor.stored.data)
 
     def detach(self, tensor: Any) -> Any:
-        return _holding(tensor.stored.detach())
+        return holding_rounded(tensor.stored.detach())
 
     def check_leaves(self, tensor: Any, what: str) -> None:
         tensor.stored.check_leaves(what)
@@ -123,10 +123,11 @@ class HalfTensor(PackedTensor):
         return half_of, (self.stored,)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        return _holding(self.stored.__deepcopy__(memo))
+        return holding_rounded(self.stored.__deepcopy__(memo))
 
 
-def _holding(values: Any) -> Any:
+def holding_rounded(values: Any) -> Any:
+    """The tensor of complex32 on the memory of complex64 numbers that are rounded already."""
     tensor = object.__new__(HalfTensor)
     tensor.value, tensor.home, tensor.extra = values, HALVES, None
     return tensor
@@ -143,7 +144,7 @@ def half_of(values: Any) -> Any:
     """A tensor as one of complex32."""
     if isinstance(values, HalfTensor):
         return values
-    return _holding(rounded(values) if isinstance(values, Tensor) else values)
+    return holding_rounded(rounded(values) if isinstance(values, Tensor) else values)
 
 
 def chalf(self: Tensor, memory_format: Any = None) -> Any:

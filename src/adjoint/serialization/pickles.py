@@ -1,0 +1,328 @@
+"""Pickles read without running code, and written without a pickler.
+
+A pickle is a program for a small stack machine. `Reader` runs such programs with a table of what
+names may mean: a value, or a `Function` of ours that may be called. Any other name is refused, and
+so is every instruction that reaches beyond the table. `Writer` writes the few instructions that
+plain values need; names are written as they are, and nothing is imported to check them.
+"""
+
+from __future__ import annotations
+
+import collections
+import pickle
+import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from adjoint.core.errors import AdjointError, FileError
+from adjoint.serialization.description import checked_key
+from adjoint.serialization.storages import Budget
+
+PROTOCOL = b"\x80\x02"
+
+
+class Refused(FileError, pickle.UnpicklingError):
+    """A pickle that names what is not in the table."""
+
+
+class Function:
+    """A function that a pickle may call."""
+
+    __slots__ = ("call", "name")
+
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self.name = name  # "torch._utils._rebuild_tensor_v2"
+        self.call = call
+
+
+# ---- reading ------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Runs one pickle after the other in a text of bytes."""
+
+    def __init__(
+        self,
+        text: bytes,
+        names: Mapping[str, Any],
+        persistent: Callable[[Any], Any],
+        budget: Budget,
+        encoding: str = "utf-8",
+    ) -> None:
+        self.text = text
+        self.names = names  # "torch.Size" -> a value, or a Function
+        self.persistent = persistent  # what stands outside the pickle: storages
+        self.budget = budget
+        self.encoding = encoding
+        self.place = 0
+        self.stack: list[Any] = []
+        self.marks: list[int] = []
+        self.memo: dict[int, Any] = {}
+
+    def run(self) -> Any:
+        """Run one pickle, and return its value."""
+        self.stack, self.marks, self.memo = [], [], {}
+        try:
+            while True:
+                code = self.text[self.place]
+                self.place += 1
+                if code == _STOP:
+                    (value,) = self.stack
+                    return value
+                step = _STEPS.get(code)
+                if step is None:
+                    raise Refused(f"a pickle has the instruction {bytes([code])!r}, {_WHY}")
+                step(self)
+        except AdjointError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, struct.error) as error:
+            raise FileError(f"the pickle is damaged near byte {self.place}: {error!r}") from error
+
+    # -- arguments of instructions ---------------------------------------------------------------
+
+    def take(self, count: int) -> bytes:
+        """Return the next bytes."""
+        piece = self.text[self.place : self.place + count]
+        if len(piece) != count:
+            raise FileError("the pickle is truncated")
+        self.place += count
+        return piece
+
+    def number(self, form: struct.Struct) -> Any:
+        """Return the number that follows."""
+        return form.unpack(self.take(form.size))[0]
+
+    def line(self) -> str:
+        """Return the text up to the end of the line."""
+        end = self.text.index(b"\n", self.place)
+        line = self.text[self.place : end].decode()
+        self.place = end + 1
+        return line
+
+    def above_mark(self) -> list[Any]:
+        """Remove what was pushed since the last mark, and return it."""
+        start = self.marks.pop()
+        items = self.stack[start:]
+        del self.stack[start:]
+        return items
+
+    # -- what instructions do --------------------------------------------------------------------
+
+    def push(self, value: Any) -> None:
+        """Put a value on the stack."""
+        self.stack.append(value)
+
+    def name(self, name: str) -> None:
+        """Push what a name means."""
+        if name not in self.names:
+            raise Refused(
+                f"the file names {name}, which is not among the names of tensors and plain values "
+                "that are read; reading it could run code. Save a state dict in place of whole "
+                "objects"
+            )
+        self.push(self.names[name])
+
+    def call(self) -> None:
+        """Call a function of the table with a tuple of arguments."""
+        arguments, function = self.stack.pop(), self.stack.pop()
+        if type(function) is not Function or type(arguments) is not tuple:
+            raise Refused(f"a pickle calls {function!r:.80}, which is no function of the table")
+        self.push(function.call(*arguments))
+
+    def build(self) -> None:
+        """Give an object its state: an OrderedDict has that of a state dict."""
+        state, target = self.stack.pop(), self.stack[-1]
+        if type(target) is collections.OrderedDict and type(state) is dict:
+            if "_metadata" in state:
+                target._metadata = state["_metadata"]  # type: ignore[attr-defined]
+            return
+        raise Refused(f"a pickle sets the state of a {type(target).__name__}, {_WHY}")
+
+    def set_items(self, items: list[Any]) -> None:
+        """Put pairs of keys and values into the dict on the stack."""
+        target = self.stack[-1]
+        if not isinstance(target, dict):
+            raise FileError(f"a pickle puts items into a {type(target).__name__}")
+        for key, value in zip(items[::2], items[1::2], strict=True):
+            target[checked_key(key)] = value
+
+    def append(self, items: Iterable[Any]) -> None:
+        """Append to the list on the stack."""
+        target = self.stack[-1]
+        if type(target) is not list:
+            raise FileError(f"a pickle appends to a {type(target).__name__}")
+        target.extend(items)
+
+    def add(self, items: Iterable[Any]) -> None:
+        """Add to the set on the stack."""
+        target = self.stack[-1]
+        if type(target) is not set:
+            raise FileError(f"a pickle adds to a {type(target).__name__}")
+        target.update(checked_key(item) for item in items)
+
+    def text_of(self, count: int) -> str:
+        """Return a text of that many bytes."""
+        return self.take(count).decode("utf-8", "surrogatepass")
+
+    def old_text(self, count: int) -> Any:
+        """Return a text that Python 2 wrote."""
+        raw = self.take(count)
+        return raw if self.encoding == "bytes" else raw.decode(self.encoding)
+
+    def remember(self, number: int) -> None:
+        """Give the top of the stack a number."""
+        self.memo[number] = self.stack[-1]
+
+    def tuple_of(self, count: int) -> None:
+        """Replace so many values by their tuple."""
+        if count > len(self.stack):
+            raise FileError("a pickle takes more values than there are")
+        items = tuple(self.stack[-count:])
+        del self.stack[-count:]
+        self.push(items)
+
+    def of_items(self, kind: Callable[[list[Any]], Any]) -> None:
+        """Push what is made of the values since the mark."""
+        self.push(kind(self.above_mark()))
+
+
+_WHY = "which plain values and tensors do not need"
+_STOP = ord(".")
+_BYTE, _SHORT, _INT = struct.Struct("<B"), struct.Struct("<H"), struct.Struct("<i")
+_LENGTH, _LENGTH8, _FLOAT = struct.Struct("<I"), struct.Struct("<Q"), struct.Struct(">d")
+
+
+def _whole(data: bytes) -> int:
+    return int.from_bytes(data, "little", signed=True)
+
+
+def _frozen(items: list[Any]) -> frozenset[Any]:
+    return frozenset(checked_key(item) for item in items)
+
+
+def _dict_of(reader: Reader) -> None:
+    items = reader.above_mark()
+    reader.push({})
+    reader.set_items(items)
+
+
+# The instructions, by their byte; texts of protocol 0 and all that makes objects are left out.
+_STEPS: dict[int, Callable[[Reader], Any]] = {
+    code[0]: step
+    for code, step in {
+        b"\x80": lambda r: r.take(1),  # PROTO
+        b"\x95": lambda r: r.take(8),  # FRAME
+        b"(": lambda r: r.marks.append(len(r.stack)),
+        b"0": lambda r: r.stack.pop(),
+        b"1": lambda r: r.above_mark(),
+        b"2": lambda r: r.push(r.stack[-1]),
+        b"N": lambda r: r.push(None),
+        b"\x88": lambda r: r.push(True),
+        b"\x89": lambda r: r.push(False),
+        b"K": lambda r: r.push(r.number(_BYTE)),
+        b"M": lambda r: r.push(r.number(_SHORT)),
+        b"J": lambda r: r.push(r.number(_INT)),
+        b"\x8a": lambda r: r.push(_whole(r.take(r.number(_BYTE)))),
+        b"\x8b": lambda r: r.push(_whole(r.take(r.number(_LENGTH)))),
+        b"G": lambda r: r.push(r.number(_FLOAT)),
+        b"X": lambda r: r.push(r.text_of(r.number(_LENGTH))),
+        b"\x8c": lambda r: r.push(r.text_of(r.number(_BYTE))),
+        b"\x8d": lambda r: r.push(r.text_of(r.number(_LENGTH8))),
+        b"U": lambda r: r.push(r.old_text(r.number(_BYTE))),
+        b"T": lambda r: r.push(r.old_text(r.number(_LENGTH))),
+        b"B": lambda r: r.push(r.take(r.number(_LENGTH))),
+        b"C": lambda r: r.push(r.take(r.number(_BYTE))),
+        b"\x8e": lambda r: r.push(r.take(r.number(_LENGTH8))),
+        b"\x96": lambda r: r.push(bytearray(r.take(r.number(_LENGTH8)))),
+        b"}": lambda r: r.push({}),
+        b"]": lambda r: r.push([]),
+        b")": lambda r: r.push(()),
+        b"\x8f": lambda r: r.push(set()),
+        b"\x85": lambda r: r.tuple_of(1),
+        b"\x86": lambda r: r.tuple_of(2),
+        b"\x87": lambda r: r.tuple_of(3),
+        b"t": lambda r: r.of_items(tuple),
+        b"l": lambda r: r.of_items(list),
+        b"\x91": lambda r: r.of_items(_frozen),
+        b"d": _dict_of,
+        b"a": lambda r: r.append([r.stack.pop()]),
+        b"e": lambda r: r.append(r.above_mark()),
+        b"s": lambda r: r.set_items([r.stack.pop(-2), r.stack.pop()]),
+        b"u": lambda r: r.set_items(r.above_mark()),
+        b"\x90": lambda r: r.add(r.above_mark()),
+        b"h": lambda r: r.push(r.memo[r.number(_BYTE)]),
+        b"j": lambda r: r.push(r.memo[r.number(_LENGTH)]),
+        b"q": lambda r: r.remember(r.number(_BYTE)),
+        b"r": lambda r: r.remember(r.number(_LENGTH)),
+        b"\x94": lambda r: r.remember(len(r.memo)),
+        b"c": lambda r: r.name(f"{r.line()}.{r.line()}"),
+        b"\x93": lambda r: r.name(".".join((r.stack.pop(-2), r.stack.pop()))),
+        b"R": lambda r: r.call(),
+        b"\x81": lambda r: r.call(),  # NEWOBJ: the functions of the table are classes, too
+        b"b": lambda r: r.build(),
+        b"Q": lambda r: r.push(r.persistent(r.stack.pop())),
+    }.items()
+}
+
+
+# ---- writing ------------------------------------------------------------------------------------
+
+
+class Writer:
+    """Collects the instructions of a pickle of protocol 2."""
+
+    def __init__(self) -> None:
+        self.pieces: list[bytes] = [PROTOCOL]
+        self._memo: dict[Any, int] = {}
+
+    def finished(self) -> bytes:
+        """Return the pickle."""
+        return b"".join((*self.pieces, b"."))
+
+    def put(self, *pieces: bytes) -> None:
+        """Write instructions as they are."""
+        self.pieces += pieces
+
+    def remember(self, key: Any) -> None:
+        """Give the value on the stack a number, for `recall(key)`."""
+        self._memo[key] = number = len(self._memo)
+        self.put(b"r", _LENGTH.pack(number))
+
+    def recall(self, key: Any) -> bool:
+        """Write the value that `key` was remembered for, if there is one."""
+        number = self._memo.get(key)
+        if number is not None:
+            self.put(b"j", _LENGTH.pack(number))
+        return number is not None
+
+    def name(self, module: str, name: str) -> None:
+        """Write a name."""
+        key = ("name", module, name)
+        if not self.recall(key):
+            self.put(b"c", f"{module}\n{name}\n".encode())
+            self.remember(key)
+
+    def text(self, value: str) -> None:
+        """Write a text."""
+        if not self.recall(value):
+            encoded = value.encode("utf-8", "surrogatepass")
+            self.put(b"X", _LENGTH.pack(len(encoded)), encoded)
+            self.remember(value)
+
+    def integer(self, value: int) -> None:
+        """Write a whole number."""
+        if -(2**31) <= value < 2**31:
+            self.put(b"J", _INT.pack(value))
+            return
+        data = value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True)
+        short = len(data) < 256
+        self.put(*((b"\x8a", _BYTE.pack(len(data))) if short else (b"\x8b", _INT.pack(len(data)))))
+        self.put(data)
+
+    def number(self, value: float) -> None:
+        """Write a floating point number."""
+        self.put(b"G", _FLOAT.pack(value))
+
+    def constant(self, value: bool | None) -> None:
+        """Write True, False or None."""
+        self.put({None: b"N", True: b"\x88", False: b"\x89"}[value])

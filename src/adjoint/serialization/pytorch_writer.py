@@ -1,0 +1,238 @@
+"""PyTorch's newer format written by hand, so that `torch.load` reads it."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.devices import Device
+from adjoint.core.dtypes import DType, complex32
+from adjoint.core.layouts import Layout
+from adjoint.nn.parameter import Parameter
+from adjoint.serialization import archives
+from adjoint.serialization.pickles import Writer
+from adjoint.serialization.pytorch import STORAGES
+from adjoint.serialization.refusals import check_depth, refusal
+from adjoint.serialization.storages import Blocks
+from adjoint.tensor.sparse import SparseTensor
+from adjoint.tensor.tensor import Tensor, make
+
+
+class _Encoder:
+    """Writes values as the pickle that `torch.load` reads."""
+
+    def __init__(self) -> None:
+        self.writer = Writer()
+        self.blocks = Blocks()
+        self.path: list[str] = []
+        self._under_way: set[int] = set()
+        self._kept: list[Any] = []  # what was remembered by its id
+
+    def value(self, value: Any) -> None:
+        """Write a value."""
+        writer, kind = self.writer, type(value)
+        if value is None or kind is bool:
+            writer.constant(value)
+        elif kind is int:
+            writer.integer(value)
+        elif kind is float:
+            writer.number(value)
+        elif kind is str:
+            writer.text(value)
+        elif kind in (Device, Layout) or isinstance(value, DType):
+            self._name_of(value)
+        elif not writer.recall(id(value)):
+            self._object(value)
+
+    def _object(self, value: Any) -> None:
+        if id(value) in self._under_way:
+            raise refusal(self.path, "contains itself; a file holds a value after its parts")
+        check_depth(self.path)
+        self._under_way.add(id(value))
+        self._kept.append(value)
+        if isinstance(value, Tensor):
+            self._tensor(value)
+        else:
+            write = _WRITERS.get(type(value))
+            if write is None:
+                raise refusal(self.path, value)
+            write(self, value)
+        self.writer.remember(id(value))
+        self._under_way.discard(id(value))
+
+    def _name_of(self, value: Any) -> None:
+        if isinstance(value, DType):
+            self.writer.name("torch", value.name)
+        elif type(value) is Layout:
+            self.called("torch.serialization", "_get_layout", f"torch.{value}")
+        else:
+            self.called("torch", "device", str(value))
+
+    def called(self, module: str, name: str, *arguments: Any) -> None:
+        """Write the call of a function."""
+        self.writer.name(module, name)
+        self._tuple(arguments)
+        self.writer.put(b"R")
+
+    def _tuple(self, items: Any) -> None:
+        self.writer.put(b"(")
+        for item in items:
+            self.value(item)
+        self.writer.put(b"t")
+
+    def items(self, values: Any) -> None:
+        """Write the items of a sequence, one above the other."""
+        for number, value in enumerate(values):
+            self.at(f"[{number}]", value)
+
+    def at(self, step: str, value: Any) -> None:
+        """Write a part of a value."""
+        self.path.append(step)
+        self.value(value)
+        self.path.pop()
+
+    def list(self, values: Any) -> None:
+        self.writer.put(b"](")
+        self.items(values)
+        self.writer.put(b"e")
+
+    def tuple(self, values: Any) -> None:
+        self.writer.put(b"(")
+        self.items(values)
+        self.writer.put(b"t")
+
+    def pairs(self, values: Any) -> None:
+        """Put the items of a dict into the one on the stack."""
+        self.writer.put(b"(")
+        for key, value in values.items():
+            self.at("", key)
+            self.at(f"[{key!r:.60}]", value)
+        self.writer.put(b"u")
+
+    def dict(self, values: Any) -> None:
+        self.writer.put(b"}")
+        self.pairs(values)
+
+    def ordered(self, values: Any) -> None:
+        self.called("collections", "OrderedDict")
+        self.pairs(values)
+        metadata = getattr(values, "_metadata", None)
+        if metadata is not None:
+            self.writer.put(b"}(")
+            self.value("_metadata")
+            self.at("._metadata", metadata)
+            self.writer.put(b"ub")
+
+    def counter(self, values: Any) -> None:
+        self.called("collections", "Counter", dict(values))
+
+    def set(self, values: Any) -> None:
+        self.called("__builtin__", "set", list(values))
+
+    def bytes(self, value: Any) -> None:
+        self.called("_codecs", "encode", value.decode("latin1"), "latin1")
+
+    def bytearray(self, value: Any) -> None:
+        self.called("__builtin__", "bytearray", value.decode("latin1"), "latin1")
+
+    def complex(self, value: Any) -> None:
+        self.called("__builtin__", "complex", value.real, value.imag)
+
+    # -- tensors ---------------------------------------------------------------------------------
+
+    def _tensor(self, tensor: Any) -> None:
+        tensor.check_leaves("ad.save")
+        requires_grad = tensor.requires_grad
+        if isinstance(tensor, Parameter):
+            self.writer.name("torch._utils", "_rebuild_parameter")
+            self.writer.put(b"(")
+            self._parts(tensor, requires_grad=False)
+            self.writer.constant(requires_grad)
+            self.called("collections", "OrderedDict")
+            self.writer.put(b"tR")
+        else:
+            self._parts(tensor, requires_grad=requires_grad)
+
+    def _parts(self, tensor: Any, *, requires_grad: bool) -> None:
+        if type(tensor) is SparseTensor:
+            self._sparse(tensor)
+        elif type(tensor) is not Tensor and tensor.dtype is not complex32:
+            raise refusal(self.path, tensor)
+        elif tensor.is_meta:
+            facts = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
+            self.called("torch._utils", "_rebuild_meta_tensor_no_storage", *facts)
+        else:
+            self._strided(tensor, requires_grad)
+
+    def _strided(self, tensor: Any, requires_grad: bool) -> None:
+        place, writer = self.blocks.place(tensor), self.writer
+        word = STORAGES.get(place.dtype.name)
+        first = self.blocks.arrays[place.block].dtype
+        typed = word is not None and place.dtype.np == first
+        writer.name("torch._utils", f"_rebuild_tensor_v{2 if typed else 3}")
+        writer.put(b"((")
+        writer.text("storage")
+        size = self.blocks.arrays[place.block].nbytes
+        if typed:
+            writer.name("torch", f"{word}Storage")
+            size //= first.itemsize
+        else:
+            writer.name("torch.storage", "UntypedStorage")
+        for part in (str(place.block), "cpu", size):
+            self.value(part)
+        writer.put(b"tQ")
+        for part in (place.offset, tuple(place.shape), tuple(place.stride), requires_grad):
+            self.value(part)
+        self.called("collections", "OrderedDict")
+        if not typed:
+            self.value(place.dtype)
+        writer.put(b"tR")
+
+    def _sparse(self, tensor: Any) -> None:
+        pattern = tensor.beside
+        if tensor.requires_grad:
+            raise refusal(
+                self.path,
+                "is a sparse tensor that requires a gradient, which PyTorch's files cannot say; "
+                "detach() it, or save with format='adjoint'",
+            )
+        self.writer.name("torch._utils", "_rebuild_sparse_tensor")
+        self.writer.put(b"(")
+        self.value(pattern.layout)
+        self.writer.put(b"(")
+        for indices in pattern.indices:
+            self.value(make(indices))
+        self.value(tensor.stored.detach())
+        self.called("torch", "Size", tuple(pattern.shape))
+        if pattern.is_coo:
+            self.value(pattern.is_coalesced)
+        self.writer.put(b"ttR")
+
+
+_WRITERS: dict[type, Callable[[_Encoder, Any], None]] = {
+    dict: _Encoder.dict,
+    list: _Encoder.list,
+    tuple: _Encoder.tuple,
+    collections.OrderedDict: _Encoder.ordered,
+    collections.Counter: _Encoder.counter,
+    set: _Encoder.set,
+    bytes: _Encoder.bytes,
+    bytearray: _Encoder.bytearray,
+    complex: _Encoder.complex,
+}
+
+
+def write(value: Any, file: Any) -> None:
+    """Write a value so that `torch.load` reads it."""
+    encoder = _Encoder()
+    encoder.value(value)
+    archive = archives.Writer(file)
+    archive.add("archive/data.pkl", encoder.writer.finished())
+    archive.add("archive/byteorder", b"little")
+    for number, array in enumerate(encoder.blocks.arrays):
+        archive.add(f"archive/data/{number}", array.view(np.uint8))
+    archive.add("archive/version", b"3\n")
+    archive.finish()

@@ -1,0 +1,241 @@
+"""Files of every format, mutated: `ad.load` gives a value or raises `FileError`; it runs no code,
+ends, and allocates no more than a multiple of what the file has.
+
+Mutations go below the checksums as well: texts of JSON and pickles are changed and packed again.
+
+    python -m tests.fuzz.files --seconds 60 --seed 0
+"""
+
+from __future__ import annotations
+
+import collections
+import functools
+import io
+import json
+import random
+import re
+import struct
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import adjoint as ad
+from adjoint.core.errors import AdjointError
+from adjoint.serialization.archives import Writer, content, members
+from adjoint.serialization.sources import Source
+from tests.fuzz import campaign
+from tests.watching import limited, watched
+
+_NUMBERS = ("0", "1", "-1", "7", "4611686018427387904", "1e400", "1.5", "true", "null", "9" * 40)
+_NAMES = (
+    b"os\nsystem\n", b"builtins\neval\n", b"__builtin__\nexec\n", b"builtins\ngetattr\n",
+    b"torch\nload\n", b"torch._utils\n_rebuild_tensor_v2\n", b"collections\nOrderedDict\n",
+    b"torch\nSize\n", b"torch\nFloatStorage\n", b"builtins\nbytearray\n", b"_codecs\nencode\n",
+    b"torch._utils\n_rebuild_sparse_tensor\n", b"torch\nfloat32\n", b"numpy\nndarray\n",
+)  # fmt: skip
+_PIECES = (
+    *(b"c" + name for name in _NAMES), b"R", b"b", b"\x81", b"Q", b"o", b"i", b"t", b"(", b".",
+    b"0", b"2", b"}", b"]", b")", b"u", b"e", b"s", b"h\x00", b"j\x05\x00\x00\x00", b"N", b"\x88",
+    b"J\xff\xff\xff\x7f", b"\x8b\xff\xff\xff\x7f", b"X\xff\xff\xff\xff", b"\x85" * 50, b"K\x07",
+    b"\x8a\x08" + b"\x7f" * 8, b"cos\nsystem\nX\x02\x00\x00\x00ls\x85R", b"\x93", b"\x94", b"I7\n",
+)  # fmt: skip
+
+
+def _value() -> Any:
+    base = ad.arange(12.0).reshape(3, 4)
+    state: Any = collections.OrderedDict(weight=base, bias=ad.nn.Parameter(base[1].clone()))
+    state._metadata = {"": {"version": 1}}
+    return {
+        "state": state,
+        "views": [base[1:, ::2], base.t(), base.view(ad.int32)],
+        "sparse": ad.eye(3).to_sparse(),
+        "rows": ad.eye(3).to_sparse_csr(),
+        "half": ad.ones(3, dtype=ad.bfloat16),
+        "halves": ad.ones(2).chalf(),
+        "mask": ad.tensor([True, False]),
+        "meta": ad.empty(2, 3, device="meta"),
+        "plain": (1, 2**70, -0.5, None, True, "é", b"\0\xff", 1j, {1, (2, (3,))}, ad.float16),
+        "counts": collections.Counter("abca"),
+        "empty": [ad.zeros(0, 3), ad.tensor(1), [], {}],
+    }
+
+
+@functools.cache
+def _corpus() -> list[bytes]:
+    found = []
+    for form in ("adjoint", "pytorch"):
+        file = io.BytesIO()
+        ad.save(_value(), file, format=form)
+        found.append(file.getvalue())
+    tensors = {"w": ad.ones(2, 3), "b": ad.arange(3), "m": ad.tensor([True]), "e": ad.zeros(0)}
+    found.append(ad.utils.safetensors.save(tensors, {"step": "3"}))
+    return found + _of_torch()
+
+
+def _of_torch() -> list[bytes]:
+    torch = campaign.torch()
+    if torch is None:
+        return []
+    base = torch.arange(12.0).reshape(3, 4)
+    value = {
+        "layer": torch.nn.Linear(2, 3).state_dict(),
+        "views": [base[1:, ::2], base.t()],
+        "conjugate": torch.ones(2, dtype=torch.complex64).conj(),
+        "sparse": torch.eye(3).to_sparse(),
+        "plain": (1, b"x", None, torch.Size([2]), torch.float16, {1}, 1j),
+    }
+    files = [io.BytesIO() for _ in range(3)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.save(value, files[0])
+        torch.save(value, files[1], _use_new_zipfile_serialization=False)
+        torch.save(value, files[2], pickle_protocol=4)
+    return [file.getvalue() for file in files]
+
+
+def check(seed: int) -> int:
+    """Load one mutated file."""
+    random_ = random.Random(seed)
+    data = random_.choice(_corpus())
+    for _ in range(random_.choice((1, 1, 1, 2, 4))):
+        data = random_.choice(_MUTATIONS)(random_, data)
+    tracemalloc.start()
+    events: list[str] = []
+    try:
+        with warnings.catch_warnings(), limited(10), watched() as events:
+            warnings.simplefilter("ignore")
+            ad.load(io.BytesIO(data))
+    except AdjointError:
+        pass
+    except Exception as error:
+        raise AssertionError(f"{type(error).__name__}: {error}") from error
+    finally:
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert not events, events
+    allowed = 100 * len(data) + 8_000_000
+    assert peak <= allowed, f"{peak} bytes for a file of {len(data)}"
+    return 1
+
+
+# -- mutations ---------------------------------------------------------------------------------
+
+
+def _bytes(random_: random.Random, data: bytes) -> bytes:
+    if not data:
+        return data
+    changed = bytearray(data)
+    for _ in range(random_.choice((1, 1, 2, 8))):
+        at = random_.randrange(len(changed))
+        changed[at] = random_.choice((0, 1, 0x7F, 0x80, 0xFF, random_.randrange(256)))
+    return bytes(changed)
+
+
+def _cut(random_: random.Random, data: bytes) -> bytes:
+    a, b = sorted(random_.randrange(len(data) + 1) for _ in range(2))
+    return random_.choice((data[:a], data[a:], data[:a] + data[b:], data[:b] + data[a:]))
+
+
+def _numbers(random_: random.Random, data: bytes) -> bytes:
+    """Some 4 or 8 bytes as another number: lengths, places, sizes."""
+    form = random_.choice(("<I", "<Q", "<H"))
+    size = struct.calcsize(form)
+    if len(data) < size:
+        return data
+    at = random_.randrange(len(data) - size + 1)
+    largest = 2 ** (8 * size) - 1
+    value = random_.choice((0, 1, largest, largest // 2, len(data), random_.randrange(1000)))
+    return data[:at] + struct.pack(form, min(value, largest)) + data[at + size :]
+
+
+def _inside(change: Callable[[random.Random, bytes], bytes]) -> Any:
+    """A mutation of one member of an archive, or of a header, with sums and lengths made right."""
+
+    def changed(random_: random.Random, data: bytes) -> bytes:
+        source = Source(io.BytesIO(data), "corpus")
+        if data[:2] != b"PK":
+            if data[8:9] != b"{":
+                return change(random_, data)
+            (length,) = struct.unpack_from("<Q", data)
+            text = change(random_, data[8 : 8 + length])
+            return struct.pack("<Q", len(text)) + text + data[8 + length :]
+        try:
+            found = members(source)
+        except AdjointError:
+            return data
+        texts = [n for n in found if n.endswith((".json", ".pkl"))]
+        chosen = random_.choice([*texts, *texts, *texts, *found])
+        file = io.BytesIO()
+        writer = Writer(file)
+        for name, member in found.items():
+            bytes_ = content(source, member, checked=False).tobytes()
+            writer.add(name, change(random_, bytes_) if name == chosen else bytes_)
+        writer.finish()
+        return file.getvalue()
+
+    return changed
+
+
+def _json_words(random_: random.Random, data: bytes) -> bytes:
+    """A number, a text or a list of a JSON text by another."""
+    text = data.decode("latin1")
+    found = list(re.finditer(r'-?\d+|"[^"]*"|\[[^][]*\]', text))
+    if not found:
+        return data
+    match = random_.choice(found)
+    if random_.random() < 0.5:
+        new = random_.choice(found)[0]
+    else:
+        new = random_.choice((*_NUMBERS, '"x"', "[]", "{}", "[0]", "[[1]]", "[" * 2000, '"int"'))
+    return (text[: match.start()] + new + text[match.end() :]).encode("latin1")
+
+
+def _json_nodes(random_: random.Random, data: bytes) -> bytes:
+    """A node of a description by another, or a chain of nodes."""
+    try:
+        text = json.loads(data)
+        nodes = text["nodes"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return data
+    at = random_.randrange(len(nodes))
+    kind = random_.choice(("list", "tuple", "dict", "set", "frozenset", "Counter", "bytes", "int"))
+    change = random_.randrange(4)
+    if change == 0:
+        nodes[at] = random_.choice(nodes)
+    elif change == 1:
+        nodes[at] = {kind: next(iter(nodes[at].values()))}
+    elif change == 2:
+        nodes += [{"tuple": [[len(nodes) + n - 1]] * 2} for n in range(random_.choice((30, 300)))]
+        text["value"] = [len(nodes)]
+        nodes.append({"set": [[len(nodes) - 1]]})
+    else:
+        text["blocks"][random_.randrange(len(text["blocks"]))] = ["<f8", random_.choice((0, 10**9))]
+    return json.dumps(text).encode()
+
+
+def _opcodes(random_: random.Random, data: bytes) -> bytes:
+    at = random_.randrange(len(data) + 1)
+    piece = random_.choice(_PIECES)
+    return data[:at] + piece + data[at + random_.choice((0, 0, 1, len(piece))) :]
+
+
+def _global(random_: random.Random, data: bytes) -> bytes:
+    """A name of a pickle by another one."""
+    found = list(re.finditer(rb"c[\w.]+\n[\w.]+\n", data))
+    if not found:
+        return data
+    match = random_.choice(found)
+    return data[: match.start() + 1] + random_.choice(_NAMES) + data[match.end() :]
+
+
+_MUTATIONS = (
+    _bytes, _cut, _numbers, _numbers, *map(_inside, (
+        _bytes, _cut, _numbers, _json_words, _json_words, _json_nodes, _json_nodes, _opcodes,
+        _opcodes, _global, _global,
+    )),
+)  # fmt: skip
+
+
+if __name__ == "__main__":
+    campaign.main(check)
