@@ -249,6 +249,35 @@ def test_values_inside_a_transform_are_not_saved(form: str) -> None:
         ad.grad(f)(ad.ones(2))
 
 
+class Signal(ad.Tensor):
+    pass
+
+
+@BOTH
+def test_tensors_without_memory_or_of_other_classes_are_refused(form: str) -> None:
+    with pytest.raises(ArgumentError, match=r"obj\[0\] is a .*Signal.*as_subclass"):
+        saved([ad.ones(2).as_subclass(Signal)], form)
+    with pytest.raises(ArgumentError, match=r"obj\[0\] has no shape yet"):
+        saved([ad.nn.UninitializedParameter()], form)
+
+
+@BOTH
+def test_the_state_of_a_module_comes_back(form: str) -> None:
+    class Scale(ad.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = ad.nn.Parameter(ad.zeros(2))
+            self.register_buffer("count", ad.tensor(0))
+
+    saved_one, fresh = Scale(), Scale()
+    with ad.no_grad():
+        saved_one.weight += 3
+    fresh.load_state_dict(again(saved_one.state_dict(), form))
+    assert ad.equal(fresh.weight, ad.full((2,), 3.0))
+    with pytest.raises(ArgumentError, match=r"Scale.*state_dict"):
+        saved(fresh, form)
+
+
 @BOTH
 def test_a_very_deep_value_is_refused(form: str) -> None:
     value: Any = 0

@@ -29,7 +29,7 @@ from adjoint.core.layouts import FORMATS, LAYOUTS, Layout, MemoryFormat, sparse_
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
-from adjoint.serialization.refusals import DEEPEST, check_depth, refusal
+from adjoint.serialization.refusals import DEEPEST, check_depth, check_tensor, refusal
 from adjoint.serialization.sources import Source
 from adjoint.serialization.storages import Blocks, Budget, Memory, Place, check_geometry, finished
 from adjoint.sparse import sparse_compressed_tensor, sparse_coo_tensor
@@ -135,13 +135,11 @@ class Encoder:
         }
 
     def _tensor(self, tensor: Any) -> tuple[str, Json]:
-        tensor.check_leaves("ad.save")
+        check_tensor(self.path, tensor)
         parameter = isinstance(tensor, Parameter)
         facts = {"requires_grad": tensor.requires_grad, "parameter": parameter}
         if type(tensor) is SparseTensor:
             return "sparse", self._sparse(tensor) | facts
-        if type(tensor) is not Tensor and tensor.dtype is not complex32:
-            raise refusal(self.path, tensor)
         if tensor.is_meta:
             shape = list(tensor.shape)
             return "meta", {"dtype": tensor.dtype.name, "shape": shape} | facts

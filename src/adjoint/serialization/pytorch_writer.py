@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.devices import Device
-from adjoint.core.dtypes import DType, complex32
+from adjoint.core.dtypes import DType
 from adjoint.core.layouts import Layout
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.pickles import Writer
 from adjoint.serialization.pytorch import STORAGES
-from adjoint.serialization.refusals import check_depth, refusal
+from adjoint.serialization.refusals import check_depth, check_tensor, refusal
 from adjoint.serialization.storages import Blocks
 from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
@@ -144,7 +144,7 @@ class _Encoder:
     # -- tensors ---------------------------------------------------------------------------------
 
     def _tensor(self, tensor: Any) -> None:
-        tensor.check_leaves("ad.save")
+        check_tensor(self.path, tensor)
         requires_grad = tensor.requires_grad
         if isinstance(tensor, Parameter):
             self.writer.name("torch._utils", "_rebuild_parameter")
@@ -159,8 +159,6 @@ class _Encoder:
     def _parts(self, tensor: Any, *, requires_grad: bool) -> None:
         if type(tensor) is SparseTensor:
             self._sparse(tensor)
-        elif type(tensor) is not Tensor and tensor.dtype is not complex32:
-            raise refusal(self.path, tensor)
         elif tensor.is_meta:
             facts = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
             self.called("torch._utils", "_rebuild_meta_tensor_no_storage", *facts)

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.nn.parameter import is_lazy
+from adjoint.tensor.halves import HalfTensor
+from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor
 
 DEEPEST = 100  # how far the values of a file may be nested
@@ -33,6 +36,15 @@ def check_depth(path: Sequence[str]) -> None:
     """Raise for a value that is nested too deep."""
     if len(path) > DEEPEST:
         raise refusal(path[:3], f"is nested deeper than {DEEPEST} levels")
+
+
+def check_tensor(path: Sequence[str], tensor: Any) -> None:
+    """Raise for a tensor that has no memory, or that is of a class of the user's."""
+    tensor.check_leaves("ad.save")
+    if is_lazy(tensor):
+        raise refusal(path, "has no shape yet; run the lazy module on an input first")
+    if type(tensor) not in (Tensor, SparseTensor, HalfTensor):
+        raise refusal(path, tensor)
 
 
 def _advice(value: Any) -> str:
