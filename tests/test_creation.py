@@ -448,7 +448,7 @@ def test_tensor_refuses(data, dtype, error, message):
 def test_device_is_checked():
     assert ad.zeros(2, device="cpu", layout="strided", pin_memory=False).tolist() == [0.0, 0.0]
     for make in (ad.zeros, ad.ones, ad.rand, ad.arange):
-        with pytest.raises(TypeError, match="device='cuda'"):
+        with pytest.raises(TypeError, match="no device 'cuda'"):
             make(2, device="cuda")
     with pytest.raises(TypeError, match="layout"):
         ad.zeros(2, layout="sparse_coo")

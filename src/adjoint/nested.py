@@ -19,7 +19,7 @@ from adjoint.core.ragged import Ragged, Size
 from adjoint.core.shapes import show
 from adjoint.ops.nested import joined
 from adjoint.tensor.levels import on_level
-from adjoint.tensor.methods import as_tensor, check_device
+from adjoint.tensor.methods import as_tensor, place_of
 from adjoint.tensor.nested import NestedTensor, nested_of
 from adjoint.tensor.tensor import Tensor
 
@@ -68,7 +68,7 @@ def nested_tensor(
       tensor([3.])
     ])
     """
-    check_device("nested_tensor", device)
+    place_of("nested_tensor", device)
     parts = [p if on_level(p) else p.detach() for p in _components("nested_tensor", tensor_list)]
     made = _joined("nested_tensor", parts, dtype, layout)
     return made.requires_grad_() if requires_grad else made  # type: ignore[return-value]
@@ -87,7 +87,7 @@ def as_nested_tensor(
     >>> x.grad
     tensor([2., 1.])
     """
-    check_device("as_nested_tensor", device)
+    place_of("as_nested_tensor", device)
     if isinstance(ts, NestedTensor) and (layout is None or to_layout("", layout) is ts.layout):
         return ts if dtype is None else ts.to(dtype)  # type: ignore[return-value]
     if isinstance(ts, Tensor):

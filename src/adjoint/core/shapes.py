@@ -4,12 +4,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DimensionError, ShapeError, ValueRangeError
 from adjoint.core.records import record
 
 Shape = tuple[int, ...]
+
+
+class Size(tuple[int, ...]):
+    """The shape of a tensor: a tuple that can count elements, also after slicing.
+
+    >>> shape = Size((2, 3, 4))
+    >>> shape.numel(), shape[1:].numel(), (shape + (5,)).numel()
+    (24, 12, 120)
+    """
+
+    __slots__ = ()
+
+    def numel(self) -> int:
+        """Return the number of elements of a tensor of this shape."""
+        return math.prod(self)
+
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return Size(found) if type(key) is slice else found
+
+    def __add__(self, other: Any) -> Size:
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Size:
+        return Size(tuple.__add__(other, self))
+
+    def __mul__(self, count: Any) -> Size:
+        return Size(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
 
 
 @record

@@ -34,6 +34,11 @@ class State:
         Any, ...
     ] = ()  # edges of the arguments of open grad and vjp, on the eager tape
     written: list[Any] | None = None  # tensors that were written to inside the innermost of these
+    seen: bool = False  # whether calls of operators are seen by what the next three fields hold
+    function_modes: tuple[Any, ...] = ()  # users' modes, innermost last: tensor/overrides.py
+    asks_classes: bool = True  # whether users' classes see calls: DisableTorchFunctionSubclass
+    autocast: Any = None  # the innermost autocast: tensor/autocast.py
+    default_device: Any = None  # where new tensors are made that no device is named for
     scopes: tuple[Any, ...] = ()  # the open modes of tensor/modes.py, outermost first
 
     scope: Any  # the scope whose record this is, if no other change was made since; not copied
@@ -55,6 +60,12 @@ _START = State().but(**{name: getattr(State, name) for name in _FIELDS})
 
 # The open inference modes of all contexts: Note [Inference] in tensor/tape.py.
 inference_modes: list[object] = []
+
+# Note [Seen calls]: while this list is not empty, an operator looks whether its call is `seen` in
+# its context, and if so takes the long way (`dispatch.slow`), where function modes, autocast and a
+# default device have their say. It holds the open modes of all contexts that see calls, so that
+# without one a call pays for nothing but a look at an empty list.
+seeing: list[object] = []
 
 state: ContextVar[State] = ContextVar("adjoint state", default=_START)
 current = state.get

@@ -354,7 +354,8 @@ def accepts(kind: Type, value: Any, *, lenient: int) -> bool:
         return all(accepts(inner, v, lenient=lenient) for v in value)
     tensor = isinstance(value, (runtime.Tensor, np.ndarray))
     if kind.base == "Tensor":
-        return tensor or (bool(lenient) and type(value) in runtime.NUMBER_TYPES)
+        likeness = hasattr(type(value), "__torch_function__")
+        return tensor or likeness or (bool(lenient) and type(value) in runtime.NUMBER_TYPES)
     if kind.base == "Scalar":
         return isinstance(value, (numbers.Number, np.generic)) or (
             lenient == TENSORS_AS_NUMBERS and tensor and value.ndim == 0

@@ -61,7 +61,7 @@ class Computing:
         return f"def {python_name(self.schema.symbol)}({', '.join(pieces)}):"
 
     def _condition(self, *, plain: bool = True) -> str:
-        checks = ["not _extra"]
+        checks = ["not _extra", "not (_SEEING and _state().seen)"]  # Note [Seen calls]
         if self.row.archetype.name == "creation" or self.row.random or self.schema.name == "clone":
             checks.append("not _state().levels")  # a transform sees what is created inside it
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
@@ -110,7 +110,7 @@ class Computing:
         if kind.is_list:
             # a tuple is trusted to hold ints only after conversion; checking entries costs little
             test = (
-                f"type({name}) is tuple and _WHOLE.issuperset(_map(type, {name}))"
+                f"type({name}) in _TUPLES and _WHOLE.issuperset(_map(type, {name}))"
                 if kind.base == "int"
                 else "False"
             )

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from adjoint.core.devices import CPU, META, Device, present
 from adjoint.core.errors import (
     AdjointError,
     ArgumentError,
@@ -26,30 +27,35 @@ from adjoint.core.errors import (
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import show
-from adjoint.core.state import changed, current
+from adjoint.core.state import State, changed, current, seeing
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator
 from adjoint.table.schema import Argument, Schema
-from adjoint.tensor import binding, meta
+from adjoint.tensor import binding, meta, overrides
 from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import Tensor, alias, is_plain
 
 # Where a new tensor may live; checked here, and ignored by kernels.
-_PLACES = {"device": ("cpu", "cpu:0", "meta"), "layout": ("strided",), "pin_memory": ("False",)}
+_PLACES = {"device": (), "layout": ("strided",), "pin_memory": ("False", "True")}
 
 
 def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
     """Run an operator on whatever the user passed."""
+    if seeing and current().function_modes:
+        return overrides.ask_mode(overrides.function_of(op), *overrides.as_called(op, args, extra))
     if extra:
         return _with_extras(op, args, extra)
     for value, (_, _, types) in zip(args, op.wanted, strict=True):
         if type(value) not in types:
+            if overrides.has_likeness(args):
+                called = overrides.as_called(op, args)
+                return overrides.ask_classes(overrides.function_of(op), *called)
             values = arguments.bind(op, args)
             break
     else:  # nothing to convert: most calls from inside a transform
         values = list(args)
-    if op.takes_place and _place(op, values) == "meta":
+    if op.takes_place and _place(op, values) is META:
         return meta.run(op, values)
     return run(op, values)
 
@@ -62,25 +68,27 @@ def _place_arguments(schema: Schema) -> tuple[tuple[int, Argument], ...]:
     )
 
 
-def _place(op: Operator, values: list[Any]) -> str | None:
-    """Check device and layout, take them out of `values`, and return the device."""
-    device = None
+def _place(op: Operator, values: list[Any]) -> Device:
+    """Check device and layout, take them out of `values`, and return the device.
+
+    A tensor that is made without another one is made on the default device. Memory is never
+    pinned: `pin_memory` says how it is copied to other devices.
+    """
+    device = None if op.schema.tensors else current().default_device
     for i, argument in _place_arguments(op.schema):
-        allowed = _PLACES[argument.name]
-        if values[i] is None or (
-            argument.name == "layout" and op.row.texts.get("layouts") == "makes"
-        ):
+        given, values[i] = values[i], None
+        if given is None:
             continue
-        given = str(values[i]).removeprefix("ad.").removeprefix("torch.")
-        if given not in allowed:
-            known = ", ".join(repr(a) for a in allowed)
-            raise ArgumentError(
-                f"{op.name}: there is no {argument.name}={values[i]!r} here; use {known}"
-            )
         if argument.name == "device":
             device = given
-        values[i] = None
-    return device
+        elif argument.name == "layout" and op.row.texts.get("layouts") == "makes":
+            values[i] = given
+        elif str(given).removeprefix("ad.").removeprefix("torch.") not in _PLACES[argument.name]:
+            known = ", ".join(repr(a) for a in _PLACES[argument.name])
+            raise ArgumentError(
+                f"{op.name}: there is no {argument.name}={given!r} here; use {known}"
+            )
+    return META if device is not None and present(op.name, device).type == "meta" else CPU
 
 
 def again(op: Operator, values: list[Any]) -> Any:
@@ -103,6 +111,27 @@ def run(op: Operator, values: list[Any]) -> Any:
             interpreter = found
     if interpreter is not None and interpreter.sees_all:
         return interpreter.process(op, values)
+    if seeing and (now := current()).seen:
+        return _run_seen(op, values, now, interpreter)
+    return _run(op, values, interpreter)
+
+
+def _run_seen(op: Operator, values: list[Any], now: State, interpreter: Any) -> Any:
+    """Let autocast choose the precision; what an operator consists of is its own, unless it is
+    made of others and has no rule: then each of them has its own.
+    """
+    rule = op.row.texts.get("autocast")
+    if rule is None and op.row.decompose and not op.row.kernel:
+        return _run(op, values, interpreter)
+    if rule is not None and now.autocast is not None:
+        values = now.autocast.cast(rule, values)
+        interpreter = topmost(values)
+    with changed(seen=False):
+        return _run(op, values, interpreter)
+
+
+def _run(op: Operator, values: list[Any], interpreter: Any) -> Any:
+    """Run an operator by an interpreter, or by the eager one."""
     if op.row.decompose and not op.row.kernel and not op.schema.replaces:
         try:
             return binding.decomposition(op.row)(*values)

@@ -27,7 +27,8 @@ from adjoint.core.places import of_user, place_of
 from adjoint.core.promotion import promote, promote_checked, promote_powers
 from adjoint.core.quiet import NO_MODULE
 from adjoint.core.returns import results_class
-from adjoint.core.state import current, inference_modes
+from adjoint.core.shapes import Size
+from adjoint.core.state import current, inference_modes, seeing
 from adjoint.ops import arguments
 from adjoint.ops import operator as packets
 from adjoint.ops.operator import Operator, operator
@@ -58,6 +59,7 @@ _NAMESPACE: dict[str, Any] = {
     "_Counter": Counter,
     "_state": current,
     "_INFERENCE": inference_modes,
+    "_SEEING": seeing,
     "_mark": mark_inference,
     "_ndarray": np.ndarray,
     "_asarray": np.asarray,
@@ -86,6 +88,7 @@ _NAMESPACE: dict[str, Any] = {
     "xp": np,
     "_convert": arguments.convert,
     "_WHOLE": arguments.WHOLE,
+    "_TUPLES": frozenset((tuple, Size)),
     "_map": map,
     "_Refusal": Refusal,
     "_UNUSUAL": dispatch.UNUSUAL,

@@ -14,11 +14,11 @@ import numpy as np
 from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
 from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
-from adjoint.core.state import current
+from adjoint.core.state import changed, current, seeing
 from adjoint.core.storage import is_expanded
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, packet
-from adjoint.tensor import dispatch, forward, views
+from adjoint.tensor import dispatch, forward, overrides, views
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
 from adjoint.tensor.tape import Node, before_write, wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
@@ -33,6 +33,11 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     what = op.schema.name
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
+        if seeing and (now := current()).seen:  # Note [Seen calls]; autocast leaves writes alone
+            if now.function_modes:
+                return overrides.ask_mode(overrides.function_of(op), args, keywords)
+            with changed(seen=False):
+                return write_in_place(*args, **keywords)
         if not (current().recording or keywords or is_view) and args and is_plain(args[0]):
             written = _write_plainly(what, functional, args)
             if written is not None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.devices import COUNTS, CPU, META, Device, present
 from adjoint.core.dtypes import DType, complex32, of, to_dtype
-from adjoint.core.errors import ArgumentError
+from adjoint.core.errors import ArgumentError, DependsOnValues
 from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.state import current
 from adjoint.ops import arguments
@@ -21,8 +22,6 @@ from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tape import mark_inference
 from adjoint.tensor.tensor import Offer, Tensor, make, native
 
-_DEVICES = (None, "cpu")
-
 
 def tensor(
     data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
@@ -34,11 +33,12 @@ def tensor(
     tensor([[1., 2.],
             [3., 4.]])
     """
-    check_device("tensor", device)
+    place = place_of("tensor", device)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):
         return as_tensor(data, dtype)
     array = tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype))
-    made = mark_inference(make(array))
+    on_meta = place is META
+    made = meta_tensor(array.shape, of(array.dtype)) if on_meta else mark_inference(make(array))
     return made.requires_grad_() if requires_grad else created(made)
 
 
@@ -50,7 +50,9 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing memory and history where it is one already, or an
     array. A list of tensors that are differentiated is stacked.
     """
-    check_device("as_tensor", device)
+    keeps = device is None and isinstance(data, Tensor)
+    if not keeps and place_of("as_tensor", device) is META:
+        return as_tensor(data, dtype, CPU).to(META)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):  # a number inside a trace
         return data.settled(None if dtype is None else to_dtype(dtype))  # type: ignore[attr-defined]
     if isinstance(data, Tensor):
@@ -93,10 +95,10 @@ def from_numpy(array: Any) -> Tensor:
     return mark_inference(make(native(array)))
 
 
-def check_device(what: str, device: Any) -> None:
-    """Raise for a device that is not there."""
-    if device not in _DEVICES and str(device) not in ("cpu", "cpu:0"):
-        raise ArgumentError(f"{what}: device {device!r} is not available; tensors live on 'cpu'")
+def place_of(what: str, device: Any) -> Device:
+    """Where a new tensor lives, CPU or META: on the device that is named, or the default one."""
+    chosen = current().default_device if device is None else device
+    return META if chosen is not None and present(what, chosen).type == "meta" else CPU
 
 
 def backward(
@@ -129,13 +131,17 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
             dtype = value.dtype
         elif isinstance(value, bool):
             copy = copy or value
-        elif isinstance(value, str) and value.split(":")[0] in ("cpu", "cuda", "meta"):
+        elif isinstance(value, int) or str(value).partition(":")[0] in COUNTS:
             device = value
         elif value is not None:
             dtype = value
-    if device == "meta":
-        return meta_tensor(self.shape, self.dtype)
-    check_device("to", device)
+    if device is not None and present("to", device).type == "meta":
+        return meta_tensor(self.shape, self.dtype if dtype is None else to_dtype(dtype))
+    if device is not None and self.is_meta:
+        raise DependsOnValues(
+            f"to({str(device)!r}): a meta tensor has a shape and no data; make a tensor with "
+            "ad.empty_like(x, device='cpu'), or a module with to_empty()"
+        )
     wanted = self.dtype if dtype is None else to_dtype(dtype)
     if wanted is complex32 and self.dtype is not wanted:
         return chalf(self, wanted_format)

@@ -12,11 +12,21 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
+from adjoint.core.devices import CPU, Device, present
 from adjoint.core.errors import GradError
 from adjoint.core.places import warn
-from adjoint.core.state import OBSERVED, OFF, State, current, inference_modes, state
+from adjoint.core.state import (
+    OBSERVED,
+    OFF,
+    State,
+    current,
+    inference_modes,
+    seeing,
+    state,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -172,6 +182,88 @@ class _Steps(Generator[Any, Any, Any]):
     def close(self) -> None:
         with self._mode._clone():
             self._generator.close()
+
+
+class SeenMode(Mode):
+    """A mode that sees calls of operators: Note [Seen calls] in core/state.py."""
+
+    def __enter__(self) -> Any:
+        seeing.append(self)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        seeing.remove(self)
+
+
+class default_device(SeenMode):  # noqa: N801 - as the other modes
+    """Make new tensors on a device, where none is named."""
+
+    def __init__(self, device: Any) -> None:
+        self.device = None if device is None else present("default device", device)
+
+    def changes(self, before: State) -> dict[str, Any]:
+        return {"default_device": self.device, "seen": True}
+
+    def _clone(self) -> Any:
+        return default_device(self.device)
+
+
+# The modes that `with device:` opened, in the order of opening; a device is a name and keeps none.
+_devices: ContextVar[tuple[default_device, ...]] = ContextVar("adjoint devices", default=())
+
+
+def _enter_device(self: Device) -> Device:
+    mode = default_device(self)
+    mode.__enter__()
+    _devices.set((*_devices.get(), mode))
+    return self
+
+
+def _exit_device(self: Device, *error: Any) -> None:
+    *others, mode = _devices.get()
+    _devices.set(tuple(others))
+    mode.__exit__(*error)
+
+
+def _call_device(self: Device, function: F) -> F:
+    return default_device(self)(function)
+
+
+Device.__enter__ = _enter_device  # type: ignore[attr-defined]
+Device.__exit__ = _exit_device  # type: ignore[attr-defined]
+Device.__call__ = _call_device  # type: ignore[attr-defined]
+_default: list[object] = []  # what `set_default_device` put into `seeing`
+
+
+def set_default_device(device: Any) -> None:
+    """Make new tensors on this device from now on, where none is named; None: on the CPU.
+
+    >>> import adjoint as ad
+    >>> ad.set_default_device("meta")
+    >>> ad.zeros(3).device
+    device(type='meta')
+    >>> ad.set_default_device(None)
+    """
+    chosen = None if device is None else present("set_default_device", device)
+    if chosen is not None and not _default:
+        _default.append(set_default_device)
+        seeing.append(set_default_device)
+    now = current()
+    seen = chosen is not None or bool(now.function_modes or now.autocast)
+    state.set(now.but(default_device=chosen, seen=seen))
+
+
+def get_default_device() -> Device:
+    """Return the device on which tensors are made where none is named.
+
+    >>> import adjoint as ad
+    >>> with ad.device("meta"):
+    ...     ad.get_default_device()
+    device(type='meta')
+    """
+    return current().default_device or CPU
 
 
 class set_grad_enabled(Mode):  # noqa: N801 - PyTorch's name

@@ -11,9 +11,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from adjoint.ops.operator import Operator, packet
+from adjoint.core.state import current
+from adjoint.ops.operator import Operator
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.methods import tensor
+from adjoint.tensor.overrides import as_called, ask_classes, function_of, overriding
 from adjoint.tensor.tape import Leaf, own_counter
 from adjoint.tensor.tensor import Tensor, alias, is_plain
 
@@ -27,12 +29,12 @@ class SubclassInterpreter(Home):
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         """Ask the class, or run the operator on plain tensors."""
-        kind = _class_among(values)
-        if kind.__torch_function__.__func__ is Tensor.__torch_function__.__func__:
-            return in_class(kind, op.call, values)
-        types = tuple({type(t) for t in _tensors(values) if is_subclass(type(t))})
-        args, keywords = _as_called(op, values)
-        return kind.__torch_function__(packet(op.name).function, types, args, keywords)
+        if overriding(values):
+            args, keywords = as_called(op, values)
+            return ask_classes(function_of(op), args, keywords)
+        if not current().asks_classes:
+            return op.call(_Plain().of(values))
+        return in_class(_class_among(values), op.call, values)
 
     def process_inplace(
         self, op: Operator, functional: Callable[..., Any], values: list[Any]
@@ -63,25 +65,6 @@ def _class_among(values: Any) -> Any:
     """The most derived of the users' classes among the arguments, the first of equals."""
     kinds = [type(t) for t in _tensors(values) if is_subclass(type(t))]
     return next(k for k in kinds if not any(issubclass(o, k) and o is not k for o in kinds))
-
-
-def _as_called(op: Operator, values: list[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as a user would give them: trailing defaults left out."""
-    arguments = op.schema.arguments
-    count = op.positional
-    keywords = {
-        a.name: v
-        for a, v in zip(arguments[count:], values[count:], strict=True)
-        if not (a.has_default and v == a.default) and v is not None
-    }
-    positional = list(values[:count])
-    while positional and arguments[len(positional) - 1].has_default:
-        if isinstance(positional[-1], Tensor) or positional[-1] != (
-            arguments[len(positional) - 1].default
-        ):
-            break
-        positional.pop()
-    return tuple(positional), keywords
 
 
 class _Plain:

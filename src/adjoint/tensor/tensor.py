@@ -22,7 +22,7 @@ from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import OF, DType, of
 from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
 from adjoint.core.layouts import ORDERS, Layout, format_number, strided
-from adjoint.core.shapes import show
+from adjoint.core.shapes import Size, show
 from adjoint.core.state import current
 from adjoint.core.storage import storage_of, strides_in_elements, without_subclass
 from adjoint.ops import operator as operators
@@ -136,8 +136,8 @@ class Tensor:
     # -- facts ---------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.value.shape if self.home is None else self.home.shape(self)
+    def shape(self) -> Size:
+        return Size(self.value.shape if self.home is None else self.home.shape(self))
 
     @property
     def ndim(self) -> int:
