@@ -29,7 +29,7 @@ _COLUMNS = frozenset((
     "output_differentiability", "dispatch", "batch", "numbers", "order", "kink",
     "fan", "c", "moves", "fills", "reduces", "accumulates", "product", "overwrites", "random",
     "identity", "linear", "undoes", "selects", "numpy", "reads", "routine", "layouts",
-    "nested",
+    "nested", "autocast",
 ))  # fmt: skip
 # What the columns of words may say; `promote` may also list arguments.
 WORDS: dict[str, tuple[str, ...]] = {
@@ -44,6 +44,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "undoes": ("itself",),
     "reads": ("memory",),
     "selects": ("some", "all"),
+    "autocast": ("lower", "float32", "widest"),
     "routine": ("triangular", "cholesky", "convolution", "correlation", "maxima", "back"),
 }
 # The numbers that a text of the column `c` is for.
@@ -541,6 +542,7 @@ FACTS: dict[str, Callable[[_Reader, str], Any]] = {
     "reads": _Reader.word,
     "selects": _Reader.word,
     "routine": _Reader.word,
+    "autocast": _Reader.word,
     "random": lambda reader, column: reader.boolean(column, reader.nodes[column]),
     "fills": _Reader.number_or_argument,
     "linear": _Reader.argument_names,

@@ -123,7 +123,7 @@ def _run_seen(op: Operator, values: list[Any], now: State, interpreter: Any) -> 
     rule = op.row.texts.get("autocast")
     if rule is None and op.row.decompose and not op.row.kernel:
         return _run(op, values, interpreter)
-    if rule is not None and now.autocast is not None:
+    if rule is not None and now.autocast is not None and now.autocast.enabled:
         values = now.autocast.cast(rule, values)
         interpreter = topmost(values)
     with changed(seen=False):

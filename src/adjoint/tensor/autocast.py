@@ -1,0 +1,203 @@
+"""Mixed precision: the column `autocast` of the table, applied while an `autocast` is open.
+
+A row says `lower` (its floating point tensors are cast to the dtype of the autocast: products,
+convolutions), `float32` (losses, factorisations), or `widest` (operands come to one dtype, float32
+if one of them is). Rows without the column take what they get. float64 is never cast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from adjoint.core.devices import COUNTS, Device, present
+from adjoint.core.dtypes import DType, bfloat16, float16, float32, float64, to_dtype
+from adjoint.core.errors import ArgumentError, DtypeError
+from adjoint.core.places import warn
+from adjoint.core.records import record
+from adjoint.core.state import State, current, seeing, state
+from adjoint.tensor.modes import SeenMode
+from adjoint.tensor.tape import Leaf
+from adjoint.tensor.tensor import Tensor, is_plain
+
+_LOWER = (bfloat16, float16)  # what the CPU computes in
+_OTHERS = float16  # what other devices would compute in, where none is named
+
+
+class Casts:
+    """The parameters that were cast inside the outermost autocast, and what they became."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[int, DType], tuple[Tensor, Tensor]] = {}  # by address and dtype
+
+    def of(self, tensor: Tensor, dtype: DType) -> Tensor:
+        """A parameter in another dtype, cast once, so that its gradients meet before the cast."""
+        key = (id(tensor), dtype)
+        found = self.known.get(key)
+        if found is None or found[0] is not tensor:
+            found = self.known[key] = tensor, tensor.to(dtype)
+        return found[1]
+
+
+@record
+class Precision:
+    """What an autocast asks for."""
+
+    enabled: bool
+    dtype: DType  # ad.bfloat16
+    keeps_casts: bool  # whether casts of parameters are kept
+    casts: Casts  # shared with the autocasts inside it
+
+    def cast(self, rule: str, values: list[Any]) -> list[Any]:
+        """The arguments of an operator in the precision that its row asks for."""
+        wanted = {"lower": self.dtype, "float32": float32}.get(rule) or self._widest(values)
+        return [self._value(v, wanted) for v in values]
+
+    def _widest(self, values: list[Any]) -> DType:
+        found = {t.dtype for t in _tensors(values) if _is_cast(t)}
+        if found - {self.dtype, float32}:
+            raise DtypeError(
+                f"autocast to {self.dtype}: the operands are of {', '.join(map(str, found))}; "
+                f"bring them to {self.dtype} or ad.float32"
+            )
+        return float32 if float32 in found else self.dtype
+
+    def _value(self, value: Any, wanted: DType) -> Any:
+        if type(value) is list:
+            return [self._value(v, wanted) for v in value]
+        if not isinstance(value, Tensor) or not _is_cast(value) or value.dtype is wanted:
+            return value
+        kept = self.keeps_casts and wanted is self.dtype and value.dtype is float32
+        if kept and is_plain(value) and type(value.edge) is Leaf and not value._is_view():
+            if current().recording:
+                return self.casts.of(value, wanted)
+        return value.to(wanted)
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    for value in values:
+        if type(value) is list:
+            yield from _tensors(value)
+        elif isinstance(value, Tensor):
+            yield value
+
+
+def _is_cast(tensor: Tensor) -> bool:
+    return tensor.dtype.is_floating_point and tensor.dtype is not float64
+
+
+class autocast(SeenMode):  # noqa: N801 - PyTorch's name
+    """Run products and convolutions in bfloat16 or float16 in a block or a function.
+
+    Losses, factorisations and transforms run in float32; what each operator does is the column
+    `autocast` of its row. Autocasts nest; `enabled=False` opens an island without. An autocast for
+    a device that is not there warns and does nothing.
+
+    >>> import adjoint as ad
+    >>> a = ad.ones(2, 2)
+    >>> with ad.autocast("cpu", dtype=ad.bfloat16):
+    ...     product = a @ a
+    ...     loss = ad.nn.functional.mse_loss(product, a)
+    >>> product.dtype, loss.dtype
+    (ad.bfloat16, ad.float32)
+    """
+
+    def __init__(
+        self,
+        device_type: str,
+        dtype: Any = None,
+        enabled: bool = True,
+        cache_enabled: bool | None = None,
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ArgumentError(
+                f"autocast: device_type must be a name, got {type(device_type).__name__}"
+            )
+        self.device = self.device_type = Device(device_type).type
+        self.fast_dtype = get_autocast_dtype(self.device) if dtype is None else to_dtype(dtype)
+        self.cache_enabled, self.given = cache_enabled, (device_type, dtype, enabled, cache_enabled)
+        if enabled and not COUNTS[self.device]:
+            warn(f"autocast: there is no device {device_type!r} here; autocast does nothing")
+            enabled = False
+        if enabled and self.fast_dtype not in _LOWER:
+            warn(
+                f"autocast on the CPU computes in bfloat16 or float16, not in {self.fast_dtype}; "
+                "autocast does nothing"
+            )
+            enabled = False
+        self._enabled = enabled
+
+    def changes(self, before: State) -> dict[str, Any]:
+        if self.device != "cpu":
+            return {}
+        outer = _precision(before)
+        keeps = outer.keeps_casts if self.cache_enabled is None else self.cache_enabled
+        casts = outer.casts if outer.enabled else Casts()
+        return _changed(before, Precision(self._enabled, self.fast_dtype, keeps, casts))
+
+    def _clone(self) -> Any:
+        return type(self)(*self.given)
+
+
+def _precision(now: State) -> Precision:
+    return now.autocast or Precision(False, bfloat16, True, Casts())
+
+
+def _changed(now: State, precision: Precision) -> dict[str, Any]:
+    seen = precision.enabled or bool(now.function_modes or now.default_device)
+    return {"autocast": precision, "seen": seen}
+
+
+def _set(**changes: Any) -> None:
+    now = current()
+    precision = dataclasses.replace(_precision(now), **changes)
+    if precision.enabled and _set not in seeing:
+        seeing.append(_set)  # from now on: Note [Seen calls]
+    state.set(now.but(**_changed(now, precision)))
+
+
+def is_autocast_enabled(device_type: str = "cpu") -> bool:
+    """Whether an autocast for a device is open here.
+
+    >>> import adjoint as ad
+    >>> with ad.autocast("cpu"):
+    ...     ad.is_autocast_enabled("cpu"), ad.is_autocast_enabled("cuda")
+    (True, False)
+    """
+    return Device(device_type).type == "cpu" and _precision(current()).enabled
+
+
+def get_autocast_dtype(device_type: str = "cpu") -> DType:
+    """Return the dtype that autocast computes in: bfloat16 on the CPU, unless set."""
+    return _precision(current()).dtype if Device(device_type).type == "cpu" else _OTHERS
+
+
+def set_autocast_enabled(device_type: Any, enabled: bool = True) -> None:
+    """Switch autocast on or off from now on; `with autocast(…)` is the usual way."""
+    if isinstance(device_type, str):
+        present("set_autocast_enabled", device_type)
+    else:
+        enabled = device_type
+    _set(enabled=bool(enabled))
+
+
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Set the dtype of autocasts that name none."""
+    present("set_autocast_dtype", device_type)
+    _set(dtype=to_dtype(dtype))
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether autocast keeps what it has cast parameters to, until the outermost one ends."""
+    return _precision(current()).keeps_casts
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Let autocast keep what it has cast parameters to, or not."""
+    _set(keeps_casts=bool(enabled))
+
+
+def clear_autocast_cache() -> None:
+    """Forget what parameters were cast to."""
+    _precision(current()).casts.known.clear()
