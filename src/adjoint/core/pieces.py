@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.lazy import Lazy
+from adjoint.core.threads import threads
 
 futures = Lazy("concurrent.futures")
 
@@ -63,15 +64,6 @@ def _share(work: Callable[[int, int], None], low: int, high: int) -> None:
     work(*parts[0])
     for each in waiting:
         each.result()
-
-
-@lru_cache(maxsize=1)
-def threads() -> int:
-    """How many threads may work: $OMP_NUM_THREADS, or as many as there are cores for us."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "")
-    if wanted.isdigit() and int(wanted) > 0:
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @lru_cache(maxsize=2)

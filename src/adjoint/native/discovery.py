@@ -22,6 +22,7 @@ from functools import lru_cache
 from adjoint._version import __version__
 from adjoint.core.errors import ArgumentError
 from adjoint.core.lazy import Lazy
+from adjoint.core.threads import follow
 from adjoint.core.records import record
 from adjoint.native import cache, units
 
@@ -303,7 +304,7 @@ def _complaint(candidate: Toolchain, place: str | None) -> str:
 def open_library(path: str) -> ctypes.CDLL:
     """Load a shared library; threads that wait at the end of its loops yield the core."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-    return ctypes.CDLL(path)
+    return follow(ctypes.CDLL(path))
 
 
 @lru_cache

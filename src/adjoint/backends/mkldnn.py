@@ -1,0 +1,25 @@
+"""oneDNN, which computes convolutions where its package is installed."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+
+from adjoint.core.errors import ArgumentError
+
+enabled = True
+deterministic = False
+
+
+def is_available() -> bool:
+    """Whether the package of the library is installed."""
+    return importlib.util.find_spec("onednn") is not None
+
+
+@contextlib.contextmanager
+def flags(enabled: bool = True, deterministic: bool = False) -> Iterator[None]:
+    """Set switches in a block; the library itself is chosen by installing its package."""
+    if not isinstance(enabled, bool):
+        raise ArgumentError(f"mkldnn.flags: enabled must be True or False, got {enabled!r}")
+    yield

@@ -1,0 +1,71 @@
+"""How many threads compute: pieces of large arrays, native kernels, compiled programs, BLAS.
+
+`threads()` is the number for Python's own threads. OpenMP and BLAS keep numbers of their own: a
+library that is loaded is `follow`ed, and told the number when it changes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+
+# What libraries call the function that sets their number of threads; NumPy's and SciPy's BLAS have
+# names of their own, so that both can be in one process.
+_SETTERS = (
+    "omp_set_num_threads",
+    "scipy_openblas_set_num_threads64_",
+    "scipy_openblas_set_num_threads",
+    "openblas_set_num_threads64_",
+    "openblas_set_num_threads",
+)
+_tell: dict[int, Callable[[int], Any]] = {}  # setters of followed libraries, by their address
+_blas: set[str] = set()  # the BLAS libraries that are followed
+_chosen: list[int] = []  # the number that was set, if one was
+
+
+def threads() -> int:
+    """How many threads may work: as set, or $OMP_NUM_THREADS, or as many as we have cores."""
+    if _chosen:
+        return _chosen[0]
+    wanted = os.environ.get("OMP_NUM_THREADS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def set_threads(count: int) -> None:
+    """Set the number of threads from now on, in every library that computes for us."""
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ArgumentError(f"set_num_threads: the number must be a positive integer, got {count!r}")
+    _chosen[:] = [count]
+    _follow_blas()
+    for tell in _tell.values():
+        tell(count)
+
+
+def follow(library: ctypes.CDLL) -> ctypes.CDLL:
+    """Tell a library that was loaded the number of threads that was set, now and later."""
+    for name in _SETTERS:
+        tell = getattr(library, name, None)
+        if tell is not None:
+            _tell[ctypes.cast(tell, ctypes.c_void_p).value or 0] = tell
+            if _chosen:
+                tell(_chosen[0])
+    return library
+
+
+def _follow_blas() -> None:
+    """Find the BLAS libraries that NumPy and SciPy have loaded; only Linux lists them."""
+    try:
+        with open("/proc/self/maps") as file:
+            paths = {line.rstrip("\n").partition("/")[2] for line in file if "blas" in line}
+    except OSError:
+        return
+    for path in paths:
+        if ".so" in path and path not in _blas:
+            _blas.add(path)
+            follow(ctypes.CDLL(f"/{path}"))
