@@ -609,11 +609,3 @@ def test_a_value_cut_off_in_place_is_missed_in_the_second_derivative() -> None:
     assert close(ad.autograd.grad(b.sum(), x, retain_graph=True)[0], np.cos(1.0))
     with pytest.raises(RuntimeError):
         ad.autograd.grad(b.sum(), x, create_graph=True)
-
-
-@pytest.mark.parametrize("name", ["optim", "cuda", "jit"])
-def test_what_is_not_there_is_said_to_be_absent(name: str) -> None:
-    with pytest.raises(AttributeError, match=f"adjoint has no '{name}': "):
-        getattr(ad, name)
-    with pytest.raises(AttributeError, match="did you mean matmul"):
-        ad.matmull

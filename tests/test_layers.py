@@ -4,7 +4,6 @@ gives. Values against PyTorch: tests/oracle/test_modules.py.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 

@@ -219,9 +219,10 @@ def test_nothing_keeps_a_subclass_alive() -> None:
     assert y.tolist() == [[2.0]]
 
 
-def test_the_tensor_class_itself_is_not_called() -> None:
-    with pytest.raises(TypeError, match=r"ad\.tensor"):
-        ad.Tensor([1.0])
+def test_the_tensor_class_makes_tensors_as_of_old() -> None:
+    assert ad.Tensor([1, 2]).tolist() == [1.0, 2.0]
+    assert ad.Tensor(2, 3).shape == (2, 3)
+    assert ad.Tensor().shape == (0,)
 
 
 # Parameters
@@ -244,3 +245,105 @@ def test_a_parameter_is_a_marked_leaf() -> None:
     assert isinstance(pickle.loads(pickle.dumps(p)), ad.nn.Parameter)
     with pytest.raises(TypeError, match="Parameter"):
         ad.nn.Parameter([1.0])  # type: ignore[arg-type]
+
+
+# Modes that see calls, and objects that stand for tensors
+
+
+class Names(ad.overrides.TorchFunctionMode):
+    """Notes the names of the functions that are called."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.seen.append(func.__name__)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_sees_calls_and_not_what_they_consist_of() -> None:
+    with Names() as mode:
+        x = ad.ones(2, 3)
+        ad.nn.functional.softmax(x @ x.T, 1).add_(1.0)
+    assert mode.seen[:2] == ["ones", "numpy_T"] or mode.seen[0] == "ones"
+    assert {"matmul", "add_"} <= set(mode.seen)
+    assert "mm" not in mode.seen
+    ad.ones(2)
+    assert mode.seen.count("ones") == 1
+
+
+def test_an_inner_mode_is_asked_first_and_an_outer_one_sees_what_it_calls() -> None:
+    outer, inner = Names(), Names()
+    with outer, inner:
+        ad.ones(2).sin()
+    assert outer.seen == inner.seen == ["ones", "sin"]
+
+
+def test_a_mode_may_answer_itself() -> None:
+    class Zero(ad.overrides.TorchFunctionMode):
+        def __torch_function__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return ad.zeros(1) if func is ad.sin else func(*args, **(kwargs or {}))
+
+    x = ad.ones(2)
+    with Zero():
+        assert ad.sin(x).tolist() == x.sin().tolist() == [0.0]
+        assert ad.vmap(ad.cos)(x).shape == (2,)
+    assert ad.sin(x).shape == (2,)
+
+
+class Constant:
+    """Stands for a diagonal matrix; no tensor."""
+
+    def __init__(self, size: int, value: float) -> None:
+        self.size, self.value = size, value
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is not ad.mean and func is not ad.matmul:
+            return NotImplemented
+        dense = [a.value * ad.eye(a.size) if isinstance(a, Constant) else a for a in args]
+        return func(*dense, **(kwargs or {}))
+
+
+def test_an_object_that_stands_for_a_tensor_is_asked() -> None:
+    two = Constant(3, 2.0)
+    assert ad.mean(two).item() == pytest.approx(2 / 3)
+    assert ad.matmul(two, ad.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert ad.matmul(ad.ones(3), two).tolist() == [2.0, 2.0, 2.0]
+    with pytest.raises(TypeError, match="sin: __torch_function__ of Constant"):
+        ad.sin(two)
+    assert ad.overrides.is_tensor_like(two)
+    assert ad.overrides.has_torch_function((two, 1))
+
+
+def test_a_users_function_lets_classes_take_its_calls() -> None:
+    @ad.overrides.wrap_torch_function(lambda a: (a,))
+    def double(a: Any) -> Any:
+        return 2 * a
+
+    class Silent(Constant):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            return func is double, types
+
+    assert double(3) == 6
+    assert double(Silent(1, 1.0)) == (True, (Silent,))
+
+
+def test_classes_are_not_asked_where_they_are_switched_off() -> None:
+    class Refusing(ad.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            raise AssertionError("asked")
+
+    x = ad.ones(2).as_subclass(Refusing)
+    with ad.DisableTorchFunctionSubclass():
+        assert type(x.sin()) is ad.Tensor
+    with pytest.raises(AssertionError, match="asked"):
+        x.sin()

@@ -17,6 +17,7 @@ import math as _math
 from typing import Any
 
 from adjoint import _wiring, autograd, core, func, ops, table
+from adjoint import absent as _absent
 from adjoint._version import __version__
 from adjoint.core import errors
 from adjoint.core.devices import Device as device  # noqa: N813 - PyTorch spells it so
@@ -44,6 +45,7 @@ from adjoint.core.dtypes import (
 )
 from adjoint.core.dtypes import bool_ as bool
 from adjoint.core.errors import AdjointError
+from adjoint.core.errors import OutOfMemory as OutOfMemoryError
 from adjoint.core.generator import (
     Generator,
     default_generator,
@@ -71,6 +73,7 @@ from adjoint.core.layouts import (
 )
 from adjoint.core.promotion import can_cast, promote_types
 from adjoint.core.pytrees import register as register_pytree
+from adjoint.core.shapes import Size
 from adjoint.functions import (
     broadcast_shapes,
     chain_matmul,
@@ -84,6 +87,20 @@ from adjoint.functions import (
 from adjoint.library import library
 from adjoint.ops.namespace import Namespace as _Namespace
 from adjoint.ops.operator import exists as _exists
+from adjoint.tensor.autocast import (
+    autocast,
+    clear_autocast_cache,
+    get_autocast_cpu_dtype,
+    get_autocast_dtype,
+    is_autocast_cache_enabled,
+    is_autocast_cpu_enabled,
+    is_autocast_enabled,
+    set_autocast_cache_enabled,
+    set_autocast_cpu_dtype,
+    set_autocast_cpu_enabled,
+    set_autocast_dtype,
+    set_autocast_enabled,
+)
 from adjoint.tensor.indexing import as_strided, nonzero
 from adjoint.tensor.methods import (
     allclose,
@@ -91,21 +108,28 @@ from adjoint.tensor.methods import (
     asarray,
     equal,
     from_numpy,
+    get_device,
     is_inference,
+    is_nonzero,
+    is_same_size,
     is_tensor,
     numel,
+    resize_as_,
     result_type,
     tensor,
 )
 from adjoint.tensor.modes import (
     enable_grad,
+    get_default_device,
     inference_mode,
     is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
     no_grad,
+    set_default_device,
     set_grad_enabled,
 )
+from adjoint.tensor.overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from adjoint.tensor.printing import get_printoptions, printoptions, set_printoptions
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.checkpoints import checkpoint
@@ -128,6 +152,11 @@ short, int, long = int16, int32, int64
 chalf, cfloat, cdouble = complex32, complex64, complex128
 inf, nan, pi, e = _math.inf, _math.nan, _math.pi, _math.e
 newaxis = None
+dtype = DType
+is_complex, is_floating_point, is_signed = (
+    Tensor.is_complex, Tensor.is_floating_point, Tensor.is_signed,
+)  # fmt: skip
+is_conj, is_neg, detach_ = Tensor.is_conj, Tensor.is_neg, Tensor.detach_
 
 linalg = _Namespace("linalg", LinAlgError=errors.LinAlgError)
 special = _Namespace("special")
@@ -135,20 +164,31 @@ fft = _Namespace("fft")
 
 # The upper layers, imported when first asked for, so that `import adjoint` stays light.
 _MODULES = (
+    "accelerator",
+    "amp",
+    "backends",
     "compiler",
+    "cpu",
+    "cuda",
     "decompositions",
     "export",
     "graph",
     "masked",
+    "mps",
+    "mtia",
     "nested",
     "nn",
     "optim",
+    "overrides",
     "random",
     "serialization",
     "signal",
     "sparse",
     "testing",
+    "types",
     "utils",
+    "version",
+    "xpu",
 )
 _NAMES = {
     "ShapeDtype": "adjoint.graph",
@@ -158,6 +198,7 @@ _NAMES = {
     "differentiate": "adjoint.graph",
     "fori_loop": "adjoint.graph.control",
     "load": "adjoint.serialization",
+    "GradScaler": "adjoint.amp",
     "lobpcg": "adjoint.lowrank",
     "pca_lowrank": "adjoint.lowrank",
     "save": "adjoint.serialization",
@@ -173,13 +214,29 @@ _NAMES = {
     "trace": "adjoint.graph",
     "while_loop": "adjoint.graph.control",
 }
-# What users of PyTorch may look for in vain, and what to do instead.
-_ABSENT = {
-    "cuda": ": tensors live on the CPU",
-    "device_count": ": tensors live on the CPU",
-    "jit": ": ad.compile makes native code of a function",
-    "mps": ": tensors live on the CPU",
-}
+_NAMES |= dict.fromkeys(
+    (
+        "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+        "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+        "is_anomaly_check_nan_enabled", "is_deterministic_algorithms_warn_only_enabled",
+        "is_warn_always_enabled", "set_anomaly_enabled", "set_default_tensor_type",
+        "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+        "set_num_interop_threads", "set_num_threads", "set_warn_always",
+        "use_deterministic_algorithms",
+    ),
+    "adjoint.settings",
+)  # fmt: skip
+_NAMES |= dict.fromkeys(
+    (
+        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+        "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "typename",
+    ),
+    "adjoint.legacy",
+)  # fmt: skip
+_NAMES |= dict.fromkeys(
+    ("from_dlpack", "from_file", "frombuffer", "get_device_module", "to_dlpack"),
+    "adjoint.exchange",
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -188,9 +245,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         found = getattr(_importlib.import_module(_NAMES[name]), name)
     elif name.startswith("__") or not _exists(name):
-        known = () if name.startswith("_") else __dir__()
-        reason = _ABSENT.get(name) or errors.did_you_mean(name, known)
-        raise AttributeError(f"adjoint has no {name!r}{reason}")
+        raise _absent.absent("adjoint", name, () if name.startswith("_") else __dir__())
     else:
         found = ops.packet(name).function
     globals()[name] = found

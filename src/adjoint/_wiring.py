@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import warnings
 
-from adjoint.core import allocation
+from adjoint import legacy
+from adjoint.core import allocation, generator
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
 from adjoint.table import TABLE
@@ -31,6 +32,7 @@ from adjoint.transforms.vectorize import vmap
 runtime.install(Tensor, methods.tensor_of, eager.build, eager.build_parts, sparse.assemble)
 operators.install()
 methods.install()
+legacy.install()
 subclasses.install()
 nested.install()
 halves.install()
@@ -39,6 +41,7 @@ Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: i
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())
 autograd.vmap = vmap
+generator.wrap = methods.from_numpy
 Node.saved_attribute = staticmethod(saved_attribute)
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

@@ -15,14 +15,15 @@ def advice() -> dict[str, str]:
     """The table of names and advice; read when somebody asks for what is not there."""
     text = Path(__file__).with_name("advice.txt").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if line and not line.startswith("#"))
-    return {name: said.strip() for name, _, said in (line.partition(":") for line in lines)}
+    pairs = (line.partition(":") for line in lines)
+    return {name.strip(): said.strip() for names, _, said in pairs for name in names.split(",")}
 
 
 def absent(where: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     """The error for a name that is not there: `adjoint.jit`, asked for as ("adjoint", "jit").
 
     >>> str(absent("adjoint", "jit"))
-    "adjoint has no 'jit': ad.compile makes native code of a function, ad.trace its graph, …"
+    "adjoint has no 'jit': ad.compile makes native code of a function, ad.trace its graph, ..."
     """
     path = f"{where}.{name}".partition(".")[2]
     said = next((s for n, s in advice().items() if fnmatch.fnmatchcase(path, n)), None)

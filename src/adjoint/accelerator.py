@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.accelerators import Accelerator
 from adjoint.core.devices import COUNTS, Device
 
@@ -39,3 +42,7 @@ def current_accelerator(check_available: bool = False) -> Device | None:
     device(type='cpu')
     """
     return Device(_KINDS[0]) if _KINDS else None
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from adjoint.absent import absent
+from adjoint.legacy import Variable
 from adjoint.tensor import forward_ad, function, grad_mode, graph
 from adjoint.tensor.autograd import backward, grad
 from adjoint.tensor.function import Function, FunctionContext, once_differentiable
@@ -23,6 +25,7 @@ __all__ = [
     "Function",
     "FunctionContext",
     "SavedTensor",
+    "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -48,4 +51,4 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("adjoint.testing"), name)
     if name == "functional":
         return importlib.import_module("adjoint.transforms.functional")
-    raise AttributeError(f"adjoint.autograd has no {name!r}")
+    raise absent("adjoint.autograd", name, __all__)

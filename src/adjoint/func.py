@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from adjoint import ops
+from adjoint.absent import absent
 from adjoint.core.errors import ArgumentError
 from adjoint.transforms import arguments
 from adjoint.transforms.jacobians import hessian, jacfwd, jacrev, jvp, linearize
@@ -209,3 +210,7 @@ def _set(owner: Any, key: Any, value: Any) -> None:
         owner[key] = value
     else:
         setattr(owner, key, value)
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

@@ -52,8 +52,7 @@ def made(dtype: DType, args: tuple[Any, ...], device: Any = None) -> Tensor:
         if isinstance(given, Tensor):
             if given.dtype is not dtype:
                 raise ArgumentError(
-                    f"a tensor of {dtype} cannot be made of one of {given.dtype}; use "
-                    f"x.to({dtype})"
+                    f"a tensor of {dtype} cannot be made of one of {given.dtype}; use x.to({dtype})"
                 )
             return given.detach()
         return tensor(given, dtype=dtype, device=device)
@@ -140,6 +139,7 @@ class Variable(metaclass=_VariableType):
 
 
 def install() -> None:
-    """Put the old methods on the class of tensors."""
+    """Put the old methods on the class of tensors, and its old constructor."""
+    Tensor.of_old = staticmethod(lambda *args, device=None: made(DEFAULT.dtype, args, device))
     Tensor.new = new  # type: ignore[attr-defined]
     Tensor.type = type_  # type: ignore[attr-defined]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.accelerators import Accelerator
 
 __all__ = [
@@ -21,3 +24,7 @@ synchronize = _THIS.synchronize
 empty_cache = _THIS.empty_cache
 manual_seed = _THIS.manual_seed
 seed = _THIS.seed
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

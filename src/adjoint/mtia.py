@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.accelerators import Accelerator
 
 __all__ = [
@@ -23,3 +26,7 @@ empty_cache = _THIS.empty_cache
 is_initialized = _THIS.is_initialized
 current_device = _THIS.current_device
 set_device = _THIS.set_device
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.core.generator import (
     default_generator,
     fork_rng,
@@ -21,3 +24,7 @@ __all__ = [
     "seed",
     "set_rng_state",
 ]
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.accelerators import Accelerator
 
 __all__ = [
@@ -63,3 +66,7 @@ get_rng_state_all = _THIS.get_rng_state_all
 set_rng_state_all = _THIS.set_rng_state_all
 device = _THIS.device
 stream = _THIS.stream
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.amp.functions import custom_bwd, custom_fwd
 from adjoint.amp.scaler import GradScaler
 from adjoint.core.devices import COUNTS, Device
@@ -18,3 +21,7 @@ def is_autocast_available(device_type: str) -> bool:
     (True, False)
     """
     return COUNTS[Device(device_type).type] > 0 and device_type != "meta"
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

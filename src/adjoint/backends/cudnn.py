@@ -1,4 +1,4 @@
-"""Switches of NVIDIA's library for networks, which is not here: they are kept, and change nothing."""
+"""Switches of NVIDIA's library for networks, not here: they are kept, and change nothing."""
 
 from __future__ import annotations
 

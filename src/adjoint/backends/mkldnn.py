@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 from collections.abc import Iterator
 
 from adjoint.core.errors import ArgumentError
+from adjoint.kernels.convolution import onednn
 
 enabled = True
 deterministic = False
@@ -14,7 +14,7 @@ deterministic = False
 
 def is_available() -> bool:
     """Whether the package of the library is installed."""
-    return importlib.util.find_spec("onednn") is not None
+    return onednn.library() is not None
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 
-
 def is_available() -> bool:
     """Whether there is such a device."""
     return False

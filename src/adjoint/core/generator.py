@@ -10,16 +10,18 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+from collections.abc import Callable, Mapping
 from collections.abc import Generator as Yields
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from adjoint.core.devices import present
 from adjoint.core.errors import ArgumentError, ValueRangeError
 
 Array = np.ndarray[Any, Any]
 
+wrap: Callable[[Array], Any] = lambda array: array  # states are tensors: set by _wiring.py
 DEFAULT_SEED = 0x5EED_AD_C0DE  # of the default generator in a new process, so that runs repeat
 
 
@@ -36,9 +38,9 @@ class Generator:
     __slots__ = ("_lock", "_numpy", "_seed", "device")
 
     def __init__(self, device: Any = "cpu") -> None:
-        if str(device) != "cpu":
+        self.device = present("Generator", device)
+        if self.device.type != "cpu":
             raise ArgumentError(f"Generator(device={device!r}): generators live on the CPU")
-        self.device = "cpu"
         self._lock = threading.RLock()
         self._seed = DEFAULT_SEED
         self._numpy: np.random.Generator | None = None
@@ -71,11 +73,11 @@ class Generator:
         """Return the seed that the stream was started with."""
         return self._seed
 
-    def get_state(self) -> Array:
-        """Return the state as an array of bytes."""
+    def get_state(self) -> Any:
+        """Return the state as a tensor of bytes."""
         with self._lock:
             state = (self._seed, self.numpy.bit_generator.state)
-        return np.frombuffer(_pack(state), np.uint8).copy()
+        return wrap(np.frombuffer(_pack(state), np.uint8).copy())
 
     def set_state(self, state: Any) -> Generator:
         """Go back to a state of `get_state`, and return self."""
@@ -93,7 +95,7 @@ class Generator:
         return f"Generator(seed={self._seed})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.get_state(),)
+        return _restore, (np.asarray(self.get_state()),)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Generator:
         return self.clone_state()
@@ -158,8 +160,8 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-def get_rng_state() -> Array:
-    """Return the state of the default stream as an array of bytes."""
+def get_rng_state() -> Any:
+    """Return the state of the default stream as a tensor of bytes."""
     return default_generator.get_state()
 
 
@@ -169,8 +171,10 @@ def set_rng_state(state: Any) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(enabled: bool = True) -> Yields[None]:
-    """Leave the default stream as it was after a `with` block."""
+def fork_rng(
+    devices: Any = None, enabled: bool = True, *, device_type: str = "cpu"
+) -> Yields[None]:
+    """Leave the default stream as it was after a `with` block; devices have no streams here."""
     state = default_generator.get_state()
     try:
         yield

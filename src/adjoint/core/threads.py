@@ -40,7 +40,9 @@ def threads() -> int:
 def set_threads(count: int) -> None:
     """Set the number of threads from now on, in every library that computes for us."""
     if not isinstance(count, int) or isinstance(count, bool) or count < 1:
-        raise ArgumentError(f"set_num_threads: the number must be a positive integer, got {count!r}")
+        raise ArgumentError(
+            f"set_num_threads: the number must be a positive integer, got {count!r}"
+        )
     _chosen[:] = [count]
     _follow_blas()
     for tell in _tell.values():

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from adjoint.cuda import amp
+from typing import NoReturn
+
+from adjoint.absent import absent
 from adjoint.accelerators import Accelerator
+from adjoint.cuda import amp
 
 __all__ = [
     "amp",
@@ -71,3 +74,7 @@ get_rng_state_all = _THIS.get_rng_state_all
 set_rng_state_all = _THIS.set_rng_state_all
 device = _THIS.device
 stream = _THIS.stream
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise absent(__name__, name, __all__)

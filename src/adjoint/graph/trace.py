@@ -14,7 +14,7 @@ import inspect
 import keyword
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -349,8 +349,12 @@ def identifier(text: str, otherwise: str = "x") -> str:
     return f"{otherwise}_{name}" if name[0].isdigit() else name
 
 
-def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> Graph:
-    """Return the graph of `function` for arguments like these.
+@overload
+def trace(function: Tensor | np.ndarray[Any, Any], /) -> Tensor: ...
+@overload
+def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> Graph: ...
+def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
+    """Return the graph of `function` for arguments like these; of a matrix, the trace.
 
     Examples are tensors, arrays, floats, `ad.ShapeDtype(shape, dtype)`, or pytrees of them; their
     values are not used. Whole numbers, flags, strings and None are kept as they are, and the graph
@@ -366,10 +370,13 @@ def trace(function: Callable[..., Any], /, *examples: Any, **keywords: Any) -> G
     }
     >>> graph(ad.tensor([1.0, 2.0, 3.0]))
     tensor(14.)
+    >>> ad.trace(ad.eye(3))
+    tensor(3.)
     """
+    if isinstance(function, (Tensor, np.ndarray)):  # PyTorch's name for the sum of the diagonal
+        return operator("trace")(function)
     if not callable(function):
-        hint = "; the trace of a matrix is x.trace()" if isinstance(function, Tensor) else ""
-        raise ArgumentError(f"trace: needs a function, got {type(function).__name__}{hint}")
+        raise ArgumentError(f"trace: needs a function or a matrix, got {type(function).__name__}")
     leaves, structure = pytrees.flatten((examples, keywords), _is_example)
     paths = _paths(function, structure, examples)
     signature = Signature(structure, None, identifier(getattr(function, "__name__", "f"), "f"))

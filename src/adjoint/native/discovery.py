@@ -22,8 +22,8 @@ from functools import lru_cache
 from adjoint._version import __version__
 from adjoint.core.errors import ArgumentError
 from adjoint.core.lazy import Lazy
-from adjoint.core.threads import follow
 from adjoint.core.records import record
+from adjoint.core.threads import follow
 from adjoint.native import cache, units
 
 # none of them for those whose objects are in the cache

@@ -19,7 +19,7 @@ from adjoint.core.records import record
 from adjoint.core.state import State, current, seeing, state
 from adjoint.tensor.modes import SeenMode
 from adjoint.tensor.tape import Leaf
-from adjoint.tensor.tensor import Tensor, is_plain
+from adjoint.tensor.tensor import Tensor
 
 _LOWER = (bfloat16, float16)  # what the CPU computes in
 _OTHERS = float16  # what other devices would compute in, where none is named
@@ -68,11 +68,8 @@ class Precision:
             return [self._value(v, wanted) for v in value]
         if not isinstance(value, Tensor) or not _is_cast(value) or value.dtype is wanted:
             return value
-        kept = self.keeps_casts and wanted is self.dtype and value.dtype is float32
-        if kept and is_plain(value) and type(value.edge) is Leaf and not value._is_view():
-            if current().recording:
-                return self.casts.of(value, wanted)
-        return value.to(wanted)
+        kept = self.keeps_casts and wanted is self.dtype and _is_parameter(value)
+        return self.casts.of(value, wanted) if kept else value.to(wanted)
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
@@ -81,6 +78,12 @@ def _tensors(values: Any) -> Iterator[Tensor]:
             yield from _tensors(value)
         elif isinstance(value, Tensor):
             yield value
+
+
+def _is_parameter(tensor: Tensor) -> bool:
+    """Whether a tensor is a leaf in float32 whose gradient is recorded."""
+    is_leaf = type(tensor.edge) is Leaf and not tensor._is_view() and tensor.dtype is float32
+    return is_leaf and tensor.home is type(tensor).class_home and bool(current().recording)
 
 
 def _is_cast(tensor: Tensor) -> bool:
@@ -201,3 +204,23 @@ def set_autocast_cache_enabled(enabled: bool) -> None:
 def clear_autocast_cache() -> None:
     """Forget what parameters were cast to."""
     _precision(current()).casts.known.clear()
+
+
+def is_autocast_cpu_enabled() -> bool:
+    """Whether an autocast for the CPU is open here, by its old name."""
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """Switch autocast for the CPU on or off from now on, by its old name."""
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> DType:
+    """Return the dtype that autocast computes in on the CPU, by its old name."""
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """Set the dtype of autocasts for the CPU that name none, by its old name."""
+    set_autocast_dtype("cpu", dtype)

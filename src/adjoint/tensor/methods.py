@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.devices import COUNTS, CPU, META, Device, present
 from adjoint.core.dtypes import DType, complex32, of, to_dtype
-from adjoint.core.errors import ArgumentError, DependsOnValues
+from adjoint.core.errors import ArgumentError, DependsOnValues, GradError
 from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.state import current
 from adjoint.ops import arguments
@@ -24,9 +25,16 @@ from adjoint.tensor.tensor import Offer, Tensor, make, native
 
 
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
 ) -> Tensor:
     """Make a tensor from numbers, nested lists or an array; the data is copied.
+
+    Memory is never pinned, whatever `pin_memory` says: there is no device to copy it to.
 
     >>> import adjoint as ad
     >>> ad.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -153,21 +161,139 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     return self.clone(memory_format=number) if copy else self.contiguous(memory_format=number)
 
 
-def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
-    """Return the name of the dtype, or convert to one."""
-    return f"ad.{self.dtype.name}" if dtype is None else self.to(to_dtype(dtype))
-
-
 def new_tensor(
-    self: Tensor, data: Any, *, dtype: Any = None, requires_grad: bool = False
+    self: Tensor,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: bool = False,
 ) -> Tensor:
-    """Make a tensor of this one's dtype from data."""
-    return tensor(data, dtype=self.dtype if dtype is None else dtype, requires_grad=requires_grad)
+    """Make a tensor of this one's dtype, on its device, from data."""
+    wanted = self.dtype if dtype is None else dtype
+    place = self.device if device is None else device
+    return tensor(data, dtype=wanted, device=place, requires_grad=requires_grad)
 
 
-def cpu(self: Tensor) -> Tensor:
+def cpu(self: Tensor, memory_format: Any = None) -> Tensor:
     """Return the tensor itself: it lives on the CPU."""
+    return self.to("cpu", memory_format=memory_format)
+
+
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """Move the tensor to NVIDIA's device, which is not here: says so."""
+    return self.to("cuda" if device is None else device)
+
+
+def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """Move the tensor to Intel's device, which is not here: says so."""
+    return self.to("xpu" if device is None else device)
+
+
+def get_device(self: Tensor) -> int:
+    """Return the number of the device, -1 for the CPU."""
+    return -1
+
+
+def is_same_size(self: Tensor, other: Tensor) -> bool:
+    """Whether two tensors have the same shape."""
+    return self.shape == other.shape
+
+
+def is_nonzero(self: Tensor) -> bool:
+    """Whether the one element is not 0."""
+    return bool(self)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether two tensors are the same elements of the same memory."""
+    return (
+        self.data_ptr() == tensor.data_ptr()
+        and self.shape == tensor.shape
+        and self.stride() == tensor.stride()
+    )
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the memory is pinned for copies to other devices: it never is."""
+    return False
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """Return the tensor itself: there is no other device to copy it to."""
     return self
+
+
+def is_shared(self: Tensor) -> bool:
+    """Whether the memory is shared with processes that are forked from this one."""
+    base: Any = self.array
+    while isinstance(base, np.ndarray) and base.base is not None:
+        base = base.base
+    return isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap)
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Move the elements to memory that is shared with processes that are forked from this one.
+
+    A pickled tensor has memory of its own.
+
+    >>> import adjoint as ad
+    >>> x = ad.ones(3).share_memory_()
+    >>> x.is_shared(), x
+    (True, tensor([1., 1., 1.]))
+    """
+    if not is_shared(self):
+        array = self.array
+        shared = np.frombuffer(mmap.mmap(-1, max(array.nbytes, 1)), array.dtype, array.size)
+        shared = shared.reshape(array.shape)
+        shared[...] = array
+        self.data = make(shared)
+    return self
+
+
+def dim_order(self: Tensor) -> tuple[int, ...]:
+    """Return the dimensions from the outermost in memory to the innermost."""
+    strides = self.stride()
+    return tuple(sorted(range(self.ndim), key=lambda i: -strides[i]))
+
+
+def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replace each element by what a Python function makes of it; slow, and not differentiated."""
+    values = [callable(v) for v in self.detach().reshape(-1).tolist()]
+    return _overwritten(self, values)
+
+
+def map_(self: Tensor, tensor: Tensor, callable: Any) -> Tensor:
+    """Replace each element by what a Python function makes of it and of one of another tensor."""
+    other = tensor.expand(self.shape).reshape(-1).tolist()
+    values = list(map(callable, self.detach().reshape(-1).tolist(), other))
+    return _overwritten(self, values)
+
+
+def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Any) -> Tensor:
+    """Replace each element by what a Python function makes of it and of two other tensors."""
+    others = [t.expand(self.shape).reshape(-1).tolist() for t in (x, y)]
+    values = list(map(callable, self.detach().reshape(-1).tolist(), *others))
+    return _overwritten(self, values)
+
+
+def _overwritten(target: Tensor, values: list[Any]) -> Tensor:
+    if target.requires_grad:
+        raise GradError("a Python function of elements is not differentiated: detach() first")
+    made = tensor(values, dtype=target.dtype)
+    return target.copy_(made.reshape(target.shape))
+
+
+def to_sparse_coo(self: Tensor) -> Tensor:
+    """Return the tensor as a sparse one of coordinates."""
+    return self.to_sparse()
+
+
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """Change the shape to that of another tensor, in place, with more memory if needed."""
+    return self.resize_(the_template.shape)
 
 
 def equal(self: Tensor, other: Tensor) -> bool:
@@ -224,7 +350,12 @@ def directory(self: Tensor) -> list[str]:
 
 def install() -> None:
     """Put the methods on the tensor class."""
-    for method in (backward, to, new_tensor, cpu, equal, allclose):
+    methods: tuple[Any, ...] = (
+        backward, to, new_tensor, equal, allclose,
+        cpu, cuda, xpu, get_device, is_pinned, pin_memory, is_shared, share_memory_,
+        is_same_size, is_nonzero, is_set_to, dim_order, apply_, map_, map2_,
+        to_sparse_coo, resize_as_,
+    )  # fmt: skip
+    for method in methods:
         setattr(Tensor, method.__name__, method)
-    Tensor.type = type_  # type: ignore[attr-defined]
     Tensor.__dir__ = directory  # type: ignore[method-assign]

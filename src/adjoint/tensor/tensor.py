@@ -119,6 +119,7 @@ class Tensor:
     __array_priority__ = 1000  # NumPy leaves `array * tensor` to us
 
     class_home: ClassVar[Any] = None  # the home of tensors of this class outside transforms
+    of_old: ClassVar[Any]  # the old way to make a tensor; set by legacy.install()
     subclass_home: ClassVar[Any] = None  # that of users' classes; set by subclasses.install()
 
     def __init_subclass__(cls, **keywords: Any) -> None:
@@ -128,9 +129,7 @@ class Tensor:
 
     def __new__(cls, data: Any = (), *args: Any, **keywords: Any) -> Any:
         if cls is Tensor:
-            raise TypeError(
-                "make tensors with ad.tensor(data), ad.zeros(shape), ad.from_numpy(array), …"
-            )
+            return cls.of_old(*((data, *args) if data != () or args else ()), **keywords)
         return cls._make_subclass(cls, data)
 
     # -- facts ---------------------------------------------------------------------------------
@@ -246,6 +245,11 @@ class Tensor:
         return is_inference(self)
 
     is_cuda = is_sparse = is_sparse_csr = is_quantized = is_nested = is_mkldnn = False
+    is_xpu = is_mps = is_ipu = is_xla = is_mtia = is_maia = is_vulkan = False
+
+    @property
+    def is_cpu(self) -> bool:
+        return self.device.type == "cpu"
 
     def sparse_dim(self) -> int:
         """Return the number of sparse dimensions: none."""

@@ -23,6 +23,7 @@ from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.lazy import Lazy
 from adjoint.core.shapes import Shape
+from adjoint.core.threads import follow
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -59,7 +60,7 @@ class Library:
     """oneDNN's functions, and its engine and stream for the processor."""
 
     def __init__(self, path: str) -> None:
-        self.functions = ctypes.CDLL(path)
+        self.functions = follow(ctypes.CDLL(path))
         self.functions.dnnl_primitive_desc_query_md.restype = Handle
         self.functions.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
         self.engine = self.made("dnnl_engine_create", _CPU, ctypes.c_size_t(0))

@@ -20,12 +20,13 @@ from adjoint.tensor.function.base import Function, InplaceFunction
 from adjoint.tensor.function.context import FunctionContext, FunctionNode
 from adjoint.tensor.function.once import once_differentiable
 
-BackwardCFunction = FunctionNode  # PyTorch's name
+BackwardCFunction, FunctionCtx = FunctionNode, FunctionContext  # PyTorch's names
 
 __all__ = [
     "BackwardCFunction",
     "Function",
     "FunctionContext",
+    "FunctionCtx",
     "FunctionNode",
     "InplaceFunction",
     "once_differentiable",

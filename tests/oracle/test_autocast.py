@@ -1,0 +1,79 @@
+"""The column `autocast` says of every operator what PyTorch's dispatcher does on the CPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import adjoint as ad  # noqa: E402
+from adjoint.table import TABLE  # noqa: E402
+from adjoint.table.rows import Row  # noqa: E402
+from adjoint.testing import samples  # noqa: E402
+from tests.oracle.bridge import dtype_name, to_torch  # noqa: E402
+
+pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore")]
+ROWS = [row for row in TABLE.rows() if "autocast" in row.texts]
+# Rows whose samples PyTorch refuses in this call, or that have none in float32.
+REFUSED = frozenset((
+    "conv1d.padding", "conv2d.padding", "conv3d.padding", "linalg_eig.default",
+    "fractional_max_pool3d.default", "mkldnn_rnn_layer.default",
+))  # fmt: skip
+
+
+def test_the_same_operators_have_rules() -> None:
+    names = (n for n in torch._C._dispatch_get_all_op_names() if n.startswith("aten::"))
+    theirs = {
+        n.removeprefix("aten::")
+        for n in names
+        if torch._C._dispatch_has_kernel_for_dispatch_key(n, "AutocastCPU")
+    }
+    assert {row.full_name.removesuffix(".default") for row in ROWS} == theirs
+
+
+def dtypes(result: Any) -> Any:
+    """The names of the dtypes of all tensors in a result."""
+    if isinstance(result, (tuple, list)):
+        return [dtypes(r) for r in result]
+    return dtype_name(result.dtype) if hasattr(result, "dtype") else None
+
+
+def theirs_of(value: Any) -> Any:
+    """An argument of a sample as PyTorch's."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(theirs_of(v) for v in value)
+    if isinstance(value, ad.DType):
+        return getattr(torch, value.name)
+    if isinstance(value, ad.Tensor):
+        value = value.numpy(force=True)
+    return to_torch(value) if isinstance(value, np.ndarray) else value
+
+
+def answer(call: Any) -> Any:
+    try:
+        return dtypes(call())
+    except Exception:
+        return "refused"
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.full_name)
+def test_results_have_pytorchs_dtypes(row: Row, dtype: str) -> None:
+    overload = row.schema.overload or "default"
+    theirs = getattr(getattr(torch.ops.aten, row.name), overload)
+    ours = getattr(getattr(ad.ops, row.name), overload)
+    found = 0
+    for sample, _ in list(samples.for_row(row, ad.float32))[:12]:
+        args = [theirs_of(a) for a in sample.args]
+        kwargs = {k: theirs_of(v) for k, v in sample.kwargs.items()}
+        with torch.autocast("cpu", getattr(torch, dtype)):
+            expected = answer(lambda: theirs(*args, **kwargs))  # noqa: B023 - called at once
+        with ad.autocast("cpu", getattr(ad, dtype)):
+            got = answer(lambda: ours(*sample.args, **sample.kwargs))  # noqa: B023
+        if expected != "refused":  # half precision has more kernels here
+            assert got == expected
+            found += 1
+    assert found or row.full_name in REFUSED
