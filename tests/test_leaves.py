@@ -405,5 +405,6 @@ def test_leaves_do_not_share_a_gradient_that_has_a_history() -> None:
 def test_pickle_of_a_result_keeps_its_values_and_not_its_history() -> None:
     y = ad.ones(2, requires_grad=True) * 2
     again = pickle.loads(pickle.dumps(y))
-    assert again.is_leaf and again.requires_grad
+    assert again.is_leaf
+    assert again.requires_grad
     assert again.tolist() == [2.0, 2.0]

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import PurePath
 from typing import Any
 
+from adjoint.core.devices import present
 from adjoint.core.errors import ArgumentError, FileError
 from adjoint.serialization import archives, description, pytorch, pytorch_writer, safetensors
 from adjoint.serialization.replacing import replace_file
 from adjoint.serialization.sources import Source, is_path, opened
-from adjoint.tensor.methods import check_device
 
 _WRITERS: dict[str, Callable[[Any, Any], None]] = {
     "adjoint": description.write,
@@ -123,7 +123,7 @@ def _check_location(location: Any) -> None:
     if location is None or callable(location):
         return
     for place in location.values() if isinstance(location, dict) else [location]:
-        check_device("ad.load", place)
+        present("ad.load", place)
 
 
 def _read(source: Source, encoding: str) -> Any:
