@@ -167,7 +167,7 @@ class CallWriter:
         batch = out[:-2]
         a, b = _spread(a, batch), _spread(b, batch)
         a, b, out = _flattened(a, b, out)
-        steps, lead = row_major(out), max(len(out) - 2 - product.BATCH, 0)  # dimensions of loops
+        steps, lead = row_major(out), max(len(out) - 2 - kernels.MOST, 0)  # dimensions of loops
         loops, where = _batch_loops(out[:lead])
         fields = product.numbers(
             (out[-2], out[-1], a.shape[-1]), out[lead:-2],

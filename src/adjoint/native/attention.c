@@ -11,18 +11,27 @@
 #define KEYS 256
 #define SHARE 1024 /* queries that a thread works on at a time */
 
+/* The arrays of a call, in the order of their steps along the batch. */
+enum { Q, K, V, O, G, DQ, DK, DV, BIAS, START, END, COIN, SUM, ARRAYS };
+
 typedef struct {
-  long matrices, queries, keys, width, depth;             /* width of queries and keys, depth of values */
+  long batch[3], queries, keys, width, depth;             /* width of queries and keys, depth of values */
   long q_step, k_step, v_step, o_step, g_step;            /* from row to row; columns follow each other */
   long dq_step, dk_step, dv_step;
   long bias_steps[2], start_step, end_step, coin_step;    /* from query to query (and from key to key) */
   long kind;                                              /* of the bias: 0 none, 1 numbers, 2 truth */
   long threshold;                                         /* coins below it drop a weight */
+  long along[ARRAYS][3];                                  /* from matrix to matrix of the batch */
 } Sizes;
 
-/* Where each matrix of the batch begins, in elements: one row for each of q, k, v, o, g, dq, dk, dv, bias, starts,
-   ends, coins, sums. */
-enum { Q, K, V, O, G, DQ, DK, DV, BIAS, START, END, COIN, SUM };
+static long matrices(const Sizes *z) { return z->batch[0] * z->batch[1] * z->batch[2]; }
+
+/* Where each array of a matrix of the batch begins, in elements. */
+static void begin(const Sizes *z, long matrix, long *at) {
+  const long place[3] = {matrix / z->batch[2] / z->batch[1], matrix / z->batch[2] % z->batch[1], matrix % z->batch[2]};
+  for (int n = 0; n < ARRAYS; n++)
+    at[n] = place[0] * z->along[n][0] + place[1] * z->along[n][1] + place[2] * z->along[n][2];
+}
 
 typedef struct {
   const void *q, *k, *v, *bias;
@@ -199,11 +208,12 @@ static void forward_REAL(const Sizes *z, const Operands *x, const long *at, long
   }
 }
 
-int attend_REAL(const Sizes *z, const long *places, const Operands *x, REAL *output, REAL *sums) {
-  const int threads = z->matrices * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
-  const long each = z->matrices >= threads ? SHARE : up((z->queries * z->matrices + threads - 1) / threads, QUERIES);
+int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *sums) {
+  const long count = matrices(z);
+  const int threads = count * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
+  const long each = count >= threads ? SHARE : up((z->queries * count + threads - 1) / threads, QUERIES);
   const long share = most(least(z->queries, least(each, SHARE)), 1);
-  const long shares = (z->queries + share - 1) / share, work = z->matrices * shares;
+  const long shares = (z->queries + share - 1) / share, work = count * shares;
   int failed = 0;
 #pragma omp parallel num_threads(most(least(threads, work), 1))
   {
@@ -226,9 +236,9 @@ int attend_REAL(const Sizes *z, const long *places, const Operands *x, REAL *out
 #pragma omp for schedule(dynamic)
     for (long n = 0; n < work; n++) {
       const long first = n % shares * share;
-      if (whole)
-        forward_REAL(z, x, places + n / shares * (SUM + 1), first, least(first + share, z->queries), &room, output,
-                     sums);
+      long at[ARRAYS];
+      begin(z, n / shares, at);
+      if (whole) forward_REAL(z, x, at, first, least(first + share, z->queries), &room, output, sums);
     }
     free(whole);
   }
@@ -310,8 +320,9 @@ static void backward_REAL(const Sizes *z, const Operands *x, const Gradients_REA
 }
 
 /* The gradients, which begin as zeros; those that are not wanted are null. No two matrices of a batch may share one. */
-int attend_backward_REAL(const Sizes *z, const long *places, const Operands *x, const Gradients_REAL *y) {
-  const int threads = z->matrices > 1 && z->matrices * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
+int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradients_REAL *y) {
+  const long count = matrices(z);
+  const int threads = count > 1 && count * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
   const long wide = wide_REAL(z->width), deep = wide_REAL(z->depth), keys = wide_REAL(KEYS);
   int failed = 0;
 #pragma omp parallel num_threads(threads)
@@ -334,8 +345,11 @@ int attend_backward_REAL(const Sizes *z, const long *places, const Operands *x, 
       failed = 1;
     }
 #pragma omp for schedule(dynamic)
-    for (long n = 0; n < z->matrices; n++)
-      if (whole) backward_REAL(z, x, y, places + n * (SUM + 1), &room);
+    for (long n = 0; n < count; n++) {
+      long at[ARRAYS];
+      begin(z, n, at);
+      if (whole) backward_REAL(z, x, y, at, &room);
+    }
     free(whole);
   }
   return failed;

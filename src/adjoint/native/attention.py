@@ -7,13 +7,13 @@
 from __future__ import annotations
 
 import ctypes
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from adjoint.checks.attention import Sizes, threshold
+from adjoint.core.shapes import Shape
 from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
@@ -73,11 +73,10 @@ class Call:
     def forward(self, output: Array, sums: Array) -> bool:
         """Write the output and logsumexp; False where there is no native code."""
         run = kernels.function("attention", "attend", self.dtype)
-        if run is None:
+        fields = self._fields(output, None, (None, None, None), sums)
+        if run is None or fields is None:
             return False
-        fields = self._fields(output, None, (None, None, None))
-        places = self._places(output, None, (None, None, None), sums)
-        _check(kernels.call(run, fields, places, ctypes.byref(self.operands), output, sums))
+        _check(kernels.call(run, fields, ctypes.byref(self.operands), output, sums))
         return True
 
     def backward(
@@ -85,43 +84,42 @@ class Call:
     ) -> bool:
         """Add the gradients of query, key and value; False where there is no native code."""
         run = kernels.function("attention", "attend_backward", self.dtype)
-        if run is None:
-            return False
         grad, output, sums = (x.astype(self.dtype, copy=False) for x in (grad, output, sums))
         grad, output, sums = _even(grad), _even(output), np.ascontiguousarray(sums)
-        fields = self._fields(output, grad, results)
-        places = self._places(output, grad, results, sums)
+        fields = self._fields(output, grad, results, sums)
+        if run is None or fields is None:
+            return False
         addresses = _Gradients(*map(_address, (grad, output, sums, *results)))
-        given = places, ctypes.byref(self.operands), ctypes.byref(addresses)
-        _check(kernels.call(run, fields, *given))
+        _check(kernels.call(run, fields, ctypes.byref(self.operands), ctypes.byref(addresses)))
         return True
 
-    def _fields(self, output: Array, grad: Array | None, results: Sequence[Array | None]) -> Any:
-        """The C structure `Sizes`."""
-        z = self.sizes
-        rows = (self.query, self.key, self.value, output, grad, *results)
-        bias, kind = (0, 0), 0
-        if self.bias is not None:
-            kind = _TRUTH if self.bias.dtype == np.bool_ else _NUMBERS
-            bias = tuple(s // self.bias.itemsize for s in self.bias.strides[-2:])
-        fields = [
-            math.prod(z.batch), z.queries, z.keys, self.query.shape[-1], z.features,
-            *(_step(x, -2) for x in rows), *bias,
-            *(_step(x, -1) for x in (self.starts, self.ends, self.coins)), kind, self.least,
-        ]  # fmt: skip
-        return kernels.block(fields)
-
-    def _places(
+    def _fields(
         self, output: Array, grad: Array | None, results: Sequence[Array | None], sums: Array
-    ) -> Array:
-        """Where each matrix of the batch begins, in elements, for each array."""
+    ) -> Any:
+        """The C structure `Sizes`; None for a batch that does not lie evenly."""
         matrices = (self.query, self.key, self.value, output, grad, *results, self.bias)
         vectors = (self.starts, self.ends, self.coins, sums)
-        found = np.zeros((*self.sizes.batch, len(matrices) + len(vectors)), np.int64)
-        for number, array in enumerate((*matrices, *vectors)):
-            if array is not None:
-                _add_offsets(found[..., number], array, 2 if number < len(matrices) else 1)
-        return found
+        arrays = [(x, 2) for x in matrices] + [(x, 1) for x in vectors]
+        places = kernels.merged(self.sizes.batch, [_lead(x, inner) for x, inner in arrays])
+        if places is None:
+            return None
+        kind = 0
+        if self.bias is not None:
+            kind = _TRUTH if self.bias.dtype == np.bool_ else _NUMBERS
+        bias = (_step(self.bias, -2), _step(self.bias, -1))
+        steps = [_step(x, -2) for x in matrices[:-1]]
+        steps += [*bias, *(_step(x, -1) for x in vectors[:-1])]
+        sizes = self.sizes.queries, self.sizes.keys, self.query.shape[-1], self.sizes.features
+        return kernels.block(numbers(sizes, steps, kind, self.least, *places))
+
+
+def numbers(
+    sizes: Shape, steps: Sequence[int], kind: int, least: int, batch: Shape, along: Sequence[Shape]
+) -> list[int]:
+    """The fields of the C structure `Sizes`."""
+    missing = kernels.MOST - len(batch)
+    lead = [step for each in along for step in ((0,) * missing + each)]
+    return [*(1,) * missing, *batch, *sizes, *steps, kind, least, *lead]
 
 
 def _check(failed: bool) -> None:
@@ -145,10 +143,9 @@ def _step(array: Array | None, axis: int) -> int:
     return array.strides[axis] // array.itemsize
 
 
-def _add_offsets(places: Array, array: Array, inner: int) -> None:
-    """Add where the matrices (or vectors) of an array begin, which broadcasts to the places."""
+def _lead(array: Array | None, inner: int) -> tuple[Shape, Shape]:
+    """The leading dimensions of an array, and its steps along them."""
+    if array is None:
+        return (), ()
     lead = array.ndim - inner
-    for axis in range(lead):
-        size, step = array.shape[axis], array.strides[axis] // array.itemsize
-        if size > 1:
-            places += (np.arange(size) * step).reshape((size, *(1,) * (lead - axis - 1)))
+    return array.shape[:lead], tuple(s // array.itemsize for s in array.strides[:lead])

@@ -20,7 +20,7 @@ from adjoint.core.shapes import Shape
 from adjoint.native import build, discovery
 
 Array = np.ndarray[Any, Any]
-MOST = 3  # spatial dimensions
+MOST = 3  # dimensions of windows, and of batches
 
 _TYPES = {"f": "float", "d": "double"}  # of dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
@@ -115,3 +115,34 @@ def aligned(array: Array) -> Array:
 def steps(array: Array) -> list[int]:
     """From element to element along each dimension."""
     return [stride // array.itemsize for stride in array.strides]
+
+
+def merged(
+    batch: Shape, operands: Sequence[tuple[Shape, Shape]]
+) -> tuple[Shape, list[Shape]] | None:
+    """A batch as at most three dimensions, those that lie evenly in all operands joined, and the
+    steps of each operand along them; None where it has more.
+
+    An operand is its leading shape, which broadcasts to the batch, and its steps.
+    """
+    spread = [_spread(shape, steps, len(batch)) for shape, steps in operands]
+    sizes: list[int] = []
+    found: list[list[int]] = []  # the steps of all operands, dimension by dimension
+    for size, *here in zip(batch, *spread, strict=True):
+        if size == 1:
+            continue
+        if sizes and found[-1] == [s * size for s in here]:
+            sizes[-1] *= size
+            found[-1] = here
+        else:
+            sizes.append(size)
+            found.append(here)
+    if len(sizes) > MOST:
+        return None
+    return tuple(sizes), [tuple(each[n] for each in found) for n in range(len(operands))]
+
+
+def _spread(shape: Shape, steps: Shape, count: int) -> Shape:
+    """Steps along all dimensions of a batch: 0 where an operand is repeated."""
+    own = tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True))
+    return (0,) * (count - len(own)) + own

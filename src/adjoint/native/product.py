@@ -18,7 +18,6 @@ from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
 
-BATCH = 3  # dimensions of a batch that the C code goes over
 LARGE = 1 << 18  # multiplications from which BLAS wakes its threads
 THIN = 8  # rows or columns up to which a product is bound by memory, which BLAS reads as fast
 
@@ -77,51 +76,23 @@ def _plan(
         return None  # NumPy says why
     if not math.prod(batch):
         return None
-    a_steps, b_steps = (
-        _spread(x[:-2], tuple(s // size for s in strides[:-2]), len(batch))
-        for x, strides in ((a, a_strides), (b, b_strides))
-    )
     c_steps = tuple(m * n * math.prod(batch[d + 1 :]) for d in range(len(batch)))
-    merged = _merged(batch, a_steps, b_steps, c_steps)
+    a_steps, b_steps = (tuple(s // size for s in strides) for strides in (a_strides, b_strides))
+    lead = [(a[:-2], a_steps[:-2]), (b[:-2], b_steps[:-2]), (batch, c_steps)]
+    merged = kernels.merged(batch, lead)
     if merged is None:
         return None
-    sizes, (a_steps, b_steps, c_steps) = merged
-    a_steps, b_steps = (
-        (*steps, *(s // size for s in strides[-2:]))
-        for steps, strides in ((a_steps, a_strides), (b_steps, b_strides))
+    sizes, (a_lead, b_lead, c_lead) = merged
+    fields = numbers(
+        (m, n, k), sizes, (*a_lead, *a_steps[-2:]), (*b_lead, *b_steps[-2:]), (*c_lead, n, 1)
     )
-    fields = numbers((m, n, k), sizes, a_steps, b_steps, (*c_steps, n, 1))
     return kernels.block(fields), (*batch, m, n)
 
 
 def numbers(sizes: Shape, batch: Shape, a: Shape, b: Shape, c: Shape) -> list[int]:
-    """The fields of the C structure: m, n and k, at most `BATCH` dimensions of the batch, and the
+    """The fields of the C structure: m, n and k, at most three dimensions of the batch, and the
     steps along all dimensions of each operand.
     """
-    missing = BATCH - len(batch)
+    missing = kernels.MOST - len(batch)
     lead = [step for each in (a, b, c) for step in ((0,) * missing + tuple(each[:-2]))]
     return [*sizes, *(1,) * missing, *batch, *a[-2:], *b[-2:], c[-2], *lead]
-
-
-def _spread(shape: Shape, steps: Shape, count: int) -> Shape:
-    """Steps along all of the batch's dimensions: 0 where an operand is repeated."""
-    own = tuple(0 if n == 1 else s for n, s in zip(shape, steps, strict=True))
-    return (0,) * (count - len(own)) + own
-
-
-def _merged(batch: Shape, *steps: Shape) -> tuple[Shape, list[Shape]] | None:
-    """A batch as few dimensions, those that lie evenly in all operands joined."""
-    sizes: list[int] = []
-    found: list[list[int]] = []  # the steps of each operand, dimension by dimension
-    for size, *here in zip(batch, *steps, strict=True):
-        if size == 1:
-            continue
-        if sizes and found[-1] == [s * size for s in here]:
-            sizes[-1] *= size
-            found[-1] = here
-        else:
-            sizes.append(size)
-            found.append(here)
-    if len(sizes) > BATCH:
-        return None
-    return tuple(sizes), [tuple(each[n] for each in found) for n in range(len(steps))]
