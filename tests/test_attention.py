@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.kernels import attention as kernels
 from adjoint.native import attention as native
@@ -514,3 +515,31 @@ def test_operands_that_do_not_fit_are_refused() -> None:
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+@pytest.mark.parametrize("mask", ["none", "causal", "truth", "numbers"])
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
+def test_compiled_attention_of_long_sequences_keeps_no_scores(mask: str, dtype: ad.DType) -> None:
+    draw = np.random.default_rng(0)
+    shapes = ((2, 3, 120, 8), (2, 3, 90, 8), (2, 3, 90, 5))
+    q, k, v = (ad.tensor(draw.standard_normal(s)).to(dtype) for s in shapes)
+    given = {
+        "truth": ad.tensor(draw.random((120, 90)) > 0.3),
+        "numbers": ad.tensor(draw.standard_normal((3, 120, 90))).to(dtype),
+    }.get(mask)
+
+    def loss(q: ad.Tensor, k: ad.Tensor, v: ad.Tensor) -> ad.Tensor:
+        mixed = ad.nn.functional.scaled_dot_product_attention(
+            q.mT.contiguous().mT, k, v, given, is_causal=mask == "causal"
+        )
+        return mixed.sin().sum()
+
+    step = ad.value_and_grad(loss, argnums=(0, 1, 2))
+    compiled = ad.compile(step)
+    for got, expected in zip(
+        pytrees.leaves(compiled(q, k, v)), pytrees.leaves(step(q, k, v)), strict=True
+    ):
+        np.testing.assert_allclose(
+            got, expected, rtol=1e-3 if dtype is ad.float32 else 1e-9, atol=1e-5
+        )
+    assert "by attend_backward" in str(compiled.lower(q, k, v))

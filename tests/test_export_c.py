@@ -114,3 +114,16 @@ def test_exported_convolutions_and_pooling_stand_alone(tmp_path: Path) -> None:
     outputs = run_exported(tmp_path, function, *inputs)
     for got, expected in zip(outputs, pytrees.leaves(function(*inputs)), strict=True):
         np.testing.assert_allclose(got, expected.numpy(), rtol=1e-10, atol=1e-13)
+
+
+def test_exported_attention_stands_alone(tmp_path: Path) -> None:
+    inputs = make(2, 70, 4), make(2, 130, 4, seed=1), make(2, 130, 3, seed=2)
+    mask = ad.tensor(np.random.default_rng(3).random((70, 130)) > 0.4)
+
+    def loss(q: ad.Tensor, k: ad.Tensor, v: ad.Tensor) -> ad.Tensor:
+        return ad.nn.functional.scaled_dot_product_attention(q, k, v, mask).square().sum()
+
+    function = ad.value_and_grad(loss, argnums=(0, 1, 2))
+    outputs = run_exported(tmp_path, function, *inputs)
+    for got, expected in zip(outputs, pytrees.leaves(function(*inputs)), strict=True):
+        np.testing.assert_allclose(got, expected.numpy(), rtol=1e-9, atol=1e-12)

@@ -249,6 +249,7 @@ class Library(Definition):
     routine: str  # "product"
 
 
+_MANY_SCORES = 1 << 13  # of one head, from which they are not kept between forward and backward
 _MOST_PIECES = 16  # of a cat that a loop has branches for; more are copied
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
@@ -577,6 +578,22 @@ def _pooling(node: Node, name: str) -> Library | None:
     return None if found is None else Library(name)
 
 
+def _attention(node: Node, name: str) -> Library | None:
+    """Attention in blocks, where its scores are too many to keep."""
+    query, key, value, bias, coins = (
+        argument(node, n) for n in ("query", "key", "value", "bias", "coins")
+    )
+    batch = query.shape[:-2]
+    even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= kernels.MOST
+    kind = query.dtype.name
+    fits = bias is None or bias.dtype.name in (kind, "bool")
+    if coins is not None or not even or not fits or query.shape[-2] * key.shape[-2] < _MANY_SCORES:
+        return None
+    if name == "attend_backward" and argument(node, "output_mask")[3]:
+        return None
+    return Library(name) if kernels.function("attention", name, kind) is not None else None
+
+
 def pooled_dimensions(node: Node) -> int:
     """How many dimensions the windows of an operator have, by its schema: int[2] kernel_size."""
     arguments = {a.name: a for a in node.op.schema.arguments}
@@ -590,6 +607,8 @@ _ROUTINES = {
     "correlation": lambda node: _windows(node, "correlate"),
     "maxima": lambda node: _pooling(node, "maxima"),
     "back": lambda node: _pooling(node, "back"),
+    "attention": lambda node: _attention(node, "attend"),
+    "attention_backward": lambda node: _attention(node, "attend_backward"),
 }
 
 

@@ -11,7 +11,7 @@ import ctypes
 import importlib
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -23,19 +23,23 @@ from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
 from adjoint.core.shapes import Shape
 from adjoint.graph.facts import argument
-from adjoint.native import convolution, kernels, pooling, product
+from adjoint.graph.ir import Value
+from adjoint.native import attention, convolution, kernels, pooling, product
 
 ROUTINES = (
     "sproduct", "dproduct", "strsm", "dtrsm", "spotrf", "dpotrf",
     "sconvolve", "dconvolve", "sspread", "dspread", "scorrelate", "dcorrelate",
     "smaxima", "dmaxima", "sback", "dback",
+    "sattend", "dattend", "sattend_backward", "dattend_backward",
 )  # fmt: skip
 _WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution
 _POOLING = ("maxima", "back")
+_ATTENTION = ("attend", "attend_backward")
 _OURS = {
     "product": "product",
     **dict.fromkeys(_WINDOWS, "convolution"),
     **dict.fromkeys(_POOLING, "pooling"),
+    **dict.fromkeys(_ATTENTION, "attention"),
 }  # the file of each routine: native/product.c
 
 _ARGUMENTS = {
@@ -47,6 +51,8 @@ _ARGUMENTS = {
     "correlate": "const long *, const {t} *, const {t} *, {t} *",
     "maxima": "const long *, const {t} *, {t} *, long long *",
     "back": "const long *, const {t} *, const long long *, {t} *",
+    "attend": "const long *, const void *, {t} *, {t} *",
+    "attend_backward": "const long *, const void *, const void *",
 }
 
 Layout = Callable[[Operand], bool]  # whether a routine can read an operand as it lies
@@ -67,6 +73,11 @@ def is_matrix(operand: Operand) -> bool:
     return (straight or turned) and all(s >= 0 for s in operand.strides)
 
 
+def is_rows(operand: Operand) -> bool:
+    """Whether the elements of each row lie side by side."""
+    return operand.shape[-1] == 1 or operand.strides[-1] == 1
+
+
 def is_anything(operand: Operand) -> bool:
     """Any strides will do."""
     return True
@@ -78,6 +89,8 @@ def layouts(routine: str) -> Iterator[Layout]:
         return itertools.repeat(is_anything)
     if routine in _WINDOWS:  # image, weight, bias
         return itertools.chain((is_anything,), itertools.repeat(is_whole))
+    if routine in _ATTENTION:
+        return itertools.repeat(is_rows)
     return itertools.repeat(is_whole if routine in ("join", "back") else is_matrix)
 
 
@@ -139,6 +152,8 @@ class CallWriter:
             "correlate": self._correlate,
             "maxima": self._maxima,
             "back": self._back,
+            "attend": self._attend,
+            "attend_backward": self._attend_backward,
         }[self.call.routine]
         lines = "\n".join(f"  {line}" for line in write())
         return f"{{\n{lines}\n}}\n"
@@ -230,6 +245,63 @@ class CallWriter:
         steps = (lead[1], *strides[-len(found) - 1 :]), (0, *small)[-len(found) - 2 :]
         return pooling.numbers(found, lead[0], shape[-len(found) - 1], *steps)
 
+    # -- attention --------------------------------------------------------------------------------
+
+    def _attend(self) -> list[str]:
+        """The output of attention and the logarithms of its normalisers."""
+        outputs = [_whole(value) for value in self.call.node.outputs]
+        fields, given = self._attention(outputs[0], None, (None,) * 3, outputs[1])
+        return [given, *self._checked(fields, ["&given", *self.targets])]
+
+    def _attend_backward(self) -> list[str]:
+        """The gradients of queries, keys and values, which begin as zeros."""
+        node, found = self.call.node, self._named()
+        wanted = [_whole(v) if m else None for v, m in zip(node.outputs, node.args[-1][:3])]
+        sums = found["logsumexp"]
+        fields, given = self._attention(found["output"][1], found["grad"][1], wanted, sums[1])
+        targets = [t if w else "0" for t, w in zip(self.targets, wanted)]
+        zeros = [
+            f"__builtin_memset({t}, 0, {math.prod(w.shape)} * sizeof({self.c_type}));"
+            for t, w in zip(targets, wanted)
+            if w is not None
+        ]
+        own = ", ".join([found["grad"][0], found["output"][0], sums[0], *targets])
+        gradients = f"const void *const gradients[] = {{{own}}};"
+        call = self._checked(fields, ["&given", "gradients"])
+        return [*zeros, given, gradients, *call]
+
+    def _named(self) -> dict[str, tuple[str, Operand]]:
+        """The operands of a call by the names of their arguments, each with its C text."""
+        node = self.call.node
+        given = [n for n in node.op.schema.names if isinstance(argument(node, n), Value)]
+        return dict(zip(given, zip(self.pointers, self.call.operands, strict=True), strict=True))
+
+    def _attention(
+        self, output: Operand, grad: Operand | None, results: Sequence[Operand | None],
+        sums: Operand,
+    ) -> tuple[list[int], str]:  # fmt: skip
+        """The numbers of a call of attention, and the text that declares its operands."""
+        found = self._named()
+        names = ("query", "key", "value", "bias", "starts", "ends")
+        texts, operands = zip(*(found.get(name, ("0", None)) for name in names), strict=True)
+        query, key, value, bias, starts, ends = operands
+        kind = 0 if bias is None else 2 if bias.value.dtype.name == "bool" else 1
+        matrices = (query, key, value, output, grad, *results, bias)
+        vectors = (starts, ends, None, sums)
+        steps = [_step(x, -2) for x in matrices[:-1]]
+        steps += [_step(bias, -2), _step(bias, -1), *(_step(x, -1) for x in vectors[:-1])]
+        lead = [_leading(x, 2) for x in matrices] + [_leading(x, 1) for x in vectors]
+        sizes = query.shape[-2], key.shape[-2], query.shape[-1], value.shape[-1]
+        places = kernels.merged(output.shape[:-2], lead)
+        assert places is not None, "definitions let only such batches through"
+        fields = attention.numbers(sizes, steps, kind, 0, *places)
+        scale = repr(float(argument(self.call.node, "scale")))
+        given = (
+            "const struct { const void *of[7]; double scale, factor; } given = "
+            f"{{{{{', '.join(texts)}, 0}}, {scale}, 1}};"
+        )
+        return fields, given
+
     def _checked(self, fields: list[int], arguments: list[str]) -> list[str]:
         """A call of one of our own functions, which says whether it failed."""
         call = f"{self.letter}{self.call.routine}({', '.join(['sizes', *arguments])})"
@@ -281,6 +353,21 @@ class CallWriter:
             "if (info) *status = 1;",
         ]
         return lines + ["}"] * len(a.shape[:-2])
+
+
+def _whole(value: Value) -> Operand:
+    """A result, which lies row by row."""
+    return Operand(value, 0, value.shape, row_major(value.shape))
+
+
+def _step(operand: Operand | None, axis: int) -> int:
+    return 0 if operand is None or operand.shape[axis] == 1 else operand.strides[axis]
+
+
+def _leading(operand: Operand | None, inner: int) -> tuple[Shape, Shape]:
+    if operand is None:
+        return (), ()
+    return operand.shape[:-inner], operand.strides[:-inner]
 
 
 def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:
@@ -359,5 +446,10 @@ def flops(call: Call) -> int:
     if call.routine in _WINDOWS:  # every element of the small image meets a window of weights
         small = call.operands[0].shape if call.routine == "spread" else shape
         return 2 * math.prod(small) * math.prod(call.operands[1].shape[1:])
+    if call.routine in _ATTENTION:  # two products of queries and keys, or five
+        query, key, value = (argument(call.node, n).shape for n in ("query", "key", "value"))
+        pairs = math.prod(query[:-1]) * key[-2]
+        backward = call.routine == "attend_backward"
+        return 2 * pairs * ((3 if backward else 1) * query[-1] + (2 if backward else 1) * value[-1])
     inner = call.operands[0].shape[-1]
     return math.prod(shape) * inner * {"product": 6, "trsm": 3, "potrf": 1}[call.routine] // 3

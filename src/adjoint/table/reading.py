@@ -45,7 +45,18 @@ WORDS: dict[str, tuple[str, ...]] = {
     "reads": ("memory",),
     "selects": ("some", "all"),
     "autocast": ("lower", "float32", "widest"),
-    "routine": ("triangular", "cholesky", "convolution", "correlation", "maxima", "back"),
+    "routine": (
+        "triangular",
+        "cholesky",
+        "convolution",
+        "correlation",
+        "maxima",
+        "back",
+        "attention",
+        "attention_backward",
+        "attention",
+        "attention_backward",
+    ),
 }
 # The numbers that a text of the column `c` is for.
 _KINDS: dict[str, tuple[str, ...]] = {

@@ -161,6 +161,95 @@ _BACK = """static int plain_{r}(const long *g, const {t} *in, const long long *i
 }
 """
 
+# Where the arrays of a matrix of the batch begin: native/attention.c has the order of the fields.
+_AT = """  const long *z = s + 3, *steps = s + 7, *along = s + 22;
+  const long queries = z[0], keys = z[1], width = z[2], depth = z[3], kind = s[20];
+  for (long p = 0; p < s[0]; p++) for (long b = 0; b < s[1]; b++) for (long r = 0; r < s[2]; r++) {
+    long at[13];
+    for (int n = 0; n < 13; n++)
+      at[n] = p * along[3 * n] + b * along[3 * n + 1] + r * along[3 * n + 2];
+    for (long i = 0; i < queries; i++) {
+      const {t} *q = x->q + at[0] + i * steps[0];
+      const long first = x->starts ? x->starts[at[9] + i * steps[10]] : 0;
+      const long last = x->ends ? x->ends[at[10] + i * steps[11]] : keys;
+      const long from = first < 0 ? 0 : first, to = last > keys ? keys : last;
+"""
+# The score of query i and key j; one that does not count is -infinity.
+_SCORE = """      double score = 0;
+      for (long c = 0; c < width; c++)
+        score += (double)q[c] * x->k[at[1] + j * steps[1] + c];
+      score *= x->scale;
+      const long place = at[8] + i * steps[8] + j * steps[9];
+      if (kind == 1) score += (({t} *)x->bias)[place];
+      if (kind == 2 && !((unsigned char *)x->bias)[place]) score = -HUGE_VAL;
+"""
+_OPERANDS = """typedef struct {
+  const {t} *q, *k, *v;
+  const void *bias;
+  const long *starts, *ends;
+  const void *coins;
+  double scale, factor;
+} {r}_operands;
+"""
+_ATTEND = (
+    _OPERANDS
+    + """static int plain_{r}(const long *s, const void *given, {t} *out, {t} *sums) {
+  const {r}_operands *x = given;
+"""
+    + _AT
+    + """      double top = -HUGE_VAL, total = 0;
+      {t} *o = out + at[3] + i * steps[3];
+      for (long c = 0; c < depth; c++) o[c] = 0;
+      for (long j = from; j < to; j++) {
+"""
+    + _SCORE
+    + """        if (score == -HUGE_VAL) continue;
+        const double high = score > top ? score : top, shrink = exp(top - high);
+        const double weight = exp(score - high);
+        total = total * shrink + weight;
+        for (long c = 0; c < depth; c++)
+          o[c] = o[c] * shrink + weight * x->v[at[2] + j * steps[2] + c];
+        top = high;
+      }
+      for (long c = 0; c < depth; c++) o[c] = total == 0 ? 0 : o[c] / total;
+      sums[at[12] + i] = total == 0 ? 0 : top + log(total);
+    }
+  }
+  return 0;
+}
+"""
+)
+_ATTEND_BACKWARD = (
+    _OPERANDS
+    + """static int plain_{r}(const long *s, const void *given, const void *gradients) {
+  const {r}_operands *x = given;
+  {t} *const *y = gradients;
+"""
+    + _AT
+    + """      const {t} *g = y[0] + at[4] + i * steps[4], *o = y[1] + at[3] + i * steps[3];
+      double inner = 0;
+      for (long c = 0; c < depth; c++) inner += (double)g[c] * o[c];
+      for (long j = from; j < to; j++) {
+"""
+    + _SCORE
+    + """        if (score == -HUGE_VAL) continue;
+        const double weight = exp(score - y[2][at[12] + i]);
+        double along_value = 0;
+        for (long c = 0; c < depth; c++)
+          along_value += (double)g[c] * x->v[at[2] + j * steps[2] + c];
+        const double slope = weight * (along_value - inner) * x->scale;
+        for (long c = 0; c < width && y[3]; c++)
+          y[3][at[5] + i * steps[5] + c] += slope * x->k[at[1] + j * steps[1] + c];
+        for (long c = 0; c < width && y[4]; c++) y[4][at[6] + j * steps[6] + c] += slope * q[c];
+        for (long c = 0; c < depth && y[5]; c++) y[5][at[7] + j * steps[7] + c] += weight * g[c];
+      }
+    }
+  }
+  return 0;
+}
+"""
+)
+
 
 def _both(name: str, text: str) -> dict[str, str]:
     return {
@@ -178,4 +267,6 @@ ROUTINES = (
     | _both("correlate", _CORRELATE)
     | _both("maxima", _MAXIMA)
     | _both("back", _BACK)
+    | _both("attend", _ATTEND)
+    | _both("attend_backward", _ATTEND_BACKWARD)
 )
