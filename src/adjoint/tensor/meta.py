@@ -60,8 +60,8 @@ class MetaInterpreter(Home):
 
     def text(self, tensor: Tensor) -> str:
         wants_gradient = tensor.edge is not None
-        return printing.format_tensor(
-            tensor.value, tensor.dtype, wants_gradient, None, is_meta=True
+        return tensor.titled(
+            printing.format_tensor(tensor.value, tensor.dtype, wants_gradient, None, is_meta=True)
         )
 
     def detach(self, tensor: Tensor) -> Tensor:

@@ -374,7 +374,12 @@ class Tensor:
     def _text(self) -> str:
         edge = self.edge
         name = "Invalid" if type(edge) is Refusal else self.grad_fn and self.grad_fn.name()
-        text = printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
+        return self.titled(
+            printing.format_tensor(self.array, self.dtype, self.edge is not None, name)
+        )
+
+    def titled(self, text: str) -> str:
+        """The text of the tensor, under a title if it is a parameter (nn/parameter.py)."""
         return f"Parameter containing:\n{text}" if "_is_param" in self.__dict__ else text
 
     def __format__(self, spec: str) -> str:

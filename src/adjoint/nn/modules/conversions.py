@@ -183,11 +183,16 @@ def _targets(*args: Any, **kwargs: Any) -> tuple[Any, DType | None, Any]:
         args = (kwargs.pop("tensor"), *args)
     if kwargs:
         raise TypeError(f"Module.to has no argument {next(iter(kwargs))!r}")
-    for value in args:
-        if isinstance(value, Tensor):
+    for position, value in enumerate(args):
+        if isinstance(value, Tensor) and position == 0:
             device, dtype = value.device, value.dtype
-        elif isinstance(value, DType):
+        elif isinstance(value, DType) and position < 2:
             dtype = value
-        elif value is not None and not isinstance(value, bool):
+        elif isinstance(value, str) and position == 0:
             device = value
+        elif value is not None and not (isinstance(value, bool) and position and dtype):
+            raise TypeError(
+                f"Module.to takes (device, dtype, non_blocking), (dtype, non_blocking) or (tensor, "
+                f"non_blocking); argument {position} is {value!r}"
+            )
     return device, None if dtype is None else to_dtype(dtype), memory_format

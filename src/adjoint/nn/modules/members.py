@@ -88,7 +88,7 @@ class Members:
         ['mean']
         """
         self._check_name("register_buffer", "_buffers", name)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not _is_tensor_like(tensor):
             raise TypeError(
                 f"register_buffer: {name!r} is a {type(tensor).__name__}; a buffer is a tensor "
                 "or None"
@@ -168,7 +168,7 @@ class Members:
                 object.__setattr__(self, name, value)
             elif value is None:
                 self._register(kind, name, None)
-            elif kind == "_buffers" and isinstance(value, Tensor):
+            elif kind == "_buffers" and _is_tensor_like(value):
                 self._register(kind, name, value)
             else:
                 raise _unfit(kind, name, value)
@@ -185,17 +185,16 @@ class Members:
                 f"{name!r} cannot be assigned before Module.__init__() was called; call "
                 "super().__init__() first"
             )
-        present = name in own[kind]
+        if kind == "_buffers":
+            options = {} if value.persistent else {"persistent": False}
+            self.register_buffer(name, value, **options)  # which subclasses may override
+            return
         for place in (own, *(own[k] for k in _KINDS if k != kind)):
             place.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
         if kind == "_parameters":
-            self._non_persistent_buffers_set.discard(name)
             self.register_parameter(name, value)
-        elif kind == "_buffers":
-            kept = present and name not in self._non_persistent_buffers_set
-            self.register_buffer(name, value, kept if present else value.persistent)
         else:
-            self._non_persistent_buffers_set.discard(name)
             self._register(kind, name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -367,6 +366,11 @@ class Members:
 
 class _NotALeaf(GradError, ValueError):
     """The result of an operator where a leaf is needed."""
+
+
+def _is_tensor_like(value: Any) -> bool:
+    """Whether a value is a tensor, or of a class that answers for tensors."""
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
 
 
 def _kind_of(value: Any) -> str | None:
