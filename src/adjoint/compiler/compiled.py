@@ -362,7 +362,7 @@ def compile(
     dynamic: Any = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
-) -> Compiled:
+) -> Any:
     """Return `function` as native code, compiled on its first call with some shapes and dtypes.
 
     Pointwise operators, views, reductions, gathers and loops over time are fused into loops in C,
@@ -375,7 +375,8 @@ def compile(
     `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
     by name or position: a new size then needs no new compilation. `static_argnums` and
     `static_argnames` name arguments whose values are part of the program, for Python to look at: a
-    new value is a new compilation. `verbose` prints one line for each stage while it works.
+    new value is a new compilation. Of an `nn.Module` a module is returned that shares all tensors
+    and whose forward is compiled. `verbose` prints one line for each stage while it works.
 
     >>> import adjoint as ad
     >>> fast = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x).sum()))
@@ -389,5 +390,9 @@ def compile(
     >>> power(ad.tensor(3.0), 2.5)
     tensor(9.)
     """
+    copied = getattr(function, "compiled_copy", None)
+    if copied is not None:  # an nn.Module: its parameters become arguments
+        options = {"verbose": verbose, "dynamic": dynamic, "static_argnums": static_argnums}
+        return copied(**options, static_argnames=static_argnames)
     static = Statics(function, static_argnums, static_argnames)
     return Compiled(function, verbose, dynamic, static if static.names or static.numbers else None)

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from adjoint import ops
 from adjoint.core import dtypes
+from adjoint.core.devices import Device
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.nn.modules.members import Members
 from adjoint.nn.parameter import Parameter
@@ -108,7 +109,7 @@ class Conversions(Members):
 
         >>> import adjoint as ad
         >>> net = ad.nn.ParameterList([ad.ones(2, device="meta")])
-        >>> net.to_empty(device="cpu")[0].device
+        >>> net.to_empty(device="cpu")[0].device.type
         'cpu'
         """
         return self._apply(lambda t: ops.empty(t.shape, dtype=t.dtype, device=device), recurse)
@@ -164,7 +165,7 @@ def _replaced(parameter: Any, fn: Callable[[Tensor], Tensor]) -> Any:
         applied, applied_grad = fn(parameter), None if grad is None else fn(grad)
         if applied is parameter:
             return parameter
-        if applied.device == parameter.device:
+        if applied.is_meta == parameter.is_meta:
             parameter.grad = None
             parameter.data = applied
         else:
@@ -188,8 +189,8 @@ def _targets(*args: Any, **kwargs: Any) -> tuple[Any, DType | None, Any]:
             device, dtype = value.device, value.dtype
         elif isinstance(value, DType) and position < 2:
             dtype = value
-        elif isinstance(value, str) and position == 0:
-            device = value
+        elif isinstance(value, (str, int)) and value is not True and position == 0:
+            device = Device(value)
         elif value is not None and not (isinstance(value, bool) and position and dtype):
             raise TypeError(
                 f"Module.to takes (device, dtype, non_blocking), (dtype, non_blocking) or (tensor, "

@@ -10,10 +10,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 from adjoint.core.errors import AdjointError
 from adjoint.nn.modules import hooks
+from adjoint.nn.modules.compiled import CompiledForward
 from adjoint.nn.modules.conversions import Conversions
 from adjoint.nn.modules.hooks import (
     EVERYWHERE,
@@ -108,8 +110,33 @@ class Module(Hooked, States, Conversions):
         inner = "".join(f"  {line}\n" for line in lines + children)
         return f"{self._get_name()}(\n{inner})" if inner else f"{self._get_name()}()"
 
+    def compile(self, **options: Any) -> None:
+        """Let forward run as native code from now on; options are those of `ad.compile`.
+
+        Parameters and buffers may change, and gradients flow to them, as without it.
+        `ad.compile(module)` returns a compiled module that shares all tensors with this one.
+
+        >>> import adjoint as ad
+        >>> net = ad.nn.Linear(2, 1)
+        >>> x = ad.ones(3, 2)
+        >>> before = net(x)
+        >>> net.compile()
+        >>> ad.allclose(net(x), before)
+        True
+        """
+        self.__dict__["forward"] = CompiledForward(self, options)
+
+    def compiled_copy(self, **options: Any) -> Self:
+        """Return a module with the same members whose forward is compiled: `ad.compile(self)`."""
+        made = copy.copy(self)
+        made.compile(**options)
+        return made
+
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        if isinstance(state.get("forward"), CompiledForward):
+            del state["forward"]  # copies and files are not compiled
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
