@@ -7,6 +7,9 @@ one native program of a whole training step.
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from adjoint.optim import lr_scheduler
 from adjoint.optim.adadelta import Adadelta
 from adjoint.optim.adafactor import Adafactor
@@ -38,6 +41,7 @@ __all__ = [
     "Adam",
     "AdamW",
     "Adamax",
+    "CompiledStep",
     "Muon",
     "NAdam",
     "Optimizer",
@@ -45,7 +49,22 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SparseAdam",
+    "compiled_step",
     "lr_scheduler",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
 ]
+
+# What needs modules or the compiler is imported when it is first asked for.
+_LATER = {
+    "CompiledStep": "adjoint.optim.compiled",
+    "compiled_step": "adjoint.optim.compiled",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "swa_utils":
+        return importlib.import_module("adjoint.optim.swa_utils")
+    if name not in _LATER:
+        raise AttributeError(f"adjoint.optim has no {name!r}")
+    return getattr(importlib.import_module(_LATER[name]), name)

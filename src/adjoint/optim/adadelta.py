@@ -56,7 +56,10 @@ class Adadelta(FormulaOptimizer):
     def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("square_avg", "acc_delta")
 
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         rho = group["rho"]
         return {"lr": group["lr"], "rho": rho, "gain": 1 - rho, "eps": group["eps"]}, (step + 1,)
 

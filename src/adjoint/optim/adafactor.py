@@ -73,7 +73,10 @@ class Adafactor(FormulaOptimizer):
             state["col_var"] = p.detach().new_zeros((*outer, 1, columns))
         return [state["row_var"], state["col_var"]]
 
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         step = step + 1
         return {
             "gain": step ** group["beta2_decay"],

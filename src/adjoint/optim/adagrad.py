@@ -69,7 +69,10 @@ class Adagrad(FormulaOptimizer):
         first = self.defaults["initial_accumulator_value"]
         return ops.full_like(p.detach(), complex(first, first) if p.is_complex() else first)
 
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         rate = group["lr"] / (1 + step * group["lr_decay"])
         return {"rate": rate, "eps": group["eps"]}, (step + 1,)
 

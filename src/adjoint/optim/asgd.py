@@ -64,8 +64,9 @@ class ASGD(FormulaOptimizer):
         return made
 
     def numbers(
-        self, group: dict[str, Any], step: Any, eta: Any, mu: Any
-    ) -> tuple[dict[str, Any], Any]:
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        step, eta, mu = scalars
         lr, lambd, step = group["lr"], group["lambd"], step + 1
         next_eta = lr / (1 + lambd * lr * step) ** group["alpha"]
         next_mu = 1 / max(1, step - group["t0"])

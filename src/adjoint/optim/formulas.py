@@ -37,6 +37,7 @@ class FormulaOptimizer(Optimizer):
     elementwise: ClassVar[bool] = True  # False: the formula sees a whole parameter, as a tensor
     takes_complex: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = False
+    only_sparse: ClassVar[bool] = False
 
     # -- what a subclass says ------------------------------------------------------------------
 
@@ -44,7 +45,9 @@ class FormulaOptimizer(Optimizer):
         """The names of the state that has the parameter's shape, in the formula's order."""
         raise NotImplementedError
 
-    def numbers(self, group: dict[str, Any], *scalars: Any) -> tuple[Numbers, tuple[Any, ...]]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[Numbers, tuple[Any, ...]]:
         """The numbers of the formula, and the next scalar state."""
         raise NotImplementedError
 
@@ -69,6 +72,8 @@ class FormulaOptimizer(Optimizer):
         what = f"{type(self).__name__}.step"
         if grad.is_sparse and not self.takes_sparse:
             raise GradError(f"{what}: a gradient is sparse; use SGD, Adagrad or SparseAdam")
+        if not grad.is_sparse and self.only_sparse:
+            raise GradError(f"{what}: a gradient is dense; use Adam")
         if not self.takes_complex and p.is_complex():
             raise GradError(f"{what}: complex parameters are not supported")
 
@@ -132,7 +137,7 @@ class FormulaOptimizer(Optimizer):
 
     def common_numbers(self, options: dict[str, Any], scalars: tuple[Any, ...]) -> Any:
         """The numbers with those that every formula has, and the next scalar state."""
-        numbers, after = self.numbers(options, *scalars)
+        numbers, after = self.numbers(options, scalars)
         numbers.setdefault("decay", _unless_zero(options.get("weight_decay", 0)))
         numbers.setdefault("shrink", None)
         numbers["maximize"] = 1.0 if options.get("maximize") else None
@@ -153,7 +158,7 @@ class _Update:
     ) -> None:
         self.owner, self.group, self.differentiable = owner, group, differentiable
         self.name = f"{type(owner).__name__}.step"
-        self.options = {k: _option(v, differentiable) for k, v in group.items() if k != "params"}
+        self.options = {k: option(v, differentiable) for k, v in group.items() if k != "params"}
         # By scalar state, which most parameters of a group share: the numbers and the next state,
         # and by dtype the numbers as arrays.
         self.known: dict[Any, tuple[Any, Any]] = {}
@@ -209,11 +214,7 @@ class _Update:
         inputs = [p, grad, *slots]
         if self.differentiable:  # what is written below was saved for backward
             inputs = [t.clone() for t in inputs]
-        if p.is_complex():
-            inputs = [ops.view_as_real(t) for t in inputs]
-        new = apply(self.owner.formula, ops, self._numbers(scalars), *inputs)
-        if p.is_complex():
-            new = [ops.view_as_complex(t) for t in new]
+        new = on_tensors(self.owner.formula, self._numbers(scalars), inputs)
         for target, value in zip([p, *slots], new, strict=True):
             target.copy_(value)
 
@@ -235,6 +236,19 @@ class _Update:
             wrote(target, self.name)
 
 
+def on_tensors(formula: Callable[..., Any], n: Any, inputs: list[Any]) -> list[Any]:
+    """New values of a parameter and its state, from tensors: the parameter, its gradient, its
+    state. Complex numbers are pairs of real ones, half precision computes in float32.
+    """
+    dtype = inputs[0].dtype
+    if dtype.is_complex:
+        new = apply(formula, ops, n, *[ops.view_as_real(t) for t in inputs])
+        return [ops.view_as_complex(t) for t in new]
+    if dtype.itemsize < 4:
+        inputs = [t.to(float32) for t in inputs]
+    return [t.to(dtype) for t in apply(formula, ops, n, *inputs)]
+
+
 def _number(value: Any) -> Any:
     """A scalar state as a Python number; as a tensor where its gradient is wanted."""
     if not isinstance(value, Tensor):
@@ -242,10 +256,10 @@ def _number(value: Any) -> Any:
     return value.item() if value.home is not None or value.edge is None else value.clone()
 
 
-def _option(value: Any, differentiable: bool) -> Any:
+def option(value: Any, differentiable: bool = False) -> Any:
     """An option of a group, tensors of one element as numbers unless they are differentiated."""
     if isinstance(value, tuple):
-        return tuple(_option(v, differentiable) for v in value)
+        return tuple(option(v, differentiable) for v in value)
     if not isinstance(value, Tensor):
         return value
     return value.reshape(()) if differentiable else value.item()

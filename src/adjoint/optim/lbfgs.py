@@ -75,7 +75,7 @@ class LBFGS(Optimizer):
                 f"LBFGS: all parameters are in one group, got {len(self.param_groups)} groups"
             )
 
-    def step(self, closure: Callable[[], Any]) -> Any:
+    def step(self, closure: Callable[[], Any]) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Minimise for `max_iter` iterations and return the loss before the first."""
         with no_grad():
             return _Search(self, closure).run()

@@ -79,7 +79,9 @@ class Muon(FormulaOptimizer):
     def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("momentum_buffer",)
 
-    def numbers(self, group: dict[str, Any]) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
         return {
             **decoupled(group),
             "lr": group["lr"],
@@ -87,11 +89,8 @@ class Muon(FormulaOptimizer):
             "gain": 1 - group["momentum"],
             "nesterov": 1.0 if group["nesterov"] else None,
             "adamw": 1.0 if group["adjust_lr_fn"] == "match_rms_adamw" else None,
-            "a": group["ns_coefficients"][0],
-            "b": group["ns_coefficients"][1],
-            "c": group["ns_coefficients"][2],
             "eps": group["eps"],
-            "ns_steps": group["ns_steps"],
+            "polynomials": (group["ns_coefficients"],) * group["ns_steps"],
         }, ()
 
     @staticmethod
@@ -112,8 +111,7 @@ def _orthogonal(matrix: Any, n: Any) -> Any:
     tall = x.shape[0] > x.shape[1]
     x = x.T if tall else x
     x = x / x.norm().clamp(min=n.eps)
-    for _ in range(n.ns_steps):
+    for a, b, c in n.polynomials:
         gram = x @ x.T
-        polynomial = ops.addmm(gram, gram, gram, beta=n.b, alpha=n.c)
-        x = ops.addmm(x, polynomial, x, beta=n.a)
+        x = ops.addmm(x, ops.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return (x.T if tall else x).to(matrix.dtype)

@@ -62,7 +62,10 @@ class NAdam(FormulaOptimizer):
     def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
-    def numbers(self, group: dict[str, Any], step: Any, product: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        step, product = scalars
         beta1, beta2 = group["betas"]
         step = step + 1
         mu, mu_next = (

@@ -85,6 +85,7 @@ class Optimizer:
     tensor([2.4000], requires_grad=True)
     """
 
+    _opt_called: bool
     _optimizer_step_pre_hooks: dict[int, Hook]
     _optimizer_step_post_hooks: dict[int, Hook]
     _optimizer_state_dict_pre_hooks: OrderedDict[int, Hook]
@@ -317,22 +318,26 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
         if type(self).step is not hooked:  # called by the step of a subclass: hooks ran already
             return step(self, *args, **kwargs)
-        given: tuple[Any, ...] = (self, *args)
-        for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
-            changed = hook(self, given, kwargs)
-            if changed is not None:
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(
-                        f"a hook before step must return None or (args, kwargs), got {changed!r}"
-                    )
-                given, kwargs = changed
-        found = step(*given, **kwargs)
-        self._opt_called = True  # schedulers warn if they step first
-        for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
-            hook(self, given, kwargs)
-        return found
+        return between_hooks(self, step, (self, *args), kwargs)
 
     return hooked
+
+
+def between_hooks(optimizer: Optimizer, step: Hook, args: Any, kwargs: Any) -> Any:
+    """Call `step` between the hooks of an optimiser; those before it may change the arguments."""
+    for hook in chain(_global_pre_hooks.values(), optimizer._optimizer_step_pre_hooks.values()):
+        changed = hook(optimizer, args, kwargs)
+        if changed is not None:
+            if not isinstance(changed, tuple) or len(changed) != 2:
+                raise RuntimeError(
+                    f"a hook before step must return None or (args, kwargs), got {changed!r}"
+                )
+            args, kwargs = changed
+    found = step(*args, **kwargs)
+    optimizer._opt_called = True  # schedulers warn if they step first
+    for hook in chain(optimizer._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
+        hook(optimizer, args, kwargs)
+    return found
 
 
 @functools.lru_cache(maxsize=64)

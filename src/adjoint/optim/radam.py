@@ -57,7 +57,10 @@ class RAdam(FormulaOptimizer):
     def slots(self, group: dict[str, Any]) -> tuple[str, ...]:
         return ("exp_avg", "exp_avg_sq")
 
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         beta1, beta2 = group["betas"]
         step = step + 1
         bias2 = 1 - beta2**step

@@ -59,7 +59,10 @@ class RMSprop(FormulaOptimizer):
         more = {"momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
         return ("square_avg", *[name for name, wanted in more.items() if wanted])
 
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         return {
             "lr": group["lr"],
             "alpha": group["alpha"],

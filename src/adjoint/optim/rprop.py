@@ -63,7 +63,10 @@ class Rprop(FormulaOptimizer):
         lr = float(group["lr"])
         return ops.full_like(p.detach(), complex(lr, lr) if p.is_complex() else lr)
 
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         (less, more), (least, most) = group["etas"], group["step_sizes"]
         return {"less": less, "more": more, "least": least, "most": most}, (step + 1,)
 

@@ -68,7 +68,10 @@ class SGD(FormulaOptimizer):
         """Whether this is the parameter's first step: dampening begins with the second."""
         return (self.state.get(p, {}).get("momentum_buffer") is None,)
 
-    def numbers(self, group: dict[str, Any], first: bool) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (first,) = scalars
         return {
             "lr": group["lr"],
             "momentum": group["momentum"],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.errors import GradError, ValueRangeError
+from adjoint.core.errors import ValueRangeError
 from adjoint.optim.formulas import FormulaOptimizer, check_at_least, check_betas
 
 
@@ -22,7 +22,7 @@ class SparseAdam(FormulaOptimizer):
     tensor([ 1.0000, -2.1000], requires_grad=True)
     """
 
-    takes_sparse = True
+    takes_sparse = only_sparse = True
 
     def __init__(
         self,
@@ -62,11 +62,10 @@ class SparseAdam(FormulaOptimizer):
     def initial_scalar(self, name: str, group: dict[str, Any]) -> Any:
         return 0  # a plain number, as in PyTorch
 
-    def check_gradient(self, p: Any, grad: Any) -> None:
-        if not grad.is_sparse:
-            raise GradError("SparseAdam.step: a gradient is dense; use Adam")
-
-    def numbers(self, group: dict[str, Any], step: Any) -> tuple[dict[str, Any], Any]:
+    def numbers(
+        self, group: dict[str, Any], scalars: tuple[Any, ...]
+    ) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        (step,) = scalars
         beta1, beta2 = group["betas"]
         step = step + 1
         return {

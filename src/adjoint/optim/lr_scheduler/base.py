@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 import warnings
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -62,7 +62,7 @@ class LRScheduler:
             self.step()
 
     @contextmanager
-    def _during(self, flag: str) -> Iterator[None]:
+    def _during(self, flag: str) -> Generator[None]:
         setattr(self, flag, True)
         try:
             yield
