@@ -77,6 +77,7 @@ def test_large_parameters_in_pieces_are_stepped_as_small_ones(
     whole = run(made(name, [parameter(1000)]), 7)
     monkeypatch.setattr(pieces, "LARGE", 500)
     monkeypatch.setattr(pieces, "PIECE", 300)
+    monkeypatch.setattr(pieces, "NATIVE_PIECE", 300)
     if not native:
         monkeypatch.setattr(pieces.build, "compiler", lambda: None)
     in_pieces = run(made(name, [parameter(1000)]), 7)

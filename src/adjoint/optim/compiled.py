@@ -18,6 +18,7 @@ import numpy as np
 
 from adjoint.compiler.compiled import Compiled, compile
 from adjoint.core.errors import ArgumentError
+from adjoint.core.places import caller
 from adjoint.nn.modules.module import Module
 from adjoint.optim.formulas import FormulaOptimizer, on_tensors, option
 from adjoint.optim.optimizer import between_hooks
@@ -158,9 +159,10 @@ class CompiledStep:
                 numbers,
                 list(batch),
             )
+        place = caller()
         for (i, _), kept, values in zip(self._owned(plan), slots, new, strict=True):
-            _write((members.parameters[i], *kept), values)
-        _write(members.buffers, buffers)
+            _write((members.parameters[i], *kept), values, place)
+        _write(members.buffers, buffers, place)
         for i, scalars in zip(plan.trained, after, strict=True):
             optimizer.keep_scalars(members.parameters[i], scalars)
         return loss
@@ -283,9 +285,9 @@ def _named(sets: tuple[Any, ...], numbers: Any) -> list[Any]:
     return found
 
 
-def _write(targets: Any, values: Any) -> None:
+def _write(targets: Any, values: Any, place: Any) -> None:
     """Write results over the tensors that they are new values of."""
     for target, value in zip(targets, values, strict=True):
         before_write(target, _NAME)
         target.value[...] = value.value
-        wrote(target, _NAME)
+        wrote(target, _NAME, place)

@@ -19,6 +19,7 @@ import numpy as np
 from adjoint import ops
 from adjoint.core.dtypes import DEFAULT, float32, float64
 from adjoint.core.errors import GradError, ValueRangeError
+from adjoint.core.places import caller
 from adjoint.optim import pieces
 from adjoint.optim.optimizer import Optimizer
 from adjoint.optim.pieces import apply
@@ -157,7 +158,7 @@ class _Update:
         self, owner: FormulaOptimizer, group: dict[str, Any], differentiable: bool
     ) -> None:
         self.owner, self.group, self.differentiable = owner, group, differentiable
-        self.name = f"{type(owner).__name__}.step"
+        self.name, self.place = f"{type(owner).__name__}.step", caller()
         self.options = {k: option(v, differentiable) for k, v in group.items() if k != "params"}
         # By scalar state, which most parameters of a group share: the numbers and the next state,
         # and by dtype the numbers as arrays.
@@ -208,7 +209,7 @@ class _Update:
         n = self._number_arrays(scalars, arrays[0].dtype)
         pieces.update(self.owner.formula, n, arrays)
         for target in targets:
-            wrote(target, self.name)
+            wrote(target, self.name, self.place)
 
     def _on_tensors(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
         inputs = [p, grad, *slots]
@@ -253,7 +254,9 @@ def _number(value: Any) -> Any:
     """A scalar state as a Python number; as a tensor where its gradient is wanted."""
     if not isinstance(value, Tensor):
         return value
-    return value.item() if value.home is not None or value.edge is None else value.clone()
+    if value.edge is not None:
+        return value.clone()
+    return value.value.item() if value.home is None else value.item()
 
 
 def option(value: Any, differentiable: bool = False) -> Any:

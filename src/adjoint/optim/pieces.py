@@ -6,7 +6,7 @@ memory. With a C compiler the formula is compiled, once for pieces of a dtype.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
@@ -23,6 +23,7 @@ compiled = Lazy("adjoint.compiler.compiled")  # for those who have large paramet
 Array = np.ndarray[Any, Any]
 Formula = Callable[..., Any]
 _FLOAT32 = np.dtype(np.float32)
+NATIVE_PIECE = 1 << 17  # elements of a piece for native code, which needs fewer passes
 
 
 def apply(formula: Formula, xp: Any, n: Any, p: Any, g: Any, *state: Any) -> Any:
@@ -64,7 +65,7 @@ def update(formula: Formula, n: Any, arrays: list[Array]) -> None:
         _write(arrays, apply(formula, np, n, *arrays))
 
 
-def _write(arrays: list[Array], new: tuple[Array, ...]) -> None:
+def _write(arrays: list[Array], new: Sequence[Array]) -> None:
     arrays[0][...] = new[0]
     for array, value in zip(arrays[2:], new[1:], strict=True):
         array[...] = value
@@ -72,24 +73,24 @@ def _write(arrays: list[Array], new: tuple[Array, ...]) -> None:
 
 def _update_in_pieces(formula: Formula, n: Any, flat: list[Array]) -> None:
     size = flat[0].size
-    whole = size - size % PIECE
-    kernel, numbers = _kernel(formula, n, flat[0].dtype)
-    for start in range(0, whole, PIECE):
-        piece = [a[start : start + PIECE] for a in flat]
+    kernel, numbers, length = _kernel(formula, n, flat[0].dtype)
+    whole = size - size % length
+    for start in range(0, whole, length):
+        piece = [a[start : start + length] for a in flat]
         _write(piece, kernel(numbers, *piece))
     rest = [a[whole:] for a in flat]
     _write(rest, apply(formula, np, n, *rest))
 
 
-def _kernel(formula: Formula, n: Any, dtype: Any) -> tuple[Callable[..., Any], Any]:
-    """The formula as a function of numbers and arrays, and these numbers."""
+def _kernel(formula: Formula, n: Any, dtype: Any) -> tuple[Callable[..., Any], Any, int]:
+    """The formula as a function of numbers and arrays, these numbers, and how long pieces are."""
     if build.compiler() is None:
-        return (lambda numbers, *arrays: apply(formula, np, numbers, *arrays)), n
+        return (lambda numbers, *arrays: apply(formula, np, numbers, *arrays)), n, PIECE
     present = tuple([k for k, v in vars(n).items() if v is not None])
     absent = tuple([k for k, v in vars(n).items() if v is None])
     native = _native(formula, present, absent)
     numbers = np.array([vars(n)[k] for k in present], dtype)
-    return (lambda *given: tuple(t.value for t in native(*given))), numbers
+    return (lambda *given: [t.value for t in native(*given)]), numbers, NATIVE_PIECE
 
 
 @lru_cache(maxsize=64)

@@ -455,14 +455,14 @@ def own_counter(tensor: Any) -> Counter:
     return tensor.counter
 
 
-def wrote(tensor: Any, by: str) -> None:
-    """Count a write to a tensor, and remember by whom and where."""
+def wrote(tensor: Any, by: str, place: Any = None) -> None:
+    """Count a write to a tensor, and remember by whom and where; `place` spares looking for it."""
     counter = own_counter(tensor)
     if type(counter) is InferenceCounter:
         counter.writes += 1
     else:
         counter.count += 1
-    counter.by, counter.place = by, caller()
+    counter.by, counter.place = by, place or caller()
 
 
 def version(tensor: Any) -> int:
