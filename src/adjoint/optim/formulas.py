@@ -18,7 +18,7 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.core.dtypes import DEFAULT, float32, float64
-from adjoint.core.errors import GradError, ValueRangeError
+from adjoint.core.errors import DtypeError, GradError, ValueRangeError
 from adjoint.core.places import caller
 from adjoint.optim import pieces
 from adjoint.optim.optimizer import Optimizer
@@ -167,6 +167,8 @@ class _Update:
 
     def run(self) -> None:
         owner = self.owner
+        if self.group.get("fused"):
+            self._check_fused()
         for p in self.group["params"]:
             grad = p.grad
             if grad is None:
@@ -183,6 +185,14 @@ class _Update:
             else:
                 self._on_tensors(p, grad, slots, scalars)
             owner.keep_scalars(p, self.known[scalars][1])
+
+    def _check_fused(self) -> None:
+        for p in self.group["params"]:
+            if p.grad is not None and (p.is_meta or not p.is_floating_point()):
+                raise DtypeError(
+                    f"{self.name}: fused=True needs floating-point parameters with data, one is "
+                    f"{p.dtype.name} on {p.device}"
+                )
 
     def _numbers(self, scalars: tuple[Any, ...]) -> Any:
         """The numbers for tensors."""

@@ -77,6 +77,9 @@ class LBFGS(Optimizer):
 
     def step(self, closure: Callable[[], Any]) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Minimise for `max_iter` iterations and return the loss before the first."""
+        if not self.param_groups[0]["params"]:
+            with enable_grad():
+                return closure()
         with no_grad():
             return _Search(self, closure).run()
 
@@ -314,10 +317,11 @@ def _cubic(a: Point, b: Point, bounds: tuple[float, float]) -> float:
     a, b = (a, b) if a.t <= b.t else (b, a)
     d1 = a.slope + b.slope - 3 * (a.value - b.value) / (a.t - b.t)
     square = d1 * d1 - a.slope * b.slope
-    if not square >= 0:
+    d2 = math.sqrt(square) if square >= 0 else math.nan
+    steepening = b.slope - a.slope + 2 * d2
+    if math.isnan(steepening) or steepening == 0:
         return (bounds[0] + bounds[1]) / 2
-    d2 = math.sqrt(square)
-    t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
+    t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / steepening)
     return min(max(t, bounds[0]), bounds[1])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from adjoint.optim.lr_scheduler.base import LRScheduler
+from adjoint.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING, LRScheduler
 from adjoint.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from adjoint.optim.lr_scheduler.cosine import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from adjoint.optim.lr_scheduler.cycles import CyclicLR, OneCycleLR
@@ -21,6 +21,7 @@ from adjoint.optim.lr_scheduler.plateau import ReduceLROnPlateau
 _LRScheduler = LRScheduler  # PyTorch's older name
 
 __all__ = [
+    "EPOCH_DEPRECATION_WARNING",
     "ChainedScheduler",
     "ConstantLR",
     "CosineAnnealingLR",

@@ -17,6 +17,10 @@ from adjoint.optim.optimizer import Optimizer
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
+EPOCH_DEPRECATION_WARNING = (
+    "scheduler.step(epoch): the epoch is deprecated, as in PyTorch; call step()"
+)
+
 
 class LRScheduler:
     """Base of the schedulers: call `step()` after each epoch, after `optimizer.step()`.
@@ -185,11 +189,7 @@ def one_for_each(what: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 def warn_of_epoch() -> None:
     """Warn that `epoch` is deprecated."""
-    warnings.warn(
-        "scheduler.step(epoch): the epoch is deprecated, as in PyTorch; call step()",
-        UserWarning,
-        stacklevel=3,
-    )
+    warnings.warn(EPOCH_DEPRECATION_WARNING, UserWarning, stacklevel=3)
 
 
 def without_functions(values: list[Any]) -> list[Any]:

@@ -107,7 +107,7 @@ class CosineAnnealingWarmRestarts(Schedule):
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
-                self.T_cur -= self.T_i
+                self.T_cur %= self.T_i
                 self.T_i *= self.T_mult
         else:
             self._jump(epoch)
