@@ -171,6 +171,7 @@ _MODULES = (
     "cpu",
     "cuda",
     "decompositions",
+    "distributions",
     "export",
     "graph",
     "masked",

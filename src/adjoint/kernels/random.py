@@ -349,6 +349,17 @@ def sample_dirichlet(self: Array, generator: Generator | None) -> Array:
     return (powers / powers.sum(-1, keepdims=True)).astype(dtype.np)
 
 
+def standard_von_mises(self: Array, generator: Generator | None) -> Array:
+    """Angles of the von Mises distribution of concentration self, around 0."""
+    dtype = creation.require_float("_standard_von_mises", dtypes.of(self.dtype))
+    concentration = self.astype(np.float64)
+    _require(
+        "_standard_von_mises", not (concentration < 0).any(), "concentrations must not be negative"
+    )
+    with sampling(generator) as numpy:
+        return np.asarray(numpy.vonmises(0.0, concentration)).astype(dtype.np)
+
+
 # --- discrete distributions --------------------------------------------------------------------
 
 

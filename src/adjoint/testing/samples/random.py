@@ -181,6 +181,14 @@ def gamma_shapes(make: Any) -> Samples:
     yield Sample(make.like([1e-3, 1.0, 7.0, 300.0]), kink=True, name="magnitudes")
 
 
+@sampler("_standard_von_mises")
+def angles(make: Any) -> Samples:
+    yield Sample(make.positive(2, 3), kink=True, name="plain")
+    yield Sample(make.positive(), kink=True, name="0-d")
+    yield Sample(make.positive(0, 2), kink=True, name="empty")
+    yield Sample(make.like([1e-3, 1.0, 7.0, 300.0]), kink=True, name="magnitudes")
+
+
 @sampler("_sample_dirichlet")
 def concentrations(make: Any) -> Samples:
     yield Sample(make.positive(2, 3), kink=True, name="plain")

@@ -1,0 +1,277 @@
+"""Continuous distributions on an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from adjoint import ops
+from adjoint.distributions import constraints
+from adjoint.distributions.combined import TransformedDistribution
+from adjoint.distributions.constraints import Constraint
+from adjoint.distributions.distribution import Distribution, ExponentialFamily, uniform_like
+from adjoint.distributions.gammas import EULER, Beta
+from adjoint.distributions.probabilities import Probabilities
+from adjoint.distributions.transforms import AffineTransform, PowerTransform
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.jacobians import jvp
+
+
+class Uniform(Distribution):
+    """The uniform distribution between `low` and `high`.
+
+    >>> import adjoint as ad
+    >>> from adjoint.distributions import Uniform
+    >>> Uniform(0.0, 4.0).cdf(ad.tensor(1.0))
+    tensor(0.2500)
+    """
+
+    has_rsample = True
+    low: Tensor
+    high: Tensor
+
+    def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
+        self._hold(validate_args, low=low, high=high)
+
+    @property
+    def arg_constraints(self) -> dict[str, Constraint]:
+        return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Constraint:
+        return constraints.interval(self.low, self.high)
+
+    @property
+    def mean(self) -> Tensor:
+        return (self.high + self.low) / 2
+
+    @property
+    def mode(self) -> Tensor:
+        return math.nan * self.high
+
+    @property
+    def stddev(self) -> Tensor:
+        return (self.high - self.low) / math.sqrt(12)
+
+    @property
+    def variance(self) -> Tensor:
+        return (self.high - self.low).square() / 12
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        uniform = uniform_like(self.low, self._extended_shape(sample_shape))
+        return self.low + uniform * (self.high - self.low)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        inside = (value >= self.low) & (value < self.high)
+        return (-(self.high - self.low).log()).where(inside, -math.inf)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
+
+    def icdf(self, value: Tensor) -> Tensor:
+        return self.low + value * (self.high - self.low)
+
+    def entropy(self) -> Tensor:
+        return (self.high - self.low).log()
+
+
+class Kumaraswamy(TransformedDistribution):
+    """The Kumaraswamy distribution, on (0, 1) as the beta: F(x) = 1 - (1 - xᵃ)ᵇ.
+
+    a is `concentration1`, b is `concentration0`.
+
+    >>> import adjoint as ad
+    >>> from adjoint.distributions import Kumaraswamy
+    >>> Kumaraswamy(2.0, 1.0).cdf(ad.tensor(0.5))
+    tensor(0.2500)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = Beta.arg_constraints
+    support: Any = constraints.unit_interval
+    has_rsample = True
+    concentration1: Tensor
+    concentration0: Tensor
+
+    def __init__(
+        self, concentration1: Any, concentration0: Any, validate_args: bool | None = None
+    ) -> None:
+        self._hold(validate_args, concentration1=concentration1, concentration0=concentration0)
+        zeros = ops.zeros_like(self.concentration0)
+        base = Uniform(zeros, zeros + 1, validate_args=False)
+        transforms = [
+            PowerTransform(self.concentration0.reciprocal()),
+            AffineTransform(1.0, -1.0),
+            PowerTransform(self.concentration1.reciprocal()),
+        ]
+        super().__init__(base, transforms, validate_args)
+
+    def _log_moment(self, n: int) -> Tensor:
+        """log E xⁿ = log b B(1 + n/a, b)."""
+        arg = 1 + n / self.concentration1
+        b = self.concentration0
+        return b.log() + arg.lgamma() + b.lgamma() - (arg + b).lgamma()
+
+    @property
+    def mean(self) -> Tensor:
+        return self._log_moment(1).exp()
+
+    @property
+    def mode(self) -> Tensor:
+        """((a - 1)/(ab - 1))^(1/a), if both are at least 1 and not both are 1."""
+        a, b = self.concentration1, self.concentration0
+        exists = (a >= 1) & (b >= 1) & (a * b > 1)
+        a, b = a.where(exists, 2.0), b.where(exists, 2.0)
+        return ((a - 1) / (a * b - 1)).pow(a.reciprocal()).where(exists, math.nan)
+
+    @property
+    def variance(self) -> Tensor:
+        return self._log_moment(2).exp() - self.mean.square()
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        a, b = self.concentration1, self.concentration0
+        inner = ops.special_xlog1py(b - 1, -value.pow(a))
+        return a.log() + b.log() + ops.xlogy(a - 1, value) + inner
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -(self.concentration0 * (-value.pow(self.concentration1)).log1p()).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        inner = -((-value).log1p() / self.concentration0).expm1()
+        return inner.pow(self.concentration1.reciprocal())
+
+    def entropy(self) -> Tensor:
+        a, b = self.concentration1, self.concentration0
+        harmonic = (b + 1).digamma() + EULER
+        return (1 - b.reciprocal()) + (1 - a.reciprocal()) * harmonic - a.log() - b.log()
+
+
+class ContinuousBernoulli(Probabilities, ExponentialFamily):
+    """Densities λˣ (1 - λ)¹⁻ˣ on [0, 1] over their integral; λ is `probs` (Loaiza-Ganem 2019).
+
+    In the log-odds ℓ this is e^(ℓx - A(ℓ)), A(ℓ) = log((e^ℓ - 1)/ℓ), from which all else follows.
+    Where λ lies between the `lims`, so that ℓ is near 0, quantiles are a series in ℓ.
+
+    >>> import adjoint as ad
+    >>> from adjoint.distributions import ContinuousBernoulli
+    >>> ContinuousBernoulli(probs=ad.tensor(0.5)).mean
+    tensor(0.5000)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = Probabilities.arg_constraints
+    support = constraints.unit_interval
+    has_rsample = True
+
+    def __init__(
+        self,
+        probs: Any = None,
+        logits: Any = None,
+        lims: tuple[float, float] = (0.499, 0.501),
+        validate_args: bool | None = None,
+    ) -> None:
+        self._lims = lims
+        self._hold_either(probs, logits, validate_args)
+
+    @property
+    def mean(self) -> Tensor:
+        """A'(ℓ)."""
+        return _slope_of_log_integral(self.logits)
+
+    @property
+    def variance(self) -> Tensor:
+        """A''(ℓ)."""
+        ones = ops.ones_like(self.logits)
+        return jvp(_slope_of_log_integral, (self.logits,), (ones,))[1]
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.icdf(uniform_like(self._parameter, self._extended_shape(sample_shape)))
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return value * self.logits - _log_integral(self.logits)
+
+    def cdf(self, value: Tensor) -> Tensor:
+        """(e^(ℓx) - 1)/(e^ℓ - 1) = x e^(A(ℓx) - A(ℓ))."""
+        if self._validate_args:
+            self._validate_sample(value)
+        x = value.clamp(0, 1)
+        return x * (_log_integral(self.logits * x) - _log_integral(self.logits)).exp()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """log(1 + u (e^ℓ - 1))/ℓ, for ℓ > 0 by symmetry 1 minus the quantile of 1 - u for -ℓ."""
+        logits, probs = self.logits, self.probs
+        u = ops.where(logits > 0, 1 - value, value)
+        near = (probs > self._lims[0]) & (probs < self._lims[1])
+        steep = -logits.abs().where(~near, 1.0)
+        quantile = ops.where(near, _flat_quantile(-logits.abs(), u), _quantile(steep, u))
+        return ops.where(logits > 0, 1 - quantile, quantile)
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        return (self.logits,)
+
+    def _log_normalizer(self, x: Tensor) -> Tensor:
+        return _log_integral(x)
+
+    @property
+    def _mean_carrier_measure(self) -> float:
+        return 0
+
+
+def _quantile(logits: Tensor, u: Tensor) -> Tensor:
+    return (u * logits.expm1()).log1p() / logits
+
+
+def _flat_quantile(logits: Tensor, u: Tensor) -> Tensor:
+    """The quantile near ℓ = 0: Σ κₙ ℓⁿ⁻¹/n!, κ the cumulants of a Bernoulli distribution of u."""
+    spread, skew = u * (1 - u), 1 - 2 * u
+    cumulants = (
+        u,
+        spread,
+        spread * skew,
+        spread * (1 - 6 * spread),
+        spread * skew * (1 - 12 * spread),
+    )
+    terms = [k * logits.pow(n) / math.factorial(n + 1) for n, k in enumerate(cumulants)]
+    return sum(terms[1:], terms[0])
+
+
+# log(sinh h/h) = Σ cₖ h²ᵏ, cₖ = 2²ᵏ B₂ₖ / (2k (2k)!), which is exact to rounding for |h| < 1/2
+_LOG_SINHC = (
+    1 / 6,
+    -1 / 180,
+    1 / 2835,
+    -1 / 37800,
+    1 / 467775,
+    -691 / 3831077250,
+    2 / 127702575,
+    -3617 / 2605132530000,
+    43867 / 350813659321125,
+    -174611 / 15313294652906250,
+)
+
+
+def _log_integral(logits: Tensor) -> Tensor:
+    """A(ℓ) = log((e^ℓ - 1)/ℓ) = h + log(sinh h/h), h = ℓ/2; a series where |h| is small."""
+    half = logits / 2
+    near = half.abs() < 0.5
+    square = half.where(near, 0.0).square()
+    series = ops.zeros_like(half)
+    for c in reversed(_LOG_SINHC):
+        series = (series + c) * square
+    far = half.abs().where(~near, 1.0)
+    closed = far + (-(-2 * far).expm1()).log() - (2 * far).log()
+    return half + ops.where(near, series, closed)
+
+
+def _slope_of_log_integral(logits: Tensor) -> Tensor:
+    return jvp(_log_integral, (logits,), (ops.ones_like(logits),))[1]

@@ -1,0 +1,163 @@
+"""Distributions with tails that are powers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from adjoint import ops
+from adjoint.distributions import constraints
+from adjoint.distributions.combined import TransformedDistribution
+from adjoint.distributions.constraints import Constraint
+from adjoint.distributions.distribution import Distribution, uniform_like
+from adjoint.distributions.gammas import Exponential, where_above
+from adjoint.distributions.transforms import AffineTransform, ExpTransform
+from adjoint.tensor.tensor import Tensor
+
+
+class Pareto(TransformedDistribution):
+    """The Pareto distribution: more than x with probability (scale/x)^alpha, x ≥ scale.
+
+    >>> from adjoint.distributions import Pareto
+    >>> Pareto(1.0, 2.0).mean
+    tensor(2.)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "alpha": constraints.positive,
+        "scale": constraints.positive,
+    }
+    alpha: Tensor
+    scale: Tensor
+
+    def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
+        self._hold(validate_args, scale=scale, alpha=alpha)
+        base = Exponential(self.alpha, validate_args=False)
+        transforms = [ExpTransform(), AffineTransform(0, self.scale)]
+        super().__init__(base, transforms, validate_args)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Constraint:
+        return constraints.greater_than_eq(self.scale)
+
+    @property
+    def mean(self) -> Tensor:
+        return where_above(self.alpha, 1, lambda a: a * self.scale / (a - 1))
+
+    @property
+    def mode(self) -> Tensor:
+        return self.scale
+
+    @property
+    def variance(self) -> Tensor:
+        finite = lambda a: self.scale.square() * a / ((a - 1).square() * (a - 2))
+        return where_above(self.alpha, 2, finite)
+
+    def entropy(self) -> Tensor:
+        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+
+
+class GeneralizedPareto(Distribution):
+    """The excess over a high threshold: more than z with probability (1 + ξz)^(-1/ξ).
+
+    ξ is `concentration`, z = (x - loc)/scale; ξ = 0 is the exponential distribution, and ξ < 0
+    ends at z = -1/ξ.
+
+    >>> import adjoint as ad
+    >>> from adjoint.distributions import GeneralizedPareto
+    >>> GeneralizedPareto(0.0, 1.0, 0.0).log_prob(ad.tensor(2.0))
+    tensor(-2.)
+    """
+
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "loc": constraints.real,
+        "scale": constraints.positive,
+        "concentration": constraints.real,
+    }
+    has_rsample = True
+    loc: Tensor
+    scale: Tensor
+    concentration: Tensor
+
+    def __init__(
+        self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None
+    ) -> None:
+        self._hold(validate_args, loc=loc, scale=scale, concentration=concentration)
+
+    @constraints.dependent_property(is_discrete=False, event_dim=0)
+    def support(self) -> Constraint:
+        below_zero = self.concentration < 0
+        k = self.concentration.where(below_zero, -1.0)
+        end = (self.loc - self.scale / k).where(below_zero, math.inf)
+        return constraints.interval(self.loc, end)
+
+    @property
+    def mean(self) -> Tensor:
+        k = -self.concentration
+        return where_above(k, -1, lambda k: self.loc + self.scale / (1 + k))
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
+
+    @property
+    def variance(self) -> Tensor:
+        k = -self.concentration
+        finite = lambda k: self.scale.square() / ((1 + k).square() * (1 + 2 * k))
+        return where_above(k, -0.5, finite)
+
+    def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        return self.icdf(uniform_like(self.loc, self._extended_shape(sample_shape)))
+
+    def log_survival_function(self, value: Tensor) -> Tensor:
+        """log P(more than `value`) = -log(1 + ξz)/ξ."""
+        return -_log1p_over(self.concentration, (value - self.loc) / self.scale)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        z = (value - self.loc) / self.scale
+        return -(1 + self.concentration) * _log1p_over(self.concentration, z) - self.scale.log()
+
+    def log_cdf(self, value: Tensor) -> Tensor:
+        """The logarithm of the distribution function."""
+        return self.cdf(value).log()
+
+    def cdf(self, value: Tensor) -> Tensor:
+        if self._validate_args:
+            self._validate_sample(value)
+        return -self.log_survival_function(value).expm1()
+
+    def icdf(self, value: Tensor) -> Tensor:
+        """loc + scale (e^(ξt) - 1)/ξ, t = -log(1 - u)."""
+        t = -(-value).log1p()
+        return self.loc + self.scale * _expm1_over(self.concentration, t)
+
+    def entropy(self) -> Tensor:
+        return (self.scale.log() + self.concentration + 1).broadcast_to(self.batch_shape)
+
+
+_NEAR_ZERO = 1e-3  # where a series in ξ is exact to rounding with five terms
+
+
+def _log1p_over(k: Tensor, z: Tensor) -> Tensor:
+    """log(1 + kz)/k, and z where k is 0: the series of log1p where |kz| is small."""
+    x = k * z
+    near = x.abs() < _NEAR_ZERO
+    small = x.where(near, 0.0)
+    series = z * (1 - small / 2 + small**2 / 3 - small**3 / 4 + small**4 / 5 - small**5 / 6)
+    far = ~near
+    closed = x.where(far, 1.0).log1p() / k.where(far, 1.0)
+    return ops.where(near, series, closed)
+
+
+def _expm1_over(k: Tensor, t: Tensor) -> Tensor:
+    """(e^(kt) - 1)/k, and t where k is 0: the series of expm1 where |kt| is small."""
+    x = k * t
+    near = x.abs() < _NEAR_ZERO
+    small = x.where(near, 0.0)
+    series = t * (1 + small / 2 + small**2 / 6 + small**3 / 24 + small**4 / 120)
+    far = ~near
+    closed = x.where(far, 1.0).expm1() / k.where(far, 1.0)
+    return ops.where(near, series, closed)
