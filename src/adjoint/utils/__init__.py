@@ -1,6 +1,22 @@
-"""`ad.utils`: PyTorch's names for things that live elsewhere here."""
+"""`ad.utils`: data, files of other libraries, checkpointing; each loaded when first asked for."""
 
-from adjoint.serialization import safetensors
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
 from adjoint.utils import checkpoint
 
-__all__ = ["checkpoint", "safetensors"]
+__all__ = ["checkpoint", "data", "safetensors"]  # pyright: ignore[reportUnsupportedDunderAll]
+
+_MODULES = {"data": "adjoint.utils.data", "safetensors": "adjoint.serialization.safetensors"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"adjoint.utils has no {name!r}")
+    return importlib.import_module(_MODULES[name])
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})
