@@ -169,20 +169,20 @@ def test_numbers_of_samples() -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("sampler", "arguments"),
     [
-        lambda: RandomSampler([1], replacement=1),
-        lambda: RandomSampler([1], num_samples=0),
-        lambda: BatchSampler([1], 0, False),
-        lambda: BatchSampler([1], 2, 1),
-        lambda: WeightedRandomSampler([1.0], -1),
-        lambda: WeightedRandomSampler([[1.0]], 1),
-        lambda: DistributedSampler([1], 2, 2),
+        (RandomSampler, ([1], 1)),
+        (RandomSampler, ([1], False, 0)),
+        (BatchSampler, ([1], 0, False)),
+        (BatchSampler, ([1], 2, 1)),
+        (WeightedRandomSampler, ([1.0], -1)),
+        (WeightedRandomSampler, ([[1.0]], 1)),
+        (DistributedSampler, ([1], 2, 2)),
     ],
 )
-def test_samplers_check_their_arguments(make: Any) -> None:
+def test_samplers_check_their_arguments(sampler: Any, arguments: tuple[Any, ...]) -> None:
     with pytest.raises((ValueError, TypeError)):
-        make()
+        sampler(*arguments)
 
 
 def test_batches_of_samplers() -> None:
@@ -252,7 +252,7 @@ def test_types_of_users_are_collated_by_their_row() -> None:
     def boxes(batch: Any, *, collate_fn_map: Any = None) -> int:
         return sum(box.value for box in batch)
 
-    table = {Box: boxes} | default_collate_fn_map
+    table: Any = {Box: boxes} | default_collate_fn_map
     batch = collate([{"b": Box(1), "n": 1}, {"b": Box(2), "n": 2}], collate_fn_map=table)
     assert batch["b"] == 3
     assert batch["n"].tolist() == [1, 2]
@@ -298,7 +298,7 @@ def test_a_seed_gives_one_order_for_every_number_of_workers() -> None:
 def test_iterable_datasets(workers: int) -> None:
     loader = DataLoader(Stream(), batch_size=3, num_workers=workers)
     batches = [b.tolist() for b in loader]
-    assert sorted(sum(batches, [])) == list(range(10))
+    assert sorted(n for batch in batches for n in batch) == list(range(10))
     if workers:
         assert batches == [[0, 2, 4], [1, 3, 5], [6, 8], [7, 9]]
     dropped = DataLoader(Stream(), batch_size=4, num_workers=workers, drop_last=True)
@@ -351,7 +351,8 @@ def test_options_that_contradict_one_another_are_refused(options: dict[str, Any]
 
 
 def test_iterable_datasets_have_their_own_order() -> None:
-    for options in ({"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}):
+    given: list[dict[str, Any]] = [{"shuffle": True}, {"sampler": [1]}, {"batch_sampler": [[1]]}]
+    for options in given:
         with pytest.raises(ValueError, match="own order"):
             DataLoader(Stream(), **options)
     with pytest.raises(TypeError):
