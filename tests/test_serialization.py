@@ -85,7 +85,7 @@ def test_plain_values_come_back_with_their_types(form: str) -> None:
         3: {1.5: {(1, ("a",)): {1, 2}}},
         "ordered": collections.OrderedDict([("b", 1), ("a", 2)]),
         "counts": collections.Counter("aab"),
-        "kinds": [ad.bfloat16, ad.complex32, ad.device("cpu"), ad.sparse_csr],
+        "kinds": [ad.bfloat16, ad.complex32, ad.device("cpu"), ad.sparse_csr, ad.Size((2, 3))],
         "empty": [[], (), {}, set()],
     }
     got = again(value, form)
@@ -93,6 +93,7 @@ def test_plain_values_come_back_with_their_types(form: str) -> None:
     assert repr(got) == repr(value)
     assert type(got["ordered"]) is collections.OrderedDict
     assert got["kinds"][0] is ad.bfloat16
+    assert type(got["kinds"][4]) is ad.Size
 
 
 def test_nan_frozensets_formats_and_arrays_come_back() -> None:
@@ -382,6 +383,8 @@ def test_where_to_load() -> None:
         assert ad.load(io.BytesIO(data), map_location=location).device.type == "cpu"
     with pytest.raises(ArgumentError, match="cuda"):
         ad.load(io.BytesIO(data), map_location="cuda")
+    with pytest.raises(ArgumentError, match="meta"):
+        ad.load(io.BytesIO(data), map_location="meta")
 
 
 def test_arguments_that_would_run_code_are_refused() -> None:

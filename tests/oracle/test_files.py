@@ -52,7 +52,7 @@ VALUES: dict[str, Callable[[Any], Any]] = {
         "texts": ("", "é", b"\0\xff", bytearray(b"x")),
         "dicts": collections.OrderedDict(a=1, b={1: {2.5: (3,)}}),
         "sets": [{1, 2}, collections.Counter("aab")],
-        "kinds": [lib.float16, lib.device("cpu"), lib.sparse_csr],
+        "kinds": [lib.float16, lib.device("cpu"), lib.sparse_csr, lib.Size((2, 3))],
     },
 }
 

@@ -26,6 +26,7 @@ from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import ALL, NAMES, DType, bfloat16, complex32
 from adjoint.core.errors import AdjointError, FileError
 from adjoint.core.layouts import FORMATS, LAYOUTS, Layout, MemoryFormat, sparse_coo
+from adjoint.core.shapes import Size
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
@@ -165,6 +166,7 @@ _WRITERS: tuple[tuple[type, str, Callable[[Encoder, Any], Json]], ...] = (
     (dict, "dict", Encoder.pairs),
     (list, "list", Encoder.items),
     (tuple, "tuple", Encoder.items),
+    (Size, "Size", Encoder.items),
     (collections.OrderedDict, "OrderedDict", Encoder.ordered),
     (collections.Counter, "Counter", Encoder.pairs),
     (set, "set", Encoder.items),
@@ -327,6 +329,12 @@ def sparse_tensor(
     return sparse_compressed_tensor(first, second, values, tuple(shape), layout=layout)
 
 
+def size_of(sizes: Any) -> Size:
+    """Return a shape of a file."""
+    check_geometry(0, sizes, sizes)
+    return Size(sizes)
+
+
 def _finished(tensor: Any, written: Json) -> Any:
     requires_grad, parameter = written["requires_grad"], written["parameter"]
     return finished(tensor, requires_grad=bool(requires_grad), parameter=bool(parameter))
@@ -358,6 +366,7 @@ _READERS: dict[str, Callable[[Decoder, Json], Any]] = {
     "dict": lambda d, w: dict(d.pairs(w)),
     "list": Decoder.items,
     "tuple": lambda d, w: tuple(d.items(w)),
+    "Size": lambda d, w: size_of(d.items(w)),
     "OrderedDict": Decoder.ordered,
     "Counter": lambda d, w: collections.Counter(dict(d.pairs(w))),
     "set": lambda d, w: set(d.keys(w)),

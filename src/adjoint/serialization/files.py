@@ -123,7 +123,8 @@ def _check_location(location: Any) -> None:
     if location is None or callable(location):
         return
     for place in location.values() if isinstance(location, dict) else [location]:
-        present("ad.load", place)
+        if present("ad.load", place).type == "meta":
+            raise ArgumentError("ad.load: tensors are loaded with their data; use x.to('meta')")
 
 
 def _read(source: Source, encoding: str) -> Any:

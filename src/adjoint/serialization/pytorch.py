@@ -20,7 +20,7 @@ from adjoint.core.layouts import Layout, sparse_coo, to_layout
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
-from adjoint.serialization.description import checked_key, sparse_tensor
+from adjoint.serialization.description import checked_key, size_of, sparse_tensor
 from adjoint.serialization.pickles import Function, Reader, Refused
 from adjoint.serialization.sources import Source
 from adjoint.serialization.storages import Budget, Memory, check_geometry, finished
@@ -183,8 +183,7 @@ class _Builder:
     # -- plain values ----------------------------------------------------------------------------
 
     def size(self, sizes: Any = ()) -> Any:
-        self.budget.spend(8 * len(sizes))
-        return tuple(int(s) for s in sizes)
+        return size_of(sizes)
 
     def device(self, kind: Any, index: Any = None) -> Device:
         name = str(kind) if index is None else f"{kind}:{int(index)}"

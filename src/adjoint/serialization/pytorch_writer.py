@@ -11,6 +11,7 @@ import numpy as np
 from adjoint.core.devices import Device
 from adjoint.core.dtypes import DType
 from adjoint.core.layouts import Layout
+from adjoint.core.shapes import Size
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.pickles import Writer
@@ -103,6 +104,9 @@ class _Encoder:
         self.writer.put(b"(")
         self.items(values)
         self.writer.put(b"t")
+
+    def size(self, values: Any) -> None:
+        self.called("torch", "Size", tuple(values))
 
     def pairs(self, values: Any) -> None:
         """Put the items of a dict into the one on the stack."""
@@ -204,7 +208,7 @@ class _Encoder:
         for indices in pattern.indices:
             self.value(make(indices))
         self.value(tensor.stored.detach())
-        self.called("torch", "Size", tuple(pattern.shape))
+        self.size(pattern.shape)
         if pattern.is_coo:
             self.value(pattern.is_coalesced)
         self.writer.put(b"ttR")
@@ -214,6 +218,7 @@ _WRITERS: dict[type, Callable[[_Encoder, Any], None]] = {
     dict: _Encoder.dict,
     list: _Encoder.list,
     tuple: _Encoder.tuple,
+    Size: _Encoder.size,
     collections.OrderedDict: _Encoder.ordered,
     collections.Counter: _Encoder.counter,
     set: _Encoder.set,

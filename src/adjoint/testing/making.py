@@ -6,9 +6,9 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.core import dtypes
+from adjoint.core.devices import present
 from adjoint.core.dtypes import DType, finfo, to_dtype
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.tensor.methods import check_device
 from adjoint.tensor.tensor import Tensor
 
 
@@ -34,7 +34,7 @@ def make_tensor(
     >>> x.shape == (2, 3), x.dtype, bool(((x == 1) | (x == 2)).all())
     (True, ad.int8, True)
     """
-    check_device("make_tensor", device)
+    present("make_tensor", device)
     kind = to_dtype(dtype)
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if noncontiguous and memory_format is not None:

@@ -16,6 +16,7 @@ import numpy as np
 from adjoint.core.errors import AdjointError
 from adjoint.core.generator import manual_seed
 from adjoint.core.records import record
+from adjoint.core.threads import set_threads
 from adjoint.utils.data.channels import Channel
 from adjoint.utils.data.fetching import Fetching
 
@@ -151,6 +152,7 @@ def _send(channel: Channel, value: Any, worker: int) -> None:
 def _started(work: Work) -> Callable[[Any], Any]:
     """Seed everything random, let the user prepare the process, and begin."""
     global _info
+    set_threads(1)  # OpenMP's threads do not live on after a fork, and cores are for workers
     seed = work.seed + work.worker
     manual_seed(seed % 2**64)
     random.seed(seed)
