@@ -486,3 +486,38 @@ def test_a_sum_that_cancels_is_compared_by_the_size_of_its_terms() -> None:
     first, again = Facts(numbers), Facts(numbers + np.spacing(numbers))
     assert first.differ(again) == ""
     assert "other numbers" in first.differ(Facts(numbers + 1e-3))
+
+
+def layers() -> Any:
+    ad.manual_seed(0)
+    parts = [ad.nn.Linear(3, 8), ad.nn.ReLU(), ad.nn.Dropout(0.5), ad.nn.Linear(8, 2), ad.nn.Tanh()]
+    return ad.nn.Sequential(*parts)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+@pytest.mark.parametrize("segments", [1, 2, 5])
+def test_modules_in_checkpoints_learn_as_without(use_reentrant: bool, segments: int) -> None:
+    x = ad.rand(4, 3, requires_grad=True)
+    grads = []
+    for run in (
+        lambda model: model(x),
+        lambda model: checkpoint(model, x, use_reentrant=use_reentrant),
+        lambda model: checkpoint_sequential(model, segments, x, use_reentrant=use_reentrant),
+    ):
+        model = layers()
+        ad.manual_seed(1)  # of dropout
+        run(model).sum().backward()
+        grads.append([p.grad for p in model.parameters()])
+    for others in grads[1:]:
+        ad.testing.assert_close(others, grads[0])
+
+
+def test_a_module_that_does_something_else_raises() -> None:
+    model = ad.nn.Linear(2, 2)
+    result = checkpoint(model, ad.rand(3, 2), use_reentrant=False).sum()
+    model.forward = lambda x: x.sin().sum() * model.weight.sum()
+    with pytest.raises(ad.utils.checkpoint.CheckpointError):
+        result.backward()
+    first, again = ad.utils.checkpoint.noop_context_fn()
+    with first, again:
+        pass

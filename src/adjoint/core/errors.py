@@ -72,6 +72,10 @@ class OutsideContext(GradError, AssertionError):
     """A derivative that must be taken inside the block in which its graph was made."""
 
 
+class CheckpointError(GradError):
+    """A checkpointed function that does something else when it runs again."""
+
+
 class InplaceError(AdjointError, RuntimeError):
     """A write in place that would corrupt a value or a derivative."""
 

@@ -1,11 +1,16 @@
-"""`ad.utils.checkpoint`: checkpointing, called as PyTorch calls it."""
+"""`ad.utils.checkpoint`: checkpointing, called as PyTorch calls it.
+
+What PyTorch lists beside these are parts of its own machine (`CheckpointFunction`,
+`DefaultDeviceType`, states of devices), and left out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from adjoint.core.errors import ArgumentError
+from adjoint.core.errors import ArgumentError, CheckpointError
 from adjoint.core.places import warn
 from adjoint.transforms.checkpoints import (
     CheckpointPolicy,
@@ -19,11 +24,13 @@ from adjoint.transforms.checkpoints import (
 )
 
 __all__ = [
+    "CheckpointError",
     "CheckpointPolicy",
     "SelectiveCheckpointContext",
     "checkpoint",
     "checkpoint_sequential",
     "create_selective_checkpoint_contexts",
+    "noop_context_fn",
     "set_checkpoint_debug_enabled",
     "set_checkpoint_early_stop",
 ]
@@ -40,6 +47,10 @@ def checkpoint(
     **keywords: Any,
 ) -> Any:
     """Return `function(*args, **keywords)`, computed again when backward needs it.
+
+    `function` may be a module: its parameters get their gradients, and it should be in the same
+    mode, training or not, when backward runs. A function that does something else then raises
+    `CheckpointError`.
 
     With `use_reentrant=False`, which is to be preferred, everything works as without checkpoint;
     a function that does not do the same each time is found out. With `use_reentrant=True` the
@@ -66,6 +77,11 @@ def checkpoint(
     return run(function, args, keywords, options)
 
 
+def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
+    """Return two contexts that do nothing: a `context_fn` for those who need one."""
+    return nullcontext(), nullcontext()
+
+
 def _is_reentrant(what: str, use_reentrant: bool | None) -> bool:
     if use_reentrant is None:
         warn(
@@ -84,7 +100,16 @@ def checkpoint_sequential(
 ) -> Any:
     """Run functions in a row, checkpointed in `segments` pieces; the last one is not.
 
-    `functions` is a sequence of them, or something with `children()`.
+    `functions` is a sequence of them, or a module with children, such as `ad.nn.Sequential`.
+
+    >>> import adjoint as ad
+    >>> layers = ad.nn.Sequential(ad.nn.Tanh(), ad.nn.Sigmoid(), ad.nn.Tanh())
+    >>> x = ad.zeros(2, requires_grad=True)
+    >>> options = {"use_reentrant": False}
+    >>> y = ad.utils.checkpoint.checkpoint_sequential(layers, 2, x, **options)
+    >>> y.sum().backward()
+    >>> ad.equal(y, layers(x)), x.grad
+    (True, tensor([0.1966, 0.1966]))
     """
     reentrantly = _is_reentrant("checkpoint_sequential", use_reentrant)
     listed = list(functions.children() if hasattr(functions, "children") else functions)

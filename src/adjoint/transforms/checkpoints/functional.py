@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.errors import GradError
+from adjoint.core.errors import CheckpointError
 from adjoint.core.shapes import show
 from adjoint.tensor.function import Function
 from adjoint.tensor.tensor import Tensor
@@ -63,7 +63,7 @@ def _run(ctx: Any, tensors: list[Tensor]) -> list[Any]:
         first, now = (
             ", ".join(f"{d.name}[{show(s)}]" for s, d in each) for each in (ctx.types, types)
         )
-        raise GradError(
+        raise CheckpointError(
             f"checkpoint: the function returns something else when it runs again: {first} became "
             f"{now}. It must do the same each time."
         )

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
 
-from adjoint.core.errors import GradError, InplaceError
+from adjoint.core.errors import CheckpointError, InplaceError
 from adjoint.core.places import Place, caller, show_place
 from adjoint.core.state import changed, current
 from adjoint.tensor import passes
@@ -140,7 +140,7 @@ class Frame:
             if run is not None:
                 self.found[run] = found
         if number not in found:
-            raise GradError(
+            raise CheckpointError(
                 "checkpoint: a saved tensor is unpacked a second time in one backward pass, and "
                 "was let go after the first; keep it in a variable"
             )
@@ -192,7 +192,7 @@ class _Again:
         frame = self.frame
         if number > self.last:
             if frame.complete and frame.check:
-                raise GradError(
+                raise CheckpointError(
                     "checkpoint: the function is trying to save more tensors during recomputation "
                     f"than the {self.last + 1} of its first run; it must do the same each time"
                 )
@@ -215,7 +215,7 @@ class _Again:
                 if frame.debug
                 else " Give debug=True to see where."
             )
-            raise GradError(
+            raise CheckpointError(
                 f"checkpoint: the function computes something else when it runs again: saved "
                 f"tensor {number}, {difference}. It must do the same each time.{where}"
             )
@@ -223,7 +223,7 @@ class _Again:
     def check_count(self) -> None:
         """Raise unless the run has come by all tensors of the first one."""
         if self.frame.check and self.seen < len(self.frame.handles):
-            raise GradError(
+            raise CheckpointError(
                 "checkpoint: a different number of tensors was saved when the function ran again: "
                 f"{self.seen} in place of {len(self.frame.handles)}; it must do the same each time"
             )
