@@ -214,30 +214,30 @@ _NAMES = {
     "sparse_csr_tensor": "adjoint.sparse",
     "trace": "adjoint.graph",
     "while_loop": "adjoint.graph.control",
-}
-_NAMES |= dict.fromkeys(
-    (
-        "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
-        "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
-        "is_anomaly_check_nan_enabled", "is_deterministic_algorithms_warn_only_enabled",
-        "is_warn_always_enabled", "set_anomaly_enabled", "set_default_tensor_type",
-        "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
-        "set_num_interop_threads", "set_num_threads", "set_warn_always",
-        "use_deterministic_algorithms",
+    **dict.fromkeys(
+        (
+            "are_deterministic_algorithms_enabled", "get_deterministic_debug_mode",
+            "get_float32_matmul_precision", "get_num_interop_threads", "get_num_threads",
+            "is_anomaly_check_nan_enabled", "is_deterministic_algorithms_warn_only_enabled",
+            "is_warn_always_enabled", "set_anomaly_enabled", "set_default_tensor_type",
+            "set_deterministic_debug_mode", "set_float32_matmul_precision", "set_flush_denormal",
+            "set_num_interop_threads", "set_num_threads", "set_warn_always",
+            "use_deterministic_algorithms",
+        ),
+        "adjoint.settings",
     ),
-    "adjoint.settings",
-)  # fmt: skip
-_NAMES |= dict.fromkeys(
-    (
-        "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
-        "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "typename",
+    **dict.fromkeys(
+        (
+            "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
+            "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "typename",
+        ),
+        "adjoint.legacy",
     ),
-    "adjoint.legacy",
-)  # fmt: skip
-_NAMES |= dict.fromkeys(
-    ("from_dlpack", "from_file", "frombuffer", "get_device_module", "to_dlpack"),
-    "adjoint.exchange",
-)
+    **dict.fromkeys(
+        ("from_dlpack", "from_file", "frombuffer", "get_device_module", "to_dlpack"),
+        "adjoint.exchange",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

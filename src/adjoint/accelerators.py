@@ -8,7 +8,7 @@ and whoever needs a device hears that there is none.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import Any, NoReturn
 
 from adjoint.core.devices import COUNTS, Device
@@ -115,14 +115,14 @@ class Accelerator:
             self._need("set_rng_state_all")
 
     @contextlib.contextmanager
-    def device(self, device: Any) -> Iterator[None]:
+    def device(self, device: Any) -> Generator[None]:
         """Use a device in a block; None and negative numbers mean the one in use."""
         if device is not None:
             self.set_device(device)
         yield
 
     @contextlib.contextmanager
-    def stream(self, stream: Any) -> Iterator[None]:
+    def stream(self, stream: Any) -> Generator[None]:
         """Let a stream of a device compute in a block; None means the one in use."""
         if stream is not None:
             self._need("stream")

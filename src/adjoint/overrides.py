@@ -97,7 +97,7 @@ def resolve_name(func: Callable[..., Any]) -> str | None:
     >>> ad.overrides.resolve_name(ad.linalg.qr)
     'adjoint.linalg.qr'
     """
-    for space in ("", *_SPACES):
+    for space in (*_SPACES, ""):
         owner = _space(space) if space else adjoint
         for name in dir(owner):
             if getattr(owner, name, None) is func:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 class matmul:  # noqa: N801 - a namespace of switches
@@ -69,6 +69,6 @@ def sdp_kernel(
     enable_math: bool = True,
     enable_mem_efficient: bool = True,
     enable_cudnn: bool = True,
-) -> Iterator[None]:
+) -> Generator[None]:
     """Choose among kernels of attention in a block: here there is one."""
     yield

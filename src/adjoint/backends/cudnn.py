@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 
 enabled = True
 benchmark = False
@@ -29,6 +29,6 @@ def flags(
     benchmark_limit: int = 10,
     deterministic: bool = False,
     allow_tf32: bool = True,
-) -> Iterator[None]:
+) -> Generator[None]:
     """Set switches in a block: nothing here depends on them."""
     yield

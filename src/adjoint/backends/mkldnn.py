@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from adjoint.core.errors import ArgumentError
 from adjoint.kernels.convolution import onednn
@@ -18,7 +18,7 @@ def is_available() -> bool:
 
 
 @contextlib.contextmanager
-def flags(enabled: bool = True, deterministic: bool = False) -> Iterator[None]:
+def flags(enabled: bool = True, deterministic: bool = False) -> Generator[None]:
     """Set switches in a block; the library itself is chosen by installing its package."""
     if not isinstance(enabled, bool):
         raise ArgumentError(f"mkldnn.flags: enabled must be True or False, got {enabled!r}")
