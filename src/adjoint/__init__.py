@@ -228,8 +228,8 @@ _NAMES = {
     ),
     **dict.fromkeys(
         (
-            "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor", "FloatTensor",
-            "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "typename",
+            "BFloat16Tensor", "BoolTensor", "ByteTensor", "CharTensor", "DoubleTensor",
+            "FloatTensor", "HalfTensor", "IntTensor", "LongTensor", "ShortTensor", "typename",
         ),
         "adjoint.legacy",
     ),
