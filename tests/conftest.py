@@ -13,6 +13,8 @@ from adjoint.compiler import memory, program
 from adjoint.table import TABLE
 from tests import tables
 
+collect_ignore_glob = ["programs/*"]  # run by test_torch_programs.py, with another torch
+
 
 @pytest.fixture(autouse=True)
 def _leave_the_table_as_it_was() -> Iterator[None]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib as _importlib
 import math as _math
+import sys as _sys
 from typing import Any
 
 from adjoint import _wiring, autograd, core, func, ops, table
@@ -161,6 +162,8 @@ is_conj, is_neg, detach_ = Tensor.is_conj, Tensor.is_neg, Tensor.detach_
 linalg = _Namespace("linalg", LinAlgError=errors.LinAlgError)
 special = _Namespace("special")
 fft = _Namespace("fft")
+# so that `import adjoint.linalg` and `from adjoint.fft import rfft` find them
+_sys.modules.update({n.__name__: n for n in (linalg, special, fft)})  # type: ignore[arg-type]
 
 # The upper layers, imported when first asked for, so that `import adjoint` stays light.
 _MODULES = (

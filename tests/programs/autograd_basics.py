@@ -24,4 +24,10 @@ second = inp.grad.clone()
 inp.grad.zero_()
 out.backward(torch.ones_like(out))
 
-losses = [loss.item(), w.grad.sum().item(), first.sum().item(), second.sum().item(), inp.grad.sum().item()]
+losses = [
+    loss.item(),
+    w.grad.sum().item(),
+    first.sum().item(),
+    second.sum().item(),
+    inp.grad.sum().item(),
+]

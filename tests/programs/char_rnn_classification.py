@@ -25,7 +25,7 @@ class CharRNN(nn.Module):
         self.softmax = nn.LogSoftmax(dim=1)
 
     def forward(self, line_tensor):
-        rnn_out, hidden = self.rnn(line_tensor)
+        _, hidden = self.rnn(line_tensor)
         output = self.h2o(hidden[0])
         return self.softmax(output)
 

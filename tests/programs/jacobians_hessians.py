@@ -31,7 +31,9 @@ for other in (by_vmap, reverse, forward):
 weight_jac, bias_jac = jacrev(predict, argnums=(0, 1))(weight, bias, x)
 assert weight_jac.shape == (D, D, D)
 second = hessian(predict, argnums=2)(weight, bias, x)
-assert torch.allclose(second, jacfwd(jacrev(predict, argnums=2), argnums=2)(weight, bias, x), atol=1e-6)
+assert torch.allclose(
+    second, jacfwd(jacrev(predict, argnums=2), argnums=2)(weight, bias, x), atol=1e-6
+)
 
 batch = torch.linspace(-1, 1, 4 * D).reshape(4, D)
 batched = vmap(jacrev(predict, argnums=2), in_dims=(None, None, 0))(weight, bias, batch)

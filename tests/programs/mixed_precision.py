@@ -1,5 +1,7 @@
 """Autocast and scaled gradients around an ordinary loop, switched on and off by flags."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.amp import GradScaler, autocast
@@ -10,13 +12,11 @@ x, y = torch.randn(32, 16), torch.randn(32, 1)
 losses = []
 
 
-def make_model():
-    torch.manual_seed(20)
-    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
+base = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 1))
 
 
 def train(use_amp, dtype, clip=False):
-    net = make_model()
+    net = copy.deepcopy(base)
     opt = torch.optim.SGD(net.parameters(), lr=0.01)
     scaler = GradScaler("cpu", enabled=use_amp and dtype == torch.float16, init_scale=2.0**8)
     found = []

@@ -41,7 +41,7 @@ env = Corridor()
 policy_net, target_net = DQN(5, 2), DQN(5, 2)
 target_net.load_state_dict(policy_net.state_dict())
 optimizer = optim.AdamW(policy_net.parameters(), lr=1e-2, amsgrad=True)
-memory = deque([], maxlen=500)
+memory = deque(maxlen=500)
 steps_done, losses = 0, []
 
 

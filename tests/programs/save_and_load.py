@@ -24,7 +24,12 @@ losses = [step(net, optimizer) for _ in range(3)]
 with tempfile.TemporaryDirectory() as folder:
     path = os.path.join(folder, "checkpoint.pt")
     torch.save(
-        {"epoch": 3, "model": net.state_dict(), "optimizer": optimizer.state_dict(), "loss": losses[-1]},
+        {
+            "epoch": 3,
+            "model": net.state_dict(),
+            "optimizer": optimizer.state_dict(),
+            "loss": losses[-1],
+        },
         path,
     )
     checkpoint = torch.load(path, weights_only=True)
@@ -34,7 +39,8 @@ again.load_state_dict(checkpoint["model"])
 optimizer_again = optim.Adam(again.parameters(), lr=1.0)
 optimizer_again.load_state_dict(checkpoint["optimizer"])
 assert checkpoint["epoch"] == 3
-assert step(again, optimizer_again) == (last := step(net, optimizer))
+last = step(net, optimizer)
+assert step(again, optimizer_again) == last
 for p, q in zip(net.parameters(), again.parameters()):
     assert torch.equal(p, q)
 losses.append(last)

@@ -16,7 +16,7 @@ class Net(nn.Module):
         )
         self.fc_loc = nn.Sequential(nn.Linear(4 * 5 * 5, 8), nn.ReLU(True), nn.Linear(8, 3 * 2))
         self.fc_loc[2].weight.data.zero_()
-        self.fc_loc[2].bias.data.copy_(torch.tensor([1, 0, 0, 0, 1, 0], dtype=torch.float))
+        self.fc_loc[2].bias.data.copy_(torch.tensor([0.9, 0.05, 0.02, -0.05, 0.9, 0.01]))
 
     def stn(self, x):
         xs = self.localization(x)
