@@ -16,15 +16,19 @@ BELOW: dict[str, tuple[str, ...]] = {
     "checks": ("core",),
     "native": ("core", "checks", "_version"),
     "kernels": ("core", "checks", "native"),
+    "elements": ("core", "table", "native"),
     "ops": ("core", "table"),
     "formulas": ("core", "checks", "ops"),
     "shapes": ("core", "checks"),
     "batching": ("core", "checks", "ops"),
     "decompositions": ("core", "checks", "ops"),
-    "tensor": ("core", "table", "checks", "ops"),
+    "tensor": ("core", "table", "checks", "elements", "ops"),
     "transforms": ("core", "table", "ops", "batching", "tensor"),
     "graph": ("core", "table", "checks", "ops", "tensor", "transforms"),
-    "compiler": ("core", "table", "checks", "ops", "tensor", "transforms", "graph", "native"),
+    "compiler": (
+        *("core", "table", "checks", "elements", "ops", "tensor", "transforms", "graph"),
+        "native",
+    ),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 

@@ -40,7 +40,7 @@ _LAYERS = {
     "kernel": "kernels",
     "shape": "shapes",
     "decompose": "decompositions",
-    "c": "compiler.c",
+    "c": "elements",
     "numpy": "export",
 }
 _PLAIN = frozenset(

@@ -26,12 +26,12 @@ from adjoint.compiler.affine import (
     identity,
     reshaped,
 )
-from adjoint.compiler.c import texts
 from adjoint.compiler.c.accumulators import ACCUMULATORS
-from adjoint.compiler.c.numbers import C_TYPES
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.elements import language
+from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.native import convolution, kernels, pooling
@@ -92,7 +92,7 @@ class Pointwise(Definition):
         return math.prod(result.shape) == math.prod(value.shape)
 
     def cost(self, inputs: int) -> int:
-        return texts.weight(self.text)
+        return language.weight(self.text)
 
 
 @record
@@ -300,7 +300,7 @@ def _pointwise(node: Node) -> Pointwise | None:
     if not row.c or len(node.outputs) != 1:
         return None
     given = dict(zip(row.schema.names, node.args, strict=True))
-    text = texts.expression(row, compute_dtype(node).name, given)
+    text = language.expression(row, compute_dtype(node).name, given)
     if text is None:
         return None
     names = frozenset(_PLACEHOLDER.findall(text))

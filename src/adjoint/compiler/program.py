@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, libraries
-from adjoint.compiler.c import functions, render
+from adjoint.compiler.c import render
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, lay_out
 from adjoint.compiler.plan import Callback, Nested, Operand, Plan
 from adjoint.compiler.stages import Stages
 from adjoint.core.storage import in_order
+from adjoint.elements import functions
 from adjoint.graph import interpret
 from adjoint.graph.ir import Graph, Value
 from adjoint.graph.staging import UNKNOWN

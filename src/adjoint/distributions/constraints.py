@@ -180,7 +180,7 @@ class Real(Constraint):
     """All numbers but NaN."""
 
     def check(self, value: Tensor) -> Tensor:
-        return value == value  # noqa: PLR0124 - NaN differs from itself
+        return value == value
 
 
 class GreaterThan(Constraint):

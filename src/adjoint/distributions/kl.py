@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import AdjointError, ArgumentError, ShapeError, ValueRangeError
+from adjoint.core.errors import AdjointError, ArgumentError, ShapeError
 from adjoint.core.places import warn
 from adjoint.distributions.bounded import ContinuousBernoulli, Uniform
 from adjoint.distributions.choices import Categorical, OneHotCategorical

@@ -17,11 +17,11 @@ import numpy as np
 
 from adjoint.compiler import libraries
 from adjoint.compiler.c import plain, render
-from adjoint.compiler.c.numbers import C_TYPES, literal
 from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
 from adjoint.compiler.program import Program
 from adjoint.core.errors import ArgumentError
+from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import GraphError, Value
 from adjoint.graph.trace import identifier, trace
 

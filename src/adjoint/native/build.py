@@ -31,6 +31,7 @@ __all__ = [
     "cache_directory",
     "compiler",
     "data_offset",
+    "is_built",
     "library",
     "load",
     "load_all",
@@ -167,6 +168,12 @@ def _advice(name: str, trouble: dict[str, str]) -> str:
         "the C compiler refused code that adjoint wrote; this is a bug of adjoint. Call the "
         f"function without ad.compile meanwhile, and tell us. {where}. {answer}"
     )
+
+
+def is_built(source: str) -> bool:
+    """Whether the object of a source is there: loaded, or on disk."""
+    name, _ = _named(source)
+    return name in _libraries or cache.find(name) is not None
 
 
 def library(source: str) -> ctypes.CDLL:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 
 from adjoint.core.errors import TableError
+from adjoint.elements import large
 from adjoint.ops.operator import Operator
 from adjoint.table import FAMILIES
 from adjoint.table.archetypes import NOT_PROMOTED
@@ -123,7 +124,7 @@ class Computing:
         for argument, name in zip(self.schema.arguments, self.names, strict=True):
             if argument.type.is_tensor:
                 lines.append(f"_v_{name} = {self._value(argument, name)}")
-        kernel = [*self._promotion(), *self._order(), f"{self._results()} = {self._kernel()}"]
+        kernel = [*self._promotion(), *self._order(), *self._run()]
         if self._may_mix():
             lines.append("_chosen = _rule")
         if recover:
@@ -132,6 +133,25 @@ class Computing:
         else:
             lines += kernel
         return lines + self._as_arrays() + limits.after_kernel(self.row)
+
+    def _run(self) -> list[str]:
+        """The call of the kernel; of one in C where arrays are large and there is one."""
+        run = f"{self._results()} = {self._kernel()}"
+        if not large.has_text(self.row):
+            return [run]
+        first = python_name(self.schema.tensors[0].name)
+        values = ", ".join(self._values())
+        return [
+            f"if _v_{first}.size < {large.LARGE} or (_r := _large({values})) is None:",
+            f"    {run}",
+        ]
+
+    def _values(self) -> list[str]:
+        """The arguments of a kernel."""
+        return [
+            f"_v_{n}" if a.type.is_tensor else n
+            for a, n in zip(self.schema.arguments, self.names, strict=True)
+        ]
 
     def _value(self, argument: Argument, name: str) -> str:
         kind = argument.type
@@ -208,17 +228,12 @@ class Computing:
         return " or ".join(tests)
 
     def _kernel(self) -> str:
-        text = self.row.kernel
-        values = [
-            f"_v_{n}" if a.type.is_tensor else n
-            for a, n in zip(self.schema.arguments, self.names, strict=True)
-        ]
-        if not text:
+        if not self.row.kernel:
             raise TableError(
                 f"{self.row.where}: {self.op.full_name} has neither kernel nor decompose"
             )
         if self.row.names_kernel:
-            return f"_kernel({', '.join(values)})"
+            return f"_kernel({', '.join(self._values())})"
         return ast.unparse(binding.kernel_expression(self.row)[0])
 
     def _as_arrays(self) -> list[str]:

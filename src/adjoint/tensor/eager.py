@@ -29,6 +29,7 @@ from adjoint.core.quiet import NO_MODULE
 from adjoint.core.returns import results_class
 from adjoint.core.shapes import Size
 from adjoint.core.state import current, inference_modes, seeing
+from adjoint.elements import large
 from adjoint.ops import arguments
 from adjoint.ops import operator as packets
 from adjoint.ops.operator import Operator, operator
@@ -220,6 +221,7 @@ _OF_OPERATOR: dict[str, Callable[[Operator], Any]] = {
     "_rule": lambda op: rule_of(op.row),
     "_mixed": lambda op: mixed_rule_of(op.row),
     "_promote": lambda op: _PROMOTIONS[op.row.texts.get("numbers", "wrap")],
+    "_large": lambda op: large.Large(op.row),
     "_kernel": lambda op: binding.reference(op.row.kernel, "kernels", op.row, "kernel"),
     "_decomposition": lambda op: binding.decomposition(op.row),
     "_Results": lambda op: results_class(op.row.name, tuple(r.name for r in op.row.schema.returns)),

@@ -19,9 +19,6 @@ from adjoint.compiler.affine import (
     reshaped,
     row_major,
 )
-from adjoint.compiler.c.functions import VECTORIZED
-from adjoint.compiler.c.numbers import C_TYPES, cast, literal
-from adjoint.compiler.c.texts import FUNCTION
 from adjoint.compiler.definitions import (
     Address,
     Combination,
@@ -39,6 +36,9 @@ from adjoint.compiler.definitions import (
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
+from adjoint.elements.functions import VECTORIZED
+from adjoint.elements.language import FUNCTION
+from adjoint.elements.numbers import C_TYPES, cast, literal
 from adjoint.graph.ir import Node, Value
 
 

@@ -17,12 +17,12 @@ from typing import Any
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.c.accumulators import ACCUMULATORS
 from adjoint.compiler.c.body import Body, Check, Guard, Load, Place, Statement
-from adjoint.compiler.c.numbers import C_TYPES
 from adjoint.compiler.c.schedule import WHOLE, Axis, Schedule, Shaped
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.plan import Plan
 from adjoint.core.records import structure
+from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Node, Value
 from adjoint.native import cache
 

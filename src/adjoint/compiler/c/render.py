@@ -15,12 +15,12 @@ from typing import Any
 from adjoint.compiler import libraries
 from adjoint.compiler.c import loops
 from adjoint.compiler.c.accumulators import ACCUMULATORS, DECLARED
-from adjoint.compiler.c.numbers import C_TYPES, literal
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.memory import Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand, Plan
 from adjoint.core.records import structure
+from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import Value
 
 ARENA, LIBRARY, STATUS = 0, 1, 2  # places in the block of arguments

@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from adjoint.compiler.c import variants
-from adjoint.compiler.c.functions import FUNCTIONS, SCALARS, VECTORS
-from adjoint.compiler.c.numbers import REAL
-from adjoint.compiler.c.variants import Arguments
 from adjoint.core.errors import TableError, did_you_mean
+from adjoint.elements import variants
+from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS
+from adjoint.elements.numbers import REAL
+from adjoint.elements.variants import Arguments
 from adjoint.table import FAMILIES
 from adjoint.table.rows import Row, is_reference
 

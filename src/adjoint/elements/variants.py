@@ -11,8 +11,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from adjoint.compiler.c.functions import POLYGAMMAS
-from adjoint.compiler.c.numbers import BITS, C_TYPES, REAL, literal, wrapped
+from adjoint.elements.functions import POLYGAMMAS
+from adjoint.elements.numbers import BITS, C_TYPES, REAL, literal, wrapped
 
 Arguments = Mapping[str, Any]
 
