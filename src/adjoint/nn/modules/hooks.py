@@ -430,12 +430,17 @@ def _passed(kind: Any, watch: _Watch, values: tuple[Any, ...]) -> tuple[Any, ...
 class _Seen(Function):
     """Returns its tensors; the gradients go through a method of the watch."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, watch: _Watch, places: list[int], count: int, *tensors: Any) -> Any:
-        ctx.watch, ctx.places, ctx.count = watch, places, count
+    def forward(watch: _Watch, places: list[int], count: int, *tensors: Any) -> Any:
+        return tensors
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.watch, ctx.places, ctx.count, *tensors = inputs
         ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
-        return tensors
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
