@@ -10,7 +10,7 @@ from adjoint.core import dtypes
 from adjoint.core.devices import Device
 from adjoint.core.dtypes import DType, to_dtype
 from adjoint.nn.modules.members import Members
-from adjoint.nn.parameter import Parameter
+from adjoint.nn.parameter import NoShapeYet, Parameter, is_lazy
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
@@ -116,7 +116,7 @@ class Conversions(Members):
 
     def share_memory(self) -> Self:
         """Let other processes see the memory of all tensors, by `Tensor.share_memory_`."""
-        return self._apply(lambda tensor: tensor.share_memory_())
+        return self._apply(_shared)
 
     def train(self, mode: bool = True) -> Self:
         """Put the module and everything below it in training mode, or out of it."""
@@ -146,6 +146,12 @@ class Conversions(Members):
                 parameter.grad = None
             else:
                 _without_history(parameter).zero_()
+
+
+def _shared(tensor: Any) -> Any:
+    if is_lazy(tensor):
+        raise NoShapeYet("share_memory: an uninitialized parameter or buffer has no memory yet")
+    return tensor.share_memory_()
 
 
 def _without_history(parameter: Tensor) -> Any:

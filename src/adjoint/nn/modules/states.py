@@ -220,13 +220,14 @@ class States(Members):
                 unexpected_keys, error_msgs,
             )  # fmt: skip
         members = dict(self._persistent())
-        for name, member in members.items():
-            key = prefix + name
-            if key not in state_dict:
-                missing_keys += [key] * strict
-                continue
-            message = self._take_member(name, member, state_dict[key], key, local_metadata)
-            error_msgs += [] if message is None else [message]
+        with no_grad():
+            for name, member in members.items():
+                key = prefix + name
+                if key not in state_dict:
+                    missing_keys += [key] * strict
+                    continue
+                message = self._take_member(name, member, state_dict[key], key, local_metadata)
+                error_msgs += [] if message is None else [message]
         extra = prefix + EXTRA_STATE
         if self._overrides("set_extra_state"):
             if extra in state_dict:
@@ -272,11 +273,10 @@ class States(Members):
                 "use assign=True, or to_empty(device='cpu') first"
             )
         try:
-            with no_grad():
-                if assign:
-                    setattr(self, name, _assigned(member, given))
-                else:
-                    member.copy_(given)
+            if assign:
+                setattr(self, name, _assigned(member, given))
+            else:
+                member.copy_(given)
         except (AdjointError, ValueError, TypeError, RuntimeError) as error:
             return f"{key}: {error}"
         return None

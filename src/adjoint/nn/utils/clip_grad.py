@@ -1,16 +1,24 @@
-"""Gradients that are too large, made smaller in place."""
+"""Gradients that are too large, made smaller in place.
+
+Plain gradients are arrays here, each gone over once; others (inside a transform, in half
+precision, sparse) are left to operators.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from typing import Any
+
+import numpy as np
 
 from adjoint import ops
 from adjoint.core.errors import ValueRangeError
-from adjoint.core.places import warn
+from adjoint.core.places import caller, warn
 from adjoint.tensor.methods import tensor
 from adjoint.tensor.modes import no_grad
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tape import before_write, wrote
+from adjoint.tensor.tensor import Tensor, is_plain, make
 
 __all__ = [
     "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
@@ -27,6 +35,32 @@ def _listed(tensors: Tensors) -> list[Any]:
 def _grads(parameters: Tensors) -> list[Any]:
     """The gradients of those parameters that have one."""
     return [p.grad for p in _listed(parameters) if p.grad is not None]
+
+
+def _are_arrays(tensors: list[Any]) -> bool:
+    """Whether tensors are plain, of one of the dtypes that NumPy computes best in."""
+    return all(is_plain(t) and t.value.dtype.char in "fd" for t in tensors)
+
+
+def _change(grads: list[Any], by: str, function: Callable[[Any], Any]) -> None:
+    """Let a function change the arrays of gradients in place."""
+    place = caller()
+    for grad in grads:
+        before_write(grad, by)
+        function(grad.value)
+        wrote(grad, by, place)
+
+
+def _limit(array: Any, bound: float) -> None:
+    np.maximum(array, -bound, out=array)
+    np.minimum(array, bound, out=array)
+
+
+def _length(arrays: list[Any]) -> Any:
+    """√Σ x² over all arrays; infinite where squares are, although the length may not be."""
+    flat = [array.ravel(order="K") for array in arrays]
+    square = math.fsum(float(np.dot(x, x)) for x in flat) if arrays else 0.0
+    return np.array(math.sqrt(square), np.result_type(*arrays))
 
 
 @no_grad()
@@ -47,9 +81,7 @@ def get_total_norm(
     listed = _listed(tensors)
     if not listed:
         return tensor(0.0)
-    norm_type = float(norm_type)
-    norms = ops._foreach_norm(listed, norm_type)
-    total = ops.linalg_vector_norm(ops.stack(list(norms)), norm_type)
+    total = _norm(listed, float(norm_type))
     if error_if_nonfinite and not bool(total.isfinite()):
         raise ValueRangeError(
             f"the norm of order {norm_type} of all gradients is {total.item()}; with "
@@ -58,15 +90,29 @@ def get_total_norm(
     return total
 
 
+def _norm(tensors: list[Any], order: float) -> Tensor:
+    if order == 2.0 and _are_arrays(tensors):
+        found = _length([t.value for t in tensors])
+        if np.isfinite(found):
+            return make(found)
+    norms = ops._foreach_norm(tensors, order)
+    return ops.linalg_vector_norm(ops.stack(list(norms)), order)
+
+
 @no_grad()
 def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale gradients by max_norm / total_norm where that is less than 1, in place."""
     grads = _grads(parameters)
-    if grads:
-        factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    if not grads:
+        return
+    factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
+    if not (_are_arrays(grads) and is_plain(factor)):
         ops._foreach_mul_(grads, factor)
+    elif not factor.value >= 1.0:  # and not a number changes them, too
+        number = factor.value
+        _change(grads, "clip_grad_norm_", lambda x: np.multiply(x, number, out=x))
 
 
 @no_grad()
@@ -118,7 +164,9 @@ def clip_grad_value_(parameters: Tensors, clip_value: float, foreach: bool | Non
     >>> p.grad
     tensor([-1.0000,  0.5000])
     """
-    grads = _grads(parameters)
-    if grads:
-        ops._foreach_clamp_min_(grads, -float(clip_value))
-        ops._foreach_clamp_max_(grads, float(clip_value))
+    grads, bound = _grads(parameters), float(clip_value)
+    if _are_arrays(grads):
+        _change(grads, "clip_grad_value_", lambda x: _limit(x, bound))
+    else:
+        ops._foreach_clamp_min_(grads, -bound)
+        ops._foreach_clamp_max_(grads, bound)
