@@ -29,6 +29,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         *("core", "table", "checks", "elements", "ops", "tensor", "transforms", "graph"),
         "native",
     ),
+    "nn": ("core", "checks", "ops", "tensor", "compiler", "func", "absent"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 

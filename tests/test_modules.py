@@ -443,6 +443,20 @@ def test_a_class_derived_from_parameter_is_a_class_of_tensors() -> None:
     assert names(module.named_parameters()) == ["p"]
 
 
+def test_a_parameter_of_a_users_class_is_of_that_class() -> None:
+    class Length(ad.Tensor):
+        pass
+
+    p = nn.Parameter(Length([1.0, 2.0]))
+    assert type(p) is Length
+    assert isinstance(p, nn.Parameter)
+    module = nn.Module()
+    module.p = p
+    module.double()
+    assert type(module.p) is Length
+    assert module.p.dtype is ad.float64
+
+
 def test_an_uninitialized_parameter_has_a_dtype_and_no_values() -> None:
     p = nn.UninitializedParameter(dtype=ad.float64)
     for use in (lambda: p.shape, lambda: p + 1, lambda: ad.zeros(1).add_(p), p.numpy):

@@ -79,7 +79,8 @@ def _same(data: Tensor) -> Any:
     """Another tensor on the memory of one, in the same home and of the same class."""
     if data.home is None:
         return alias(data)
-    return data.detach()
+    made, kind = data.detach(), type(data)
+    return made if type(made) is kind else made.as_subclass(kind)  # type: ignore[attr-defined]
 
 
 class Parameter(metaclass=_Marked):
