@@ -522,6 +522,18 @@ def test_functional_call_keeps_tied_weights_together() -> None:
         call(net, {"left.factor": x}, x, strict=True)
 
 
+def test_functional_call_that_fails_leaves_everything_as_it_was() -> None:
+    net = Pair()
+    left, given = net.left.factor, {"left.factor": ad.tensor(5.0)}
+    for wrong in ({"left.none": ad.ones(1)}, {"none.factor": ad.ones(1)}):
+        with pytest.raises(TypeError, match="none"):
+            ad.func.functional_call(net, given | wrong, ad.ones(()))
+    with pytest.raises(TypeError):
+        ad.func.functional_call(net, given, (1, 2, 3))
+    assert net.left.factor is left
+    assert given["left.factor"].item() == 5.0
+
+
 def test_functional_call_gives_back_buffers_that_forward_assigns() -> None:
     class Counter(nn.Module):
         def __init__(self) -> None:

@@ -61,7 +61,15 @@ __all__ = [
     "weight_norm",
 ]
 
-_FILES = ("clip_grad", "convert_parameters", "fusion", "parametrizations", "parametrize", "prune", "stateless")
+_FILES = (
+    "clip_grad",
+    "convert_parameters",
+    "fusion",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "stateless",
+)
 _HOMES = {  # the file of each function
     "clip_grad": (
         "clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_",
