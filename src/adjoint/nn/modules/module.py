@@ -3,9 +3,11 @@
 | file | holds |
 | --- | --- |
 | `members.py` | parameters, buffers, submodules: names, attributes, walks |
-| `hooks.py` | hooks of calls and of gradients |
+| `hooks.py` | hooks, and the call of a module that has some |
+| `backward_hooks.py` | those that see gradients |
 | `states.py` | state dicts |
 | `conversions.py` | dtype, device, training mode, gradients of all members at once |
+| `compiled.py` | forward as native code |
 """
 
 from __future__ import annotations
