@@ -324,3 +324,8 @@ def test_batch_norm_of_vendors_is_differentiated_twice() -> None:
     native = lambda x: (F.batch_norm(x, None, None, weight, None, True, eps=1e-3) ** 3).sum()
     for order in (ad.grad, ad.hessian):
         assert np.allclose(order(norm)(x).numpy(), order(native)(x).numpy())
+
+
+def test_pooling_along_a_long_dimension_takes_time_in_proportion() -> None:
+    x = ad.arange(300_000.0).reshape(1, -1)
+    assert ad.equal(F.max_pool1d(x, 3, padding=1)[0, 1:], ad.arange(4.0, 300_000.0, 3.0))

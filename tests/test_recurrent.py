@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.nn.utils import rnn
 
 PARTS = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
@@ -115,7 +115,12 @@ def test_a_packed_sequence_goes_through_transforms_as_a_tree() -> None:
 
 @pytest.mark.parametrize(
     ("lengths", "error"),
-    [([1, 2], ArgumentError), ([2, 0], ArgumentError), ([4, 1], ArgumentError), ([2], ShapeError)],
+    [
+        ([1, 2], ValueRangeError),
+        ([2, 0], ValueRangeError),
+        ([4, 1], ValueRangeError),
+        ([2], ShapeError),
+    ],
 )
 def test_packing_refuses_lengths_that_do_not_fit(lengths: list[int], error: type) -> None:
     with pytest.raises(error, match="lengths"):
@@ -142,9 +147,9 @@ def test_a_layer_says_which_argument_does_not_fit() -> None:
 def test_batch_sizes_must_not_grow() -> None:
     x, hx, params = layer("gru")
     options = True, 1, 0.0, True, False
-    with pytest.raises(ArgumentError, match="batch_sizes must not grow"):
+    with pytest.raises(ValueRangeError, match="batch_sizes must not grow"):
         ad.gru(x.flatten(0, 1)[:3], ad.tensor([1, 2]), hx, params, *options)
-    with pytest.raises(ArgumentError, match="make 3 rows, and the data has 4"):
+    with pytest.raises(ValueRangeError, match="make 3 rows, and the data has 4"):
         ad.gru(x.flatten(0, 1)[:4], ad.tensor([2, 1]), hx, params, *options)
 
 
@@ -179,3 +184,10 @@ def test_the_backward_of_a_library_is_the_gradient_of_its_forward(mode: int) -> 
     for got, wanted in zip(of_params, expected[2], strict=True):
         assert ad.allclose(got, wanted)
     assert 0 < int(reserve.eq(0).sum()) < reserve.numel()
+
+
+def test_padding_of_whole_numbers_keeps_them_whole() -> None:
+    from_rows = ad.nn.utils.rnn.pack_sequence([ad.tensor([1, 2, 3]), ad.tensor([4])])
+    padded, lengths = ad.nn.utils.rnn.pad_packed_sequence(from_rows, batch_first=True)
+    assert padded.dtype is ad.int64
+    assert (padded.tolist(), lengths.tolist()) == ([[1, 2, 3], [4, 0, 0]], [3, 1])

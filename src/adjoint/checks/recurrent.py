@@ -8,7 +8,7 @@ from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
-from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 
 
@@ -131,7 +131,7 @@ def decreasing(what: str, sizes: Sequence[int], count: int, name: str = "batch_s
     """Raise unless sizes are positive, at most `count`, and never grow."""
     fall = all(a >= b for a, b in pairwise(sizes))
     if not sizes or sizes[-1] < 1 or sizes[0] > count or not fall:
-        raise ArgumentError(
+        raise ValueRangeError(
             f"{what}: {name} must not grow and lie between 1 and {count}, got {list(sizes)}; "
             "sort sequences by decreasing length."
         )

@@ -32,8 +32,8 @@ class DimensionError(AdjointError, IndexError):
     """A dimension outside the tensor's range."""
 
 
-class IndexOutOfRange(AdjointError, IndexError):
-    """An index outside the dimension it indexes."""
+class IndexOutOfRange(AdjointError, IndexError, RuntimeError):
+    """An index outside the dimension it indexes. Also a RuntimeError, as of PyTorch's kernels."""
 
 
 class DtypeError(AdjointError, TypeError, RuntimeError):

@@ -376,14 +376,14 @@ def geometric(self: Array, p: float, generator: Generator | None) -> Array:
 
 def bernoulli(self: Array, generator: Generator | None) -> Array:
     dtype = creation.require_float("bernoulli", dtypes.of(self.dtype))
-    return _coins("bernoulli", self, self.shape, dtype, generator)
+    return _laid_as(self, _coins("bernoulli", self, self.shape, dtype, generator))
 
 
 def bernoulli_p(self: Array, p: float, generator: Generator | None) -> Array:
     dtype = dtypes.of(self.dtype)
     if dtype.is_complex:
         raise DtypeError(f"bernoulli: draws real numbers, got {dtype}.")
-    return _coins("bernoulli", np.asarray(p), self.shape, dtype, generator)
+    return _laid_as(self, _coins("bernoulli", np.asarray(p), self.shape, dtype, generator))
 
 
 def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> Array:
@@ -395,7 +395,16 @@ def bernoulli_tensor(self: Array, p: Array, generator: Generator | None) -> Arra
         raise ShapeError(
             f"bernoulli: p of shape {show(p.shape)} does not broadcast to {show(self.shape)}."
         )
-    return _coins("bernoulli", p, self.shape, dtype, generator)
+    return _laid_as(self, _coins("bernoulli", p, self.shape, dtype, generator))
+
+
+def _laid_as(like: Array, values: Array) -> Array:
+    """Values in the order of memory of another array, so that products with it keep that."""
+    if like.flags.c_contiguous:
+        return values
+    made = np.empty_like(like, values.dtype)
+    made[...] = values
+    return made
 
 
 def _coins(what: str, p: Array, size: Shape, dtype: DType, generator: Generator | None) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import recurrent
-from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 
 Tensor = Any
@@ -65,7 +65,7 @@ def sequences(what: str, data: Tensor, batch_sizes: Tensor) -> list[int]:
     sizes = [int(n) for n in batch_sizes.tolist()] if batch_sizes.ndim == 1 else []
     recurrent.decreasing(what, sizes, data.shape[0])
     if sum(sizes) != data.shape[0]:
-        raise ArgumentError(
+        raise ValueRangeError(
             f"{what}: batch_sizes {sizes} make {sum(sizes)} rows, and the data has {data.shape[0]}."
         )
     return sizes
@@ -89,7 +89,7 @@ def _filled(data: Tensor, batch_sizes: Tensor, sizes: list[int], value: Any) -> 
     count = sizes[0]
     takes_part = ops.arange(count) < batch_sizes.unsqueeze(-1)
     takes_part = takes_part.reshape((len(sizes), count, *(1,) * (data.ndim - 1)))
-    return ops.where(takes_part, padded(data, batch_sizes, count), value)
+    return padded(data, batch_sizes, count).masked_fill(takes_part.logical_not(), value)
 
 
 def _longer(steps: Tensor, total: int, value: Any) -> Tensor:
@@ -107,7 +107,7 @@ def pad_packed_sequence(
     what = "pad_packed_sequence"
     sizes = sequences(what, data, batch_sizes)
     if 0 < total_length < len(sizes):
-        raise ArgumentError(
+        raise ValueRangeError(
             f"{what}: total_length={total_length} is less than the {len(sizes)} steps of the "
             "longest sequence."
         )

@@ -86,14 +86,16 @@ def _windows(first: Array, counts: Array, step: int, size: int) -> Windows:
 
 def _runs(chosen: Array, places: Array, seen: Array) -> Iterator[slice]:
     """Windows that are evenly spaced, like their places, and all of them visited or none."""
+    steps, known = np.stack([np.diff(chosen), np.diff(places)]), seen[chosen]
+    apart = np.flatnonzero((known[1:] != known[:-1]) | (steps[1] <= 0)) + 1
+    bent = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(0)) + 2
     start = 0
-    for n in range(1, chosen.size + 1):
-        if n < chosen.size and seen[chosen[n]] == seen[chosen[start]] and places[n] > places[n - 1]:
-            evenly = (np.ptp(np.diff(x[start : n + 1])) == 0 for x in (chosen, places))
-            if all(evenly):
-                continue
-        yield slice(start, n)
-        start = n
+    while start < chosen.size:  # to the next break, or bend behind two that make a step
+        ends = (breaks[np.searchsorted(breaks, n) :][:1] for breaks, n in
+                ((apart, start + 1), (bent, start + 2)))  # fmt: skip
+        stop = min((int(end[0]) for end in ends if end.size), default=chosen.size)
+        yield slice(start, stop)
+        start = stop
 
 
 def _slice(numbers: Array) -> slice:

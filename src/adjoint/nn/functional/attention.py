@@ -14,6 +14,10 @@ WHAT = "multi_head_attention_forward"
 INFINITY = float("inf")
 
 
+class Misfit(ShapeError, ArgumentError, AssertionError):
+    """Arguments of attention that do not fit together. Also an AssertionError, as in PyTorch."""
+
+
 def multi_head_attention_forward(
     query: Tensor,
     key: Tensor,
@@ -87,7 +91,7 @@ def multi_head_attention_forward(
         mask = None if mask is None else _one_more(mask)
     p = dropout_p if training else 0.0
     if need_weights:
-        mixed, seen = ops._scaled_dot_product_attention_math(q, k, v, mask, p)
+        mixed, seen = _with_weights(q, k, v, mask, p)
         seen = seen.mean((1,)) if average_attn_weights else seen
     else:
         mixed, seen = ops.scaled_dot_product_attention(q, k, v, mask, p, causal), None
@@ -101,19 +105,17 @@ def _check(query: Tensor, key: Tensor, value: Tensor, width: int, heads: int) ->
     """Raise unless the shapes fit together; return whether there is a batch."""
     shapes = ", ".join(show(x.shape) for x in (query, key, value))
     if query.ndim not in (2, 3) or not query.ndim == key.ndim == value.ndim:
-        raise ShapeError(
+        raise Misfit(
             f"{WHAT}: query, key and value must all be (length, batch, features) or all (length, "
             f"features), got {shapes}."
         )
     if query.shape[-1] != width or heads < 1 or width % heads:
-        raise ShapeError(
+        raise Misfit(
             f"{WHAT}: the query must have embed_dim={width} features, a multiple of the number of "
             f"heads, got {show(query.shape)} and {heads} heads."
         )
     if key.shape[:-1] != value.shape[:-1] or query.shape[1:-1] != key.shape[1:-1]:
-        raise ShapeError(
-            f"{WHAT}: each key needs a value, and all a batch of one size, got {shapes}."
-        )
+        raise Misfit(f"{WHAT}: each key needs a value, and all a batch of one size, got {shapes}.")
     return query.ndim == 3
 
 
@@ -154,9 +156,9 @@ def _with_bias(
 ) -> tuple[Tensor, Tensor]:
     """One more key and value for every sample."""
     if bias_k is None or bias_v is None:
-        raise ArgumentError(f"{WHAT}: give both bias_k and bias_v, or none of them.")
+        raise Misfit(f"{WHAT}: give both bias_k and bias_v, or none of them.")
     if any(x is not None for x in static):
-        raise ArgumentError(f"{WHAT}: bias_k and bias_v cannot be added to static_k and static_v.")
+        raise Misfit(f"{WHAT}: bias_k and bias_v cannot be added to static_k and static_v.")
     more = (1, k.shape[1], k.shape[2])
     return ops.cat([k, bias_k.expand(more)]), ops.cat([v, bias_v.expand(more)])
 
@@ -183,7 +185,7 @@ class _Heads:
         if static is None:
             return self.split(projected)
         if static.ndim != 3 or static.shape[::2] != (self.batch * self.heads, self.size):
-            raise ShapeError(
+            raise Misfit(
                 f"{WHAT}: {name} must be (batch · heads, length, features of a head), here "
                 f"{self.batch * self.heads} × length × {self.size}, got {show(static.shape)}."
             )
@@ -197,14 +199,14 @@ class _Heads:
         if pairs is not None:
             several = (self.batch * self.heads, queries, keys)
             if tuple(pairs.shape) not in (several[1:], several):
-                raise ShapeError(
+                raise Misfit(
                     f"{WHAT}: attn_mask must be {show(several[1:])} or {show(several)}, got "
                     f"{show(pairs.shape)}."
                 )
             masks.append(pairs if pairs.ndim == 2 else pairs.unflatten(0, (self.batch, self.heads)))
         if padding is not None:
             if tuple(padding.shape) != (self.batch, keys):
-                raise ShapeError(
+                raise Misfit(
                     f"{WHAT}: key_padding_mask must be {self.batch}×{keys} (batch × keys), got "
                     f"{show(padding.shape)}."
                 )
@@ -226,6 +228,20 @@ def _combined(masks: list[Tensor]) -> Tensor | None:
         return hidden.logical_not()
     added = [_added(mask) for mask in masks]
     return added[0] if len(added) == 1 else added[0] + added[1]
+
+
+def _with_weights(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float
+) -> tuple[Tensor, Tensor]:
+    """Attention and its weights; where all keys are hidden both are NaN, as in PyTorch."""
+    scores = (q * q.shape[-1] ** -0.5) @ k.transpose(-2, -1)
+    if mask is not None:
+        hiding = mask.dtype.name == "bool"
+        scores = scores.masked_fill(mask.logical_not(), -INFINITY) if hiding else scores + mask
+    weights = ops.softmax(scores, -1)
+    if dropout_p > 0:
+        weights = ops.dropout(weights, dropout_p, True)
+    return weights @ v, weights
 
 
 def _added(mask: Tensor) -> Tensor:

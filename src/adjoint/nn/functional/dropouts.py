@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from adjoint import ops
@@ -34,16 +35,21 @@ def feature_alpha_dropout(
     return _apply("feature_alpha_dropout", inplace, input, p, training)
 
 
-def _channels(
-    name: str, input: Tensor, p: float, training: bool, inplace: bool, *, ndim: int
-) -> Tensor:
-    """Dropout of whole channels; without a batch (one dimension fewer) one is added and removed."""
-    if input.ndim not in (ndim - 1, ndim):
-        raise ShapeError(
-            f"{name}: needs {ndim} dimensions, or {ndim - 1} without a batch, got an input of "
-            f"{show(input.shape)}."
+def _few(name: str, input: Tensor, *ranks: int) -> None:
+    """Warn of an input that PyTorch takes as well, though channels are hardly what is meant."""
+    if input.ndim not in ranks:
+        warnings.warn(
+            f"{name}: channels are dimension 1 of an input of {ranks[-1]} dimensions; got "
+            f"{show(input.shape)}.",
+            stacklevel=3,
         )
-    if input.ndim == ndim:
+
+
+def _of_channels(
+    input: Tensor, p: float, training: bool, inplace: bool, *, has_batch: bool
+) -> Tensor:
+    """Dropout of whole channels; an input without a batch gets one for the time being."""
+    if has_batch:
         return _apply("feature_dropout", inplace, input, p, training)
     result = _apply("feature_dropout", inplace, input.unsqueeze(0), p, training)
     return input if inplace else result.squeeze(0)
@@ -52,21 +58,26 @@ def _channels(
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Dropout of whole channels N×C×L."""
-    return _channels("dropout1d", input, p, training, inplace, ndim=3)
+    """Dropout of whole channels N×C×L, or C×L."""
+    if input.ndim not in (2, 3):
+        raise ShapeError(
+            f"dropout1d: needs 3 dimensions, or 2 without a batch, got an input of "
+            f"{show(input.shape)}."
+        )
+    return _of_channels(input, p, training, inplace, has_batch=input.ndim == 3)
 
 
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
     """Dropout of whole channels N×C×H×W (three dimensions are N×C×L, as in PyTorch)."""
-    if input.ndim not in (3, 4):
-        return _channels("dropout2d", input, p, training, inplace, ndim=4)
-    return _apply("feature_dropout", inplace, input, p, training)
+    _few("dropout2d", input, 3, 4)
+    return _of_channels(input, p, training, inplace, has_batch=True)
 
 
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Dropout of whole channels N×C×D×H×W."""
-    return _channels("dropout3d", input, p, training, inplace, ndim=5)
+    """Dropout of whole channels N×C×D×H×W, or C×D×H×W."""
+    _few("dropout3d", input, 4, 5)
+    return _of_channels(input, p, training, inplace, has_batch=input.ndim != 4)

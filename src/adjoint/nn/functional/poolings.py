@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint import ops
+from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 
@@ -13,8 +14,15 @@ Tensor = Any
 Sizes = int | Sequence[int]
 
 
-def _each(values: Sizes, dims: int) -> tuple[int, ...]:
-    return (values,) * dims if isinstance(values, int) else tuple(values)
+def _each(what: str, values: Sizes, dims: int) -> tuple[int, ...]:
+    """A number for each dimension."""
+    if isinstance(values, int):
+        return (values,) * dims
+    if len(values) != dims:
+        raise ShapeError(
+            f"{what}: sizes are one number, or {dims}, one for each dimension; got {tuple(values)}."
+        )
+    return tuple(values)
 
 
 # --- the largest ---------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ def _unpooled_size(
         for n, k, s, p in zip(input.shape[-dims:], kernels, strides, paddings, strict=True)
     )
     if output_size is None:
-        return smallest
+        return _possible(what, smallest)
     wanted = tuple(output_size)
     wanted = wanted[2:] if len(wanted) == dims + 2 else wanted
     if len(wanted) != dims:
@@ -170,7 +178,16 @@ def _unpooled_size(
             f"{what}: output_size={wanted} is more than a stride of {strides} away from "
             f"{smallest}, what these windows come from."
         )
-    return wanted
+    return _possible(what, wanted)
+
+
+def _possible(what: str, size: tuple[int, ...]) -> tuple[int, ...]:
+    if any(n < 0 for n in size):
+        raise ValueRangeError(
+            f"{what}: windows with this stride and padding come from a size of {size}; sizes are "
+            "not negative."
+        )
+    return size
 
 
 def max_unpool1d(
@@ -188,9 +205,9 @@ def max_unpool1d(
     >>> F.max_unpool1d(*F.max_pool1d_with_indices(ad.tensor([[1.0, 3.0, 2.0, 0.0]]), 2), 2)
     tensor([[0., 3., 2., 0.]])
     """
-    kernels = _each(kernel_size, 1)
-    strides = kernels if stride is None else _each(stride, 1)
-    geometry = (kernels, strides, _each(padding, 1))
+    kernels = _each("max_unpool1d", kernel_size, 1)
+    strides = kernels if stride is None else _each("max_unpool1d", stride, 1)
+    geometry = (kernels, strides, _each("max_unpool1d", padding, 1))
     size = _unpooled_size("max_unpool1d", input, *geometry, output_size)
     return ops.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), (*size, 1)).squeeze(-1)
 
@@ -211,9 +228,9 @@ def max_unpool2d(
     tensor([[[0., 0.],
              [0., 3.]]])
     """
-    kernels = _each(kernel_size, 2)
-    strides = kernels if stride is None else _each(stride, 2)
-    geometry = (kernels, strides, _each(padding, 2))
+    kernels = _each("max_unpool2d", kernel_size, 2)
+    strides = kernels if stride is None else _each("max_unpool2d", stride, 2)
+    geometry = (kernels, strides, _each("max_unpool2d", padding, 2))
     size = _unpooled_size("max_unpool2d", input, *geometry, output_size)
     return ops.max_unpool2d(input, indices, size)
 
@@ -233,9 +250,9 @@ def max_unpool3d(
     >>> F.max_unpool3d(*F.max_pool3d_with_indices(ad.ones(1, 2, 2, 2), 2), 2).sum()
     tensor(1.)
     """
-    kernels = _each(kernel_size, 3)
-    strides = kernels if stride is None else _each(stride, 3)
-    paddings = _each(padding, 3)
+    kernels = _each("max_unpool3d", kernel_size, 3)
+    strides = kernels if stride is None else _each("max_unpool3d", stride, 3)
+    paddings = _each("max_unpool3d", padding, 3)
     size = _unpooled_size("max_unpool3d", input, kernels, strides, paddings, output_size)
     return ops.max_unpool3d(input, indices, size, strides, paddings)
 
@@ -360,6 +377,7 @@ def _fractional(
     output_ratio: Any,
     random_samples: Tensor | None,
 ) -> tuple[Tensor, Tensor]:
+    kernels = _each(what, kernel_size, dims)
     if output_size is None and output_ratio is None:
         raise ArgumentError(f"{what}: give output_size, or output_ratio times the size.")
     if input.ndim not in (dims + 1, dims + 2):
@@ -378,7 +396,11 @@ def _fractional(
         batch = input.shape[0] if input.ndim == dims + 2 else 1
         channels = input.shape[-dims - 1]
         random_samples = ops.rand((batch, channels, dims), dtype=input.dtype)
-    return pool(input, kernel_size, output_size, random_samples)
+    sizes = _each(what, output_size, dims)
+    if 0 in sizes:
+        empty = input.new_empty((*input.shape[:-dims], *sizes))
+        return empty, empty.to(dtypes.int64)
+    return pool(input, kernels, sizes, random_samples)
 
 
 def fractional_max_pool2d_with_indices(
@@ -468,6 +490,8 @@ def fractional_max_pool3d(
 
 def _norm(input: Tensor, norm_type: float, count: int, average: Callable[[Tensor], Tensor]) -> Any:
     """(Σ xᵖ)^(1/p) of windows, by averages; in a window of zeros the derivative is 0."""
+    if norm_type == 0:
+        raise ValueRangeError("lp_pool(norm_type=0): there is no norm of that type.")
     total = average(input.pow(norm_type)) * count
     if norm_type == 1:
         return total
@@ -488,7 +512,7 @@ def lp_pool1d(
     >>> ad.nn.functional.lp_pool1d(ad.tensor([[3.0, 4.0, 0.0, 0.0]]), 2, 2)
     tensor([[5., 0.]])
     """
-    (kernel,) = _each(kernel_size, 1)
+    (kernel,) = _each("lp_pool1d", kernel_size, 1)
     stride = () if stride is None else stride
     average = lambda x: ops.avg_pool1d(x, kernel, stride, 0, ceil_mode)
     return _norm(input, norm_type, kernel, average)
@@ -507,7 +531,7 @@ def lp_pool2d(
     >>> ad.nn.functional.lp_pool2d(ad.ones(1, 2, 2), 2, 2)
     tensor([[[2.]]])
     """
-    height, width = _each(kernel_size, 2)
+    height, width = _each("lp_pool2d", kernel_size, 2)
     stride = () if stride is None else stride
     average = lambda x: ops.avg_pool2d(x, (height, width), stride, 0, ceil_mode)
     return _norm(input, norm_type, height * width, average)
@@ -526,7 +550,7 @@ def lp_pool3d(
     >>> ad.nn.functional.lp_pool3d(ad.ones(1, 2, 2, 1), 2, (2, 2, 1))
     tensor([[[[2.]]]])
     """
-    depth, height, width = _each(kernel_size, 3)
+    depth, height, width = _each("lp_pool3d", kernel_size, 3)
     stride = () if stride is None else stride
     average = lambda x: ops.avg_pool3d(x, (depth, height, width), stride, 0, ceil_mode)
     return _norm(input, norm_type, depth * height * width, average)

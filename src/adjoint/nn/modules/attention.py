@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.errors import AdjointError, ValueRangeError
+from adjoint.core.errors import ValueRangeError
 from adjoint.nn import functional, init
+from adjoint.nn.functional.attention import Misfit
 from adjoint.nn.modules.linear import NonDynamicallyQuantizableLinear
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
@@ -13,10 +14,6 @@ from adjoint.nn.modules.utils import new_parameter
 __all__ = ["MultiheadAttention"]
 
 Tensor = Any
-
-
-class UnevenHeads(AdjointError, ValueError, AssertionError):
-    """Features that cannot be divided among heads. Also an AssertionError, as in PyTorch."""
 
 
 class MultiheadAttention(Module):
@@ -64,7 +61,7 @@ class MultiheadAttention(Module):
                 "positive."
             )
         if embed_dim % num_heads:
-            raise UnevenHeads(
+            raise Misfit(
                 f"MultiheadAttention(embed_dim={embed_dim}, num_heads={num_heads}): the number of "
                 "heads must divide that of features."
             )

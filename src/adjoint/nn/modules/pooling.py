@@ -283,6 +283,8 @@ class _FractionalMaxPool(Module):
                 "two."
             )
         self.kernel_size = each(kernel_size)
+        if any(size <= 0 for size in self.kernel_size):
+            raise ValueRangeError(f"{name}(kernel_size={kernel_size}): it must be positive.")
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
         self.output_size = None if output_size is None else each(output_size)
@@ -340,6 +342,8 @@ class _LPPoolNd(Module):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__()
+        if norm_type == 0:
+            raise ValueRangeError(f"{type(self).__name__}(norm_type=0): there is no such norm.")
         self.norm_type, self.kernel_size = norm_type, kernel_size
         self.stride, self.ceil_mode = stride, ceil_mode
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from adjoint import ops
 from adjoint.core import dtypes
-from adjoint.core.errors import ArgumentError
+from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
@@ -161,7 +161,7 @@ def pad_packed_sequence(
     `total_length` is the number of steps of the result, at least that of the longest sequence.
     """
     if total_length is not None and total_length < sequence.batch_sizes.shape[0]:
-        raise ArgumentError(
+        raise ValueRangeError(
             f"pad_packed_sequence: total_length={total_length} is less than the "
             f"{sequence.batch_sizes.shape[0]} steps of the longest sequence."
         )
