@@ -81,7 +81,7 @@ def test_compiled_embedding_equals_eager_and_checks_its_indices() -> None:
         (lambda w: F.embedding_bag(ad.tensor([0]), w), "with offsets"),
         (
             lambda w: F.embedding_bag(ad.tensor([[0]]), w, per_sample_weights=w[:1, :1]),
-            "only mode sum",
+            "only .sum. takes",
         ),
     ],
 )
@@ -130,3 +130,10 @@ def test_indices_of_every_integer_dtype(dtype: ad.DType) -> None:
     )
     bags = (ad.tensor(INDICES, dtype=dtype), rows(), ad.tensor([0, 2], dtype=dtype))
     assert F.embedding_bag(*bags, mode="max").shape == (2, 3)
+
+
+def test_the_largest_of_empty_bags_depends_on_the_weight() -> None:
+    weight = ad.ones(3, 2, requires_grad=True)
+    none = ad.zeros(0, dtype=ad.int64)
+    F.embedding_bag(none, weight, ad.tensor([0, 0]), mode="max").sum().backward()
+    assert weight.grad.tolist() == [[0.0, 0.0]] * 3

@@ -101,9 +101,9 @@ def _maxima(
 ) -> tuple[Tensor, Tensor]:
     """The largest number of each column in each bag, from the first that has it; 0 if none."""
     length, width = indices.shape[0], weight.shape[1]
-    if length == 0:
-        zeros = weight.new_zeros((count, width))
-        return zeros, zeros.to(dtypes.int64)
+    if length == 0:  # zeros that depend on the weight, as others do
+        zeros = _in_bags(weight.index([indices]), bags, offsets, count)
+        return zeros, zeros.detach().to(dtypes.int64)
     rows = weight.detach().index([indices])
     places = bags.unsqueeze(-1).expand(rows.shape)
     room = rows.new_full((offsets.shape[0], width), float("-inf"))

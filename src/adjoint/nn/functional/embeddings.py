@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import IndexOutOfRange, ShapeError, ValueRangeError
+from adjoint.core.errors import (
+    ArgumentError,
+    DtypeError,
+    IndexOutOfRange,
+    ShapeError,
+    ValueRangeError,
+)
 from adjoint.core.shapes import show
 
 Tensor = Any
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
+
+
+class OnlySums(ArgumentError, NotImplementedError):
+    """Weights of samples whose mean or largest is asked for, which PyTorch has not either."""
 
 
 def embedding(
@@ -78,9 +88,21 @@ def embedding_bag(
             "embedding_bag: takes a vector of indices with offsets, or a matrix of one bag per row "
             f"without; got an input of {show(input.shape)} with offsets={offsets!r}."
         )
+    if per_sample_weights is not None:
+        _check_weights(per_sample_weights, weight, mode)
     if max_norm is not None:
         ops.embedding_renorm_(weight.detach(), input, max_norm, norm_type)
     return ops._embedding_bag(
         weight, input, offsets, scale_grad_by_freq, MODES[mode], sparse, per_sample_weights,
         include_last_offset, _row("embedding_bag", padding_idx, weight),
     )[0]  # fmt: skip
+
+
+def _check_weights(per_sample_weights: Tensor, weight: Tensor, mode: str) -> None:
+    if mode != "sum":
+        raise OnlySums(f"embedding_bag(mode={mode!r}): only 'sum' takes per_sample_weights.")
+    if per_sample_weights.dtype is not weight.dtype:
+        raise DtypeError(
+            f"embedding_bag: per_sample_weights must have the dtype of the weight, {weight.dtype}; "
+            f"got {per_sample_weights.dtype}."
+        )

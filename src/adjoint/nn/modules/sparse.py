@@ -17,6 +17,10 @@ __all__ = ["Embedding", "EmbeddingBag"]
 Tensor = Any
 
 
+class OutsideTable(ValueRangeError, AssertionError):
+    """A row that a table has not. Also an AssertionError, as in PyTorch."""
+
+
 class _Table(Module):
     """A matrix with a row for each number, one of which may be padding."""
 
@@ -29,7 +33,7 @@ class _Table(Module):
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ValueRangeError(
+                raise OutsideTable(
                     f"{type(self).__name__}(padding_idx={padding_idx}): there are "
                     f"{num_embeddings} rows; use {-num_embeddings} to {num_embeddings - 1}."
                 )
