@@ -33,7 +33,7 @@ __all__ = [
     "utils",
 ]
 
-_MODULES = ("init", "modules", "parallel")  # imported when asked for
+_MODULES = ("grad", "init", "modules", "parallel")  # imported when asked for
 
 
 def __getattr__(name: str) -> Any:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.core.errors import MissingOperator
+from adjoint.nn import grad
 from adjoint.nn.functional.activations import (
     celu,
     elu,
@@ -133,7 +134,7 @@ __all__ = [
     "cosine_embedding_loss", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d",
     "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "grid_sample", "grouped_mm",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "grad", "grid_sample", "grouped_mm",
     "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
     "instance_norm", "interpolate", "kl_div", "l1_loss", "leaky_relu", "linear_cross_entropy",
     "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
