@@ -13,12 +13,10 @@ from typing import Any
 
 import numpy as np
 
+import adjoint
 from adjoint import ops
-from adjoint.core.lazy import Lazy
 from adjoint.core.pieces import LARGE, PIECE
 from adjoint.native import build
-
-compiled = Lazy("adjoint.compiler.compiled")  # for those who have large parameters
 
 Array = np.ndarray[Any, Any]
 Formula = Callable[..., Any]
@@ -100,7 +98,7 @@ def _native(formula: Formula, present: tuple[str, ...], absent: tuple[str, ...])
     def kernel(numbers: Any, *arrays: Any) -> tuple[Any, ...]:
         return tuple(apply(formula, ops, unpacked(present, absent, numbers), *arrays))
 
-    return compiled.compile(kernel)
+    return adjoint.compile(kernel)  # which imports the compiler: few need it
 
 
 def unpacked(present: tuple[str, ...], absent: tuple[str, ...], numbers: Any) -> Any:
