@@ -53,6 +53,7 @@ __all__ = [
     "lr_scheduler",
     "register_optimizer_step_post_hook",
     "register_optimizer_step_pre_hook",
+    "swa_utils",
 ]
 
 # What needs modules or the compiler is imported when it is first asked for.
