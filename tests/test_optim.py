@@ -380,6 +380,18 @@ def test_compiled_steps_of_shared_parameters_and_of_a_model_that_returns_its_los
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+def test_compiled_steps_with_an_open_batch_size_are_compiled_once() -> None:
+    model = ad.nn.Sequential(ad.nn.Linear(4, 5), ad.nn.Tanh(), ad.nn.Linear(5, 3))
+    optimizer = ad.optim.SGD(model.parameters(), lr=0.0)
+    step = ad.optim.compiled_step(model, F.mse_loss, optimizer, dynamic=0)
+    for size in (8, 6, 7):
+        x, y = (t[:size] for t in batch(0))
+        assert step(x, y).item() == pytest.approx(F.mse_loss(model(x), y).item(), rel=1e-5)
+    (program,) = step.programs.values()
+    assert program.sizes is not None
+    assert len(program.sizes.templates) == 1
+
+
 def test_compiled_steps_say_what_they_cannot_do() -> None:
     model = Network()
     with pytest.raises(AdjointError, match="LBFGS"):

@@ -131,7 +131,7 @@ def test_a_plateau_is_waited_for() -> None:
         lambda o: lrs.SequentialLR(o, [lrs.StepLR(o, 3)], [1]),
         lambda o: lrs.ChainedScheduler([lrs.ReduceLROnPlateau(o)]),
         lambda o: lrs.ChainedScheduler([lrs.StepLR(o, 3), lrs.StepLR(optimizer_of(), 3)]),
-        lambda o: lrs.LambdaLR(o, 3),
+        lambda o: lrs.LambdaLR(o, [halved, halved]),
     ],
 )
 def test_options_out_of_range_are_refused(make: Any) -> None:

@@ -39,7 +39,7 @@ def test_parameters_are_averaged_and_buffers_if_asked(name: str, use_buffers: bo
         averaged.update_parameters(network(value))
     for p in averaged.module.parameters():
         np.testing.assert_allclose(p.detach().numpy(), expected)
-    mean = averaged.module[1].running_mean.numpy()
+    mean = averaged.module.get_buffer("1.running_mean").numpy()
     last = 6.0 if expected == 4.0 else 7.0
     np.testing.assert_allclose(mean, expected if use_buffers else last)
     assert averaged.n_averaged == 3

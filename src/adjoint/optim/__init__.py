@@ -8,7 +8,7 @@ one native program of a whole training step.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from adjoint.optim import lr_scheduler
 from adjoint.optim.adadelta import Adadelta
@@ -55,6 +55,10 @@ __all__ = [
     "register_optimizer_step_pre_hook",
     "swa_utils",
 ]
+
+if TYPE_CHECKING:
+    from adjoint.optim import swa_utils
+    from adjoint.optim.compiled import CompiledStep, compiled_step
 
 # What needs modules or the compiler is imported when it is first asked for.
 _LATER = {

@@ -34,7 +34,7 @@ def compiled_step(
     loss_fn: Callable[..., Any] | None,
     optimizer: FormulaOptimizer,
     *,
-    dynamic: Any = None,
+    dynamic: int | tuple[int, ...] | None = None,
     verbose: bool = False,
 ) -> CompiledStep:
     """Return `step(*inputs, target)`, which trains `model` by one step and returns the loss.
@@ -52,8 +52,8 @@ def compiled_step(
     first call runs these lines as they are: it shows which parameters get a gradient, and makes the
     optimiser's state. The gradients themselves stay inside: `.grad` is None afterwards, and hooks
     on gradients and modules see only the first call. The optimiser is any but LBFGS and SparseAdam.
-    `dynamic` and `verbose` are those of `ad.compile`; the arguments of the batch are `batch[0]`,
-    `batch[1]`, … as dynamic={"batch": {0: 0, 1: 0}}.
+    `dynamic=0` leaves the size of the batch open: another size of dimension 0 compiles nothing.
+    `verbose` prints a line for each stage of a compilation.
 
     >>> import adjoint as ad
     >>> model = ad.nn.Sequential()
@@ -216,7 +216,8 @@ class CompiledStep:
             ]
             return loss, new, after
 
-        return compile(step, dynamic=self.dynamic, verbose=self.verbose)
+        dynamic = None if self.dynamic is None else {"batch": self.dynamic}
+        return compile(step, dynamic=dynamic, verbose=self.verbose)
 
 
 class _Members:
