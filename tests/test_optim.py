@@ -327,6 +327,13 @@ def test_compiled_steps_are_eager_steps(name: str) -> None:
             np.testing.assert_allclose(mine, value.numpy(), rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.filterwarnings("ignore:ad.compile")
+def test_compiled_steps_run_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = train("Adam", 4, compiled=False)[2]
+    monkeypatch.setattr(pieces.build, "compiler", lambda: None)
+    assert train("Adam", 4, compiled=True)[2] == pytest.approx(expected)
+
+
 def test_eager_and_compiled_steps_can_alternate() -> None:
     model, optimizer, _ = train("Adam", 3, compiled=True)
     step = ad.optim.compiled_step(model, F.mse_loss, optimizer)

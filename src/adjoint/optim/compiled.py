@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjoint.compiler.compiled import Compiled, compile
+from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
 from adjoint.core.places import caller
 from adjoint.nn.modules.module import Module
@@ -24,6 +25,7 @@ from adjoint.optim.formulas import FormulaOptimizer, on_tensors, option
 from adjoint.optim.optimizer import between_hooks
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import before_write, wrote
+from adjoint.tensor.tensor import make
 from adjoint.transforms.reverse import value_and_grad
 
 _NAME = "compiled_step"
@@ -200,6 +202,9 @@ class CompiledStep:
         def step(
             parameters: list[Any], buffers: list[Any], slots: list[Any], numbers: Any, batch: Any
         ) -> Any:
+            given = (parameters, buffers, slots, numbers)
+            parameters, buffers, slots, numbers = pytrees.map(_tensor, given)
+
             def loss_of(trained: list[Any]) -> Any:
                 values = list(parameters)
                 for i, p in zip(plan.trained, trained, strict=True):
@@ -264,6 +269,11 @@ class _Members:
         finally:
             for held, name, t in self.places:
                 held[name] = t
+
+
+def _tensor(value: Any) -> Any:
+    """An array as a tensor: what runs eagerly after all gets arrays."""
+    return make(value) if isinstance(value, np.ndarray) else value
 
 
 def _options(group: dict[str, Any]) -> dict[str, Any]:

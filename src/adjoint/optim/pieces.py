@@ -21,7 +21,7 @@ from adjoint.native import build
 Array = np.ndarray[Any, Any]
 Formula = Callable[..., Any]
 _FLOAT32 = np.dtype(np.float32)
-NATIVE_PIECE = 1 << 17  # elements of a piece for native code, which needs fewer passes
+NATIVE_PIECE = 1 << 18  # elements of a piece for native code, which needs one pass
 
 
 def apply(formula: Formula, xp: Any, n: Any, p: Any, g: Any, *state: Any) -> Any:
@@ -70,25 +70,18 @@ def _write(arrays: list[Array], new: Sequence[Array]) -> None:
 
 
 def _update_in_pieces(formula: Formula, n: Any, flat: list[Array]) -> None:
-    size = flat[0].size
-    kernel, numbers, length = _kernel(formula, n, flat[0].dtype)
-    whole = size - size % length
-    for start in range(0, whole, length):
-        piece = [a[start : start + length] for a in flat]
-        _write(piece, kernel(numbers, *piece))
-    rest = [a[whole:] for a in flat]
-    _write(rest, apply(formula, np, n, *rest))
-
-
-def _kernel(formula: Formula, n: Any, dtype: Any) -> tuple[Callable[..., Any], Any, int]:
-    """The formula as a function of numbers and arrays, these numbers, and how long pieces are."""
-    if build.compiler() is None:
-        return (lambda numbers, *arrays: apply(formula, np, numbers, *arrays)), n, PIECE
-    present = tuple([k for k, v in vars(n).items() if v is not None])
-    absent = tuple([k for k, v in vars(n).items() if v is None])
-    native = _native(formula, present, absent)
-    numbers = np.array([vars(n)[k] for k in present], dtype)
-    return (lambda *given: [t.value for t in native(*given)]), numbers, NATIVE_PIECE
+    size, done = flat[0].size, 0
+    if size >= NATIVE_PIECE and build.compiler() is not None:
+        present = tuple([k for k, v in vars(n).items() if v is not None])
+        absent = tuple([k for k, v in vars(n).items() if v is None])
+        native = _native(formula, present, absent)
+        numbers = np.array([vars(n)[k] for k in present], flat[0].dtype)
+        for done in range(NATIVE_PIECE, size + 1, NATIVE_PIECE):
+            piece = [a[done - NATIVE_PIECE : done] for a in flat]
+            _write(piece, [t.value for t in native(numbers, *piece)])
+    for start in range(done, size, PIECE):
+        piece = [a[start : start + PIECE] for a in flat]
+        _write(piece, apply(formula, np, n, *piece))
 
 
 @lru_cache(maxsize=64)
