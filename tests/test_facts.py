@@ -52,6 +52,7 @@ ALLOWED = {
     "compiler/lower.py": (12, "smaller operators for some"),
     "graph/numbers.py": (12, "Python's operators on traced numbers"),
     "tensor/nested.py": (10, "words of the columns like and reduces, and of segment_reduce"),
+    "optim/lbfgs.py": (7, "t, a key of its state"),
     "tensor/meta.py": (7, "words of the columns like and promote"),
 }
 
