@@ -63,14 +63,12 @@ class Uniform(Distribution):
         return self.low + uniform * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         inside = (value >= self.low) & (value < self.high)
         return (-(self.high - self.low).log()).where(inside, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -133,15 +131,13 @@ class Kumaraswamy(TransformedDistribution):
         return self._log_moment(2).exp() - self.mean.square()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         a, b = self.concentration1, self.concentration0
         inner = ops.special_xlog1py(b - 1, -value.pow(a))
         return a.log() + b.log() + ops.xlogy(a - 1, value) + inner
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return -(self.concentration0 * (-value.pow(self.concentration1)).log1p()).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -195,14 +191,12 @@ class ContinuousBernoulli(Probabilities, ExponentialFamily):
         return self.icdf(uniform_like(self._parameter, self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return value * self.logits - _log_integral(self.logits)
 
     def cdf(self, value: Tensor) -> Tensor:
         """(e^(ℓx) - 1)/(e^ℓ - 1) = x e^(A(ℓx) - A(ℓ))."""
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         x = value.clamp(0, 1)
         return x * (_log_integral(self.logits * x) - _log_integral(self.logits)).exp()
 
@@ -261,16 +255,16 @@ _LOG_SINHC = (
 
 
 def _log_integral(logits: Tensor) -> Tensor:
-    """A(ℓ) = log((e^ℓ - 1)/ℓ) = h + log(sinh h/h), h = ℓ/2; a series where |h| is small."""
+    """A(ℓ) = log((e^ℓ - 1)/ℓ) = h + log(sinh h/h), h = ℓ/2, by a series where |h| < 1/2."""
     half = logits / 2
     near = half.abs() < 0.5
     square = half.where(near, 0.0).square()
     series = ops.zeros_like(half)
     for c in reversed(_LOG_SINHC):
         series = (series + c) * square
-    far = half.abs().where(~near, 1.0)
-    closed = far + (-(-2 * far).expm1()).log() - (2 * far).log()
-    return half + ops.where(near, series, closed)
+    size = logits.abs().where(~near, 1.0)
+    closed = logits.clamp(min=0) + (-(-size).expm1()).log() - size.log()
+    return ops.where(near, half + series, closed)
 
 
 def _slope_of_log_integral(logits: Tensor) -> Tensor:

@@ -57,8 +57,7 @@ class Categorical(Choices):
             return drawn.t().reshape(self._extended_shape(sample_shape)).detach()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         place, logits = ops.broadcast_tensors([value.long().unsqueeze(-1), self.logits])
         return logits.gather(-1, place[..., :1]).squeeze(-1)
 
@@ -124,8 +123,7 @@ class OneHotCategorical(Distribution):
         return self._hot(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return self._categorical.log_prob(value.argmax(-1))
 
     def entropy(self) -> Tensor:
@@ -199,8 +197,7 @@ class Multinomial(Choices):
         return ops.one_hot(chosen, self._count).sum(0).to(self._parameter.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         logits, value = broadcast_all(self.logits, value)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
         impossible = (value == 0) & (logits == -math.inf)  # and did not happen: 0 · (-∞) is 0

@@ -58,8 +58,7 @@ class VonMises(Distribution):
         return angle - 2 * math.pi * turns
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         kappa = self.concentration
         below_peak = kappa * ((value - self.loc).cos() - 1)
         return below_peak - math.log(2 * math.pi) - ops.special_i0e(kappa).log()

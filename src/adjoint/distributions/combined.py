@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from adjoint import ops
-from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
+from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
@@ -157,8 +157,7 @@ class TransformedDistribution(Distribution):
         return x
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         event_dim = len(self.event_shape)
         total: Any = 0
         y = value
@@ -172,7 +171,7 @@ class TransformedDistribution(Distribution):
         return total + sum_rightmost(base, event_dim - len(self.base_dist.event_shape))
 
     def _monotone(self, probability: Tensor) -> Tensor:
-        """A probability of the base as one of the whole: from the other end if order is reversed."""
+        """A probability of the base as one of the whole, which may count from the other end."""
         sign: Any = 1
         for transform in self.transforms:
             sign = sign * transform.sign
@@ -182,8 +181,7 @@ class TransformedDistribution(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         """The distribution function, of increasing or decreasing transforms."""
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         for transform in reversed(self.transforms):
             value = transform.inv(value)
         return self._monotone(self.base_dist.cdf(value))
@@ -285,13 +283,13 @@ class MixtureSameFamily(Distribution):
 
     def cdf(self, value: Tensor) -> Tensor:
         if self.event_shape:
-            raise ArgumentError("MixtureSameFamily.cdf: events of one number have one")
+            raise self._missing("cdf of events that are not numbers")
+        value = self._checked(value)
         each = self._component_distribution.cdf(value.unsqueeze(self._where))
         return (each * self._mixture_distribution.probs).sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         each = self._component_distribution.log_prob(value.unsqueeze(self._where))
         return (each + self._mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
 

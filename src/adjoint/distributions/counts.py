@@ -52,8 +52,7 @@ class Bernoulli(Probabilities, ExponentialFamily):
             return ops.bernoulli(self.probs.expand(self._extended_shape(sample_shape))).detach()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return value * self.logits - softplus(self.logits)
 
     def entropy(self) -> Tensor:
@@ -113,8 +112,7 @@ class Geometric(Probabilities):
             return ((-uniform).log1p() / (-self.probs).log1p()).floor().detach()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return ops.special_xlog1py(value, -self.probs) + self.probs.log()
 
     def entropy(self) -> Tensor:
@@ -173,8 +171,7 @@ class Binomial(Probabilities):
             return ops.binomial(self.total_count.expand(shape), self.probs.expand(shape)).detach()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         n = self.total_count
         choices = (n + 1).lgamma() - (value + 1).lgamma() - (n - value + 1).lgamma()
         return choices + value * self.logits - n * softplus(self.logits)
@@ -235,8 +232,7 @@ class NegativeBinomial(Probabilities):
             return ops.poisson(self._gamma.sample(sample_shape)).detach()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         n = self.total_count
         powers = -n * softplus(self.logits) - value * softplus(-self.logits)
         nothing = n + value == 0  # no trials: the only value is certain, and lgamma infinite
@@ -277,8 +273,7 @@ class Poisson(ExponentialFamily):
             return ops.poisson(self.rate.expand(self._extended_shape(sample_shape))).detach()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return ops.xlogy(value, self.rate) - self.rate - (value + 1).lgamma()
 
     @property

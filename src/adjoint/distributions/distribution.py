@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from numbers import Number
 from typing import Any, ClassVar, Self
 
 from adjoint import ops
@@ -19,7 +20,13 @@ from adjoint.core.places import warn
 from adjoint.core.shapes import Shape, broadcast, show
 from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
-from adjoint.distributions.utils import broadcast_all, is_true, lazy_property, shown
+from adjoint.distributions.utils import (
+    broadcast_all,
+    is_true,
+    lazy_property,
+    shown,
+    tensor_of,
+)
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.jacobians import jvp
@@ -102,12 +109,19 @@ class Distribution:
             )
             return missing
 
+    def _checked(self, value: Any) -> Tensor:
+        """A value as a tensor, if it is a tensor or an array; checked if wanted."""
+        if isinstance(value, Number) and self._validate_args:
+            raise ValueRangeError(
+                f"{self!r}: a value is a tensor, got {value!r}; use ad.tensor(value)"
+            )
+        value = tensor_of(value)
+        if self._validate_args:
+            self._validate_sample(value)
+        return value
+
     def _validate_sample(self, value: Tensor) -> None:
         """Raise unless a value has a fitting shape and lies in the support."""
-        if not isinstance(value, Tensor):
-            raise ValueRangeError(
-                f"{self!r}: a value is a tensor, got {type(value).__name__}; use ad.tensor(value)"
-            )
         event = value.shape[value.ndim - len(self._event_shape) :]
         if value.ndim < len(self._event_shape) or event != self._event_shape:
             raise ShapeError(

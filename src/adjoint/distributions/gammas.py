@@ -16,9 +16,9 @@ from adjoint.core.errors import ShapeError
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.constraints import Constraint
-from adjoint.distributions.distribution import Distribution, ExponentialFamily, uniform_like
+from adjoint.distributions.distribution import Distribution, ExponentialFamily
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
-from adjoint.distributions.utils import broadcast_all
+from adjoint.distributions.utils import broadcast_all, tensor_of
 from adjoint.tensor.tensor import Tensor
 
 EULER = 0.57721566490153286061
@@ -58,17 +58,16 @@ class Exponential(ExponentialFamily):
         return self.rate.pow(-2)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        uniform = uniform_like(self.rate, self._extended_shape(sample_shape))
-        return -(-uniform).log1p() / self.rate
+        shape = self._extended_shape(sample_shape)
+        places = ops.empty(shape, dtype=self.rate.dtype, device=self.rate.device)
+        return ops.exponential(places) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return self.rate.log() - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return -(-self.rate * value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -128,15 +127,13 @@ class Gamma(ExponentialFamily):
         return value.clamp(min=finfo(value.dtype).tiny)  # 0 would have no finite log_prob
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(tensor_of(value, self.rate.dtype))
         shape = self.concentration
         powers = ops.xlogy(shape, self.rate) + ops.xlogy(shape - 1, value)
         return powers - self.rate * value - shape.lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(tensor_of(value, self.rate.dtype))
         return ops.special_gammainc(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
@@ -216,8 +213,7 @@ class InverseGamma(TransformedDistribution):
         return where_above(self.concentration, 2, finite)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return ops.special_gammaincc(self.concentration, self.rate / value)
 
     def entropy(self) -> Tensor:
@@ -282,8 +278,7 @@ class Dirichlet(ExponentialFamily):
         return ops._sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         powers = ops.xlogy(self.concentration - 1, value).sum(-1)
         return powers + self._total.squeeze(-1).lgamma() - self.concentration.lgamma().sum(-1)
 
@@ -353,8 +348,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         powers = ops.xlogy(self.concentration1 - 1, value)
         powers = powers + ops.special_xlog1py(self.concentration0 - 1, -value)
         return powers - self._log_beta()
@@ -364,8 +358,7 @@ class Beta(ExponentialFamily):
         return a.lgamma() + b.lgamma() - (a + b).lgamma()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return ops.special_betainc(self.concentration1, self.concentration0, value)
 
     def entropy(self) -> Tensor:
@@ -377,6 +370,13 @@ class Beta(ExponentialFamily):
 
     def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
         return x.lgamma() + y.lgamma() - (x + y).lgamma()
+
+
+def beta_of_odds(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """I(a, b) at x/(x + y), the regularised incomplete beta function, by the smaller fraction."""
+    whole = x + y
+    upper = 1 - ops.special_betainc(b, a, y / whole)
+    return ops.where(x > y, upper, ops.special_betainc(a, b, x / whole))
 
 
 class FisherSnedecor(Distribution):
@@ -421,18 +421,15 @@ class FisherSnedecor(Distribution):
         return ratio.clamp(min=finfo(ratio.dtype).tiny)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
         log_beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
         powers = a * ratio.log() + (a - 1) * value.log() - (a + b) * (ratio * value).log1p()
         return powers - log_beta
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
-        scaled = self.df1 * value
-        return ops.special_betainc(self.df1 / 2, self.df2 / 2, scaled / (scaled + self.df2))
+        value = self._checked(value)
+        return beta_of_odds(self.df1 / 2, self.df2 / 2, self.df1 * value, self.df2)
 
 
 class Weibull(TransformedDistribution):

@@ -90,7 +90,7 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
 
 def _nearest(type_p: type, type_q: type) -> Divergence | None:
-    """The function of the nearest classes above two; a warning if p and q would choose otherwise."""
+    """The function of the nearest classes above two; a warning if p and q choose otherwise."""
     above_p, above_q = type_p.__mro__, type_q.__mro__
     matches = [(a, b) for a, b in _TABLE if a in above_p and b in above_q]
     if not matches:

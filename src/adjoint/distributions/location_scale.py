@@ -17,7 +17,7 @@ from adjoint.distributions.distribution import (
     noise_like,
     uniform_like,
 )
-from adjoint.distributions.gammas import EULER, Chi2, Exponential
+from adjoint.distributions.gammas import EULER, Chi2, Exponential, beta_of_odds
 from adjoint.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
@@ -50,8 +50,7 @@ class _LocationScale(Distribution):
 
     def _standard(self, value: Tensor) -> Tensor:
         """(value - loc)/scale, of a value that was checked."""
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return (value - self.loc) / self.scale
 
 
@@ -140,7 +139,7 @@ class Laplace(_LocationScale):
 
 
 def _laplace_quantile(offset: Tensor) -> Tensor:
-    """The quantile of 1/2 + offset; that of -1/2, which a uniform number may hit, is kept finite."""
+    """The quantile of 1/2 + offset; that of -1/2, which may be drawn, is kept finite."""
     largest = 1 - finfo(offset.dtype).eps
     return -offset.sign() * (-(2 * offset.abs()).clamp(max=largest)).log1p()
 
@@ -231,19 +230,19 @@ class StudentT(Distribution):
         return 0.5 * (math.pi * self.df).log() + half.lgamma() - (half + 0.5).lgamma()
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         z = (value - self.loc) / self.scale
         tail = (z.square() / self.df).log1p()
         return -(self.df + 1) / 2 * tail - self._log_constant() - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         z = (value - self.loc) / self.scale
-        half = ops.full_like(self.df, 0.5)
-        inside = ops.special_betainc(half, self.df / 2, z.square() / (self.df + z.square()))
-        return 0.5 + 0.5 * z.sign() * inside
+        middle = z == 0  # where the density is known, and the function of z² below has a pole
+        square = z.where(~middle, 1.0).square()
+        tails = beta_of_odds(self.df / 2, ops.full_like(self.df, 0.5), self.df, square)
+        near = 0.5 + z * (-self._log_constant()).exp()
+        return ops.where(middle, near, ops.where(z < 0, tails / 2, 1 - tails / 2))
 
     def entropy(self) -> Tensor:
         half = (self.df + 1) / 2
@@ -288,8 +287,7 @@ class Gumbel(TransformedDistribution):
         return self.stddev.square()
 
     def _exponent(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return (self.loc - value) / self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -366,14 +364,12 @@ class _Half(TransformedDistribution):
         return ops.zeros_like(self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         both = self.base_dist.log_prob(value) + math.log(2)
         return both.where(value >= 0, -math.inf)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return 2 * self.base_dist.cdf(value) - 1
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -403,8 +399,7 @@ class HalfNormal(_Half):
         return self.scale.square() * (1 - 2 / math.pi)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return (value / (self.scale * math.sqrt(2))).erf()
 
 
@@ -429,6 +424,5 @@ class HalfCauchy(_Half):
         return self.base_dist.variance
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return (value / self.scale).atan() * (2 / math.pi)

@@ -180,8 +180,7 @@ class MultivariateNormal(_Scattered):
         return self.loc + apply(self._factor, noise)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         distance = squared_length(self._factor, value - self.loc)
         return -0.5 * (self._event_shape[0] * _LOG_2PI + distance) - half_log_det(self._factor)
 
@@ -239,11 +238,11 @@ class LowRankMultivariateNormal(Distribution):
         size = loc.shape[-1]
         if cov_factor.ndim < 2 or cov_factor.shape[-2] != size:
             raise ShapeError(
-                f"LowRankMultivariateNormal: cov_factor must be a batch of matrices with {size} rows"
+                f"LowRankMultivariateNormal: cov_factor must be matrices with {size} rows"
             )
         if cov_diag.shape[-1:] != (size,):
             raise ShapeError(
-                f"LowRankMultivariateNormal: cov_diag must be a batch of vectors of {size} elements"
+                f"LowRankMultivariateNormal: cov_diag must be vectors of {size} elements"
             )
 
     @lazy_property
@@ -305,8 +304,7 @@ class LowRankMultivariateNormal(Distribution):
         return 2 * half_log_det(self._capacitance_tril) + self._unbroadcasted_cov_diag.log().sum(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         distance = self._distance(value - self.loc)
         return -0.5 * (self._event_shape[0] * _LOG_2PI + self._log_det() + distance)
 
@@ -380,7 +378,7 @@ class Wishart(_Scattered, ExponentialFamily):
             precision_matrix=precision_matrix,
             scale_tril=scale_tril,
         )
-        df = tensor_of(df, matrix.dtype)
+        df = tensor_of(df, matrix.dtype).to(matrix.dtype)
         batch = broadcast("Wishart", matrix.shape[:-2], df.shape)
         self._hold_matrix(name, matrix, batch)
         self.df = df.expand(batch)
@@ -413,16 +411,24 @@ class Wishart(_Scattered, ExponentialFamily):
         return self._matrix_df * (matrix.square() + outer)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        """L A Aᵀ Lᵀ, A lower triangular: normal numbers below roots of χ² (Bartlett 1933)."""
+        """F Fᵀ, F = L A; A is triangular, normal numbers below roots of χ² (Bartlett 1933).
+
+        With few degrees of freedom a root is nearly 0. The diagonal of F is kept so large that
+        rounding leaves the sample positive definite.
+        """
         size = self._event_shape[-1]
         chi2 = Chi2(2 * _halves(self.df / 2, size), validate_args=False)
         below = noise_like(self.df, self._extended_shape(sample_shape)).tril(-1)
         factor = self._factor @ (below + chi2.rsample(sample_shape).sqrt().diag_embed())
-        return factor @ factor.mT
+        diagonal = factor.diagonal(0, -2, -1)
+        rounding = math.sqrt(8 * size * finfo(factor.dtype).eps)
+        enough = rounding * ops.linalg_vector_norm(factor.tril(-1), dim=(-1,))
+        factor = factor.tril(-1) + diagonal.maximum(enough).diag_embed()
+        product = factor @ factor.mT
+        return (product + product.mT) / 2  # symmetric to the last digit
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         size = self._event_shape[-1]
         volume = (self.df - size - 1) / 2 * ops.linalg_slogdet(value)[1]
         trace = ops.cholesky_solve(value, self._factor).diagonal(0, -2, -1).sum(-1)
@@ -504,8 +510,7 @@ class LKJCholesky(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Σₖ (D - k + 2(η - 1)) log Lₖₖ, k from 2, minus the logarithm of its integral."""
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         size = self.dim - 1
         eta = self.concentration
         left = ops.arange(self.dim - 2, -1, -1, dtype=eta.dtype, device=eta.device)

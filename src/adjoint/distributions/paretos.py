@@ -115,8 +115,7 @@ class GeneralizedPareto(Distribution):
         return -_log1p_over(self.concentration, (value - self.loc) / self.scale)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         z = (value - self.loc) / self.scale
         return -(1 + self.concentration) * _log1p_over(self.concentration, z) - self.scale.log()
 
@@ -125,8 +124,7 @@ class GeneralizedPareto(Distribution):
         return self.cdf(value).log()
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         return -self.log_survival_function(value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:

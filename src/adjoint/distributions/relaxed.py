@@ -45,8 +45,7 @@ class LogitRelaxedBernoulli(Probabilities):
         return (uniform.log() - (-uniform).log1p() + self.logits) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         difference = self.logits - value * self.temperature
         scale = tensor_of(self.temperature, difference.dtype)
         return scale.log() + difference - 2 * softplus(difference)
@@ -142,8 +141,7 @@ class ExpRelaxedCategorical(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         """(K - 1)! Tᴷ⁻¹ Π pₖ e^(-T xₖ) / (Σ pₖ e^(-T xₖ))ᴷ, its logarithm."""
-        if self._validate_args:
-            self._validate_sample(value)
+        value = self._checked(value)
         count = float(self.event_shape[0])
         scores = (self.logits - value * self.temperature).log_softmax(-1).sum(-1)
         scale = tensor_of(self.temperature, scores.dtype)

@@ -64,7 +64,7 @@ def von_mises_slope(self: Tensor, result: Tensor) -> Tensor:
 
 @cache
 def _gauss() -> tuple[list[float], list[float]]:
-    """Nodes and weights of Gauss-Legendre quadrature on [0, 1]: zeros of a polynomial, by Newton."""
+    """Nodes and weights of Gauss-Legendre quadrature on [0, 1], by Newton's method."""
     nodes, weights = [], []
     for i in range(_NODES):
         x = math.cos(math.pi * (i + 0.75) / (_NODES + 0.5))

@@ -346,7 +346,11 @@ def sample_dirichlet(self: Array, generator: Generator | None) -> Array:
     if not logs.ndim:
         return np.ones((), dtype.np)
     powers = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
-    return (powers / powers.sum(-1, keepdims=True)).astype(dtype.np)
+    drawn = powers / powers.sum(-1, keepdims=True)
+    if drawn.shape[-1] > 1:  # 0 and 1 are left out, as in PyTorch: a density may be infinite there
+        limits = dtypes.finfo(dtype)
+        drawn = np.clip(drawn, limits.tiny, 1 - limits.eps / 2)
+    return drawn.astype(dtype.np)
 
 
 def standard_von_mises(self: Array, generator: Generator | None) -> Array:
