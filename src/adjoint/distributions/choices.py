@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 from adjoint import ops
 from adjoint.core.dtypes import finfo
-from adjoint.core.errors import AdjointError
+from adjoint.core.errors import AdjointError, ShapeError
 from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.counts import Binomial
 from adjoint.distributions.distribution import Distribution
-from adjoint.distributions.probabilities import Choices
-from adjoint.distributions.utils import broadcast_all
+from adjoint.distributions.probabilities import Either, name_of_given
+from adjoint.distributions.utils import broadcast_all, tensor_of
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
 
 
-class Categorical(Choices):
+class Categorical(Either):
     """The number of a choice; `probs` along the last dimension need not sum to 1.
 
     >>> import adjoint as ad
@@ -28,13 +28,31 @@ class Categorical(Choices):
     tensor([0.2500, 0.7500])
     """
 
+    arg_constraints: ClassVar[dict[str, Constraint]] = {
+        "probs": constraints.simplex,
+        "logits": constraints.real_vector,
+    }
     has_enumerate_support = True
+    _is_binary = False
 
     def __init__(
         self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
     ) -> None:
-        shape = self._hold_choices(probs, logits)
-        super().__init__(shape[:-1], (), validate_args)
+        self._given = name_of_given(self, probs, logits)
+        parameter = tensor_of(logits if probs is None else probs)
+        if parameter.ndim < 1:
+            raise ShapeError(f"Categorical: `{self._given}` must be at least one-dimensional")
+        if probs is None:
+            parameter = parameter - parameter.logsumexp(-1, True)
+        else:
+            parameter = parameter / parameter.sum(-1, True)
+        self.__dict__[self._given] = parameter
+        super().__init__(parameter.shape[:-1], (), validate_args)
+
+    @property
+    def _count(self) -> int:
+        """How many choices there are."""
+        return self._parameter.shape[-1]
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Constraint:
@@ -69,29 +87,19 @@ class Categorical(Choices):
         return self._enumerated(ops.arange(self._count), expand=expand)
 
 
-class OneHotCategorical(Distribution):
-    """A choice as a vector of one 1 and zeros.
-
-    >>> import adjoint as ad
-    >>> from adjoint.distributions import OneHotCategorical
-    >>> OneHotCategorical(ad.tensor([0.0, 1.0])).sample()
-    tensor([0., 1.])
-    """
+class OfChoices(Distribution):
+    """Vectors with an element for each choice of a categorical distribution, which it holds."""
 
     arg_constraints: ClassVar[dict[str, Constraint]] = Categorical.arg_constraints
-    support = constraints.one_hot
-    has_enumerate_support = True
 
-    def __init__(
-        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
+    def _hold_choices(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
+        Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
 
     @property
     def probs(self) -> Tensor:
-        """Probabilities."""
+        """Probabilities of the choices."""
         return self._categorical.probs
 
     @property
@@ -103,6 +111,24 @@ class OneHotCategorical(Distribution):
     def param_shape(self) -> Any:
         """The shape of the parameter that was given."""
         return self._categorical.param_shape
+
+
+class OneHotCategorical(OfChoices):
+    """A choice as a vector of one 1 and zeros.
+
+    >>> import adjoint as ad
+    >>> from adjoint.distributions import OneHotCategorical
+    >>> OneHotCategorical(ad.tensor([0.0, 1.0])).sample()
+    tensor([0., 1.])
+    """
+
+    support = constraints.one_hot
+    has_enumerate_support = True
+
+    def __init__(
+        self, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._hold_choices(probs, logits, validate_args)
 
     def _hot(self, choice: Tensor) -> Tensor:
         return ops.one_hot(choice, self.event_shape[0]).to(self._categorical._parameter.dtype)
@@ -155,7 +181,7 @@ class WholeCount(AdjointError, NotImplementedError):
     """A count that is not one whole number."""
 
 
-class Multinomial(Choices):
+class Multinomial(OfChoices):
     """How often each choice is made among `total_count`, one whole number.
 
     >>> import adjoint as ad
@@ -176,9 +202,7 @@ class Multinomial(Choices):
         if not isinstance(total_count, int):
             raise WholeCount(f"Multinomial: total_count is one whole number, got {total_count!r}")
         self.total_count = total_count
-        shape = self._hold_choices(probs, logits)
-        self._categorical = Categorical(probs, logits, validate_args=False)
-        super().__init__(shape[:-1], shape[-1:], validate_args)
+        self._hold_choices(probs, logits, validate_args)
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Constraint:
@@ -194,7 +218,9 @@ class Multinomial(Choices):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         chosen = self._categorical.sample((self.total_count, *sample_shape))
-        return ops.one_hot(chosen, self._count).sum(0).to(self._parameter.dtype)
+        return (
+            ops.one_hot(chosen, self.event_shape[0]).sum(0).to(self._categorical._parameter.dtype)
+        )
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)

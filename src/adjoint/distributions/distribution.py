@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 from adjoint import ops
 from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
-from adjoint.core.shapes import Shape, broadcast, show
+from adjoint.core.shapes import Shape, Size, broadcast, show
 from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.utils import (
@@ -69,8 +69,8 @@ class Distribution:
         event_shape: Sequence[int] = (),
         validate_args: bool | None = None,
     ) -> None:
-        self._batch_shape = tuple(batch_shape)
-        self._event_shape = tuple(event_shape)
+        self._batch_shape = Size(batch_shape)
+        self._event_shape = Size(event_shape)
         if validate_args is not None:
             self._validate_args = validate_args
         if self._validate_args:
@@ -141,18 +141,18 @@ class Distribution:
     # -- shapes --------------------------------------------------------------------------------
 
     @property
-    def batch_shape(self) -> Shape:
+    def batch_shape(self) -> Size:
         """The shape over which parameters differ."""
         return self._batch_shape
 
     @property
-    def event_shape(self) -> Shape:
+    def event_shape(self) -> Size:
         """The shape of one event."""
         return self._event_shape
 
-    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Shape:
+    def _extended_shape(self, sample_shape: Sequence[int] = ()) -> Size:
         """The shape of so many samples."""
-        return (*sample_shape, *self._batch_shape, *self._event_shape)
+        return Size(sample_shape) + self._batch_shape + self._event_shape
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Self:
         """Return the distribution with a larger batch shape; nothing is copied.
@@ -160,7 +160,7 @@ class Distribution:
         `_instance` is the object to fill instead of a new one, for subclasses that make their own.
         """
         new = object.__new__(type(self)) if _instance is None else _instance
-        shape = tuple(batch_shape)
+        shape = Size(batch_shape)
         for name, value in vars(self).items():
             if name not in self._unexpanded:
                 value = self._expanded(name, value, shape)

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import ValueRangeError
 from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
 from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution
-from adjoint.distributions.utils import (
-    lazy_property,
-    logits_to_probs,
-    probs_to_logits,
-    tensor_of,
-)
+from adjoint.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 from adjoint.tensor.tensor import Tensor
 
 
-def _given(what: Any, probs: Any, logits: Any) -> str:
+def name_of_given(what: Any, probs: Any, logits: Any) -> str:
     """The name of the one that was given."""
     if (probs is None) == (logits is None):
         raise ValueRangeError(
@@ -27,7 +22,7 @@ def _given(what: Any, probs: Any, logits: Any) -> str:
     return "logits" if probs is None else "probs"
 
 
-class _Either(Distribution):
+class Either(Distribution):
     """`probs` or `logits`, whichever was given; the other follows."""
 
     _is_binary: ClassVar[bool]
@@ -54,7 +49,7 @@ class _Either(Distribution):
         return tuple(self._parameter.shape)
 
 
-class Probabilities(_Either):
+class Probabilities(Either):
     """Probabilities of single events, or their log-odds."""
 
     arg_constraints: ClassVar[dict[str, Constraint]] = {
@@ -67,36 +62,6 @@ class Probabilities(_Either):
         self, probs: Any, logits: Any, validate_args: bool | None, **others: Any
     ) -> None:
         """Take the one that is given, and other parameters of single numbers."""
-        self._given = _given(self, probs, logits)
+        self._given = name_of_given(self, probs, logits)
         parameter = logits if probs is None else probs
         self._hold(validate_args, **others, **{self._given: parameter})
-
-
-class Choices(_Either):
-    """Probabilities of the choices along the last dimension, or their logarithms; normalised."""
-
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
-        "probs": constraints.simplex,
-        "logits": constraints.real_vector,
-    }
-    _is_binary = False
-
-    def _hold_choices(self, probs: Any, logits: Any) -> Shape:
-        """Take the one that is given; return its shape."""
-        self._given = _given(self, probs, logits)
-        parameter = tensor_of(logits if probs is None else probs)
-        if parameter.ndim < 1:
-            raise ShapeError(
-                f"{type(self).__name__}: `{self._given}` must be at least one-dimensional"
-            )
-        if probs is None:
-            parameter = parameter - parameter.logsumexp(-1, True)
-        else:
-            parameter = parameter / parameter.sum(-1, True)
-        self.__dict__[self._given] = parameter
-        return tuple(parameter.shape)
-
-    @property
-    def _count(self) -> int:
-        """How many choices there are."""
-        return self._parameter.shape[-1]

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from adjoint import ops
 from adjoint.distributions import constraints
-from adjoint.distributions.choices import Categorical
+from adjoint.distributions.choices import OfChoices
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.constraints import Constraint
-from adjoint.distributions.distribution import Distribution, uniform_like
+from adjoint.distributions.distribution import uniform_like
 from adjoint.distributions.probabilities import Probabilities
 from adjoint.distributions.transforms import ExpTransform, SigmoidTransform
 from adjoint.distributions.utils import clamp_probs, softplus, tensor_of
@@ -91,7 +91,7 @@ class RelaxedBernoulli(TransformedDistribution):
         return self.base_dist.probs
 
 
-class ExpRelaxedCategorical(Distribution):
+class ExpRelaxedCategorical(OfChoices):
     """The logarithm of a relaxed one-hot sample: log-softmax((logits + G)/temperature), G Gumbel.
 
     >>> import adjoint as ad
@@ -101,7 +101,6 @@ class ExpRelaxedCategorical(Distribution):
     (2,)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Categorical.arg_constraints
     support = constraints.real_vector  # in fact those whose exponentials sum to 1
     has_rsample = True
     _unexpanded = ("temperature",)
@@ -114,24 +113,7 @@ class ExpRelaxedCategorical(Distribution):
         validate_args: bool | None = None,
     ) -> None:
         self.temperature = temperature
-        self._categorical = Categorical(probs, logits)
-        shape = self._categorical.param_shape
-        super().__init__(shape[:-1], shape[-1:], validate_args)
-
-    @property
-    def param_shape(self) -> Any:
-        """The shape of the parameter that was given."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities."""
-        return self._categorical.probs
+        self._hold_choices(probs, logits, validate_args)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -159,7 +141,7 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     tensor(1.0000)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Categorical.arg_constraints
+    arg_constraints: ClassVar[dict[str, Constraint]] = OfChoices.arg_constraints
     support: Any = constraints.simplex
     has_rsample = True
 
