@@ -121,5 +121,5 @@ __all__ = [
     "transform_to",
     "transforms",
     "utils",
-    *transforms.__all__,
 ]
+__all__ += transforms.__all__

@@ -35,7 +35,9 @@ class Uniform(Distribution):
         self._hold(validate_args, low=low, high=high)
 
     @property
-    def arg_constraints(self) -> dict[str, Constraint]:
+    def arg_constraints(  # pyright: ignore[reportIncompatibleVariableOverride]
+        self,
+    ) -> dict[str, Constraint]:
         return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
@@ -89,9 +91,8 @@ class Kumaraswamy(TransformedDistribution):
     tensor(0.2500)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Beta.arg_constraints
+    arg_constraints: ClassVar[Any] = Beta.arg_constraints
     support: Any = constraints.unit_interval
-    has_rsample = True
     concentration1: Tensor
     concentration0: Tensor
 
@@ -162,7 +163,7 @@ class ContinuousBernoulli(Probabilities, ExponentialFamily):
     tensor(0.5000)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Probabilities.arg_constraints
+    arg_constraints: ClassVar[Any] = Probabilities.arg_constraints
     support = constraints.unit_interval
     has_rsample = True
 
@@ -235,8 +236,10 @@ def _flat_quantile(logits: Tensor, u: Tensor) -> Tensor:
         spread * (1 - 6 * spread),
         spread * skew * (1 - 12 * spread),
     )
-    terms = [k * logits.pow(n) / math.factorial(n + 1) for n, k in enumerate(cumulants)]
-    return sum(terms[1:], terms[0])
+    total: Any = 0
+    for n, cumulant in enumerate(cumulants):
+        total = total + cumulant * logits.pow(n) / math.factorial(n + 1)
+    return total
 
 
 # log(sinh h/h) = Σ cₖ h²ᵏ, cₖ = 2²ᵏ B₂ₖ / (2k (2k)!), which is exact to rounding for |h| < 1/2

@@ -28,7 +28,7 @@ class Categorical(Either):
     tensor([0.2500, 0.7500])
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "probs": constraints.simplex,
         "logits": constraints.real_vector,
     }
@@ -62,7 +62,9 @@ class Categorical(Either):
     def mean(self) -> Tensor:
         return self._parameter.new_full(self.batch_shape, math.nan)
 
-    variance = mean
+    @property
+    def variance(self) -> Tensor:
+        return self.mean
 
     @property
     def mode(self) -> Tensor:
@@ -90,7 +92,7 @@ class Categorical(Either):
 class OfChoices(Distribution):
     """Vectors with an element for each choice of a categorical distribution, which it holds."""
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Categorical.arg_constraints
+    arg_constraints: ClassVar[Any] = Categorical.arg_constraints
 
     def _hold_choices(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
         self._categorical = Categorical(probs, logits)

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from adjoint import ops
 from adjoint.distributions import constraints
-from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution
 from adjoint.tensor.tensor import Tensor
 
@@ -24,7 +23,7 @@ class VonMises(Distribution):
     tensor(-1.0738)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "loc": constraints.real,
         "concentration": constraints.positive,
     }

@@ -27,7 +27,7 @@ class Independent(Distribution):
     (Independent(Normal(loc: (2, 3), scale: (2, 3)), 1), (2,), (3,))
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
+    arg_constraints: ClassVar[Any] = {}
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Independent(Distribution):
                 f"shape {show(base_distribution.batch_shape)}"
             )
         whole = (*base_distribution.batch_shape, *base_distribution.event_shape)
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(whole[:count], whole[count:], validate_args)
 
@@ -54,7 +54,7 @@ class Independent(Distribution):
     def has_enumerate_support(self) -> bool:
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
-    @constraints.dependent_property
+    @constraints.dependent_property()
     def support(self) -> Constraint:
         base = self.base_dist.support
         count = self.reinterpreted_batch_ndims
@@ -103,7 +103,7 @@ class TransformedDistribution(Distribution):
     tensor(-0.9189)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
+    arg_constraints: ClassVar[Any] = {}
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class TransformedDistribution(Distribution):
         taken = whole.domain.event_dim - base_ndims
         if taken > 0:
             base_distribution = Independent(base_distribution, taken)
-        self.base_dist = base_distribution
+        self.base_dist: Any = base_distribution
         event_dim = whole.codomain.event_dim + max(-taken, 0)
         cut = len(forward_shape) - event_dim
         super().__init__(forward_shape[:cut], forward_shape[cut:], validate_args)
@@ -136,7 +136,7 @@ class TransformedDistribution(Distribution):
     def has_rsample(self) -> bool:
         return self.base_dist.has_rsample
 
-    @constraints.dependent_property
+    @constraints.dependent_property()
     def support(self) -> Constraint:
         if not self.transforms:
             return self.base_dist.support
@@ -210,7 +210,7 @@ class MixtureSameFamily(Distribution):
     tensor(3.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {}
+    arg_constraints: ClassVar[Any] = {}
 
     def __init__(
         self,
@@ -256,7 +256,7 @@ class MixtureSameFamily(Distribution):
         """The distributions to choose from."""
         return self._component_distribution
 
-    @constraints.dependent_property
+    @constraints.dependent_property()
     def support(self) -> Constraint:
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 

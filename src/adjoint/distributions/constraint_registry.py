@@ -76,9 +76,10 @@ def _below(constraint: Any) -> Transform:
 
 
 def _between(constraint: Any) -> Transform:
-    low, high = constraint.lower_bound, constraint.upper_bound
+    low: Any = constraint.lower_bound
+    high: Any = constraint.upper_bound
     sigmoid = transforms.SigmoidTransform()
-    if isinstance(low, Number) and isinstance(high, Number) and (low, high) == (0, 1):
+    if all(isinstance(end, Number) for end in (low, high)) and (low, high) == (0, 1):
         return sigmoid
     return transforms.ComposeTransform([sigmoid, transforms.AffineTransform(low, high - low)])
 

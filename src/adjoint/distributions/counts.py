@@ -132,7 +132,7 @@ class Binomial(Probabilities):
     tensor(0.3750)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "total_count": constraints.nonnegative_integer,
         **Probabilities.arg_constraints,
     }
@@ -200,7 +200,7 @@ class NegativeBinomial(Probabilities):
     tensor(3.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "total_count": constraints.greater_than_eq(0),
         "probs": constraints.half_open_interval(0.0, 1.0),
         "logits": constraints.real,
@@ -208,7 +208,15 @@ class NegativeBinomial(Probabilities):
     support = constraints.nonnegative_integer
     total_count: Tensor
 
-    __init__ = Binomial.__init__
+    def __init__(
+        self,
+        total_count: Any,
+        probs: Any = None,
+        logits: Any = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        self._hold_either(probs, logits, validate_args, total_count=total_count)
+        self.total_count = self.total_count.to(self._parameter.dtype)
 
     @property
     def mean(self) -> Tensor:
@@ -249,7 +257,7 @@ class Poisson(ExponentialFamily):
     tensor(-1.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.nonnegative}
+    arg_constraints: ClassVar[Any] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
     rate: Tensor
 

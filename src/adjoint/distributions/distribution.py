@@ -19,7 +19,6 @@ from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import Shape, Size, broadcast, show
 from adjoint.distributions import constraints
-from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.utils import (
     broadcast_all,
     is_true,
@@ -38,6 +37,18 @@ class NotDefined(AdjointError, NotImplementedError):
     """Something that a distribution does not have: a mean, an inverse distribution function."""
 
 
+class _Unstated:
+    """A fact that a subclass states: an attribute, or a property, that is missing until then."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        raise NotDefined(f"{owner.__name__} has no {self.name}")
+
+
 class Distribution:
     """Base of all distributions: `batch_shape` independent ones, each of events of `event_shape`.
 
@@ -51,6 +62,8 @@ class Distribution:
     ((3,), (), (2, 3), (4, 3))
     """
 
+    arg_constraints: ClassVar[Any] = _Unstated()  # the constraint on each parameter, by name
+    support: Any = _Unstated()  # the constraint that samples satisfy
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _unexpanded: ClassVar[tuple[str, ...]] = ()  # Note [What a distribution holds]
@@ -189,16 +202,6 @@ class Distribution:
         return NotDefined(f"{type(self).__name__} has no {what}")
 
     @property
-    def arg_constraints(self) -> dict[str, Constraint]:
-        """The constraint on each parameter."""
-        raise self._missing("arg_constraints")
-
-    @property
-    def support(self) -> Any:
-        """The constraint that samples satisfy."""
-        raise self._missing("support")
-
-    @property
     def mean(self) -> Tensor:
         """The mean."""
         raise self._missing("mean")
@@ -285,16 +288,9 @@ class ExponentialFamily(Distribution):
     tensor(1.)
     """
 
-    @property
-    def _natural_params(self) -> tuple[Tensor, ...]:
-        raise self._missing("natural parameters")
-
-    def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
-        raise self._missing("log-normaliser")
-
-    @property
-    def _mean_carrier_measure(self) -> Any:
-        raise self._missing("mean of the carrier measure")
+    _natural_params: Any = _Unstated()
+    _log_normalizer: Any = _Unstated()
+    _mean_carrier_measure: Any = _Unstated()
 
     def entropy(self) -> Tensor:
         """A(η) - ⟨η, ∇A(η)⟩ - E log h; the inner product is the derivative of A along η."""

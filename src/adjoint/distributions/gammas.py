@@ -15,7 +15,6 @@ from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
-from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution, ExponentialFamily
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
 from adjoint.distributions.utils import broadcast_all, tensor_of
@@ -33,7 +32,7 @@ class Exponential(ExponentialFamily):
     tensor(0.6931)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {"rate": constraints.positive}
+    arg_constraints: ClassVar[Any] = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
     rate: Tensor
@@ -97,7 +96,7 @@ class Gamma(ExponentialFamily):
     tensor(-1.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "concentration": constraints.positive,
         "rate": constraints.positive,
     }
@@ -160,7 +159,7 @@ class Chi2(Gamma):
     tensor(3.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {"df": constraints.positive}
+    arg_constraints: ClassVar[Any] = {"df": constraints.positive}
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
         (df,) = broadcast_all(df)
@@ -180,9 +179,8 @@ class InverseGamma(TransformedDistribution):
     tensor(1.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Gamma.arg_constraints
+    arg_constraints: ClassVar[Any] = Gamma.arg_constraints
     support: Any = constraints.positive
-    has_rsample = True
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
@@ -239,7 +237,7 @@ class Dirichlet(ExponentialFamily):
     tensor([0.2500, 0.7500])
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "concentration": constraints.independent(constraints.positive, 1)
     }
     support = constraints.simplex
@@ -308,7 +306,7 @@ class Beta(ExponentialFamily):
     tensor(0.2500)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "concentration1": constraints.positive,
         "concentration0": constraints.positive,
     }
@@ -387,7 +385,7 @@ class FisherSnedecor(Distribution):
     tensor(2.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "df1": constraints.positive,
         "df2": constraints.positive,
     }
@@ -441,7 +439,7 @@ class Weibull(TransformedDistribution):
     tensor(0.6321)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "scale": constraints.positive,
         "concentration": constraints.positive,
     }

@@ -10,7 +10,6 @@ from adjoint import ops
 from adjoint.core.dtypes import finfo
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
-from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import (
     Distribution,
     ExponentialFamily,
@@ -28,7 +27,7 @@ _HALF_LOG_2PI = math.log(2 * math.pi) / 2
 class _LocationScale(Distribution):
     """Two parameters, samples along the real line."""
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "loc": constraints.real,
         "scale": constraints.positive,
     }
@@ -188,7 +187,7 @@ class StudentT(Distribution):
     tensor(0.5000)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "df": constraints.positive,
         "loc": constraints.real,
         "scale": constraints.positive,
@@ -259,7 +258,7 @@ class Gumbel(TransformedDistribution):
     tensor(0.3679)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = _LocationScale.arg_constraints
+    arg_constraints: ClassVar[Any] = _LocationScale.arg_constraints
     support: Any = constraints.real
     loc: Tensor
     scale: Tensor
@@ -312,9 +311,8 @@ class LogNormal(TransformedDistribution):
     tensor(1.6487)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = _LocationScale.arg_constraints
+    arg_constraints: ClassVar[Any] = _LocationScale.arg_constraints
     support: Any = constraints.positive
-    has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
@@ -350,9 +348,8 @@ class LogNormal(TransformedDistribution):
 class _Half(TransformedDistribution):
     """The distribution of the absolute value of a number that is symmetric around 0."""
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {"scale": constraints.positive}
+    arg_constraints: ClassVar[Any] = {"scale": constraints.positive}
     support: Any = constraints.nonnegative
-    has_rsample = True
 
     @property
     def scale(self) -> Tensor:

@@ -135,7 +135,7 @@ class MultivariateNormal(_Scattered):
     tensor(-1.8379)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "loc": constraints.real_vector,
         **_Scattered._MATRICES,
     }
@@ -200,7 +200,7 @@ class LowRankMultivariateNormal(Distribution):
     tensor([2., 1.])
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "loc": constraints.real_vector,
         "cov_factor": constraints.independent(constraints.real, 2),
         "cov_diag": constraints.independent(constraints.positive, 1),
@@ -261,7 +261,7 @@ class LowRankMultivariateNormal(Distribution):
     def mode(self) -> Tensor:
         return self.loc
 
-    @lazy_property
+    @property
     def variance(self) -> Tensor:
         squares = self._unbroadcasted_cov_factor.square().sum(-1)
         return (squares + self._unbroadcasted_cov_diag).expand(self._extended_shape())
@@ -322,9 +322,8 @@ class LogisticNormal(TransformedDistribution):
     (4,)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Normal.arg_constraints
+    arg_constraints: ClassVar[Any] = Normal.arg_constraints
     support: Any = constraints.simplex
-    has_rsample = True
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
@@ -386,7 +385,9 @@ class Wishart(_Scattered, ExponentialFamily):
         super().__init__(batch, self._event_shape, validate_args)
 
     @property
-    def arg_constraints(self) -> dict[str, Constraint]:
+    def arg_constraints(  # pyright: ignore[reportIncompatibleVariableOverride]
+        self,
+    ) -> dict[str, Constraint]:
         return {**self._MATRICES, "df": constraints.greater_than(self._event_shape[-1] - 1)}
 
     @property
@@ -480,7 +481,7 @@ class LKJCholesky(Distribution):
     tensor([1.0000, 1.0000, 1.0000])
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {"concentration": constraints.positive}
+    arg_constraints: ClassVar[Any] = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
     has_rsample = True
 

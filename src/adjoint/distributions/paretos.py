@@ -24,7 +24,7 @@ class Pareto(TransformedDistribution):
     tensor(2.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "alpha": constraints.positive,
         "scale": constraints.positive,
     }
@@ -70,7 +70,7 @@ class GeneralizedPareto(Distribution):
     tensor(-2.)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "loc": constraints.real,
         "scale": constraints.positive,
         "concentration": constraints.real,

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 from adjoint.core.errors import ValueRangeError
 from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
-from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import Distribution
 from adjoint.distributions.utils import lazy_property, logits_to_probs, probs_to_logits
 from adjoint.tensor.tensor import Tensor
@@ -52,7 +51,7 @@ class Either(Distribution):
 class Probabilities(Either):
     """Probabilities of single events, or their log-odds."""
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = {
+    arg_constraints: ClassVar[Any] = {
         "probs": constraints.unit_interval,
         "logits": constraints.real,
     }

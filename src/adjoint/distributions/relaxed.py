@@ -9,7 +9,6 @@ from adjoint import ops
 from adjoint.distributions import constraints
 from adjoint.distributions.choices import OfChoices
 from adjoint.distributions.combined import TransformedDistribution
-from adjoint.distributions.constraints import Constraint
 from adjoint.distributions.distribution import uniform_like
 from adjoint.distributions.probabilities import Probabilities
 from adjoint.distributions.transforms import ExpTransform, SigmoidTransform
@@ -61,9 +60,8 @@ class RelaxedBernoulli(TransformedDistribution):
     tensor(True)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = Probabilities.arg_constraints
+    arg_constraints: ClassVar[Any] = Probabilities.arg_constraints
     support: Any = constraints.unit_interval
-    has_rsample = True
 
     def __init__(
         self,
@@ -141,9 +139,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     tensor(1.0000)
     """
 
-    arg_constraints: ClassVar[dict[str, Constraint]] = OfChoices.arg_constraints
+    arg_constraints: ClassVar[Any] = OfChoices.arg_constraints
     support: Any = constraints.simplex
-    has_rsample = True
 
     def __init__(
         self,

@@ -194,7 +194,7 @@ class _SideBySide(Transform):
         self.dim = dim
 
     def with_cache(self, cache_size: int = 1) -> Transform:
-        new = super().with_cache(cache_size)
+        new: Any = super().with_cache(cache_size)
         new.transforms = [t.with_cache(cache_size) for t in self.transforms]
         return new
 

@@ -1,0 +1,823 @@
+"""Distributions: laws that hold for each of them, and truths of single ones.
+
+What can be compared with PyTorch is in tests/oracle/test_distributions.py.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+import adjoint as ad
+import adjoint.distributions as dist
+from adjoint.distributions import constraints, transforms
+from adjoint.formulas.random import von_mises_slope
+
+Make = Callable[[Any], Any]
+
+
+@pytest.fixture(autouse=True)
+def double() -> Iterator[None]:
+    before = ad.get_default_dtype()
+    ad.set_default_dtype(ad.float64)
+    ad.manual_seed(0)
+    yield
+    ad.set_default_dtype(before)
+
+
+# A distribution of each family as a function of three numbers.
+FAMILIES: dict[str, Make] = {
+    "Bernoulli": lambda p: dist.Bernoulli(probs=p.sigmoid()),
+    "Beta": lambda p: dist.Beta(p.exp(), (2 * p).exp()),
+    "Binomial": lambda p: dist.Binomial(7, logits=p),
+    "Categorical": lambda p: dist.Categorical(logits=p),
+    "Cauchy": lambda p: dist.Cauchy(p, p.exp()),
+    "Chi2": lambda p: dist.Chi2(p.exp()),
+    "ContinuousBernoulli": lambda p: dist.ContinuousBernoulli(logits=p),
+    "Dirichlet": lambda p: dist.Dirichlet(p.exp()),
+    "Exponential": lambda p: dist.Exponential(p.exp()),
+    "FisherSnedecor": lambda p: dist.FisherSnedecor(p.exp(), 1 + p.exp()),
+    "Gamma": lambda p: dist.Gamma(p.exp(), (p / 2).exp()),
+    "GeneralizedPareto": lambda p: dist.GeneralizedPareto(p, p.exp(), p.sigmoid()),
+    "Geometric": lambda p: dist.Geometric(logits=p),
+    "Gumbel": lambda p: dist.Gumbel(p, p.exp()),
+    "HalfCauchy": lambda p: dist.HalfCauchy(p.exp()),
+    "HalfNormal": lambda p: dist.HalfNormal(p.exp()),
+    "Independent": lambda p: dist.Independent(dist.Normal(p, p.exp()), 1),
+    "InverseGamma": lambda p: dist.InverseGamma(p.exp(), p.exp()),
+    "Kumaraswamy": lambda p: dist.Kumaraswamy(p.exp(), p.exp()),
+    "LKJCholesky": lambda p: dist.LKJCholesky(3, p.exp()),
+    "Laplace": lambda p: dist.Laplace(p, p.exp()),
+    "LogNormal": lambda p: dist.LogNormal(p, p.exp()),
+    "LogisticNormal": lambda p: dist.LogisticNormal(p, p.exp()),
+    "LowRankMultivariateNormal": lambda p: dist.LowRankMultivariateNormal(
+        p, p.unsqueeze(-1), p.exp()
+    ),
+    "MixtureSameFamily": lambda p: dist.MixtureSameFamily(
+        dist.Categorical(logits=p), dist.Normal(p, p.exp())
+    ),
+    "Multinomial": lambda p: dist.Multinomial(5, logits=p),
+    "MultivariateNormal": lambda p: dist.MultivariateNormal(
+        p, covariance_matrix=p.exp().diag_embed() + 0.1
+    ),
+    "NegativeBinomial": lambda p: dist.NegativeBinomial(4, logits=p),
+    "Normal": lambda p: dist.Normal(p, p.exp()),
+    "OneHotCategorical": lambda p: dist.OneHotCategorical(logits=p),
+    "Pareto": lambda p: dist.Pareto(p.exp(), p.exp()),
+    "Poisson": lambda p: dist.Poisson(p.exp()),
+    "RelaxedBernoulli": lambda p: dist.RelaxedBernoulli(ad.tensor(0.5), logits=p),
+    "RelaxedOneHotCategorical": lambda p: dist.RelaxedOneHotCategorical(ad.tensor(0.5), logits=p),
+    "StudentT": lambda p: dist.StudentT(p.exp(), p, p.exp()),
+    "Uniform": lambda p: dist.Uniform(p, p + 1 + p.square()),
+    "VonMises": lambda p: dist.VonMises(p, p.exp()),
+    "Weibull": lambda p: dist.Weibull(p.exp(), p.exp()),
+    "Wishart": lambda p: dist.Wishart(
+        3 + p.exp().sum(-1), covariance_matrix=p.exp().diag_embed()
+    ),
+}  # fmt: skip
+NUMBERS = np.array([0.4, -0.3, 0.7])
+every_family = pytest.mark.parametrize("family", FAMILIES)
+MOVING = [name for name, make in FAMILIES.items() if make(ad.tensor(NUMBERS)).has_rsample]
+
+
+def numbers() -> Any:
+    return ad.tensor(NUMBERS)
+
+
+def differences(f: Callable[[Any], Any], at: Any, step: float = 1e-5) -> Any:
+    """The gradient of a function of numbers, by central differences."""
+    x = np.asarray(at, float)
+    found = np.zeros_like(x)
+    for i in range(x.size):
+        move = np.zeros_like(x)
+        move.flat[i] = step
+        found.flat[i] = (float(f(x + move)) - float(f(x - move))) / (2 * step)
+    return found
+
+
+def close(a: Any, b: Any, tolerance: float = 1e-9) -> None:
+    a, b = (v.detach().numpy() if isinstance(v, ad.Tensor) else v for v in (a, b))
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+# -- every family, in every mode -----------------------------------------------------------------
+
+
+@every_family
+def test_log_prob_differentiates_to_second_order(family: str) -> None:
+    make = FAMILIES[family]
+    value = make(numbers()).sample()
+
+    def loss(p: Any) -> Any:
+        return make(p).log_prob(value).sum()
+
+    gradient = ad.grad(loss)(numbers())
+    close(gradient, differences(lambda x: loss(ad.tensor(x)).item(), NUMBERS), 1e-5)
+    close(ad.jvp(loss, (numbers(),), (numbers(),))[1], (gradient * numbers()).sum())
+    along = ad.tensor([0.3, -1.0, 0.5])
+    slope = ad.grad(lambda p: (ad.grad(loss)(p) * along).sum())(numbers())
+    expected = differences(lambda x: (ad.grad(loss)(ad.tensor(x)) * along).sum(), NUMBERS)
+    close(slope, expected, 1e-4)
+
+
+@every_family
+def test_vmap_over_parameters_equals_a_loop(family: str) -> None:
+    make = FAMILIES[family]
+    many = ad.tensor(NUMBERS + np.array([[0.0], [0.3], [-0.2]]))
+    values = ad.vmap(lambda p: make(p).sample(), randomness="different")(many)
+    mapped = ad.vmap(lambda p, x: make(p).log_prob(x).sum())(many, values)
+    close(mapped, [make(p).log_prob(x).sum().item() for p, x in zip(many, values, strict=True)])
+
+
+@every_family
+def test_log_prob_traces_without_looking_at_values(family: str) -> None:
+    make = FAMILIES[family]
+    value = make(numbers()).sample()
+    graph = ad.trace(lambda p, x: make(p).log_prob(x).sum(), numbers(), value)
+    other = numbers() - 1e-3
+    close(graph(other, value), make(other).log_prob(value).sum())
+
+
+@pytest.mark.parametrize("family", ["Normal", "Gamma", "MultivariateNormal", "Categorical"])
+def test_compiled_log_prob_and_gradient_are_the_same(family: str) -> None:
+    make = FAMILIES[family]
+    value = make(numbers()).sample()
+    loss = ad.value_and_grad(lambda p, x: make(p).log_prob(x).sum())
+    for found, expected in zip(
+        ad.compile(loss)(numbers(), value), loss(numbers(), value), strict=True
+    ):
+        close(found, expected)
+
+
+@every_family
+def test_samples_have_the_shape_and_lie_in_the_support(family: str) -> None:
+    d = FAMILIES[family](numbers())
+    value = d.sample((6, 2))
+    assert value.shape == (6, 2, *d.batch_shape, *d.event_shape)
+    assert not value.requires_grad
+    assert d.support.check(value).all()
+    assert d.log_prob(value).shape == (6, 2, *d.batch_shape)
+
+
+@every_family
+def test_an_expanded_distribution_is_the_same_one_more_often(family: str) -> None:
+    d = FAMILIES[family](numbers())
+    value = d.sample()
+    before = d.log_prob(value)
+    larger = d.expand((4, *d.batch_shape))
+    assert type(larger) is type(d)
+    assert larger.sample().shape == (4, *d.batch_shape, *d.event_shape)
+    close(larger.log_prob(value), before.expand(4, *d.batch_shape))
+    assert not larger.has_enumerate_support or larger.enumerate_support().ndim
+
+
+@every_family
+def test_a_distribution_can_be_copied_and_pickled(family: str) -> None:
+    d = FAMILIES[family](numbers())
+    value = d.sample()
+    for other in (copy.deepcopy(d), pickle.loads(pickle.dumps(d))):
+        close(other.log_prob(value), d.log_prob(value))
+
+
+@pytest.mark.parametrize("family", MOVING)
+def test_moving_samples_have_gradients_in_all_modes(family: str) -> None:
+    make = FAMILIES[family]
+
+    def loss(p: Any) -> Any:
+        ad.manual_seed(5)
+        return make(p).rsample().sin().sum()
+
+    gradient = ad.grad(loss)(numbers())
+    assert gradient.isfinite().all()
+    assert gradient.abs().sum() > 0
+    tangent = ad.jvp(loss, (numbers(),), (numbers(),))[1]
+    close(tangent, (gradient * numbers()).sum())
+    curve = ad.grad(lambda p: (ad.grad(loss)(p) * numbers()).sum())(numbers())
+    assert curve.isfinite().all()
+
+
+# -- samples that follow their distribution ------------------------------------------------------
+
+WITH_MEAN = [
+    name
+    for name in FAMILIES
+    if name not in ("Cauchy", "HalfCauchy", "Categorical", "VonMises", "FisherSnedecor")
+]
+
+WITHOUT_FOURTH_MOMENT = ("InverseGamma", "StudentT", "Pareto", "GeneralizedPareto")
+
+
+@pytest.mark.parametrize("family", WITH_MEAN)
+def test_moments_of_samples_are_those_of_the_distribution(family: str) -> None:
+    d = FAMILIES[family](ad.tensor([1.9, 1.4, 2.2]) if family == "Pareto" else numbers())
+    try:
+        mean, variance = d.mean, d.variance
+    except NotImplementedError:
+        return
+    known = mean.isfinite() & variance.isfinite()
+    count = 20000
+    samples = d.sample((count,))
+    error = (samples.mean(0) - mean).abs() / (variance / count).sqrt()
+    assert (error[known] < 4.5).all()
+    if family in WITHOUT_FOURTH_MOMENT:
+        return
+    fourth = (samples - mean).square().var(0)
+    error = (samples.var(0) - variance).abs() / (fourth / count).sqrt()
+    assert (error[known & (fourth > 1e-12)] < 6).all()
+
+
+@pytest.mark.parametrize(
+    "family", [n for n in FAMILIES if FAMILIES[n](numbers()).event_shape == ()]
+)
+def test_samples_follow_the_distribution_function(family: str) -> None:
+    d = FAMILIES[family](numbers())
+    if d.support.is_discrete:
+        return
+    samples = d.sample((2000,))
+    try:
+        levels = d.cdf(samples)
+    except NotImplementedError:
+        return
+    for i in range(levels[0].numel()):
+        statistic = stats.kstest(levels.reshape(2000, -1)[:, i].numpy(), "uniform").statistic
+        assert statistic < 0.044  # one in a thousand is larger
+
+
+@pytest.mark.parametrize("dim", [2, 3, 5])
+@pytest.mark.parametrize("concentration", [0.7, 1.0, 4.0])
+def test_lkj_correlations_have_a_beta_distribution(dim: int, concentration: float) -> None:
+    """Each on its own: (1 + r)/2 of concentrations η - 1 + D/2, twice."""
+    factor = dist.LKJCholesky(dim, concentration).sample((4000,))
+    matrix = (factor @ factor.mT).numpy()
+    a = concentration - 1 + dim / 2
+    for i in range(dim):
+        for j in range(i):
+            found = stats.kstest((1 + matrix[:, i, j]) / 2, stats.beta(a, a).cdf)
+            assert found.statistic < 0.035
+
+
+# -- derivatives of samples ----------------------------------------------------------------------
+
+IMPLICIT: dict[str, tuple[Make, float]] = {
+    "Gamma": (lambda p: dist.Gamma(p, 1.5), 0.8),
+    "Beta": (lambda p: dist.Beta(p, 1.7), 0.6),
+    "Beta0": (lambda p: dist.Beta(0.9, p), 2.6),
+    "Chi2": (lambda p: dist.Chi2(p), 3.0),
+    "InverseGamma": (lambda p: dist.InverseGamma(p, 0.7), 2.0),
+    "ContinuousBernoulli": (lambda p: dist.ContinuousBernoulli(logits=p), 0.7),
+    "ContinuousBernoulli at 0": (lambda p: dist.ContinuousBernoulli(logits=p), 1e-4),
+    "GeneralizedPareto": (lambda p: dist.GeneralizedPareto(0.0, 1.0, p), 0.3),
+    "GeneralizedPareto at 0": (lambda p: dist.GeneralizedPareto(0.0, 1.0, p), 1e-7),
+    "Kumaraswamy": (lambda p: dist.Kumaraswamy(p, 1.7), 0.6),
+    "Weibull": (lambda p: dist.Weibull(1.2, p), 0.6),
+}
+
+
+@pytest.mark.parametrize("name", IMPLICIT)
+def test_a_sample_moves_at_a_constant_level_of_the_distribution_function(name: str) -> None:
+    """dx/dθ = -(∂F/∂θ)/p, and the level stays constant to second order."""
+    make, at = IMPLICIT[name]
+
+    def sample(p: Any) -> Any:
+        ad.manual_seed(2)
+        return make(p).rsample((3,))
+
+    p = ad.tensor(at)
+    moved = ad.jvp(sample, (p,), (ad.ones(()),))[1]
+    x = sample(p).detach()
+    step = 1e-6
+    change = (make(p + step).cdf(x) - make(p - step).cdf(x)) / (2 * step)
+    close(moved, -change / make(p).log_prob(x).exp(), 1e-5)
+
+    def level(q: Any) -> Any:
+        return make(q).cdf(sample(q))
+
+    first = lambda q: ad.jvp(level, (q,), (ad.ones(()),))[1]
+    close(first(p), np.zeros(3), 1e-8)
+    close(ad.jvp(first, (p,), (ad.ones(()),))[1], np.zeros(3), 1e-6)
+
+
+def von_mises_level(x: float, kappa: float) -> Any:
+    """∫₀ˣ of the density, to thirty digits."""
+    density = lambda t: mpmath.exp(kappa * (mpmath.cos(t) - 1))
+    points = mpmath.linspace(0, x, 4)
+    return (
+        mpmath.quad(density, points)
+        * mpmath.exp(kappa)
+        / (2 * mpmath.pi * mpmath.besseli(0, kappa))
+    )
+
+
+@pytest.mark.parametrize("kappa", [1e-3, 0.5, 4.0, 80.0, 1e4])
+@pytest.mark.parametrize("deviations", [-0.2, 0.9, 2.5, 6.0])
+def test_von_mises_samples_move_as_the_distribution_function_says(
+    kappa: float, deviations: float
+) -> None:
+    x = max(min(deviations / math.sqrt(kappa), 3.1), -3.1)
+    with mpmath.workdps(30):
+        step = mpmath.mpf(kappa) / 10**9
+        above, below = (von_mises_level(x, kappa + s) for s in (step, -step))
+        height = mpmath.exp(kappa * mpmath.cos(x)) / (2 * mpmath.pi * mpmath.besseli(0, kappa))
+        expected = float((below - above) / (2 * step * height))
+    found = von_mises_slope(ad.tensor(kappa), ad.tensor(x))
+    assert found.item() == pytest.approx(expected, rel=1e-8, abs=1e-14)
+
+
+def test_von_mises_samples_have_second_derivatives() -> None:
+    """Of the quantile at a fixed level, by differences of mpmath's."""
+
+    def quantile(kappa: Any, level: Any, near: float) -> Any:
+        return mpmath.findroot(lambda x: von_mises_level(x, kappa) - level, near)
+
+    def sample(kappa: Any) -> Any:
+        ad.manual_seed(1)
+        return dist.VonMises(0.0, kappa).rsample()
+
+    kappa = ad.tensor(2.5)
+    x = sample(kappa).item()
+    found = ad.grad(ad.grad(sample))(kappa).item()
+    with mpmath.workdps(25):
+        level = von_mises_level(x, 2.5)
+        step = mpmath.mpf("1e-4")
+        a, b, c = (quantile(2.5 + s, level, x) for s in (-step, 0, step))
+        expected = float((a - 2 * b + c) / step**2)
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_gradient_of_an_expectation_is_that_of_the_expectation() -> None:
+    """d/dα E x² of a Student t and of a gamma distribution, by samples that move."""
+    a = ad.tensor(6.0)
+    gamma = ad.grad(lambda a: dist.Gamma(a, 1.0).rsample((20000,)).square().mean())(a)
+    assert gamma.item() == pytest.approx(2 * 6 + 1, rel=0.05)
+    student = ad.grad(lambda a: dist.StudentT(a).rsample((100000,)).square().mean())(a)
+    assert student.item() == pytest.approx(-2 / 16, rel=0.15)
+
+
+# -- densities -----------------------------------------------------------------------------------
+
+LINE = (-math.inf, math.inf)
+HALF = (0.0, math.inf)
+UNIT = (0.0, 1.0)
+DENSITIES: dict[str, tuple[Callable[[], Any], tuple[float, float]]] = {
+    "Normal": (lambda: dist.Normal(0.3, 1.7), LINE),
+    "Laplace": (lambda: dist.Laplace(0.3, 1.7), LINE),
+    "Cauchy": (lambda: dist.Cauchy(0.3, 1.7), LINE),
+    "Gumbel": (lambda: dist.Gumbel(0.3, 1.7), LINE),
+    "StudentT": (lambda: dist.StudentT(2.5, 0.3, 1.7), LINE),
+    "VonMises": (lambda: dist.VonMises(0.3, 1.7), (-math.pi, math.pi)),
+    "Exponential": (lambda: dist.Exponential(1.7), HALF),
+    "Gamma": (lambda: dist.Gamma(2.7, 1.3), HALF),
+    "Chi2": (lambda: dist.Chi2(3.0), HALF),
+    "InverseGamma": (lambda: dist.InverseGamma(2.7, 1.3), HALF),
+    "FisherSnedecor": (lambda: dist.FisherSnedecor(5.0, 7.0), HALF),
+    "HalfNormal": (lambda: dist.HalfNormal(1.7), HALF),
+    "HalfCauchy": (lambda: dist.HalfCauchy(1.7), HALF),
+    "LogNormal": (lambda: dist.LogNormal(0.3, 0.7), HALF),
+    "Weibull": (lambda: dist.Weibull(1.3, 1.7), HALF),
+    "Pareto": (lambda: dist.Pareto(1.3, 1.7), (1.3, math.inf)),
+    "GeneralizedPareto": (lambda: dist.GeneralizedPareto(0.5, 1.3, 0.4), (0.5, math.inf)),
+    "GeneralizedPareto that ends": (
+        lambda: dist.GeneralizedPareto(0.5, 1.3, -0.4),
+        (0.5, 0.5 + 1.3 / 0.4),
+    ),
+    "Uniform": (lambda: dist.Uniform(0.5, 2.0), (0.5, 2.0)),
+    "Beta": (lambda: dist.Beta(1.7, 2.6), UNIT),
+    "Kumaraswamy": (lambda: dist.Kumaraswamy(1.7, 2.6), UNIT),
+    "ContinuousBernoulli": (lambda: dist.ContinuousBernoulli(logits=ad.tensor(1.7)), UNIT),
+    "ContinuousBernoulli, flat": (lambda: dist.ContinuousBernoulli(probs=ad.tensor(0.5)), UNIT),
+    "RelaxedBernoulli": (lambda: dist.RelaxedBernoulli(ad.tensor(0.9), probs=ad.tensor(0.3)), UNIT),
+    "MixtureSameFamily": (
+        lambda: dist.MixtureSameFamily(
+            dist.Categorical(ad.tensor([0.3, 0.7])), dist.Normal(ad.tensor([0.0, 2.0]), 1.0)
+        ),
+        LINE,
+    ),
+}
+
+
+def integral(f: Callable[[Any], Any], ends: tuple[float, float]) -> float:
+    return integrate.quad(lambda x: f(ad.tensor(x)).item(), *ends, limit=200)[0]
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_a_density_integrates_to_one_and_to_the_moments(name: str) -> None:
+    make, ends = DENSITIES[name]
+    d = make()
+    d._validate_args = False
+    assert integral(lambda x: d.log_prob(x).exp(), ends) == pytest.approx(1, abs=1e-6)
+    if name == "VonMises":
+        return
+    try:
+        mean, variance = d.mean.item(), d.variance.item()
+    except NotImplementedError:
+        return
+    if math.isfinite(mean):
+        assert integral(lambda x: x * d.log_prob(x).exp(), ends) == pytest.approx(mean, rel=1e-5)
+    if math.isfinite(variance) and name != "FisherSnedecor":
+        spread = integral(lambda x: (x - mean) ** 2 * d.log_prob(x).exp(), ends)
+        assert spread == pytest.approx(variance, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_entropy_is_the_mean_of_minus_log_prob(name: str) -> None:
+    make, ends = DENSITIES[name]
+    d = make()
+    d._validate_args = False
+    try:
+        entropy = d.entropy().item()
+    except NotImplementedError:
+        return
+    found = integral(lambda x: ad.special.entr(d.log_prob(x).exp()), ends)
+    assert found == pytest.approx(entropy, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("name", DENSITIES)
+def test_quantiles_invert_the_distribution_function_and_it_integrates_the_density(
+    name: str,
+) -> None:
+    make, _ = DENSITIES[name]
+    d = make()
+    value = d.sample((7,)).requires_grad_()
+    try:
+        level = d.cdf(value)
+    except NotImplementedError:
+        return
+    (slope,) = ad.autograd.grad(level.sum(), [value])
+    close(slope, d.log_prob(value).exp(), 1e-6)
+    try:
+        close(d.icdf(level), value, 1e-6)
+    except NotImplementedError:
+        return
+
+
+COUNTS: dict[str, tuple[Callable[[], Any], int]] = {
+    "Bernoulli": (lambda: dist.Bernoulli(probs=ad.tensor(0.3)), 2),
+    "Binomial": (lambda: dist.Binomial(9, probs=ad.tensor(0.3)), 10),
+    "Geometric": (lambda: dist.Geometric(probs=ad.tensor(0.3)), 200),
+    "NegativeBinomial": (lambda: dist.NegativeBinomial(3.5, probs=ad.tensor(0.4)), 200),
+    "Poisson": (lambda: dist.Poisson(ad.tensor(4.5)), 100),
+    "Categorical": (lambda: dist.Categorical(ad.tensor([0.2, 0.5, 0.3])), 3),
+}
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_probabilities_of_counts_sum_to_one_and_to_the_moments(name: str) -> None:
+    make, count = COUNTS[name]
+    d = make()
+    values = ad.arange(count, dtype=ad.float64)
+    probabilities = d.log_prob(values).exp()
+    close(probabilities.sum(), 1.0)
+    if name != "Categorical":
+        close((probabilities * values).sum(), d.mean)
+        close((probabilities * (values - d.mean).square()).sum(), d.variance)
+        assert d.mode.item() == probabilities.argmax().item()
+    if name not in ("NegativeBinomial", "Poisson"):
+        close(ad.special.entr(probabilities).sum(), d.entropy())
+
+
+# -- divergences ---------------------------------------------------------------------------------
+
+PAIRS: list[tuple[str, Any, Any]] = [
+    ("Beta-ContinuousBernoulli", lambda: dist.Beta(1.7, 2.6), "ContinuousBernoulli"),
+    ("Beta-Exponential", lambda: dist.Beta(1.7, 2.6), "Exponential"),
+    ("Beta-Gamma", lambda: dist.Beta(1.7, 2.6), "Gamma"),
+    ("Beta-Normal", lambda: dist.Beta(1.7, 2.6), "Normal"),
+    ("ContinuousBernoulli-Normal", DENSITIES["ContinuousBernoulli"][0], "Normal"),
+    ("ContinuousBernoulli-Exponential", DENSITIES["ContinuousBernoulli"][0], "Exponential"),
+    ("Exponential-Gamma", lambda: dist.Exponential(0.8), "Gamma"),
+    ("Exponential-Gumbel", lambda: dist.Exponential(0.8), "Gumbel"),
+    ("Gamma-Exponential", lambda: dist.Gamma(2.1, 0.8), "Exponential"),
+    ("Gamma-Gumbel", lambda: dist.Gamma(2.1, 0.8), "Gumbel"),
+    ("Gumbel-Normal", lambda: dist.Gumbel(0.1, 0.8), "Normal"),
+    ("Gumbel-Gumbel", lambda: dist.Gumbel(0.1, 0.8), "Gumbel"),
+    ("Laplace-Normal", lambda: dist.Laplace(0.1, 0.8), "Normal"),
+    ("Normal-Laplace", lambda: dist.Normal(0.1, 0.8), "Laplace"),
+    ("Normal-Gumbel", lambda: dist.Normal(0.1, 0.8), "Gumbel"),
+    ("Pareto-Normal", lambda: dist.Pareto(1.1, 4.8), "Normal"),
+    ("Pareto-Gamma", lambda: dist.Pareto(1.1, 4.8), "Gamma"),
+    ("Uniform-Beta", lambda: dist.Uniform(0.2, 0.9), "Beta"),
+    ("Uniform-Gamma", lambda: dist.Uniform(0.2, 0.9), "Gamma"),
+    ("Uniform-Gumbel", lambda: dist.Uniform(0.2, 0.9), "Gumbel"),
+    ("Uniform-Pareto", lambda: dist.Uniform(1.4, 2.9), "Pareto"),
+    ("Cauchy-Cauchy", lambda: dist.Cauchy(0.1, 0.8), "Cauchy"),
+    ("Laplace-Laplace", lambda: dist.Laplace(0.1, 0.8), "Laplace"),
+    ("HalfNormal-HalfNormal", lambda: dist.HalfNormal(0.8), "HalfNormal"),
+]
+
+
+@pytest.mark.parametrize(("name", "make_p", "of_q"), PAIRS, ids=[p[0] for p in PAIRS])
+def test_a_divergence_is_its_integral(name: str, make_p: Any, of_q: str) -> None:
+    p, q = make_p(), DENSITIES[of_q][0]()
+    start = name.split("-")[0]
+    low, high = DENSITIES[start][1]
+    if start in ("Uniform", "Pareto"):
+        low, high = p.support.lower_bound.item(), p.high.item() if start == "Uniform" else math.inf
+    p._validate_args = q._validate_args = False
+
+    def integrand(x: Any) -> Any:
+        log_p = p.log_prob(x)
+        return log_p.exp() * (log_p - q.log_prob(x)) if log_p > -700 else ad.zeros(())
+
+    found = integral(integrand, (max(low, -60), min(high, 400)) if start != "Cauchy" else LINE)
+    assert dist.kl_divergence(p, q).item() == pytest.approx(found, rel=2e-5, abs=1e-7)
+
+
+@pytest.mark.parametrize("family", ["Normal", "Gamma", "Beta", "Dirichlet", "Bernoulli", "Wishart"])
+def test_the_bregman_divergence_is_the_one_of_the_table(family: str) -> None:
+    p, q = FAMILIES[family](numbers()), FAMILIES[family](numbers() + 0.2)
+    expected = dist.kl._exponential_families(p, q)
+    close(dist.kl_divergence(p, q), expected, 1e-8)
+    if family not in ("Beta", "Dirichlet"):  # whose carrier measure has no mean here
+        close(dist.ExponentialFamily.entropy(p), p.entropy(), 1e-8)
+
+
+@pytest.mark.parametrize("family", ["MultivariateNormal", "LowRankMultivariateNormal", "Wishart"])
+def test_a_divergence_of_vectors_is_a_mean_over_samples(family: str) -> None:
+    p, q = FAMILIES[family](numbers()), FAMILIES[family](numbers() + 0.2)
+    x = p.sample((40000,))
+    terms = p.log_prob(x) - q.log_prob(x)
+    error = (terms.mean() - dist.kl_divergence(p, q)).abs() / (terms.var() / 40000).sqrt()
+    assert error < 4
+
+
+def test_low_rank_divergences_are_those_of_full_matrices() -> None:
+    p, q = (FAMILIES["LowRankMultivariateNormal"](numbers() + s) for s in (0.0, 0.3))
+    full_p, full_q = (
+        dist.MultivariateNormal(d.loc, covariance_matrix=d.covariance_matrix) for d in (p, q)
+    )
+    expected = dist.kl_divergence(full_p, full_q)
+    for a, b in ((p, q), (full_p, q), (p, full_q)):
+        close(dist.kl_divergence(a, b), expected)
+
+
+def test_kl_chooses_the_nearest_classes_and_says_if_that_is_ambiguous() -> None:
+    class Left(dist.Normal):
+        pass
+
+    class Right(dist.Normal):
+        pass
+
+    def said(word: str) -> Any:
+        return lambda p, q: word
+
+    saved = dict(dist.kl._TABLE)
+    try:
+        dist.register_kl(Left, dist.Normal)(said("left"))
+        dist.register_kl(dist.Normal, Right)(said("right"))
+        assert dist.kl_divergence(Left(0, 1), dist.Normal(0, 1)) == "left"
+        assert dist.kl_divergence(dist.Normal(0, 1), Right(0, 1)) == "right"
+        with pytest.warns(RuntimeWarning, match="equally near"):
+            assert dist.kl_divergence(Left(0, 1), Right(0, 1)) == "left"
+    finally:
+        dist.kl._TABLE.clear()
+        dist.kl._TABLE.update(saved)
+        dist.kl._FOUND.clear()
+
+
+def test_kl_of_unknown_pairs_says_what_to_do() -> None:
+    with pytest.raises(NotImplementedError, match="register_kl"):
+        dist.kl_divergence(dist.Normal(0.0, 1.0), dist.Poisson(1.0))
+    with pytest.raises(NotImplementedError, match="register_kl"):
+        dist.kl_divergence(dist.StudentT(1.0), dist.StudentT(1.0))
+
+
+# -- tails, where rounding or PyTorch fails ------------------------------------------------------
+
+
+@pytest.mark.parametrize("t", [-1e8, -40.0, -1e-9, 0.0, 1e-9, 3.0, 1e6])
+def test_tails_of_student_are_exact(t: float) -> None:
+    with mpmath.workdps(40):
+        df = mpmath.mpf("2.5")
+        x = df / (df + mpmath.mpf(t) ** 2)
+        tail = mpmath.betainc(df / 2, mpmath.mpf("0.5"), 0, x, regularized=True) / 2
+        expected = float(tail if t < 0 else 1 - tail)
+    assert dist.StudentT(2.5).cdf(ad.tensor(t)).item() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("logits", [-1e30, -300.0, -0.9999, -1e-6, 0.0, 1e-9, 0.5, 1.001, 40.0])
+def test_the_continuous_bernoulli_is_exact_at_every_log_odds(logits: float) -> None:
+    with mpmath.workdps(60):
+        ell = mpmath.mpf(logits)
+        log_integral = mpmath.log(mpmath.expm1(ell) / ell) if logits else mpmath.mpf(0)
+        mean = 1 / -mpmath.expm1(-ell) - 1 / ell if logits else mpmath.mpf("0.5")
+        variance = (
+            1 / ell**2 - 1 / (4 * mpmath.sinh(ell / 2) ** 2) if logits else mpmath.mpf(1) / 12
+        )
+        expected = float(-log_integral), float(mean), float(variance)
+    d = dist.ContinuousBernoulli(logits=ad.tensor(logits))
+    found = d.log_prob(ad.tensor(0.0)).item(), d.mean.item(), d.variance.item()
+    assert found == pytest.approx(expected, rel=2e-12)
+
+
+@pytest.mark.parametrize("concentration", [-1e-5, -1e-12, 0.0, 1e-9, 1e-4, 0.3])
+def test_the_generalized_pareto_is_smooth_through_zero(concentration: float) -> None:
+    with mpmath.workdps(40):
+        k, z = mpmath.mpf(concentration), mpmath.mpf("2.5")
+        tail = -mpmath.log1p(k * z) / k if concentration else -z
+        slope = mpmath.diff(lambda c: -mpmath.log1p(c * z) / c, k or mpmath.mpf("1e-15"))
+    value = ad.tensor(2.5)
+    survive = lambda k: dist.GeneralizedPareto(0.0, 1.0, k).log_survival_function(value)
+    assert survive(ad.tensor(concentration)).item() == pytest.approx(float(tail), rel=1e-13)
+    found = ad.grad(survive)(ad.tensor(concentration)).item()
+    assert found == pytest.approx(float(slope), rel=1e-8)
+
+
+@pytest.mark.parametrize("kappa", [1e-8, 1.0, 500.0, 1e6])
+def test_the_von_mises_density_does_not_overflow(kappa: float) -> None:
+    with mpmath.workdps(40):
+        constant = mpmath.log(2 * mpmath.pi) + mpmath.log(mpmath.besseli(0, kappa))
+        expected = float(kappa * mpmath.cos(mpmath.mpf("0.01")) - constant)
+    found = dist.VonMises(0.0, kappa).log_prob(ad.tensor(0.01)).item()
+    assert found == pytest.approx(expected, rel=1e-10)
+
+
+def test_log_odds_far_from_zero_keep_their_density() -> None:
+    assert dist.Bernoulli(logits=ad.tensor(40.0)).log_prob(ad.tensor(1.0)).item() == pytest.approx(
+        -math.exp(-40), rel=1e-12
+    )
+    assert dist.Geometric(probs=ad.tensor(1.0)).log_prob(ad.tensor(0.0)).item() == 0
+    assert dist.Gumbel(0.0, 1.0).cdf(ad.tensor(-3.0)).item() == pytest.approx(
+        math.exp(-math.exp(3.0)), rel=1e-12
+    )
+
+
+# -- transforms ----------------------------------------------------------------------------------
+
+BIJECTIONS: dict[str, tuple[Callable[[], Any], Any]] = {
+    "exp": (transforms.ExpTransform, NUMBERS),
+    "power": (lambda: transforms.PowerTransform(-1.5), np.exp(NUMBERS)),
+    "sigmoid": (transforms.SigmoidTransform, NUMBERS),
+    "softplus": (transforms.SoftplusTransform, 30 * NUMBERS),
+    "tanh": (transforms.TanhTransform, NUMBERS),
+    "affine": (lambda: transforms.AffineTransform(1.0, -2.0), NUMBERS),
+    "cdf": (lambda: transforms.CumulativeDistributionTransform(dist.Normal(0, 1)), NUMBERS),
+    "stick": (transforms.StickBreakingTransform, NUMBERS),
+    "correlation": (transforms.CorrCholeskyTransform, NUMBERS),
+    "reshape": (lambda: transforms.ReshapeTransform((3,), (3, 1)), NUMBERS),
+    "independent": (
+        lambda: transforms.IndependentTransform(transforms.ExpTransform(), 1),
+        NUMBERS,
+    ),
+    "composed": (
+        lambda: transforms.ComposeTransform(
+            [transforms.AffineTransform(0.2, 0.5), transforms.StickBreakingTransform()]
+        ),
+        NUMBERS,
+    ),
+    "side by side": (
+        lambda: transforms.CatTransform(
+            [transforms.ExpTransform(), transforms.TanhTransform()], lengths=[1, 2]
+        ),
+        NUMBERS,
+    ),
+    "stacked": (
+        lambda: transforms.StackTransform(
+            [transforms.ExpTransform(), transforms.TanhTransform(), transforms.SigmoidTransform()]
+        ),
+        NUMBERS,
+    ),
+}
+
+
+def free(name: str, y: Any) -> Any:
+    """The elements of an output that the others do not determine."""
+    if name in ("stick", "composed"):
+        return y[:-1]
+    return dist.utils.tril_matrix_to_vec(y, -1) if name == "correlation" else y.reshape(-1)
+
+
+@pytest.mark.parametrize("name", BIJECTIONS)
+def test_a_log_determinant_is_that_of_the_jacobian(name: str) -> None:
+    make, at = BIJECTIONS[name]
+    transform, x = make(), ad.tensor(at)
+    y = transform(x)
+    assert transform.bijective
+    assert transform.domain.check(x).all()
+    assert transform.codomain.check(y).all()
+    assert y.shape == transform.forward_shape(x.shape)
+    assert x.shape == transform.inverse_shape(y.shape)
+    close(transform.inv(y), x, 1e-8)
+    jacobian = ad.jacrev(lambda x: free(name, transform(x)))(x)
+    found = transform.log_abs_det_jacobian(x, y).sum()
+    close(found, ad.linalg.slogdet(jacobian)[1], 1e-8)
+    close(transform.inv.log_abs_det_jacobian(y, x).sum(), -found)
+
+
+@pytest.mark.parametrize("name", BIJECTIONS)
+def test_a_cache_gives_back_the_tensors_themselves(name: str) -> None:
+    make, at = BIJECTIONS[name]
+    transform, x = make().with_cache(), ad.tensor(at)
+    y = transform(x)
+    assert transform(x) is y
+    assert transform.inv(y) is x
+    assert transform.inv.inv is transform
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        constraints.real,
+        constraints.positive,
+        constraints.greater_than(2.0),
+        constraints.less_than(-1.0),
+        constraints.interval(-1.0, 3.0),
+        constraints.unit_interval,
+        constraints.simplex,
+        constraints.corr_cholesky,
+        constraints.independent(constraints.positive, 1),
+    ],
+    ids=str,
+)
+def test_bijections_reach_their_constraint(constraint: Any) -> None:
+    x = ad.tensor(NUMBERS)
+    for registry in (dist.biject_to, dist.transform_to):
+        y = registry(constraint)(x)
+        assert constraint.check(y).all()
+    close(dist.biject_to(constraint).inv(dist.biject_to(constraint)(x)), x)
+
+
+def test_a_constraint_without_a_transform_says_so() -> None:
+    with pytest.raises(NotImplementedError, match="register"):
+        dist.biject_to(constraints.boolean)
+    with pytest.raises(TypeError, match="constraint"):
+        dist.biject_to.register(3, lambda c: c)
+
+
+# -- checks --------------------------------------------------------------------------------------
+
+
+def test_wrong_parameters_and_values_are_named() -> None:
+    with pytest.raises(ValueError, match=r"parameter scale .* GreaterThan\(lower_bound=0.0\)"):
+        dist.Normal(0.0, ad.tensor([1.0, -1.0]))
+    with pytest.raises(ValueError, match="within the support"):
+        dist.Exponential(1.0).log_prob(ad.tensor(-1.0))
+    with pytest.raises(ValueError, match="broadcast"):
+        dist.Normal(ad.zeros(3), 1.0).log_prob(ad.zeros(2))
+    with pytest.raises(ValueError, match="use ad.tensor"):
+        dist.Normal(0.0, 1.0).log_prob(1.0)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="either `probs` or `logits`"):
+        dist.Bernoulli(probs=0.5, logits=0.0)
+    with pytest.raises(ValueError, match="exactly one of"):
+        dist.MultivariateNormal(ad.zeros(2))
+    with pytest.raises(NotImplementedError, match="Poisson has no icdf"):
+        dist.Poisson(1.0).icdf(ad.tensor(0.5))
+
+
+def test_checks_can_be_left_out() -> None:
+    assert dist.Normal(0.0, -1.0, validate_args=False).scale.item() == -1
+    dist.Distribution.set_default_validate_args(False)
+    try:
+        assert dist.Exponential(-1.0).rate.item() == -1
+    finally:
+        dist.Distribution.set_default_validate_args(True)
+    with pytest.raises(ValueError, match="True or False"):
+        dist.Distribution.set_default_validate_args(None)  # pyright: ignore[reportArgumentType]
+
+
+def test_checks_see_all_samples_of_vmap() -> None:
+    scales = ad.tensor([1.0, -1.0])
+    with pytest.raises(ValueError, match="scale"):
+        ad.vmap(lambda s: dist.Normal(0.0, s).mean)(scales)
+
+
+def test_an_array_is_a_value() -> None:
+    zero: Any = np.array([0.0])
+    close(dist.Normal(0.0, 1.0).log_prob(zero), [-0.9189385332046727])
+
+
+def test_a_property_asked_for_without_recording_still_differentiates() -> None:
+    logits = ad.tensor(0.3, requires_grad=True)
+    d = dist.Bernoulli(logits=logits)
+    with ad.no_grad():
+        assert d.probs.item() > 0
+    (slope,) = ad.autograd.grad(d.probs, [logits])
+    close(slope, d.probs * (1 - d.probs))
+
+
+def test_a_users_distribution_expands_without_saying_how() -> None:
+    class Shifted(dist.Normal):
+        def __init__(self, loc: Any) -> None:
+            super().__init__(loc, 1.0)
+            self.name = "shifted"
+
+    larger = Shifted(ad.zeros(3)).expand((2, 3))
+    assert larger.name == "shifted"
+    assert larger.loc.shape == (2, 3)
+
+    class Odd(dist.Distribution):
+        arg_constraints: ClassVar[Any] = {}
+
+        def __init__(self) -> None:
+            self.table = ad.zeros(7)
+            super().__init__((3,))
+
+    with pytest.raises(NotImplementedError, match="define expand"):
+        Odd().expand((2, 3))
