@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.utils.data.collation import collate, default_collate, default_convert
-from adjoint.utils.data.datasets import (
+from adjoint.utils.data.dataloader import DataLoader
+from adjoint.utils.data.dataset import (
     ChainDataset,
     ConcatDataset,
     Dataset,
@@ -19,10 +20,9 @@ from adjoint.utils.data.datasets import (
     TensorDataset,
     random_split,
 )
-from adjoint.utils.data.loader import DataLoader
-from adjoint.utils.data.samplers import (
+from adjoint.utils.data.distributed import DistributedSampler
+from adjoint.utils.data.sampler import (
     BatchSampler,
-    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,

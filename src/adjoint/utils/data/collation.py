@@ -13,7 +13,7 @@ from adjoint.core.dtypes import OF, float64
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.tensor.methods import as_tensor, tensor
 from adjoint.tensor.tensor import Tensor
-from adjoint.utils.data.datasets import Rows
+from adjoint.utils.data.dataset import Rows
 
 CollateMap = Mapping[type | tuple[type, ...], Callable[..., Any]]
 

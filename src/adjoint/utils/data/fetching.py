@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from adjoint.core.records import record
-from adjoint.utils.data.datasets import samples_of
+from adjoint.utils.data.dataset import samples_of
 
 
 @record

@@ -13,9 +13,9 @@ from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.core.generator import Generator
 from adjoint.utils.data.collation import default_collate, default_convert
 from adjoint.utils.data.crew import Crew
-from adjoint.utils.data.datasets import IterableDataset
+from adjoint.utils.data.dataset import IterableDataset
 from adjoint.utils.data.fetching import Fetching
-from adjoint.utils.data.samplers import (
+from adjoint.utils.data.sampler import (
     BatchSampler,
     RandomSampler,
     Sampler,
