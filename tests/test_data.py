@@ -43,6 +43,8 @@ from adjoint.utils.data import (
 from adjoint.utils.data.channels import SMALL, Channel
 from adjoint.utils.data.collation import default_collate_fn_map
 
+# Processes take turns where there are fewer cores than workers.
+pytestmark = pytest.mark.filterwarnings("ignore:DataLoader. num_workers")
 WORKERS = pytest.mark.parametrize("workers", [0, 2])
 
 
@@ -313,9 +315,30 @@ def test_an_iterable_dataset_that_gives_more_than_it_said_warns() -> None:
             return 3
 
     loader = DataLoader(Wrong(4))
+    assert len([b for b in loader]) == 4  # noqa: C416 - list() would ask for the length
     assert len(loader) == 3
-    with pytest.warns(UserWarning, match="3 samples"):
+    with pytest.warns(UserWarning, match="length is 3, and this is number 4"):
         assert len(list(loader)) == 4
+
+
+def test_more_workers_than_cores_are_warned_of() -> None:
+    with pytest.warns(UserWarning, match="cores"):
+        DataLoader(Numbers(), num_workers=1000)
+
+
+def test_a_subclass_with_another_getitem_is_asked_one_by_one() -> None:
+    class Doubled(TensorDataset):
+        def __getitem__(self, index: Any) -> Any:
+            return (super().__getitem__(index)[0] * 2,)
+
+    class Shifted(Subset):
+        def __getitem__(self, index: Any) -> Any:
+            return (super().__getitem__(index)[0] + 1,)
+
+    (batch,) = DataLoader(Doubled(ad.arange(3)), batch_size=3)
+    assert batch[0].tolist() == [0, 2, 4]
+    (batch,) = DataLoader(Shifted(TensorDataset(ad.arange(3)), [2, 0]), batch_size=2)
+    assert batch[0].tolist() == [3, 1]
 
 
 @WORKERS
@@ -532,6 +555,15 @@ def test_workers_end_with_the_iteration() -> None:
     assert len(children()) == 2
     del iterator
     assert children() == []
+
+
+def test_workers_end_while_those_of_a_later_loader_live() -> None:
+    first, second = (iter(DataLoader(Numbers(), num_workers=1)) for _ in range(2))
+    next(first), next(second)
+    (process,) = [worker.process for worker in first._crew.workers]  # type: ignore[attr-defined]
+    del first
+    assert process.exitcode == 0  # and was not terminated
+    assert next(second)[1].item() == 1
 
 
 def test_persistent_workers_stay() -> None:

@@ -106,6 +106,10 @@ class HookError(AdjointError, RuntimeError):
     """A hook that returned what it must not, or that cannot be registered."""
 
 
+class DatasetError(AdjointError, AssertionError, ValueError, TypeError):
+    """Datasets that cannot be put together. Also an AssertionError, as in PyTorch."""
+
+
 class FileError(AdjointError, RuntimeError, ValueError):
     """A file that is damaged, of no known format, or that holds what is not read or written."""
 

@@ -13,6 +13,7 @@ import pickle
 import socket
 import struct
 import tempfile
+import weakref
 from typing import Any
 
 SMALL = 1 << 14  # bytes up to which a message goes through the pipe, which never fills up then
@@ -25,6 +26,7 @@ class Channel:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+        _open.add(self)
 
     def send(self, value: Any) -> None:
         """Send a value; arrays in it are copied once."""
@@ -72,6 +74,18 @@ class Channel:
     def close(self) -> None:
         """Close this end: the other one sees the end of the file."""
         self.connection.close()
+
+
+# The channels of this process. A process forked from it has copies of their ends, and as long as
+# it keeps them open, nobody sees that this process has closed them.
+_open: weakref.WeakSet[Channel] = weakref.WeakSet()
+
+
+def close_inherited() -> None:
+    """Close what a new process has from the one that it was forked from."""
+    for channel in list(_open):
+        channel.close()
+    _open.clear()
 
 
 def _ends(sizes: Any) -> list[int]:

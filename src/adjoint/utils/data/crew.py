@@ -7,7 +7,6 @@ worker that has each, or, with `in_order=False`, from whoever is ready.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
@@ -81,12 +80,11 @@ class Crew:
 
     def _start(self, context: Any, work: Work) -> None:
         ours, theirs = context.Pipe(duplex=True)
-        forked = context.get_start_method() == "fork"
-        inherited = [*(w.channel.connection for w in self.workers), ours] if forked else []
-        process = context.Process(target=run, args=(theirs, work, inherited), daemon=True)
+        channel = Channel(ours)
+        process = context.Process(target=run, args=(theirs, work), daemon=True)
         process.start()
         theirs.close()
-        self.workers.append(Worker(process, Channel(ours)))
+        self.workers.append(Worker(process, channel))
 
     def begin(self, indices: Iterator[Any], *, again: bool) -> None:
         """Start an epoch, after another one if `again`, and hand out the first tasks."""
@@ -191,7 +189,4 @@ def _end(workers: list[Worker], owner: int) -> None:
             if worker.process.is_alive():
                 getattr(worker.process, stop)()
                 worker.process.join(_GRACE)
-    for worker in workers:
-        with contextlib.suppress(ValueError):  # one that could not be ended
-            worker.process.close()
     workers.clear()

@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.core.generator import Generator
+from adjoint.core.threads import cores
 from adjoint.utils.data.collation import default_collate, default_convert
 from adjoint.utils.data.crew import Crew
 from adjoint.utils.data.dataset import IterableDataset
@@ -116,6 +117,7 @@ class DataLoader(Generic[T_co]):
         default = default_convert if batch_sampler is None else default_collate
         self.collate_fn = default if collate_fn is None else collate_fn
         self._kept: Crew | None = None  # the persistent workers
+        self._promised: int | None = None  # the length that an iterable dataset was said to have
         self.__initialized = True
 
     def _own_sampler(self, shuffle: bool) -> Sampler[Any]:
@@ -157,12 +159,19 @@ class DataLoader(Generic[T_co]):
             )
         self._context = context
 
-    def _fetching(self) -> Fetching:
-        batched = self.batch_sampler is not None
-        return Fetching(self.dataset, self._iterable, batched, self.collate_fn, self.drop_last)
+    @property
+    def _auto_collation(self) -> bool:
+        """Whether samples are put together in batches here."""
+        return self.batch_sampler is not None
 
-    def _indices(self) -> Any:
+    @property
+    def _index_sampler(self) -> Any:
+        """What gives the numbers of samples, or lists of them."""
         return self.sampler if self.batch_sampler is None else self.batch_sampler
+
+    def _fetching(self) -> Fetching:
+        batched = self._auto_collation
+        return Fetching(self.dataset, self._iterable, batched, self.collate_fn, self.drop_last)
 
     def __iter__(self) -> Iterator[T_co]:
         seed = drawn_seed(self.generator)
@@ -190,11 +199,12 @@ class DataLoader(Generic[T_co]):
 
     def __len__(self) -> int:
         if not self._iterable:
-            return len(self._indices())
+            return len(self._index_sampler)
         count = len(self.dataset)
-        if self.batch_size is None:
-            return count
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        if self.batch_size is not None:
+            count = count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+        self._promised = count
+        return count
 
 
 def _check_workers(
@@ -202,6 +212,13 @@ def _check_workers(
 ) -> None:
     if num_workers < 0:
         raise ValueRangeError(f"DataLoader: num_workers={num_workers}; 0 makes batches here")
+    if num_workers > cores():
+        warnings.warn(
+            f"DataLoader: num_workers={num_workers}, and this process may use {cores()} cores; "
+            "more workers than cores wait for one another",
+            UserWarning,
+            stacklevel=3,
+        )
     if timeout < 0:
         raise ValueRangeError(f"DataLoader: timeout={timeout} must not be negative")
     if prefetch_factor is not None and (num_workers == 0 or prefetch_factor < 1):
@@ -246,29 +263,25 @@ class _Epoch:
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._loader = loader
         self._given = 0
-        self._promised = len(loader) if _has_length(loader) else None
 
     def __iter__(self) -> Any:
         return self
 
     def __len__(self) -> int:
-        return len(self._loader._indices())
+        return len(self._loader._index_sampler)
 
     def _count(self) -> None:
-        """Warn if an iterable dataset has more samples than it said."""
+        """Warn if an iterable dataset has more samples than it said when it was asked."""
         self._given += 1
-        if self._promised is not None and self._given > self._promised:
-            self._promised = None
+        promised = self._loader._promised
+        if promised is not None and self._given > promised:
             warnings.warn(
-                f"the IterableDataset said that it has {len(self._loader.dataset)} samples, and "
-                "gives more; with workers, each must give its share: see get_worker_info()",
+                f"the DataLoader of an IterableDataset said that its length is {promised}, and "
+                f"this is number {self._given}; with workers, each must give its share: see "
+                "get_worker_info()",
                 UserWarning,
                 stacklevel=3,
             )
-
-
-def _has_length(loader: DataLoader[Any]) -> bool:
-    return loader._iterable and hasattr(loader.dataset, "__len__")
 
 
 class _OneProcess(_Epoch):
@@ -276,7 +289,7 @@ class _OneProcess(_Epoch):
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         super().__init__(loader)
-        self._indices = iter(loader._indices())
+        self._indices = iter(loader._index_sampler)
         self._fetch = loader._fetching().start()
 
     def __next__(self) -> Any:
@@ -292,7 +305,7 @@ class _Workers(_Epoch):
     def __init__(self, loader: DataLoader[Any], crew: Crew, *, again: bool = False) -> None:
         super().__init__(loader)
         self._crew = crew
-        crew.begin(iter(loader._indices()), again=again)
+        crew.begin(iter(loader._index_sampler), again=again)
 
     def __next__(self) -> Any:
         try:

@@ -7,11 +7,12 @@ import itertools
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, overload
 
 from adjoint import ops
 from adjoint.core.dtypes import int64
-from adjoint.core.errors import ArgumentError, IndexOutOfRange, ShapeError, ValueRangeError
+from adjoint.core.errors import DatasetError, IndexOutOfRange, ValueRangeError
 from adjoint.core.generator import Generator, default_generator
 from adjoint.core.shapes import show
 from adjoint.tensor.methods import tensor as tensor_of
@@ -106,7 +107,9 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
     def __init__(self, *tensors: Tensor) -> None:
         if not tensors or any(t.ndim == 0 or len(t) != len(tensors[0]) for t in tensors):
             shapes = ", ".join(show(t.shape) for t in tensors)
-            raise ShapeError(f"TensorDataset: tensors of the same length are needed, got {shapes}")
+            raise DatasetError(
+                f"TensorDataset: tensors of the same length are needed, got {shapes}"
+            )
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -166,7 +169,20 @@ class StackDataset(Dataset[Any]):
 def samples_of(dataset: Any, indices: list[Any]) -> Any:
     """Return samples by their numbers, at once where the dataset can."""
     together = getattr(dataset, "__getitems__", None)
-    return [dataset[i] for i in indices] if together is None else together(indices)
+    if together is None or not _gives_batches(type(dataset)):
+        return [dataset[i] for i in indices]
+    return together(indices)
+
+
+@lru_cache(maxsize=256)
+def _gives_batches(kind: type) -> bool:
+    """Whether `__getitems__` speaks for a class: not if a subclass has another `__getitem__`."""
+    for base in kind.__mro__:
+        if "__getitems__" in vars(base):
+            return True
+        if "__getitem__" in vars(base):
+            return False
+    return True  # an attribute of the object
 
 
 class ConcatDataset(Dataset[T_co]):
@@ -181,9 +197,9 @@ class ConcatDataset(Dataset[T_co]):
     def __init__(self, datasets: Iterable[Any]) -> None:
         self.datasets: list[Any] = list(datasets)
         if not self.datasets:
-            raise ValueRangeError("ConcatDataset: there are no datasets")
+            raise DatasetError("ConcatDataset: there are no datasets")
         if any(isinstance(d, IterableDataset) for d in self.datasets):
-            raise ArgumentError("ConcatDataset: an IterableDataset has no numbers; ChainDataset")
+            raise DatasetError("ConcatDataset: an IterableDataset has no numbers; ChainDataset")
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))
 
     def __len__(self) -> int:
@@ -220,7 +236,7 @@ class ChainDataset(IterableDataset[Any]):
     def _each(self) -> Iterator[Any]:
         for dataset in self.datasets:
             if not isinstance(dataset, IterableDataset):
-                raise ArgumentError(
+                raise DatasetError(
                     f"ChainDataset: takes IterableDatasets, got a {type(dataset).__name__}; "
                     "ConcatDataset takes others"
                 )

@@ -17,7 +17,7 @@ from adjoint.core.errors import AdjointError
 from adjoint.core.generator import manual_seed
 from adjoint.core.records import record
 from adjoint.core.threads import set_threads
-from adjoint.utils.data.channels import Channel
+from adjoint.utils.data.channels import Channel, close_inherited
 from adjoint.utils.data.fetching import Fetching
 
 _PATIENCE = 5.0  # seconds after which a worker looks whether its parent lives
@@ -115,11 +115,10 @@ class Work:
     prepare: Callable[[int], None] | None
 
 
-def run(connection: Any, work: Work, inherited: list[Any]) -> None:
+def run(connection: Any, work: Work) -> None:
     """Make batches until the channel closes: the main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process hears it, and ends us
-    for other in inherited:  # the main process' ends, which a forked worker has as well
-        other.close()
+    close_inherited()
     channel, parent = Channel(connection), os.getppid()
     answer = _started(work)
     # The main process has gone, or has closed the channel: nobody is left to hear an error.
