@@ -22,7 +22,7 @@ import pytest
 import adjoint as ad
 from adjoint.core.errors import ArgumentError, FileError, GradError
 from adjoint.serialization.archives import Writer
-from adjoint.serialization.pickles import Refused
+from adjoint.serialization.pickles import PickleError
 
 BOTH = pytest.mark.parametrize("form", ["adjoint", "pytorch"])
 ALL_DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64",
@@ -152,6 +152,24 @@ def test_parameters_and_leaves_come_back_as_such(form: str) -> None:
     assert [isinstance(x, ad.nn.Parameter) for x in got] == [True, True, False, False]
     assert [x.requires_grad for x in got] == [True, False, True, False]
     assert all(x.is_leaf and x.grad is None for x in got)
+
+
+@BOTH
+def test_attributes_of_tensors_come_back(form: str) -> None:
+    x, p = ad.ones(2), ad.nn.Parameter(ad.ones(2))
+    x.unit, p.decay = "metre", {"rate": 0.5}
+    got = again([x, p], form)
+    assert got[0].unit == "metre"
+    assert got[1].decay == {"rate": 0.5}
+    assert isinstance(got[1], ad.nn.Parameter)
+
+
+def test_attributes_cannot_take_the_place_of_methods() -> None:
+    nodes = [{"dict": [["backward", 1]]}, {"meta": {
+        "dtype": "float32", "shape": [2], "requires_grad": False, "parameter": False,
+        "attributes": [0]}}]  # fmt: skip
+    with pytest.raises(FileError, match="backward"):
+        ad.load(described(nodes, [1]))
 
 
 @BOTH
@@ -317,6 +335,12 @@ def test_files_that_only_write_or_only_read() -> None:
     out = Write()
     ad.save(ad.arange(100), out)
     assert ad.equal(ad.load(Read(bytes(out.data))), ad.arange(100))
+
+
+def test_a_file_is_flushed(tmp_path: pathlib.Path) -> None:
+    with open(tmp_path / "x.ad", "wb") as file:
+        ad.save(1, file)
+        assert ad.load(tmp_path / "x.ad") == 1
 
 
 def test_a_file_object_is_read_from_its_position_on() -> None:
@@ -561,7 +585,7 @@ class Runs:
     ],
 )
 def test_other_names_are_refused(pickled: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(PickleError):
         ad.load(torch_file(pickled))
 
 

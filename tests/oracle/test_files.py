@@ -172,6 +172,28 @@ def test_model_and_optimiser_state_come_over() -> None:
     optimiser.load_state_dict(theirs[1])
 
 
+@pytest.mark.parametrize("parameter", [False, True])
+def test_attributes_go_both_ways(parameter: bool) -> None:
+    value = torch.nn.Parameter(torch.ones(2)) if parameter else torch.ones(2)
+    value.unit = "metre"
+    ours = ad.load(of_torch(value))
+    assert ours.unit == "metre"
+    file = io.BytesIO()
+    ad.save(ours, file, format="pytorch")
+    file.seek(0)
+    theirs = torch.load(file)
+    same(ours, theirs)
+    assert theirs.unit == "metre"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_storages_are_read_as_storages(form: str) -> None:
+    base = torch.arange(4.0)
+    tensor, storage = ad.load(of_torch([base, base.storage()], **FORMS[form]))
+    assert storage.tolist() == [0, 1, 2, 3]
+    assert storage.data_ptr() == tensor.data_ptr()
+
+
 def test_files_without_checksums_are_read() -> None:
     torch.serialization.set_crc32_options(False)
     try:

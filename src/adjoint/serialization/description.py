@@ -32,7 +32,16 @@ from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
 from adjoint.serialization.refusals import DEEPEST, check_depth, check_tensor, refusal
 from adjoint.serialization.sources import Source
-from adjoint.serialization.storages import Blocks, Budget, Memory, Place, check_geometry, finished
+from adjoint.serialization.storages import (
+    Blocks,
+    Budget,
+    Memory,
+    Place,
+    attributes_of,
+    check_geometry,
+    finished,
+    with_attributes,
+)
 from adjoint.sparse import sparse_compressed_tensor, sparse_coo_tensor
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.sparse import SparseTensor
@@ -138,7 +147,10 @@ class Encoder:
     def _tensor(self, tensor: Any) -> tuple[str, Json]:
         check_tensor(self.path, tensor)
         parameter = isinstance(tensor, Parameter)
-        facts = {"requires_grad": tensor.requires_grad, "parameter": parameter}
+        facts: dict[str, Json] = {"requires_grad": tensor.requires_grad, "parameter": parameter}
+        attributes = attributes_of(tensor)
+        if attributes:
+            facts["attributes"] = self.at(" attributes", attributes)
         if type(tensor) is SparseTensor:
             return "sparse", self._sparse(tensor) | facts
         if tensor.is_meta:
@@ -293,13 +305,13 @@ class Decoder:
     def tensor(self, written: Json) -> Any:
         """Return a tensor."""
         made = self._block(written["block"]).tensor(*self._geometry(written))
-        return _finished(made, written)
+        return self._finished(made, written)
 
     def meta(self, written: Json) -> Any:
         """Return a tensor without data."""
         shape = written["shape"]
         check_geometry(0, shape, shape)
-        return _finished(meta_tensor(tuple(shape), NAMES[written["dtype"]]), written)
+        return self._finished(meta_tensor(tuple(shape), NAMES[written["dtype"]]), written)
 
     def sparse(self, written: Json) -> Any:
         """Return a sparse tensor, whose structure is checked as that of any other."""
@@ -307,7 +319,14 @@ class Decoder:
         layout, shape = LAYOUTS[written["layout"]], written["shape"]
         coalesced = written["is_coalesced"] if layout is sparse_coo else None
         made = sparse_tensor(self.budget, layout, indices, values, shape, coalesced)
-        return _finished(made, written)
+        return self._finished(made, written)
+
+    def _finished(self, tensor: Any, written: Json) -> Any:
+        requires_grad, parameter = written["requires_grad"], written["parameter"]
+        made = finished(tensor, requires_grad=bool(requires_grad), parameter=bool(parameter))
+        if "attributes" in written:
+            return with_attributes(made, self.value(written["attributes"]))
+        return made
 
 
 def sparse_tensor(
@@ -322,22 +341,20 @@ def sparse_tensor(
     check_geometry(0, tuple(shape), tuple(shape))
     for part in (*indices, values):
         budget.spend(part.nbytes)
-    if layout is sparse_coo:
-        (places,) = indices
-        return sparse_coo_tensor(places, values, tuple(shape), is_coalesced=is_coalesced)
-    first, second = indices
-    return sparse_compressed_tensor(first, second, values, tuple(shape), layout=layout)
+    try:
+        if layout is sparse_coo:
+            (places,) = indices
+            return sparse_coo_tensor(places, values, tuple(shape), is_coalesced=is_coalesced)
+        first, second = indices
+        return sparse_compressed_tensor(first, second, values, tuple(shape), layout=layout)
+    except AdjointError as error:
+        raise FileError(f"a sparse tensor of the file is damaged: {error}") from error
 
 
 def size_of(sizes: Any) -> Size:
     """Return a shape of a file."""
     check_geometry(0, sizes, sizes)
     return Size(sizes)
-
-
-def _finished(tensor: Any, written: Json) -> Any:
-    requires_grad, parameter = written["requires_grad"], written["parameter"]
-    return finished(tensor, requires_grad=bool(requires_grad), parameter=bool(parameter))
 
 
 def _scalar(written: Json) -> Any:

@@ -16,7 +16,7 @@ from adjoint.core.devices import present
 from adjoint.core.errors import ArgumentError, FileError
 from adjoint.serialization import archives, description, pytorch, pytorch_writer, safetensors
 from adjoint.serialization.replacing import replace_file
-from adjoint.serialization.sources import Source, is_path, opened
+from adjoint.serialization.sources import NotAFile, Source, is_path, opened
 
 _WRITERS: dict[str, Callable[[Any, Any], None]] = {
     "adjoint": description.write,
@@ -61,10 +61,12 @@ def save(
     write = _WRITERS[_format(f, format)]
     if not is_path(f):
         if not hasattr(f, "write"):
-            raise ArgumentError(
+            raise NotAFile(
                 f"ad.save: needs a path or a file opened for writing, got a {type(f).__name__}"
             )
         write(obj, f)
+        if hasattr(f, "flush"):
+            f.flush()  # so that others can read it by its name
         return
     replace_file(os.fspath(f), lambda file: write(obj, file))
 

@@ -21,8 +21,8 @@ from adjoint.serialization.storages import Budget
 PROTOCOL = b"\x80\x02"
 
 
-class Refused(FileError, pickle.UnpicklingError):
-    """A pickle that names what is not in the table."""
+class PickleError(FileError, pickle.UnpicklingError):
+    """A pickle that is damaged, or that asks for more than plain values and tensors."""
 
 
 class Function:
@@ -71,12 +71,12 @@ class Reader:
                     return value
                 step = _STEPS.get(code)
                 if step is None:
-                    raise Refused(f"a pickle has the instruction {bytes([code])!r}, {_WHY}")
+                    raise PickleError(f"a pickle has the instruction {bytes([code])!r}, {_WHY}")
                 step(self)
         except AdjointError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, struct.error) as error:
-            raise FileError(f"the pickle is damaged near byte {self.place}: {error!r}") from error
+            raise PickleError(f"the pickle is damaged near byte {self.place}: {error!r}") from error
 
     # -- arguments of instructions ---------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class Reader:
         """Return the next bytes."""
         piece = self.text[self.place : self.place + count]
         if len(piece) != count:
-            raise FileError("the pickle is truncated")
+            raise PickleError("the pickle is truncated")
         self.place += count
         return piece
 
@@ -115,7 +115,7 @@ class Reader:
     def name(self, name: str) -> None:
         """Push what a name means."""
         if name not in self.names:
-            raise Refused(
+            raise PickleError(
                 f"the file names {name}, which is not among the names of tensors and plain values "
                 "that are read; reading it could run code. Save a state dict in place of whole "
                 "objects"
@@ -126,7 +126,7 @@ class Reader:
         """Call a function of the table with a tuple of arguments."""
         arguments, function = self.stack.pop(), self.stack.pop()
         if type(function) is not Function or type(arguments) is not tuple:
-            raise Refused(f"a pickle calls {function!r:.80}, which is no function of the table")
+            raise PickleError(f"a pickle calls {function!r:.80}, which is no function of the table")
         self.push(function.call(*arguments))
 
     def build(self) -> None:
@@ -136,13 +136,13 @@ class Reader:
             if "_metadata" in state:
                 target._metadata = state["_metadata"]  # type: ignore[attr-defined]
             return
-        raise Refused(f"a pickle sets the state of a {type(target).__name__}, {_WHY}")
+        raise PickleError(f"a pickle sets the state of a {type(target).__name__}, {_WHY}")
 
     def set_items(self, items: list[Any]) -> None:
         """Put pairs of keys and values into the dict on the stack."""
         target = self.stack[-1]
         if not isinstance(target, dict):
-            raise FileError(f"a pickle puts items into a {type(target).__name__}")
+            raise PickleError(f"a pickle puts items into a {type(target).__name__}")
         for key, value in zip(items[::2], items[1::2], strict=True):
             target[checked_key(key)] = value
 
@@ -150,14 +150,14 @@ class Reader:
         """Append to the list on the stack."""
         target = self.stack[-1]
         if type(target) is not list:
-            raise FileError(f"a pickle appends to a {type(target).__name__}")
+            raise PickleError(f"a pickle appends to a {type(target).__name__}")
         target.extend(items)
 
     def add(self, items: Iterable[Any]) -> None:
         """Add to the set on the stack."""
         target = self.stack[-1]
         if type(target) is not set:
-            raise FileError(f"a pickle adds to a {type(target).__name__}")
+            raise PickleError(f"a pickle adds to a {type(target).__name__}")
         target.update(checked_key(item) for item in items)
 
     def text_of(self, count: int) -> str:
@@ -176,7 +176,7 @@ class Reader:
     def tuple_of(self, count: int) -> None:
         """Replace so many values by their tuple."""
         if count > len(self.stack):
-            raise FileError("a pickle takes more values than there are")
+            raise PickleError("a pickle takes more values than there are")
         items = tuple(self.stack[-count:])
         del self.stack[-count:]
         self.push(items)

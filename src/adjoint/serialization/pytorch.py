@@ -14,16 +14,23 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.devices import CPU, META, Device
-from adjoint.core.dtypes import NAMES, DType
+from adjoint.core.dtypes import NAMES, DType, uint8
 from adjoint.core.errors import FileError
 from adjoint.core.layouts import Layout, sparse_coo, to_layout
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
 from adjoint.serialization.description import checked_key, size_of, sparse_tensor
-from adjoint.serialization.pickles import Function, Reader, Refused
+from adjoint.serialization.pickles import Function, PickleError, Reader
 from adjoint.serialization.sources import Source
-from adjoint.serialization.storages import Budget, Memory, check_geometry, finished
+from adjoint.serialization.storages import (
+    Budget,
+    Memory,
+    check_geometry,
+    finished,
+    with_attributes,
+)
+from adjoint.tensor.memory import Storage
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.tensor import Tensor
 
@@ -47,13 +54,16 @@ class _Typed:
         return 1 if self.dtype is None else self.dtype.itemsize
 
 
-class _Storage:
+class _Storage(Storage):
     """A storage of a pickle: its memory, and the dtype of its class."""
 
     __slots__ = ("dtype", "memory")
 
     def __init__(self, memory: Memory, dtype: DType | None) -> None:
         self.memory, self.dtype = memory, dtype
+        kind = uint8 if dtype is None else dtype
+        count = memory.data.size // kind.itemsize
+        self.flat = memory.array(kind, 0, (count,), (1,))
 
 
 _CONSTANTS: dict[str, Any] = {
@@ -150,16 +160,17 @@ class _Builder:
         return finished(tensor, requires_grad=bool(requires_grad), parameter=False)
 
     def parameter(self, data: Any, requires_grad: Any, hooks: Any = None, state: Any = None) -> Any:
-        return finished(_a_tensor(data), requires_grad=bool(requires_grad), parameter=True)
+        made = finished(_a_tensor(data), requires_grad=bool(requires_grad), parameter=True)
+        return with_attributes(made, state or {})
 
     def with_state(self, function: Function, kind: Any, arguments: Any, state: Any) -> Any:
-        """A tensor with attributes, which are left out."""
+        """A tensor with attributes."""
         if type(function) is not Function or kind not in (Tensor, Parameter):
-            raise Refused("a tensor of the file is of a class other than torch.Tensor")
+            raise PickleError("a tensor of the file is of a class other than torch.Tensor")
         made: Any = _a_tensor(function.call(*arguments))
-        if kind is Tensor or type(made) is not Tensor:
-            return made
-        return self.parameter(made.detach(), made.requires_grad)
+        if kind is Parameter and type(made) is Tensor:
+            made = self.parameter(made.detach(), made.requires_grad)
+        return with_attributes(made, state or {})
 
     def sparse(self, layout: Layout, data: Any) -> Any:
         if layout is sparse_coo:
@@ -204,7 +215,9 @@ class _Builder:
     def encoded(self, text: str, encoding: str) -> bytes:
         """Bytes, which protocol 2 writes as a text."""
         if encoding != "latin1" or type(text) is not str:
-            raise Refused(f"a pickle encodes a text as {encoding!r:.40}; only bytes are so read")
+            raise PickleError(
+                f"a pickle encodes a text as {encoding!r:.40}; only bytes are so read"
+            )
         self.budget.spend(len(text))
         return codecs.encode(text, "latin1")
 
@@ -220,7 +233,7 @@ class _Builder:
 
     def bytearray(self, data: Any = b"", encoding: str = "latin1") -> Any:
         if type(data) not in (bytes, str):  # a number would ask for that many zeros
-            raise Refused(f"a pickle makes a bytearray of a {type(data).__name__}")
+            raise PickleError(f"a pickle makes a bytearray of a {type(data).__name__}")
         self.budget.spend(len(data))
         return bytearray(self.encoded(data, encoding) if type(data) is str else data)
 
@@ -291,7 +304,7 @@ def _text(source: Source, member: Member, most: int) -> bytes:
 def _identifier(identifier: Any, count: int) -> Any:
     """Return the parts of the name of a storage, checked."""
     if type(identifier) is not tuple or len(identifier) < count or identifier[0] != "storage":
-        raise FileError(f"a pickle asks for {identifier!r:.60}, which is no storage")
+        raise PickleError(f"a pickle asks for {identifier!r:.60}, which is no storage")
     _, kind, key, _, numel = identifier[:5]
     if type(kind) is not _Typed or type(key) is not str:
         raise FileError(f"a storage has the class {kind!r:.40} and the name {key!r:.40}")

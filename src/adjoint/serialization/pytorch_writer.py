@@ -17,7 +17,7 @@ from adjoint.serialization import archives
 from adjoint.serialization.pickles import Writer
 from adjoint.serialization.pytorch import STORAGES
 from adjoint.serialization.refusals import check_depth, check_tensor, refusal
-from adjoint.serialization.storages import Blocks
+from adjoint.serialization.storages import Blocks, Place, attributes_of
 from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
 
@@ -149,16 +149,26 @@ class _Encoder:
 
     def _tensor(self, tensor: Any) -> None:
         check_tensor(self.path, tensor)
-        requires_grad = tensor.requires_grad
+        requires_grad, attributes = tensor.requires_grad, attributes_of(tensor)
         if isinstance(tensor, Parameter):
-            self.writer.name("torch._utils", "_rebuild_parameter")
+            suffix = "_with_state" if attributes else ""
+            self.writer.name("torch._utils", f"_rebuild_parameter{suffix}")
             self.writer.put(b"(")
             self._parts(tensor, requires_grad=False)
             self.writer.constant(requires_grad)
             self.called("collections", "OrderedDict")
-            self.writer.put(b"tR")
+        elif attributes and tensor.layout == "strided" and not tensor.is_meta:
+            self.writer.name("torch._tensor", "_rebuild_from_type_v2")
+            self.writer.put(b"(")
+            self._function(tensor)
+            self.writer.name("torch", "Tensor")
+            self._arguments(tensor, requires_grad)
         else:
             self._parts(tensor, requires_grad=requires_grad)
+            return
+        if attributes:
+            self.at(" attributes", attributes)
+        self.writer.put(b"tR")
 
     def _parts(self, tensor: Any, *, requires_grad: bool) -> None:
         if type(tensor) is SparseTensor:
@@ -167,23 +177,31 @@ class _Encoder:
             facts = (tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()), requires_grad)
             self.called("torch._utils", "_rebuild_meta_tensor_no_storage", *facts)
         else:
-            self._strided(tensor, requires_grad)
+            self._function(tensor)
+            self._arguments(tensor, requires_grad)
+            self.writer.put(b"R")
 
-    def _strided(self, tensor: Any, requires_grad: bool) -> None:
-        place, writer = self.blocks.place(tensor), self.writer
-        word = STORAGES.get(place.dtype.name)
+    def _typed(self, place: Place) -> bool:
+        """Whether a class of storages says the dtype."""
         first = self.blocks.arrays[place.block].dtype
-        typed = word is not None and place.dtype.np == first
-        writer.name("torch._utils", f"_rebuild_tensor_v{2 if typed else 3}")
+        return place.dtype.name in STORAGES and place.dtype.np == first
+
+    def _function(self, tensor: Any) -> None:
+        """Write the name of the function that makes a tensor on a storage."""
+        version = 2 if self._typed(self.blocks.place(tensor)) else 3
+        self.writer.name("torch._utils", f"_rebuild_tensor_v{version}")
+
+    def _arguments(self, tensor: Any, requires_grad: bool) -> None:
+        """Write its arguments: the storage, and where the tensor lies in it."""
+        place, writer = self.blocks.place(tensor), self.writer
+        typed, block = self._typed(place), self.blocks.arrays[place.block]
         writer.put(b"((")
         writer.text("storage")
-        size = self.blocks.arrays[place.block].nbytes
         if typed:
-            writer.name("torch", f"{word}Storage")
-            size //= first.itemsize
+            writer.name("torch", f"{STORAGES[place.dtype.name]}Storage")
         else:
             writer.name("torch.storage", "UntypedStorage")
-        for part in (str(place.block), "cpu", size):
+        for part in (str(place.block), "cpu", block.size if typed else block.nbytes):
             self.value(part)
         writer.put(b"tQ")
         for part in (place.offset, tuple(place.shape), tuple(place.stride), requires_grad):
@@ -191,7 +209,7 @@ class _Encoder:
         self.called("collections", "OrderedDict")
         if not typed:
             self.value(place.dtype)
-        writer.put(b"tR")
+        writer.put(b"t")
 
     def _sparse(self, tensor: Any) -> None:
         pattern = tensor.beside

@@ -18,6 +18,10 @@ from adjoint.core.errors import ArgumentError, FileError
 Array = np.ndarray[Any, Any]
 
 
+class NotAFile(ArgumentError, AttributeError):
+    """What can neither be read from nor written to. Also an AttributeError, as in PyTorch."""
+
+
 class Source:
     """The bytes of a seekable file from `start` on."""
 
@@ -114,7 +118,7 @@ def opened(what: str, file: Any, *, mapped: bool) -> Source:
     if mapped:
         raise ArgumentError(f"{what}(mmap=True): needs a path, got a {type(file).__name__}")
     if not hasattr(file, "read"):
-        raise ArgumentError(
+        raise NotAFile(
             f"{what}: needs a path or a file opened in binary mode, got a {type(file).__name__}"
         )
     if isinstance(file, io.TextIOBase):

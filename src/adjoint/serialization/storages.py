@@ -171,3 +171,19 @@ def finished(tensor: Any, *, requires_grad: bool, parameter: bool) -> Any:
     if parameter:
         return Parameter(tensor, requires_grad)
     return tensor.requires_grad_() if requires_grad else tensor
+
+
+def attributes_of(tensor: Tensor) -> dict[str, Any]:
+    """Return what a user has put on a tensor."""
+    return {name: value for name, value in vars(tensor).items() if not name.startswith("_")}
+
+
+def with_attributes(tensor: Any, attributes: Any) -> Any:
+    """Put the attributes of a file on a tensor; those that tensors have already are refused."""
+    if type(attributes) is not dict:
+        raise FileError(f"the attributes of a tensor are a {type(attributes).__name__}")
+    for name, value in attributes.items():
+        if type(name) is not str or not name.isidentifier() or hasattr(Tensor, name):
+            raise FileError(f"a tensor of the file has the attribute {name!r:.40}")
+        setattr(tensor, name, value)
+    return tensor
