@@ -272,3 +272,16 @@ def test_choices_of_large_arrays_keep_nan_and_signs() -> None:
         if np.ndim(other) == 0:
             filled = ad.tensor(x).masked_fill(ad.tensor(mask), float(other)).numpy()
             assert filled.tobytes() == np.where(mask, other, x).tobytes()
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax"])
+def test_softmax_of_a_large_array_is_differentiated_by_rows(name: str) -> None:
+    """Larger than what functions of elements take in pieces; each row is on its own."""
+    x = ad.rand(3, 1 << 16, requires_grad=True)
+    weight = ad.rand(3, 1 << 16)
+    (getattr(ad, name)(x, 1) * weight).sum().backward()
+    row = x[1].detach().requires_grad_()
+    (getattr(ad, name)(row, 0) * weight[1]).sum().backward()
+    assert x.grad is not None
+    assert row.grad is not None
+    np.testing.assert_allclose(x.grad[1].numpy(), row.grad.numpy(), rtol=1e-4, atol=1e-7)

@@ -18,7 +18,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
-from adjoint.kernels.pointwise import complex_sigmoid
+from adjoint.kernels.pointwise import complex_sigmoid, widen
 
 Array = np.ndarray[Any, Any]
 
@@ -30,7 +30,7 @@ STRAIGHT = 800.0  # beyond it silu and mish are
 
 
 def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
-    """Compute in float32 if the arrays are narrower."""
+    """Compute a function of elements, in float32 if the arrays are narrower."""
     dtype = arrays[0].dtype
     if dtype not in dtypes.REDUCED:
         return by_pieces(compute, *arrays)
@@ -411,12 +411,9 @@ def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
 def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:
     """s (ḡ - Σ s ḡ)."""
     axis = wrap_dim("softmax_backward_data", dim, output.ndim)
-
-    def compute(grad: Array, result: Array) -> Array:
-        weighted = grad * result
-        return weighted - result * _total(weighted, axis)
-
-    return _widely(compute, grad_output, output).astype(input_dtype.np, copy=False)
+    result = widen(output)
+    weighted = widen(grad_output) * result
+    return (weighted - result * _total(weighted, axis)).astype(input_dtype.np, copy=False)
 
 
 def log_softmax_backward_data(
@@ -424,8 +421,5 @@ def log_softmax_backward_data(
 ) -> Array:
     """ḡ - exp(result) Σ ḡ."""
     axis = wrap_dim("log_softmax_backward_data", dim, output.ndim)
-
-    def compute(grad: Array, result: Array) -> Array:
-        return grad - np.exp(result) * _total(grad, axis)
-
-    return _widely(compute, grad_output, output).astype(input_dtype.np, copy=False)
+    grad = widen(grad_output)
+    return (grad - np.exp(widen(output)) * _total(grad, axis)).astype(input_dtype.np, copy=False)
