@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,6 +74,15 @@ def test_alpha_dropout_keeps_mean_and_variance() -> None:
     y = F.alpha_dropout(ad.randn(40000), 0.2, training=True).numpy()
     assert abs(y.mean()) < 0.03
     assert abs(y.var() - 1) < 0.05
+
+
+@pytest.mark.parametrize("function", [F.dropout2d, F.dropout3d])
+def test_dropout_of_channels_takes_rows_with_a_warning(function: Any) -> None:
+    with pytest.warns(UserWarning, match="on its own"):
+        y = function(ad.ones(20, 20))
+    assert set(y.flatten().tolist()) == {0.0, 2.0}
+    with pytest.raises(ValueError, match="needs channels"):
+        function(ad.ones(3))
 
 
 def test_dropout_under_vmap_follows_randomness() -> None:

@@ -21,6 +21,7 @@ from adjoint.tensor import (
     methods,
     nested,
     operators,
+    sharing,
     sparse,
     subclasses,
 )
@@ -37,6 +38,7 @@ subclasses.install()
 nested.install()
 halves.install()
 memory.install()
+sharing.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())

@@ -225,6 +225,11 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     return ops.mm(mat1, mat2) if reduce is None else ops._sparse_mm(mat1, mat2, reduce)
 
 
+def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
+    """Multiply a sparse matrix by a dense one, by its old name: `ad.spmm`."""
+    return mm(mat1, mat2)
+
+
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """β mat + α mat1 @ mat2, of a sparse `mat1`.
 

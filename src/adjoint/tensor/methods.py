@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from typing import Any
 
 import numpy as np
@@ -226,33 +225,6 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return self
 
 
-def is_shared(self: Tensor) -> bool:
-    """Whether the memory is shared with processes that are forked from this one."""
-    base: Any = self.array
-    while isinstance(base, np.ndarray) and base.base is not None:
-        base = base.base
-    return isinstance(base, memoryview) and isinstance(base.obj, mmap.mmap)
-
-
-def share_memory_(self: Tensor) -> Tensor:
-    """Move the elements to memory that is shared with processes that are forked from this one.
-
-    A pickled tensor has memory of its own.
-
-    >>> import adjoint as ad
-    >>> x = ad.ones(3).share_memory_()
-    >>> x.is_shared(), x
-    (True, tensor([1., 1., 1.]))
-    """
-    if not is_shared(self):
-        array = self.array
-        shared = np.frombuffer(mmap.mmap(-1, max(array.nbytes, 1)), array.dtype, array.size)
-        shared = shared.reshape(array.shape)
-        shared[...] = array
-        self.data = make(shared)
-    return self
-
-
 def dim_order(self: Tensor) -> tuple[int, ...]:
     """Return the dimensions from the outermost in memory to the innermost."""
     strides = self.stride()
@@ -352,7 +324,7 @@ def install() -> None:
     """Put the methods on the tensor class."""
     methods: tuple[Any, ...] = (
         backward, to, new_tensor, equal, allclose,
-        cpu, cuda, xpu, get_device, is_pinned, pin_memory, is_shared, share_memory_,
+        cpu, cuda, xpu, get_device, is_pinned, pin_memory,
         is_same_size, is_nonzero, is_set_to, dim_order, apply_, map_, map2_,
         to_sparse_coo, resize_as_,
     )  # fmt: skip
