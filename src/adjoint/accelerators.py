@@ -12,7 +12,7 @@ from collections.abc import Generator, Iterable
 from typing import Any, NoReturn
 
 from adjoint.core.devices import COUNTS, Device
-from adjoint.core.errors import ArgumentError
+from adjoint.core.errors import DeviceError
 from adjoint.tensor.tensor import Tensor
 
 
@@ -129,7 +129,7 @@ class Accelerator:
         yield
 
     def _need(self, what: str) -> NoReturn:
-        raise ArgumentError(
+        raise DeviceError(
             f"ad.{self.kind}.{what}: there is no device {Device(self.kind)!s} here, tensors live "
             f"on the CPU; ask ad.{self.kind}.is_available() first"
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.core.errors import ArgumentError, did_you_mean
+from adjoint.core.errors import DeviceError, did_you_mean
 
 # How many devices of each type there are; a type that is not here is none of PyTorch's.
 COUNTS: dict[str, int] = {
@@ -31,9 +31,9 @@ class Device(str):
             type, index = "cuda", type
         kind, _, number = str(type).partition(":")
         if kind not in COUNTS or (number and not number.isdigit()):
-            raise ArgumentError(f"{type!r} names no device{did_you_mean(kind, COUNTS)}")
+            raise DeviceError(f"{type!r} names no device{did_you_mean(kind, COUNTS)}")
         if number and index is not None:
-            raise ArgumentError(
+            raise DeviceError(
                 f"device({type!r}, {index}): the number of the device is said twice"
             )
         name = f"{kind}:{index}" if index is not None else str(type)
@@ -71,7 +71,7 @@ def present(what: str, device: Any) -> Device:
     found = device if type(device) is Device else Device(device)
     if (found.index or 0) < COUNTS[found.type]:
         return found
-    raise ArgumentError(
+    raise DeviceError(
         f"{what}: there is no device {str(found)!r} here, tensors live on the CPU; a program for "
         f"several machines asks: device = {found.type!r} if "
         f"ad.{found.type}.is_available() else 'cpu'"

@@ -44,6 +44,10 @@ class ArgumentError(AdjointError, TypeError):
     """Arguments that no overload of the operator accepts."""
 
 
+class DeviceError(ArgumentError, RuntimeError):
+    """A device that is not there, or a name that names none."""
+
+
 class ValueRangeError(AdjointError, ValueError, RuntimeError):
     """An argument of the right type with a value that makes no sense."""
 
