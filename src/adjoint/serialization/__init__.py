@@ -12,5 +12,19 @@ from __future__ import annotations
 
 from adjoint.serialization import safetensors
 from adjoint.serialization.files import load, save
+from adjoint.serialization.objects import (
+    add_safe_globals,
+    clear_safe_globals,
+    get_safe_globals,
+    safe_globals,
+)
 
-__all__ = ["load", "safetensors", "save"]
+__all__ = [
+    "add_safe_globals",
+    "clear_safe_globals",
+    "get_safe_globals",
+    "load",
+    "safe_globals",
+    "safetensors",
+    "save",
+]

@@ -7,7 +7,8 @@
 
 A value is a JSON scalar or `[n]`, which stands for node n. A node is an object with one field, its
 kind: {"list": [1, [0]]}, {"tensor": {...}}. Nodes refer to earlier ones only: reading is one loop,
-a value that occurs twice is one value again, and a cycle cannot be written. No field names code.
+a value that occurs twice is one value again, and a cycle cannot be written. A module is the name of
+its class and its values (`objects.py`); no other field names code.
 """
 
 from __future__ import annotations
@@ -27,9 +28,17 @@ from adjoint.core.dtypes import ALL, NAMES, DType, bfloat16, complex32
 from adjoint.core.errors import AdjointError, FileError
 from adjoint.core.layouts import FORMATS, LAYOUTS, Layout, MemoryFormat, sparse_coo
 from adjoint.core.shapes import Size
+from adjoint.nn.modules.module import Module
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
+from adjoint.serialization.objects import (
+    class_named,
+    function_named,
+    is_function,
+    name_of,
+    restored,
+)
 from adjoint.serialization.refusals import DEEPEST, check_depth, check_tensor, refusal
 from adjoint.serialization.sources import Source
 from adjoint.serialization.storages import (
@@ -103,6 +112,10 @@ class Encoder:
                 return name, write(self, value)
         if isinstance(value, np.generic):
             return "scalar", self._array(np.asarray(value), value)
+        if isinstance(value, Module):
+            return "module", [name_of(type(value)), self.value(value.__getstate__())]
+        if is_function(value):
+            return "function", name_of(value)
         raise refusal(self.path, value)
 
     def items(self, values: Any) -> list[Json]:
@@ -237,8 +250,11 @@ def _header(kind: str, count: int) -> bytes:
 class Decoder:
     """Turns nodes into values."""
 
-    def __init__(self, source: Source, members: dict[str, Member], text: Json) -> None:
+    def __init__(
+        self, source: Source, members: dict[str, Member], text: Json, *, anything: bool
+    ) -> None:
         self.source, self.members = source, members
+        self.anything = anything  # whether modules may be of any class that was imported
         self.sizes = text["blocks"]
         self.budget = Budget(source.size)
         self.values: list[Any] = []
@@ -312,6 +328,11 @@ class Decoder:
         shape = written["shape"]
         check_geometry(0, shape, shape)
         return self._finished(meta_tensor(tuple(shape), NAMES[written["dtype"]]), written)
+
+    def module(self, written: Json) -> Any:
+        """Return a module, of a class that the reader knows."""
+        name, state = written
+        return restored(class_named(name, self.anything), self.value(state))
 
     def sparse(self, written: Json) -> Any:
         """Return a sparse tensor, whose structure is checked as that of any other."""
@@ -402,11 +423,13 @@ _READERS: dict[str, Callable[[Decoder, Json], Any]] = {
     "tensor": Decoder.tensor,
     "meta": Decoder.meta,
     "sparse": Decoder.sparse,
+    "module": Decoder.module,
+    "function": lambda _, w: function_named(w),
 }
 
 
-def read(source: Source, members: dict[str, Member]) -> Any:
-    """Return the value in a file of this format."""
+def read(source: Source, members: dict[str, Member], *, anything: bool = False) -> Any:
+    """Return the value in a file of this format; with `anything`, modules of any known class."""
     try:
         text = json.loads(archives.content(source, members[MEMBER]).tobytes())
         if text["format"] != "adjoint" or type(text["version"]) is not int:
@@ -416,7 +439,8 @@ def read(source: Source, members: dict[str, Member]) -> Any:
                 f"{source.name}: was written by a later adjoint, as version {text['version']} of "
                 f"its format; this one reads version {VERSION}"
             )
-        return Decoder(source, members, text).read(text["nodes"], text["value"])
+        decoder = Decoder(source, members, text, anything=anything)
+        return decoder.read(text["nodes"], text["value"])
     except AdjointError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:

@@ -14,6 +14,7 @@ from typing import Any
 
 from adjoint.core.devices import present
 from adjoint.core.errors import ArgumentError, FileError
+from adjoint.nn.modules.module import Module
 from adjoint.serialization import archives, description, pytorch, pytorch_writer, safetensors
 from adjoint.serialization.replacing import replace_file
 from adjoint.serialization.sources import NotAFile, Source, is_path, opened
@@ -43,9 +44,10 @@ def save(
 
     Saved are tensors of every dtype and layout, with views that share memory still sharing it,
     parameters as such, numbers, texts, bytes, None, dtypes, devices, and dicts, lists, tuples and
-    sets of those; gradients and histories are not. Anything else is refused by name. A path is
-    replaced when all is written: if the process ends before, the old file is still there.
-    `pickle_protocol` changes nothing, since no pickler runs.
+    sets of those; gradients and histories are not. A module is saved in adjoint's format, as the
+    name of its class and its values; `module.state_dict()` depends on less. Anything else is
+    refused by name. A path is replaced when all is written: if the process ends before, the old
+    file is still there. `pickle_protocol` changes nothing, since no pickler runs.
 
     >>> import adjoint as ad, io
     >>> file = io.BytesIO()
@@ -58,7 +60,7 @@ def save(
     _check_no_pickler("save", pickle_module)
     if sys.byteorder != "little":
         raise FileError("ad.save: files are little-endian, and this machine is not")
-    write = _WRITERS[_format(f, format)]
+    write = _WRITERS[_format(obj, f, format)]
     if not is_path(f):
         if not hasattr(f, "write"):
             raise NotAFile(
@@ -71,7 +73,9 @@ def save(
     replace_file(os.fspath(f), lambda file: write(obj, file))
 
 
-def _format(file: Any, wanted: str | None) -> str:
+def _format(obj: Any, file: Any, wanted: str | None) -> str:
+    if wanted is None and isinstance(obj, Module):
+        return "adjoint"  # a file of PyTorch has its own modules
     if wanted is None:
         suffix = PurePath(os.fsdecode(file)).suffix.lower() if is_path(file) else ""
         return _SUFFIXES.get(suffix, "adjoint")
@@ -99,11 +103,12 @@ def load(
     """Read what `ad.save`, `torch.save` or safetensors wrote, from a path or a file object.
 
     No code is run, whatever the file says: a file of PyTorch is read with a table of the names
-    that tensors and state dicts need, and any other name is refused. `weights_only` therefore
-    changes nothing. Tensors of all devices are put on the CPU, whatever `map_location` would have
-    said of others. With `mmap=True` a path is mapped: arrays are read when they are first used,
-    checksums are not looked at, and writes stay in memory. `encoding` is that of texts that
-    Python 2 wrote.
+    that tensors and state dicts need, and any other name is refused. A module is read if its class
+    is adjoint's, or was named with `ad.serialization.safe_globals`; with `weights_only=False`, if
+    its class was imported before, which is all that the word changes. Tensors of all devices are
+    put on the CPU, whatever `map_location` would have said of others. With `mmap=True` a path is
+    mapped: arrays are read when they are first used, checksums are not looked at, and writes stay
+    in memory. `encoding` is that of texts that Python 2 wrote.
 
     >>> import adjoint as ad, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -115,7 +120,7 @@ def load(
     _check_location(map_location)
     source = opened("ad.load", f, mapped=bool(mmap))
     try:
-        return _read(source, encoding)
+        return _read(source, encoding, anything=weights_only is False)
     finally:
         source.close()
 
@@ -129,12 +134,12 @@ def _check_location(location: Any) -> None:
             raise ArgumentError("ad.load: tensors are loaded with their data; use x.to('meta')")
 
 
-def _read(source: Source, encoding: str) -> Any:
+def _read(source: Source, encoding: str, *, anything: bool) -> Any:
     start = source.read(0, min(source.size, 512))
     if start.startswith(archives.MAGIC):
         members = archives.members(source)
         if description.MEMBER in members:
-            return description.read(source, members)
+            return description.read(source, members, anything=anything)
         return pytorch.read_archive(source, members, encoding)
     if pytorch.is_legacy(start):
         return pytorch.read_legacy(source, encoding)

@@ -64,6 +64,7 @@ __all__ += adaptive.__all__
 __all__ += batchnorm.__all__
 __all__ += channelshuffle.__all__
 __all__ += containers.__all__
+container = containers  # PyTorch's name
 __all__ += conv.__all__
 __all__ += distance.__all__
 __all__ += dropout.__all__
