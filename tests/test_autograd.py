@@ -609,3 +609,17 @@ def test_a_value_cut_off_in_place_is_missed_in_the_second_derivative() -> None:
     assert close(ad.autograd.grad(b.sum(), x, retain_graph=True)[0], np.cos(1.0))
     with pytest.raises(RuntimeError):
         ad.autograd.grad(b.sum(), x, create_graph=True)
+
+
+def test_inputs_in_a_dictionary_have_gradients_in_one() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    inputs = {"x": x, 5: y}
+    found = ad.autograd.grad((x * y).sum(), inputs)
+    assert {k: g.tolist() for k, g in found.items()} == {"x": [3.0, 4.0], 5: [1.0, 2.0]}
+    z = leaf(1.0)
+    unused = ad.autograd.grad((x * y).sum(), {"z": z}, allow_unused=True)
+    assert unused == {"z": None}
+    (x * y * z).sum().backward(inputs={"y": y})
+    assert (x.grad, z.grad) == (None, None)
+    assert y.grad is not None
+    assert y.grad.tolist() == [1.0, 2.0]

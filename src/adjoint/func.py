@@ -22,6 +22,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "value_and_grad",
     "vjp",
@@ -40,6 +41,21 @@ def grad_and_value(
         return gradient, value
 
     return arguments.keeps_signature(f, compute, "grad_and_value")
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Let the batch norms of a module keep no running statistics, in place: vmap cannot write them.
+
+    >>> import adjoint as ad
+    >>> model = ad.nn.Sequential(ad.nn.BatchNorm1d(3))
+    >>> ad.func.replace_all_batch_norm_modules_(model)[0].running_mean is None
+    True
+    """
+    for module in root.modules():
+        if hasattr(module, "num_batches_tracked") and module.track_running_stats:
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root
 
 
 def __getattr__(name: str) -> NoReturn:

@@ -33,9 +33,7 @@ class Device(str):
         if kind not in COUNTS or (number and not number.isdigit()):
             raise DeviceError(f"{type!r} names no device{did_you_mean(kind, COUNTS)}")
         if number and index is not None:
-            raise DeviceError(
-                f"device({type!r}, {index}): the number of the device is said twice"
-            )
+            raise DeviceError(f"device({type!r}, {index}): the number of the device is said twice")
         name = f"{kind}:{index}" if index is not None else str(type)
         return super().__new__(cls, name)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from adjoint.core.errors import did_you_mean
+from adjoint.absent import absent
 from adjoint.nn import functional, parameter, utils
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
 from adjoint.nn.parameter import (
@@ -33,7 +33,7 @@ __all__ = [
     "utils",
 ]
 
-_MODULES = ("grad", "init", "modules", "parallel")  # imported when asked for
+_MODULES = ("attention", "grad", "init", "modules", "parallel")  # imported when asked for
 
 
 def __getattr__(name: str) -> Any:
@@ -43,7 +43,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"adjoint.nn has no {name!r}")
     modules = importlib.import_module("adjoint.nn.modules")
     if name not in modules.__all__:
-        raise AttributeError(f"adjoint.nn has no {name!r}{did_you_mean(name, __dir__())}")
+        raise absent(__name__, name, __dir__())
     globals()[name] = found = getattr(modules, name)
     return found
 

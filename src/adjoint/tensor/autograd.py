@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,10 @@ Source = Tensor | GradientEdge  # what can be differentiated, and in what
 
 
 def _listed(value: Any) -> list[Any]:
-    """One tensor, edge or number, or any iterable of them, as a list."""
+    """One tensor, edge or number, any iterable of them, or a dictionary's values, as a list."""
     if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Iterable):
         return [value]
-    return list(value)
+    return list(value.values() if isinstance(value, Mapping) else value)
 
 
 def _check_sources(what: str, role: str, values: list[Any]) -> None:
@@ -97,15 +97,17 @@ def _default_cotangent(what: str, output: Any, shape: tuple[int, ...], dtype: An
 
 def grad(
     outputs: Source | Iterable[Source],
-    inputs: Source | Iterable[Source],
+    inputs: Source | Iterable[Source] | Mapping[Any, Source],
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+) -> Any:
     """Return the gradient of the (weighted) sum of `outputs` in each of `inputs`.
+
+    They are a tuple, or for a dictionary of inputs a dictionary.
 
     >>> import adjoint as ad
     >>> x = ad.tensor(3.0, requires_grad=True)
@@ -117,6 +119,10 @@ def grad(
         raise ValueRangeError(
             "grad: materialize_grads=True and allow_unused=False contradict each other"
         )
+    if isinstance(inputs, Mapping):
+        options = (retain_graph, create_graph, allow_unused, is_grads_batched, materialize_grads)
+        found = grad(outputs, _listed(inputs), grad_outputs, *options)
+        return dict(zip(inputs, found, strict=True))
     roots = _listed(outputs)
     wanted = _listed(inputs)
     keep = create_graph if retain_graph is None else retain_graph
@@ -180,7 +186,7 @@ def backward(
     grad_tensors: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Source | Iterable[Source] | None = None,
+    inputs: Source | Iterable[Source] | Mapping[Any, Source] | None = None,
 ) -> None:
     """Accumulate the gradient of `tensors` in the leaves they depend on, or in `inputs` only."""
     roots = _listed(tensors)

@@ -17,7 +17,7 @@ from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.methods import tensor
 from adjoint.tensor.overrides import as_called, ask_classes, function_of, overriding
 from adjoint.tensor.tape import Leaf, own_counter
-from adjoint.tensor.tensor import Tensor, alias, is_plain
+from adjoint.tensor.tensor import Tensor, alias, data_of, is_plain
 
 
 class SubclassInterpreter(Home):
@@ -41,6 +41,18 @@ class SubclassInterpreter(Home):
     ) -> Any:
         """Write to a plain tensor on the same memory, and take over its history."""
         return self.process(op, values)
+
+    def detach(self, tensor: Tensor) -> Tensor:
+        """A tensor of the same class, without history."""
+        if overriding([tensor]):
+            return ask_classes(Tensor.detach, (tensor,), {})
+        return become(type(tensor), alias(tensor)) if current().asks_classes else alias(tensor)
+
+    def data(self, tensor: Tensor) -> Tensor:
+        """A tensor of the same class on the same memory, whose writes nobody counts."""
+        if overriding([tensor]):
+            return ask_classes(vars(Tensor)["data"].__get__, (tensor,), {})
+        return become(type(tensor), data_of(tensor)) if current().asks_classes else data_of(tensor)
 
 
 SUBCLASSES = SubclassInterpreter()

@@ -5,16 +5,23 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from adjoint.absent import absent
 from adjoint.utils import checkpoint
 
 __all__ = ["checkpoint", "data", "safetensors"]  # pyright: ignore[reportUnsupportedDunderAll]
 
-_MODULES = {"data": "adjoint.utils.data", "safetensors": "adjoint.serialization.safetensors"}
+_MODULES = {
+    "_pytree": "adjoint.utils._pytree",
+    "data": "adjoint.utils.data",
+    "dlpack": "adjoint.utils.dlpack",
+    "hooks": "adjoint.utils.hooks",
+    "safetensors": "adjoint.serialization.safetensors",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
-        raise AttributeError(f"adjoint.utils has no {name!r}")
+        raise absent(__name__, name, __all__)
     return importlib.import_module(_MODULES[name])
 
 

@@ -20,6 +20,7 @@ from adjoint.core.errors import ArgumentError, GradError, InplaceError, ValueRan
 from adjoint.core.state import current
 from adjoint.ops.operator import Operator, Packet
 from adjoint.tensor import binding
+from adjoint.tensor.home import Home
 from adjoint.tensor.subclasses import SubclassInterpreter, as_class, in_class, plainly, take_over
 from adjoint.tensor.tape import Watch
 from adjoint.tensor.tensor import Tensor, alias, make
@@ -49,6 +50,8 @@ _active: ContextVar[Any] = ContextVar("selective checkpoint", default=None)
 
 class _Watching(SubclassInterpreter):
     """Hands operators to the run that is under way."""
+
+    detach, data = Home.detach, Home.data  # what is cut off is not watched
 
     def process(self, op: Operator, values: list[Any]) -> Any:
         row, run = op.row, _active.get()
