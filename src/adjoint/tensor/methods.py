@@ -315,7 +315,8 @@ def tensor_of(value: Any) -> Tensor:
 def directory(self: Tensor) -> list[str]:
     """The attributes of a tensor, operators of the table among them."""
     offered = {n for n, method in vars(Tensor).items() if type(method) is Offer}
-    absent = {s for s in Tensor.__slots__ if not hasattr(self, s)}
+    sometimes = (*Tensor.__slots__, "materialize")  # the latter of tensors without a shape
+    absent = {name for name in sometimes if not hasattr(self, name)}
     own = set(object.__dir__(self)) - offered - absent
     return sorted(own | {n for n in operators.TABLE.methods() if not n.startswith("_")})
 
