@@ -328,8 +328,10 @@ def test_conversions_keep_the_identity_of_parameters() -> None:
     net.register_buffer("index", ad.arange(2))
     factor = net.factor
     net(ad.ones(())).backward()
+    grad = factor.grad
     net.double()
     assert net.factor is factor
+    assert factor.grad is grad
     assert factor.dtype is factor.grad.dtype is net.calls.dtype is ad.float64
     assert net.index.dtype is ad.int64
     net(ad.ones((), dtype=ad.float64)).backward()

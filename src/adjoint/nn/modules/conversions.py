@@ -172,13 +172,14 @@ def _replaced(parameter: Any, fn: Callable[[Tensor], Tensor]) -> Any:
         if applied is parameter:
             return parameter
         if applied.is_meta == parameter.is_meta:
-            parameter.grad = None
             parameter.data = applied
-        else:
-            parameter = Parameter(applied, parameter.requires_grad)
+            if grad is not None and applied_grad is not None:
+                grad.data = applied_grad
+            return parameter
+        made = Parameter(applied, parameter.requires_grad)
         if grad is not None and applied_grad is not None:
-            parameter.grad = applied_grad.requires_grad_(grad.requires_grad)
-    return parameter
+            made.grad = applied_grad.requires_grad_(grad.requires_grad)
+        return made
 
 
 def _targets(*args: Any, **kwargs: Any) -> tuple[Any, DType | None, Any]:

@@ -110,7 +110,7 @@ class _Orthogonal(Module):
             )
         wide = Q.shape[-2] < Q.shape[-1]
         q = Q.mT if wide else Q
-        if self.orthogonal_map == "householder":
+        if self.orthogonal_map == "householder" and not self.trivial:
             found = _signed_reflections(q)
             return found.mT if wide else found
         if not self.trivial:
@@ -124,7 +124,7 @@ class _Orthogonal(Module):
         self.base = q.clone() if n == k and _is_orthogonal(q) else _make_orthogonal(q)
         negative = ops.zeros_like(Q)
         negative.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
-        return negative  # as PyTorch has it; A is 0 whatever the diagonal is
+        return negative  # of which every map makes the identity, which leaves the base
 
 
 def _signed_reflections(q: Tensor) -> Tensor:
