@@ -164,6 +164,8 @@ def _inside(change: Callable[[random.Random, bytes], bytes]) -> Any:
             found = members(source)
         except AdjointError:
             return data
+        if not found:
+            return data
         texts = [n for n in found if n.endswith((".json", ".pkl"))]
         chosen = random_.choice([*texts, *texts, *texts, *found])
         file = io.BytesIO()
