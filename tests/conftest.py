@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,7 @@ from adjoint.compiler import memory, program
 from adjoint.table import TABLE
 from tests import tables
 
+os.environ.setdefault("ADJOINT_NATIVE", "wait")  # every run computes alike
 collect_ignore_glob = ["programs/*"]  # run by test_torch_programs.py, with another torch
 
 

@@ -34,7 +34,7 @@ from adjoint.elements import language
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
-from adjoint.native import convolution, kernels, pooling
+from adjoint.native import kernels
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
 
@@ -561,7 +561,9 @@ def _windows(node: Node, name: str) -> Library | None:
     """One of the three maps of a convolution, where its code can be built."""
     dtypes = {v.dtype.name for v in node.inputs()}
     dtype, dimensions = node.output.dtype.name, len(node.output.shape) - 2
-    there = len(dtypes) == 1 and convolution.function(name, dtype, dimensions) is not None
+    there = len(dtypes) == 1 and (
+        kernels.function("convolution", name, dtype, dimensions) is not None
+    )
     return Library(name) if there else None
 
 
@@ -574,7 +576,7 @@ def _pooling(node: Node, name: str) -> Library | None:
     kernel = windows.each(node.op.name, "kernel_size", argument(node, "kernel_size"), dims)
     if name == "maxima" and math.prod(kernel) <= windows.FEW:
         return None
-    found = pooling.function(name, node.outputs[0].dtype.name, dims)
+    found = kernels.function("pooling", name, node.outputs[0].dtype.name, dims)
     return None if found is None else Library(name)
 
 

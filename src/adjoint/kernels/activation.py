@@ -19,6 +19,7 @@ from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid, widen
+from adjoint.native import rows
 
 Array = np.ndarray[Any, Any]
 
@@ -394,26 +395,33 @@ def _total(x: Array, axis: int) -> Array:
 def softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     """exp(xᵢ) / Σ exp(xⱼ)."""
     x, axis, target = _prepared("softmax", self, dim, half_to_float)
-    powers = _less_largest(x, axis)
-    np.exp(powers, out=powers)
-    powers /= _total(powers, axis)
+    powers = rows.softmax(x, axis, logarithm=False)
+    if powers is None:
+        powers = _less_largest(x, axis)
+        np.exp(powers, out=powers)
+        powers /= _total(powers, axis)
     return powers.astype(target, copy=False)
 
 
 def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     """xᵢ - log Σ exp(xⱼ)."""
     x, axis, target = _prepared("log_softmax", self, dim, half_to_float)
-    shifted = _less_largest(x, axis)
-    shifted -= np.log(_total(np.exp(shifted), axis))
+    shifted = rows.softmax(x, axis, logarithm=True)
+    if shifted is None:
+        shifted = _less_largest(x, axis)
+        shifted -= np.log(_total(np.exp(shifted), axis))
     return shifted.astype(target, copy=False)
 
 
 def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:
     """s (ḡ - Σ s ḡ)."""
     axis = wrap_dim("softmax_backward_data", dim, output.ndim)
-    result = widen(output)
-    weighted = widen(grad_output) * result
-    return (weighted - result * _total(weighted, axis)).astype(input_dtype.np, copy=False)
+    grad, result = widen(grad_output), widen(output)
+    found = rows.softmax_back(grad, result, axis, logarithm=False)
+    if found is None:
+        weighted = grad * result
+        found = weighted - result * _total(weighted, axis)
+    return found.astype(input_dtype.np, copy=False)
 
 
 def log_softmax_backward_data(
@@ -421,5 +429,8 @@ def log_softmax_backward_data(
 ) -> Array:
     """ḡ - exp(result) Σ ḡ."""
     axis = wrap_dim("log_softmax_backward_data", dim, output.ndim)
-    grad = widen(grad_output)
-    return (grad - np.exp(widen(output)) * _total(grad, axis)).astype(input_dtype.np, copy=False)
+    grad, result = widen(grad_output), widen(output)
+    found = rows.softmax_back(grad, result, axis, logarithm=True)
+    if found is None:
+        found = grad - np.exp(result) * _total(grad, axis)
+    return found.astype(input_dtype.np, copy=False)

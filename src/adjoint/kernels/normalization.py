@@ -11,6 +11,7 @@ from adjoint.core import dtypes
 from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.native import normalization as native
+from adjoint.native import rows
 
 Array = np.ndarray[Any, np.dtype[Any]]
 BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
@@ -41,27 +42,35 @@ def native_layer_norm(
     kind = normalization.statistics_dtype("layer_norm", dtypes.of(input.dtype), *affine).np
     count = normalization.count(normalized_shape)
     x = _rows(input, count)
-    result = np.empty(x.shape, x.dtype)
     statistics = (*input.shape[: input.ndim - len(normalized_shape)], *(1,) * len(normalized_shape))
     if not count:
         nothing = np.full(statistics, np.nan, kind)
-        return result.reshape(input.shape).astype(input.dtype), nothing, nothing.copy()
-    mean, rstd = np.empty((2, len(x), 1), x.dtype)
+        return np.empty(input.shape, input.dtype), nothing, nothing.copy()
     w, b = (None if t is None else widen(t).reshape(-1) for t in (weight, bias))
-    room, parts = _blocks(len(x), count)
-    squares = np.empty((room, count), x.dtype)
-    with np.errstate(divide="ignore", invalid="ignore"):  # eps may be 0
-        for part in parts:
-            _normalize(x[part], mean[part], rstd[part], result[part], squares, eps)
-            if w is not None:
-                result[part] *= w
-            if b is not None:
-                result[part] += b
+    found = rows.layer_norm(x, w, b, eps)
+    result, mean, rstd = _layer_norm(x, w, b, eps) if found is None else found
     return (
         result.reshape(input.shape).astype(input.dtype, copy=False),
         mean.reshape(statistics).astype(kind, copy=False),
         rstd.reshape(statistics).astype(kind, copy=False),
     )
+
+
+def _layer_norm(
+    x: Array, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array]:
+    result = np.empty(x.shape, x.dtype)
+    mean, rstd = np.empty((2, len(x), 1), x.dtype)
+    room, parts = _blocks(len(x), x.shape[1])
+    squares = np.empty((room, x.shape[1]), x.dtype)
+    with np.errstate(divide="ignore", invalid="ignore"):  # eps may be 0
+        for part in parts:
+            _normalize(x[part], mean[part], rstd[part], result[part], squares, eps)
+            if weight is not None:
+                result[part] *= weight
+            if bias is not None:
+                result[part] += bias
+    return result, mean, rstd
 
 
 def _normalize(
@@ -99,24 +108,36 @@ def layer_norm_input_backward(
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     count = normalization.count(normalized_shape)
     x, grad = _rows(input, count), _rows(grad_out, count)
-    result = np.empty(x.shape, x.dtype)
-    room, parts = _blocks(len(x), count)
-    normal, product = np.empty((2, room, count), x.dtype)
     m, r = (widen(t).reshape((-1, 1)) for t in (mean, rstd))
     if mean.dtype in dtypes.REDUCED and count:
         m = _mean(x, (1,), count)  # one that was rounded is computed again
     w = None if weight is None else widen(weight).reshape(-1)
+    result = rows.layer_norm_back(grad, x, w, m, r)
+    if result is None:
+        result = _layer_norm_back(grad, x, w, m, r)
+    return result.reshape(input.shape).astype(input.dtype, copy=False)
+
+
+def _layer_norm_back(
+    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
+) -> Array:
+    count, result = x.shape[1], np.empty(x.shape, x.dtype)
+    room, parts = _blocks(len(x), count)
+    normal, product = np.empty((2, room, count), x.dtype)
     for part in parts:
         h = result[part]
-        np.copyto(h, grad[part]) if w is None else np.multiply(grad[part], w, out=h)
-        n = np.subtract(x[part], m[part], out=normal[: len(h)])
-        n *= r[part]
+        if weight is None:
+            np.copyto(h, grad[part])
+        else:
+            np.multiply(grad[part], weight, out=h)
+        n = np.subtract(x[part], mean[part], out=normal[: len(h)])
+        n *= rstd[part]
         along = _mean(np.multiply(h, n, out=product[: len(h)]), (1,), count)
         h -= _mean(h, (1,), count)
         n *= along
         h -= n
-        h *= r[part]
-    return result.reshape(input.shape).astype(input.dtype, copy=False)
+        h *= rstd[part]
+    return result
 
 
 # --- batches -------------------------------------------------------------------------------------

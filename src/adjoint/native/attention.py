@@ -72,7 +72,7 @@ class Call:
 
     def forward(self, output: Array, sums: Array) -> bool:
         """Write the output and logsumexp; False where there is no native code."""
-        run = kernels.function("attention", "attend", self.dtype)
+        run = kernels.ready("attention", "attend", self.dtype)
         fields = self._fields(output, None, (None, None, None), sums)
         if run is None or fields is None:
             return False
@@ -83,7 +83,7 @@ class Call:
         self, grad: Array, output: Array, sums: Array, results: Sequence[Array | None]
     ) -> bool:
         """Add the gradients of query, key and value; False where there is no native code."""
-        run = kernels.function("attention", "attend_backward", self.dtype)
+        run = kernels.ready("attention", "attend_backward", self.dtype)
         grad, output, sums = (x.astype(self.dtype, copy=False) for x in (grad, output, sums))
         grad, output, sums = _even(grad), _even(output), np.ascontiguousarray(sums)
         fields = self._fields(output, grad, results, sums)

@@ -1,7 +1,8 @@
 """Native code that is built while the program goes on: nobody waits for a compiler.
 
 `soon` returns a library that is there already; else a thread builds it, and the caller does without
-until it is ready.
+until it is ready. $ADJOINT_NATIVE decides: "0" forbids native code; "wait" lets callers wait, so
+that every run of a program computes alike.
 """
 
 from __future__ import annotations
@@ -26,11 +27,10 @@ def soon(source: str) -> Any:
         return _ready[source]
     except KeyError:
         pass
-    if os.environ.get("ADJOINT_NATIVE") == "0" or discovery.toolchain() is None:
+    if not is_allowed():
         return None
-    if build.is_built(source):
-        _ready[source] = build.library(source)
-        return _ready[source]
+    if os.environ.get("ADJOINT_NATIVE") == "wait" or build.is_built(source):
+        return now(source)
     with _lock:
         if source in _ready:
             return _ready[source]
@@ -44,16 +44,26 @@ def soon(source: str) -> Any:
 
 
 def now(source: str) -> Any:
-    """The library of a source, built at once if it is not there."""
+    """The library of a source, built at once if it is not there; None where it cannot be built."""
     if _ready.get(source) is None:
-        _ready[source] = build.library(source)
+        _ready[source] = _built(source)
     return _ready[source]
 
 
 def _work() -> None:
     while True:
         source = _waiting.get()
-        try:
-            _ready[source] = build.library(source)
-        except build.BuildError as error:  # the caller's own way stays
-            warnings.warn(f"large arrays are computed without native code: {error}", stacklevel=1)
+        _ready[source] = _built(source)
+
+
+def _built(source: str) -> Any:
+    try:
+        return build.library(source)
+    except build.BuildError as error:  # NumPy's way stays
+        warnings.warn(f"some operators run without native code: {error}", stacklevel=3)
+        return None
+
+
+def is_allowed() -> bool:
+    """Whether native code may be used, and can be built."""
+    return os.environ.get("ADJOINT_NATIVE") != "0" and discovery.toolchain() is not None

@@ -18,11 +18,6 @@ from adjoint.native import kernels
 Array = np.ndarray[Any, Any]
 
 
-def function(name: str, dtype: Any, dimensions: int) -> Any:
-    """The C function of a map for arrays of a dtype; None where there is none."""
-    return kernels.function("convolution", name, dtype, dimensions)
-
-
 def numbers(sizes: Geometry, large: Sequence[int], small: Sequence[int]) -> list[int]:
     """The fields of the C structure; the steps of both images are in elements."""
     channels = sizes.large[1] // sizes.groups, sizes.small[1] // sizes.groups
@@ -36,7 +31,7 @@ def convolve(
     large: Array, weight: Array, bias: Array | None, sizes: Geometry, small: Array
 ) -> bool:
     """Write `small`, with the bias of each channel added; whether there is native code for it."""
-    run = function("convolve", large.dtype, large.ndim - 2)
+    run = kernels.ready("convolution", "convolve", large.dtype, large.ndim - 2)
     if run is None:
         return False
     large = kernels.aligned(large)
@@ -46,7 +41,7 @@ def convolve(
 
 def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, large: Array) -> bool:
     """Write `large`, with the bias of each channel added; whether there is native code for it."""
-    run = function("spread", small.dtype, small.ndim - 2)
+    run = kernels.ready("convolution", "spread", small.dtype, small.ndim - 2)
     if run is None:
         return False
     small = kernels.aligned(small)
@@ -56,7 +51,7 @@ def spread(small: Array, weight: Array, bias: Array | None, sizes: Geometry, lar
 
 def correlate(large: Array, small: Array, sizes: Geometry, weight: Array) -> bool:
     """Write `weight`; whether there is native code for it."""
-    run = function("correlate", large.dtype, large.ndim - 2)
+    run = kernels.ready("convolution", "correlate", large.dtype, large.ndim - 2)
     if run is None:
         return False
     large, small = kernels.aligned(large), kernels.aligned(small)
@@ -88,3 +83,8 @@ def _block(sizes: Geometry, large: Sequence[int], small: Sequence[int], itemsize
     """The C structure of a convolution of images with these strides."""
     steps = ([stride // itemsize for stride in strides] for strides in (large, small))
     return kernels.block(numbers(sizes, *steps))
+
+
+def is_there() -> bool:
+    """Whether native code computes convolutions."""
+    return kernels.function("convolution", "convolve", np.float32, 2) is not None

@@ -1,7 +1,7 @@
 """Kernels that are written in C: how they are found, built once for each machine, and called.
 
 A file of C begins with declarations and is then written once for each type. Where there is no C
-compiler, or ADJOINT_NATIVE=0 forbids native kernels, `function` returns None.
+compiler, or ADJOINT_NATIVE=0 forbids native kernels, there are none.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.shapes import Shape
-from adjoint.native import build, discovery
+from adjoint.native import background
 
 Array = np.ndarray[Any, Any]
 MOST = 3  # dimensions of windows, and of batches
@@ -27,26 +26,40 @@ _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
 _INCLUDED = re.compile(r'^#include "(\w+\.c)"\n', re.MULTILINE)
 
 
+def ready(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
+    """The C function of a file for arrays of a dtype; None where there is none, and as long as it
+    is being built in the background.
+    """
+    return _found(kernels, name, dtype, dimensions, background.soon)
+
+
 def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
-    """The C function of a file for arrays of a dtype; None where there is none."""
+    """The C function of a file for arrays of a dtype, which is built now; None if there is none."""
+    return _found(kernels, name, dtype, dimensions, background.now)
+
+
+_functions: dict[tuple[str, str, str], Any] = {}
+
+
+def _found(
+    kernels: str, name: str, dtype: Any, dimensions: int, library: Callable[[str], Any]
+) -> Any:
     kind = _TYPES.get(np.dtype(dtype).char)
-    return _function(kernels, name, kind) if kind is not None and dimensions <= MOST else None
-
-
-@lru_cache(maxsize=32)
-def _function(kernels: str, name: str, kind: str) -> Any:
-    if os.environ.get("ADJOINT_NATIVE") == "0" or discovery.toolchain() is None:
+    if kind is None or dimensions > MOST:
         return None
-    try:
-        found = getattr(build.library(_source(kernels, kind)), f"{name}_{kind}")
-    except build.BuildError as error:
-        warnings.warn(f"{kernels} runs without native code: {error}", stacklevel=2)
+    key = kernels, name, kind
+    if key in _functions and os.environ.get("ADJOINT_NATIVE") != "0":
+        return _functions[key]
+    made = library(_source(kernels, kind)) if background.is_allowed() else None
+    if made is None:
         return None
+    found = getattr(made, f"{name}_{kind}")
     found.restype, found.kind = ctypes.c_int, kind
+    _functions[key] = found
     return found
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _source(kernels: str, kind: str) -> str:
     """The C text for numbers of a kind: "float"."""
     return _text("kernels.h") + _written(f"{kernels}.c", kind)

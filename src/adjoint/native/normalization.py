@@ -36,7 +36,7 @@ def batch(
     x: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array, Array] | None:
     """The result, the means, 1/σ and the variances."""
-    run = kernels.function("normalization", "normalize", x.dtype)
+    run = kernels.ready("normalization", "normalize", x.dtype)
     result = np.empty(x.shape, x.dtype)
     sizes = None if run is None else _sizes(x, result)
     if sizes is None:
@@ -51,7 +51,7 @@ def batch_back(
     grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
 ) -> tuple[Array, Array, Array] | None:
     """The gradients of x, weight and bias."""
-    run = kernels.function("normalization", "normalize_back", x.dtype)
+    run = kernels.ready("normalization", "normalize_back", x.dtype)
     sizes = None if run is None else _sizes(x, grad)
     if sizes is None:
         return None

@@ -19,11 +19,6 @@ Array = np.ndarray[Any, Any]
 _LARGEST = 2**31  # elements of a plane or volume that are counted
 
 
-def function(name: str, dtype: Any, dimensions: int) -> Any:
-    """The C function `maxima` or `back` for arrays of a dtype; None where there is none."""
-    return kernels.function("pooling", name, dtype, dimensions)
-
-
 def numbers(
     found: Sequence[Window], images: int, channels: int, large: Sequence[int], small: Sequence[int]
 ) -> list[int]:
@@ -43,7 +38,7 @@ def maxima(array: Array, found: Sequence[Window], values: Array, indices: Array 
 
     Indices lie in memory as the values do.
     """
-    run = function("maxima", array.dtype, len(found))
+    run = kernels.ready("pooling", "maxima", array.dtype, len(found))
     return run is not None and _run(run, found, array, values, array, values, indices)
 
 
@@ -52,7 +47,7 @@ def back(grad: Array, indices: Array, dims: int, result: Array) -> bool:
 
     It is not where an index is outside its plane.
     """
-    run = function("back", grad.dtype, dims)
+    run = kernels.ready("pooling", "back", grad.dtype, dims)
     if run is None or kernels.steps(grad) != kernels.steps(indices) or indices.dtype != np.int64:
         return False
     sizes = zip(result.shape[-dims:], grad.shape[-dims:], strict=True)

@@ -49,7 +49,7 @@ def _native(a: Array, b: Array) -> Array | None:
     """The product by native code; None where there is none for these operands."""
     if a.dtype != b.dtype or not (a.flags.aligned and b.flags.aligned):
         return None
-    run = kernels.function("product", "product", a.dtype)
+    run = kernels.ready("product", "product", a.dtype)
     if run is None:
         return None
     plan = _plan(a.shape, a.strides, b.shape, b.strides, a.itemsize)

@@ -30,7 +30,7 @@ def lstm(
     gates: Array, hx: Array, cx: Array, w_hh: Array, batch_sizes: Array | None, reverse: bool
 ) -> tuple[Array, Array, Array] | None:
     """The hidden states, the cells and the gates of all steps."""
-    run = kernels.function("recurrent", "lstm", gates.dtype)
+    run = kernels.ready("recurrent", "lstm", gates.dtype)
     if run is None:
         return None
     shape = (gates.shape[0], *cx.shape)
@@ -45,7 +45,7 @@ def lstm_back(
     cells: Array, workspace: Array, reverse: bool,
 ) -> tuple[Array, Array, Array] | None:  # fmt: skip
     """The gradients of gates, hx and cx from those of output, cells and workspace."""
-    run = kernels.function("recurrent", "lstm_back", cells.dtype)
+    run = kernels.ready("recurrent", "lstm_back", cells.dtype)
     if run is None:
         return None
     gates_bar, h_bar, c_bar = (

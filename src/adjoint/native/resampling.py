@@ -53,7 +53,7 @@ def _images(
 
 def _function(name: str, indices: Array, x: Array) -> Any:
     usual = indices.dtype == np.int32 and indices.flags.c_contiguous
-    return kernels.function("resampling", name, x.dtype) if usual else None
+    return kernels.ready("resampling", name, x.dtype) if usual else None
 
 
 def _sizes(indices: Array, x: Array, sizes: Shape, places: Shape) -> Any:

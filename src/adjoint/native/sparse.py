@@ -22,7 +22,7 @@ def by_rows(
     """Columns and values in the order of rows, of which each starts at its place in `starts`."""
     if values.size < _FEW:
         return None
-    run = kernels.function("sparse", "by_rows", values.dtype)
+    run = kernels.ready("sparse", "by_rows", values.dtype)
     if run is None:
         return None
     found = np.empty(columns.size, np.int64), np.empty(values.size, values.dtype)
@@ -35,7 +35,7 @@ def product(starts: Array, columns: Array, values: Array, dense: Array) -> Array
     """out[r] = Σ values[k] dense[columns[k]], k from starts[r] to starts[r + 1]."""
     if values.size * dense.shape[1] < _FEW:
         return None
-    run = kernels.function("sparse", "product", values.dtype)
+    run = kernels.ready("sparse", "product", values.dtype)
     if run is None:
         return None
     out = np.empty((starts.size - 1, dense.shape[1]), values.dtype)
@@ -48,7 +48,7 @@ def sample(rows: Array, columns: Array, left: Array, right: Array) -> Array | No
     """out[k] = Σ left[rows[k]] right[columns[k]]."""
     if rows.size * left.shape[1] < _FEW:
         return None
-    run = kernels.function("sparse", "sample", left.dtype)
+    run = kernels.ready("sparse", "sample", left.dtype)
     if run is None:
         return None
     out = np.empty(rows.size, left.dtype)

@@ -64,7 +64,7 @@ def cat(tensors: list[Array], dim: int) -> Array:
 def stack(tensors: list[Array], dim: int) -> Array:
     """Join along a new dimension."""
     shape, dim = layout.stack_shape("stack", [x.shape for x in tensors], dim)
-    if dim == 0 and len(shape) > 1 and all([x.dtype is tensors[0].dtype for x in tensors]):
+    if dim == 0 and len(shape) > 1 and all(x.dtype is tensors[0].dtype for x in tensors):
         return np.concatenate(tensors).reshape(shape)  # one call for all of them
     before = (slice(None),) * dim
     result = np.empty(shape, promoted(tensors))

@@ -1,0 +1,113 @@
+/* Softmax and layer normalisation of rows that lie one after the other, compiled once for each machine. A row stays in
+   the cache between its passes, threads share the rows, sums are in double. */
+
+#pragma omp declare simd notinbranch
+extern float expf(float);
+#pragma omp declare simd notinbranch
+extern double exp(double);
+#define exp_float expf
+#define exp_double exp
+
+#define WORTH (1L << 15) /* elements from which threads share the rows */
+
+/* What follows is written once for each REAL: float, double. */
+
+/* sizes: rows, columns, whether the logarithm is wanted. */
+int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
+  const long rows = sizes[0], n = sizes[1];
+#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+  for (long r = 0; r < rows; r++) {
+    const REAL *from = x + r * n;
+    REAL *to = y + r * n, top = from[0];
+    int whole = 1; /* no NaN */
+#pragma omp simd reduction(max : top) reduction(& : whole)
+    for (long i = 0; i < n; i++) top = from[i] > top ? from[i] : top, whole &= from[i] == from[i];
+    if (!whole) top = (REAL)__builtin_nan("");
+    double total = 0;
+    if (sizes[2]) {
+#pragma omp simd reduction(+ : total)
+      for (long i = 0; i < n; i++) total += exp_REAL(from[i] - top);
+      const REAL shift = (REAL)__builtin_log(total);
+      for (long i = 0; i < n; i++) to[i] = (from[i] - top) - shift;
+    } else {
+#pragma omp simd reduction(+ : total)
+      for (long i = 0; i < n; i++) total += to[i] = exp_REAL(from[i] - top);
+      const REAL scale = (REAL)total;
+      for (long i = 0; i < n; i++) to[i] /= scale;
+    }
+  }
+  return 0;
+}
+
+/* The gradient of x from that of y, and y. */
+int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *of_x) {
+  const long rows = sizes[0], n = sizes[1];
+#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+  for (long r = 0; r < rows; r++) {
+    const REAL *g = grad + r * n, *own = y + r * n;
+    REAL *to = of_x + r * n;
+    double total = 0;
+    if (sizes[2]) {
+#pragma omp simd reduction(+ : total)
+      for (long i = 0; i < n; i++) total += g[i];
+      const REAL sum = (REAL)total;
+#pragma omp simd
+      for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum;
+    } else {
+#pragma omp simd reduction(+ : total)
+      for (long i = 0; i < n; i++) total += (double)(g[i] * own[i]);
+      const REAL sum = (REAL)total;
+      for (long i = 0; i < n; i++) to[i] = own[i] * (g[i] - sum);
+    }
+  }
+  return 0;
+}
+
+/* y = (x - mean) * rstd * weight + bias; sizes: rows, columns. */
+int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight, const REAL *bias, REAL *y, REAL *means,
+               REAL *rstds) {
+  const long rows = sizes[0], n = sizes[1];
+#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+  for (long r = 0; r < rows; r++) {
+    const REAL *from = x + r * n;
+    REAL *to = y + r * n;
+    double total = 0, square = 0;
+#pragma omp simd reduction(+ : total)
+    for (long i = 0; i < n; i++) total += from[i];
+    const REAL mean = (REAL)(total / (double)n);
+#pragma omp simd reduction(+ : square)
+    for (long i = 0; i < n; i++) {
+      const double away = from[i] - mean;
+      square += away * away;
+    }
+    const REAL rstd = (REAL)(1 / __builtin_sqrt(square / (double)n + eps));
+    for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd;
+    if (weight)
+      for (long i = 0; i < n; i++) to[i] *= weight[i];
+    if (bias)
+      for (long i = 0; i < n; i++) to[i] += bias[i];
+    means[r] = mean, rstds[r] = rstd;
+  }
+  return 0;
+}
+
+/* The gradient of x: rstd * (h - mean(h) - x̂ mean(h x̂)) with h = grad * weight. */
+int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const REAL *weight, const REAL *means,
+                    const REAL *rstds, REAL *of_x) {
+  const long rows = sizes[0], n = sizes[1];
+#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+  for (long r = 0; r < rows; r++) {
+    const REAL *from = x + r * n, *g = grad + r * n, mean = means[r], rstd = rstds[r];
+    REAL *to = of_x + r * n;
+    double plain = 0, along = 0;
+    if (weight)
+      for (long i = 0; i < n; i++) to[i] = g[i] * weight[i];
+    else
+      for (long i = 0; i < n; i++) to[i] = g[i];
+#pragma omp simd reduction(+ : plain, along)
+    for (long i = 0; i < n; i++) plain += to[i], along += (double)(to[i] * (from[i] - mean));
+    const REAL middle = (REAL)(plain / (double)n), slope = (REAL)(along / (double)n * rstd * rstd);
+    for (long i = 0; i < n; i++) to[i] = (to[i] - middle - (from[i] - mean) * slope) * rstd;
+  }
+  return 0;
+}

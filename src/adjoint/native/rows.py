@@ -1,0 +1,79 @@
+"""Softmax and layer normalisation of rows, by C code (rows.c).
+
+Arrays are float32 or float64 with rows that lie one after the other. None is returned where there
+is no native code, and for small arrays.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from adjoint.native import kernels
+
+Array = np.ndarray[Any, Any]
+LARGE = 1 << 12  # elements from which a call of native code pays
+
+
+def _function(name: str, columns: int, *arrays: Array | None) -> Any:
+    """The C function, if it fits the arrays: dense, of one dtype, and large."""
+    given = [a for a in arrays if a is not None]
+    if given[0].size < LARGE or not columns:
+        return None
+    dtype = given[0].dtype
+    if any(a.dtype != dtype or not (a.flags.c_contiguous and a.flags.aligned) for a in given):
+        return None
+    return kernels.ready("rows", name, dtype)
+
+
+def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
+    """exp(xᵢ) / Σ exp(xⱼ) along the last axis, or its logarithm."""
+    run = _function("softmax", x.shape[-1], x) if x.ndim and axis == x.ndim - 1 else None
+    if run is None:
+        return None
+    result = np.empty(x.shape, x.dtype)
+    kernels.call(run, _sizes(x, x.shape[-1], logarithm), x, result)
+    return result
+
+
+def softmax_back(grad: Array, result: Array, axis: int, *, logarithm: bool) -> Array | None:
+    """The gradient of x."""
+    last = result.ndim and axis == result.ndim - 1 and grad.shape == result.shape
+    run = _function("softmax_back", result.shape[-1], result, grad) if last else None
+    if run is None:
+        return None
+    of_x = np.empty(result.shape, result.dtype)
+    kernels.call(run, _sizes(result, result.shape[-1], logarithm), grad, result, of_x)
+    return of_x
+
+
+def layer_norm(
+    x: Array, weight: Array | None, bias: Array | None, eps: float
+) -> tuple[Array, Array, Array] | None:
+    """The normalised rows of a matrix, their means and 1/σ."""
+    run = _function("layer", x.shape[1], x, weight, bias)
+    if run is None:
+        return None
+    result = np.empty(x.shape, x.dtype)
+    mean, rstd = np.empty((2, len(x), 1), x.dtype)
+    sizes = _sizes(x, x.shape[1])
+    kernels.call(run, sizes, ctypes.c_double(eps), x, weight, bias, result, mean, rstd)
+    return result, mean, rstd
+
+
+def layer_norm_back(
+    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
+) -> Array | None:
+    """The gradient of a matrix whose rows were normalised."""
+    run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd)
+    if run is None:
+        return None
+    of_x = np.empty(x.shape, x.dtype)
+    kernels.call(run, _sizes(x, x.shape[1]), grad, x, weight, mean, rstd, of_x)
+    return of_x
+
+
+def _sizes(array: Array, columns: int, *more: int) -> Any:
+    return kernels.block([array.size // columns, columns, *more])

@@ -1,0 +1,85 @@
+"""Softmax and layer normalisation of rows in C give what NumPy's kernels give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from adjoint.kernels import normalization
+from adjoint.native import kernels, rows
+
+pytestmark = pytest.mark.skipif(
+    kernels.function("rows", "layer", np.float32) is None, reason="needs a C compiler"
+)
+
+SHAPES = [(70, 60), (3, 2000), (5000, 1), (4, 7, 200)]
+
+
+@pytest.fixture(autouse=True)
+def small_arrays_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "LARGE", 1)
+
+
+def draw(shape: tuple[int, ...], dtype: Any, seed: int = 0) -> Any:
+    return (3 * np.random.default_rng(seed).standard_normal(shape)).astype(dtype)
+
+
+def close(found: Any, expected: Any) -> None:
+    eps = np.finfo(found.dtype).eps
+    np.testing.assert_allclose(found, expected, rtol=100 * eps, atol=30 * eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("logarithm", [False, True])
+def test_softmax_of_rows(shape: tuple[int, ...], dtype: Any, logarithm: bool) -> None:
+    x, g = draw(shape, dtype), draw(shape, dtype, 1)
+    wide = x.astype(np.longdouble)
+    wide = wide - wide.max(-1, keepdims=True)
+    expected = np.exp(wide) / np.exp(wide).sum(-1, keepdims=True)
+    last = len(shape) - 1
+    found = rows.softmax(x, last, logarithm=logarithm)
+    close(found, np.log(expected) if logarithm else expected)
+    back = rows.softmax_back(g, found, last, logarithm=logarithm)
+    if logarithm:
+        close(back, g - expected * g.astype(np.longdouble).sum(-1, keepdims=True))
+    else:
+        close(back, expected * (g - (expected * g).sum(-1, keepdims=True)))
+
+
+def test_softmax_of_infinities_and_nan() -> None:
+    x = draw((5, 40), np.float64)
+    x[0, 3], x[1, 4], x[2], x[3, :20] = np.nan, np.inf, -np.inf, -np.inf
+    for logarithm in (False, True):
+        found = rows.softmax(x, 1, logarithm=logarithm)
+        assert found is not None
+        assert np.isnan(found[:3]).all()
+        assert not np.isnan(found[3:]).any()
+        assert (found[3, :20] == (-np.inf if logarithm else 0)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("affine", ["none", "weight", "bias", "both"])
+def test_layer_norm_of_rows(dtype: Any, affine: str) -> None:
+    x, g = draw((70, 60), dtype) + dtype(5), draw((70, 60), dtype, 1)
+    weight = draw((60,), dtype, 2) if affine in ("weight", "both") else None
+    bias = draw((60,), dtype, 3) if affine in ("bias", "both") else None
+    found = rows.layer_norm(x, weight, bias, 1e-5)
+    assert found is not None
+    eps = np.finfo(dtype).eps
+    for one, other in zip(found, normalization._layer_norm(x, weight, bias, 1e-5), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e3 * eps, atol=1e2 * eps)
+    back = rows.layer_norm_back(g, x, weight, *found[1:])
+    plain = normalization._layer_norm_back(g, x, weight, *found[1:])
+    np.testing.assert_allclose(back, plain, rtol=1e3 * eps, atol=1e2 * eps)
+
+
+def test_other_layouts_are_left_to_numpy() -> None:
+    x = draw((40, 50), np.float64)
+    assert rows.softmax(x.T, 1, logarithm=False) is None
+    assert rows.softmax(x, 0, logarithm=False) is None
+    assert rows.softmax(x.astype(np.float16), 1, logarithm=False) is None
+    assert rows.softmax_back(x[:1], x, 1, logarithm=False) is None
+    assert rows.layer_norm(x, np.ones(50, np.float32), None, 1e-5) is None
