@@ -8,6 +8,7 @@
     adjoint grad FILE:FUNCTION --at ARGUMENT …     value and gradient; --source: as a NumPy file
     adjoint check NAME …       run the laws of operators; --library FILE: of your own rows
     adjoint coverage           what the rows have, written down or derived, by family
+    adjoint native             build all native code of eager operators, for instance in an image
 
 A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.
 """
@@ -20,7 +21,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import checks, coverage, demo, grads, graphs, operators, where
+from adjoint.cli import checks, coverage, demo, grads, graphs, native, operators, where
 from adjoint.core.errors import AdjointError
 
 
@@ -56,6 +57,9 @@ def parser() -> argparse.ArgumentParser:
     five = commands.add_parser("coverage", help="count what the rows have, by family")
     five.add_argument("--family", help="only this family, for instance linalg")
     five.set_defaults(run=lambda args: coverage.report(args.family))
+
+    six = commands.add_parser("native", help="build all native code of eager operators now")
+    six.set_defaults(run=native.build_all)
 
     graphs.add_trace(commands)
     grads.add_grad(commands)

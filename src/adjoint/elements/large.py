@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -93,6 +93,20 @@ class Large:
             library = background.soon(self.source(kind[1], text))
             self.texts[key] = None if library is None else library.elements
         return self.texts[key]
+
+    def sources(self) -> Iterator[str]:
+        """The sources for both types, where all numbers have defaults."""
+        arguments = self.row.schema.arguments
+        if not all(arguments[i].has_default for i in self.others):
+            return
+        given = {a.name: None if a.type.is_tensor else a.default for a in arguments}
+        for dtype, c_type in _C_TYPES.values():
+            text = language.expression(self.row, dtype, given)
+            if text is not None and all(
+                given[n] is not None or self.row.schema.argument(n).type.is_tensor
+                for n in _used(text)
+            ):
+                yield self.source(c_type, text)
 
     def source(self, c_type: str, text: str) -> str:
         """The C source of a text: its loop over the elements of dense rows."""

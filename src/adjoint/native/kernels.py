@@ -7,9 +7,10 @@ compiler, or ADJOINT_NATIVE=0 forbids native kernels, there are none.
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,14 @@ def ready(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
 def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
     """The C function of a file for arrays of a dtype, which is built now; None if there is none."""
     return _found(kernels, name, dtype, dimensions, background.now)
+
+
+def sources() -> Iterator[str]:
+    """The texts of all files of kernels, for both types."""
+    for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "*.c"))):
+        name = os.path.basename(path).removesuffix(".c")
+        if name != "tiles":  # a part of others
+            yield from (_source(name, kind) for kind in _TYPES.values())
 
 
 _functions: dict[tuple[str, str, str], Any] = {}

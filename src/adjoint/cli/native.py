@@ -1,0 +1,39 @@
+"""`adjoint native`: build all native code of eager operators now, not when it is first used."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from adjoint.core.errors import AdjointError
+from adjoint.elements import large
+from adjoint.native import background, build, kernels
+from adjoint.table import TABLE
+
+_AT_ONCE = 16  # sources between two lines of progress
+
+
+def build_all(_: argparse.Namespace) -> Iterator[str]:
+    """Build what is not on disk; the lines of a report."""
+    if not background.is_allowed():
+        raise AdjointError(
+            "there is no C compiler, or ADJOINT_NATIVE=0 forbids native code; install gcc or clang"
+        )
+    yield f"compiler   {build.compiler()}"
+    yield f"kept in    {build.cache_directory()}"
+    sources = [*kernels.sources(), *_of_rows()]
+    wanted = [source for source in sources if not build.is_built(source)]
+    for start in range(0, len(wanted), _AT_ONCE):
+        part = wanted[start : start + _AT_ONCE]
+        build.build_all(part)
+        yield f"built      {start + len(part)} of {len(wanted)}"
+    yield f"ready      {len(sources)} libraries: {len(sources) - len(wanted)} were there"
+
+
+def _of_rows() -> Iterator[str]:
+    """The sources of kernels of elements, for arguments with their defaults."""
+    for name in TABLE.names():
+        for overload in TABLE.overloads(name):
+            row = TABLE.row(name, overload)
+            if large.has_text(row):
+                yield from large.Large(row).sources()
