@@ -99,6 +99,17 @@ def test_transforms_compose_with_autocast() -> None:
     assert graph(X).dtype is ad.bfloat16
 
 
+def test_a_compiled_function_has_a_program_for_each_precision() -> None:
+    multiply = ad.compile(lambda x: (x @ W).sin())
+    for _ in range(2):
+        assert multiply(X).dtype is ad.float32
+        with ad.autocast("cpu"):
+            assert multiply(X).dtype is ad.bfloat16
+        with ad.autocast("cpu", dtype=ad.float16):
+            assert multiply(X).dtype is ad.float16
+    assert len(multiply.programs) == 3
+
+
 def test_settings_last_until_they_are_changed() -> None:
     ad.set_autocast_dtype("cpu", ad.float16)
     ad.set_autocast_enabled("cpu", True)

@@ -17,7 +17,7 @@ from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError
-from adjoint.core.state import current
+from adjoint.core.state import current, seeing
 from adjoint.core.storage import in_order
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
@@ -56,7 +56,7 @@ class Compiled:
         keeps_signature(function, self, "compile")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if not keywords and len(args) == self.count:
+        if not keywords and len(args) == self.count and not seeing:  # Note [Seen calls]
             result = self.entry(*args)
             if result is not DECLINED:
                 return result
@@ -76,7 +76,7 @@ class Compiled:
         if current().recording:
             _refuse(closure)
         arrays_alone = all(isinstance(t, Tensor) and type(t) is not NumberTensor for t in tensors)
-        if not keywords and closure is None and arrays_alone:
+        if not keywords and closure is None and arrays_alone and not seeing:
             self._enter(program, structure.children[0], outputs)
         try:
             results = program.run([in_order(t.value) for t in given])
@@ -212,7 +212,7 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
     leaves, structure = pytrees.flatten((args, keywords))
     tensors = [_argument(v) for v in leaves]
     parts = [_part(t) for t in tensors]
-    key = (structure, DEFAULT.dtype, *parts)
+    key = (structure, DEFAULT.dtype, *_modes(), *parts)
     try:
         hash(key)
     except TypeError:
@@ -222,6 +222,13 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
             f"hashed, got {type(odd).__name__}"
         ) from None
     return key, tensors, structure
+
+
+def _modes() -> tuple[Any, ...]:
+    """What the modes that are open do to a program: the dtype of an autocast, the device."""
+    now = current()
+    precision = now.autocast is not None and now.autocast.enabled and now.autocast.dtype
+    return precision, now.default_device
 
 
 def _argument(value: Any) -> Any:
