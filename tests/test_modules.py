@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import warnings
 from collections import OrderedDict
 from typing import Any
@@ -579,3 +581,12 @@ def test_a_compiled_module_learns_and_keeps_statistics_as_the_eager_one() -> Non
         assert ad.allclose(twin.state_dict()[name].double(), value.double()), name
     assert ad.allclose(fast.eval()(x), eager.eval()(x))
     assert "forward" not in copy.deepcopy(fast).__dict__
+
+
+def test_modules_load_neither_the_compiler_nor_each_other_before_they_are_used() -> None:
+    program = (
+        "import sys; import adjoint as ad; ad.nn.functional; "
+        "assert 'adjoint.nn.modules' not in sys.modules; ad.nn.Linear(1, 1); "
+        "assert 'adjoint.compiler' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)

@@ -19,6 +19,8 @@ from adjoint.tensor.tape import version
 class CompiledForward:
     """The forward of a module as native code, one program for each choice of training modes."""
 
+    is_compiled = True
+
     def __init__(self, module: Any, options: dict[str, Any]) -> None:
         self.module = module
         self.options = options

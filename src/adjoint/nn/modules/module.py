@@ -13,11 +13,11 @@
 from __future__ import annotations
 
 import copy
+import importlib
 from typing import Any, Self
 
 from adjoint.core.errors import AdjointError
 from adjoint.nn.modules import hooks
-from adjoint.nn.modules.compiled import CompiledForward
 from adjoint.nn.modules.conversions import Conversions
 from adjoint.nn.modules.hooks import (
     EVERYWHERE,
@@ -126,7 +126,8 @@ class Module(Hooked, States, Conversions):
         >>> ad.allclose(net(x), before)
         True
         """
-        self.__dict__["forward"] = CompiledForward(self, options)
+        compiled = importlib.import_module("adjoint.nn.modules.compiled")  # and the compiler
+        self.__dict__["forward"] = compiled.CompiledForward(self, options)
 
     def compiled_copy(self, **options: Any) -> Self:
         """Return a module with the same members whose forward is compiled: `ad.compile(self)`."""
@@ -136,7 +137,7 @@ class Module(Hooked, States, Conversions):
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        if isinstance(state.get("forward"), CompiledForward):
+        if getattr(state.get("forward"), "is_compiled", False):
             del state["forward"]  # copies and files are not compiled
         return state
 
