@@ -490,3 +490,15 @@ def test_a_tensor_like_an_expanded_one_lies_in_order(make: str) -> None:
     assert made.stride() == (3, 1)
     made.flatten().fill_(7.0)
     assert made.tolist() == [[7.0] * 3] * 2
+
+
+def test_tensors_like_one_without_data_are_made_where_it_is_said() -> None:
+    x = ad.ones(2, 3, device="meta")
+    assert ad.zeros_like(x).is_meta
+    assert ad.ones_like(x, device="cpu").tolist() == [[1.0] * 3] * 2
+    assert ad.empty_like(x, device="cpu", dtype=ad.float64).shape == (2, 3)
+    assert x.new_full((2,), 4.0, device="cpu").tolist() == [4.0, 4.0]
+    assert not ad.rand_like(x, device="cpu").is_meta
+    assert ad.zeros_like(ad.ones(2), device="meta").is_meta
+    with pytest.raises(ValueError, match="no data"):
+        x.to("cpu")

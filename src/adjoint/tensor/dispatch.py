@@ -55,8 +55,12 @@ def slow(op: Operator, args: tuple[Any, ...], extra: dict[str, Any]) -> Any:
             break
     else:  # nothing to convert: most calls from inside a transform
         values = list(args)
-    if op.takes_place and _place(op, values) is META:
-        return meta.run(op, values)
+    if op.takes_place:
+        place = _place(op, values)
+        if place is META:
+            return meta.run(op, values)
+        if place is CPU and not any(op.row.differentiable_outputs):  # it reads shapes alone
+            values = [meta.with_memory(v) for v in values]
     return run(op, values)
 
 
@@ -68,8 +72,8 @@ def _place_arguments(schema: Schema) -> tuple[tuple[int, Argument], ...]:
     )
 
 
-def _place(op: Operator, values: list[Any]) -> Device:
-    """Check device and layout, take them out of `values`, and return the device.
+def _place(op: Operator, values: list[Any]) -> Device | None:
+    """Check device and layout, take them out of `values`, and return the device, if one is said.
 
     A tensor that is made without another one is made on the default device. Memory is never
     pinned: `pin_memory` says how it is copied to other devices.
@@ -88,7 +92,9 @@ def _place(op: Operator, values: list[Any]) -> Device:
             raise ArgumentError(
                 f"{op.name}: there is no {argument.name}={given!r} here; use {known}"
             )
-    return META if device is not None and present(op.name, device).type == "meta" else CPU
+    if device is None:
+        return None
+    return META if present(op.name, device).type == "meta" else CPU
 
 
 def again(op: Operator, values: list[Any]) -> Any:

@@ -21,7 +21,7 @@ from adjoint.core.shapes import Spec, broadcast, reduced, show, wrap_dims
 from adjoint.ops.operator import Operator
 from adjoint.tensor import binding, printing
 from adjoint.tensor.home import Height, Home, new_tensor
-from adjoint.tensor.tensor import Tensor
+from adjoint.tensor.tensor import Tensor, make
 
 
 class MetaInterpreter(Home):
@@ -79,6 +79,13 @@ META_TENSORS = MetaInterpreter()
 def meta_tensor(shape: tuple[int, ...], dtype: DType) -> Tensor:
     """Make a tensor without data."""
     return new_tensor(META_TENSORS, dummy(shape, dtype))
+
+
+def with_memory(value: Any) -> Any:
+    """A plain tensor of a meta tensor's shape, for whoever reads nothing else of it."""
+    if not (isinstance(value, Tensor) and value.home is META_TENSORS):
+        return value
+    return make(np.empty(value.shape, value.dtype.np))
 
 
 def dummy(shape: tuple[int, ...], dtype: DType) -> Any:
