@@ -132,3 +132,28 @@ def test_gumbel_softmax_is_a_corner_if_hard() -> None:
     soft = F.gumbel_softmax(logits)
     assert np.allclose(soft.detach().numpy().sum(1), 1)
     assert math.isfinite(float(ad.autograd.grad(hard[0, 0], logits)[0].abs().sum()))
+
+
+def test_losses_of_broadcast_tensors_warn() -> None:
+    with pytest.warns(UserWarning, match="same size"):
+        F.mse_loss(ad.zeros(3, 1), ad.zeros(3))
+
+
+def test_lp_pool_of_infinity_is_the_largest_and_of_minus_infinity_the_smallest() -> None:
+    x = ad.tensor([[1.0, -3.0, 2.0, 4.0]])
+    assert F.lp_pool1d(x, float("inf"), 2, 1).tolist() == [[3.0, 3.0, 4.0]]
+    assert F.lp_pool1d(x, -float("inf"), 2, 1).tolist() == [[1.0, 2.0, 2.0]]
+
+
+def test_group_norm_of_single_values_is_refused() -> None:
+    with pytest.raises(ValueError, match="more than one value"):
+        F.group_norm(ad.zeros(1, 4, 1), 4)
+
+
+def test_cosine_similarity_takes_whole_numbers_beside_others() -> None:
+    assert F.cosine_similarity(ad.tensor(12, dtype=ad.int8), ad.tensor(12.0), dim=-1).item() == 1.0
+
+
+def test_ctc_lengths_are_whole_numbers() -> None:
+    with pytest.raises(RuntimeError, match="input_lengths are whole"):
+        F.ctc_loss(ad.zeros(4, 1, 3), ad.tensor([[1, 2]]), ad.tensor([4.0]), ad.tensor([2]))

@@ -73,6 +73,7 @@ from adjoint.nn.functional.losses import (
 )
 from adjoint.nn.functional.normalizations import (
     batch_norm,
+    group_norm,
     instance_norm,
     local_response_norm,
 )
@@ -117,7 +118,7 @@ from adjoint.ops.operator import exists, packet
 SAME = frozenset((
     "adaptive_avg_pool1d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "bilinear",
     "channel_shuffle", "conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d",
-    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu", "group_norm",
+    "conv_transpose2d", "conv_transpose3d", "cosine_similarity", "gelu", "glu",
     "hardshrink", "layer_norm", "linear", "native_channel_shuffle", "one_hot", "pad",
     "pairwise_distance", "pdist", "pixel_shuffle", "pixel_unshuffle", "prelu", "rms_norm",
     "scaled_dot_product_attention", "sigmoid", "softplus", "softshrink", "tanh",
@@ -134,9 +135,9 @@ __all__ = [
     "cosine_embedding_loss", "cross_entropy", "ctc_loss", "dropout", "dropout1d", "dropout2d",
     "dropout3d", "elu", "embedding", "embedding_bag", "feature_alpha_dropout", "fold",
     "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
-    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "grad", "grid_sample", "grouped_mm",
-    "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
-    "instance_norm", "interpolate", "kl_div", "l1_loss", "leaky_relu", "linear_cross_entropy",
+    "fractional_max_pool3d_with_indices", "gaussian_nll_loss", "grid_sample", "group_norm",
+    "grouped_mm", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss",
+    "huber_loss", "instance_norm", "interpolate", "kl_div", "l1_loss", "leaky_relu", "linear_cross_entropy",
     "local_response_norm", "log_softmax", "logsigmoid", "lp_pool1d", "lp_pool2d", "lp_pool3d",
     "margin_ranking_loss", "max_pool1d", "max_pool1d_with_indices", "max_pool2d",
     "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices", "max_unpool1d",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ValueRangeError
+from adjoint.core.places import warn
 
 Tensor = Any
 
@@ -112,10 +112,9 @@ def _dimension(what: str, input: Tensor, dim: int | None) -> int:
     if dim is not None:
         return dim
     chosen = 0 if input.ndim in (0, 1, 3) else 1
-    warnings.warn(
+    warn(
         f"{what}() chooses dim={chosen} for {input.ndim} dimensions; give dim=, the dimension "
-        "along which the result sums to 1.",
-        stacklevel=3,
+        "along which the result sums to 1."
     )
     return chosen
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ShapeError
+from adjoint.core.places import warn
 from adjoint.core.shapes import show
 
 Tensor = Any
@@ -38,10 +38,9 @@ def feature_alpha_dropout(
 def _few(name: str, input: Tensor, *ranks: int) -> None:
     """Warn of an input that PyTorch takes as well, though channels are hardly what is meant."""
     if input.ndim not in ranks:
-        warnings.warn(
+        warn(
             f"{name}: channels are dimension 1 of an input of {ranks[-1]} dimensions; got "
-            f"{show(input.shape)}.",
-            stacklevel=3,
+            f"{show(input.shape)}."
         )
 
 

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
+from adjoint.core import dtypes
+from adjoint.core.errors import AdjointError, DtypeError, ShapeError, ValueRangeError
+from adjoint.core.places import warn
 from adjoint.core.shapes import show
 
 Tensor = Any
@@ -78,6 +80,15 @@ def _reduced(losses: Tensor, reduction: int) -> Tensor:
 # --- differences ---------------------------------------------------------------------------------
 
 
+def _warn_of_sizes(what: str, input: Tensor, target: Tensor) -> None:
+    """Differences of broadcast tensors are seldom meant."""
+    if input.shape != target.shape:
+        warn(
+            f"{what}: an input of {show(input.shape)} and a target of {show(target.shape)} are "
+            "broadcast. Please ensure they have the same size."
+        )
+
+
 def _weighted(what: str, losses: Tensor, weight: Tensor, reduction: int, average: Tensor) -> Tensor:
     """Losses times weights; their mean is the sum over `average`."""
     if weight.shape != losses.shape:
@@ -92,6 +103,7 @@ def _weighted(what: str, losses: Tensor, weight: Tensor, reduction: int, average
 @_words(2, 3)
 def mse_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -> Tensor:
     """(input - target)²; with weights, their mean is the weighted one."""
+    _warn_of_sizes("mse_loss", input, target)
     if weight is None:
         return ops.mse_loss(input, target, reduction)
     return _weighted("mse_loss", ops.mse_loss(input, target, NONE), weight, reduction, weight.sum())
@@ -100,6 +112,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) 
 @_words(2, 3)
 def l1_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -> Tensor:
     """|input - target|; with weights, their mean is the weighted one."""
+    _warn_of_sizes("l1_loss", input, target)
     if weight is None:
         return ops.l1_loss(input, target, reduction)
     return _weighted("l1_loss", ops.l1_loss(input, target, NONE), weight, reduction, weight.sum())
@@ -108,6 +121,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -
 @_words(2, 3)
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: int, beta: float = 1.0) -> Tensor:
     """d²/(2 beta) within beta, |d| - beta/2 outside, d being the difference."""
+    _warn_of_sizes("smooth_l1_loss", input, target)
     return ops.smooth_l1_loss(input, target, reduction, beta)
 
 
@@ -116,6 +130,7 @@ def huber_loss(
     input: Tensor, target: Tensor, reduction: int, delta: float = 1.0, weight: Any = None
 ) -> Tensor:
     """d²/2 within delta, delta (|d| - delta/2) outside; with weights, the mean is over elements."""
+    _warn_of_sizes("huber_loss", input, target)
     if weight is None:
         return ops.huber_loss(input, target, reduction, delta)
     losses = ops.huber_loss(input, target, NONE, delta)
@@ -322,6 +337,9 @@ def ctc_loss(
     reduction: int = MEAN, zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
     """-log of the probability of texts of unknown alignment; their mean is per letter."""
+    for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
+        if getattr(lengths, "dtype", dtypes.int64).is_differentiable:
+            raise DtypeError(f"ctc_loss: {name} are whole numbers, got {lengths.dtype}.")
     return ops.ctc_loss(
         log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity
     )

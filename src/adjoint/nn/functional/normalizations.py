@@ -59,6 +59,19 @@ def instance_norm(
     )
 
 
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each group of channels of a sample with mean 0 and variance 1, times weight plus bias."""
+    if input.ndim > 1 and num_groups > 0:
+        _need_several("group_norm", input, input.numel() // num_groups)
+    return ops.group_norm(input, num_groups, weight, bias, eps, True)
+
+
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

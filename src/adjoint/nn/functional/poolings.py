@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -488,11 +489,27 @@ def fractional_max_pool3d(
 # --- norms ---------------------------------------------------------------------------------------
 
 
-def _norm(input: Tensor, norm_type: float, count: int, average: Callable[[Tensor], Tensor]) -> Any:
+def _norm(
+    dims: int,
+    input: Tensor,
+    norm_type: float,
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    ceil_mode: bool,
+) -> Tensor:
     """(Σ xᵖ)^(1/p) of windows, by averages; in a window of zeros the derivative is 0."""
+    what = f"lp_pool{dims}d"
+    kernels = _each(what, kernel_size, dims)
+    steps = () if stride is None else stride
     if norm_type == 0:
-        raise ValueRangeError("lp_pool(norm_type=0): there is no norm of that type.")
-    total = average(input.pow(norm_type)) * count
+        raise ValueRangeError(f"{what}(norm_type=0): there is no norm of that type.")
+    if math.isinf(norm_type):  # the largest or the smallest of the window
+        sign = math.copysign(1, norm_type)
+        largest = getattr(ops, f"max_pool{dims}d")
+        return largest(input.abs() * sign, kernels, steps, 0, 1, ceil_mode) * sign
+    pool = getattr(ops, f"avg_pool{dims}d")
+    average = lambda x: pool(x, kernels, steps, 0, ceil_mode)
+    total = average(input.pow(norm_type)) * math.prod(kernels)
     if norm_type == 1:
         return total
     zeros = total == 0 if norm_type % 2 == 0 else average(input.detach().abs()) == 0
@@ -512,10 +529,7 @@ def lp_pool1d(
     >>> ad.nn.functional.lp_pool1d(ad.tensor([[3.0, 4.0, 0.0, 0.0]]), 2, 2)
     tensor([[5., 0.]])
     """
-    (kernel,) = _each("lp_pool1d", kernel_size, 1)
-    stride = () if stride is None else stride
-    average = lambda x: ops.avg_pool1d(x, kernel, stride, 0, ceil_mode)
-    return _norm(input, norm_type, kernel, average)
+    return _norm(1, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool2d(
@@ -531,10 +545,7 @@ def lp_pool2d(
     >>> ad.nn.functional.lp_pool2d(ad.ones(1, 2, 2), 2, 2)
     tensor([[[2.]]])
     """
-    height, width = _each("lp_pool2d", kernel_size, 2)
-    stride = () if stride is None else stride
-    average = lambda x: ops.avg_pool2d(x, (height, width), stride, 0, ceil_mode)
-    return _norm(input, norm_type, height * width, average)
+    return _norm(2, input, norm_type, kernel_size, stride, ceil_mode)
 
 
 def lp_pool3d(
@@ -550,7 +561,4 @@ def lp_pool3d(
     >>> ad.nn.functional.lp_pool3d(ad.ones(1, 2, 2, 1), 2, (2, 2, 1))
     tensor([[[[2.]]]])
     """
-    depth, height, width = _each("lp_pool3d", kernel_size, 3)
-    stride = () if stride is None else stride
-    average = lambda x: ops.avg_pool3d(x, (depth, height, width), stride, 0, ceil_mode)
-    return _norm(input, norm_type, depth * height * width, average)
+    return _norm(3, input, norm_type, kernel_size, stride, ceil_mode)

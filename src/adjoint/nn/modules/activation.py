@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import functional, init
 from adjoint.nn.modules.attention import MultiheadAttention
@@ -119,10 +119,9 @@ class Hardtanh(_Activation):
     ) -> None:
         super().__init__()
         if min_value is not None or max_value is not None:
-            warnings.warn(
+            warn(
                 "Hardtanh: min_value and max_value are now called min_val and max_val.",
                 FutureWarning,
-                stacklevel=2,
             )
             min_val = min_val if min_value is None else min_value
             max_val = max_val if max_value is None else max_value

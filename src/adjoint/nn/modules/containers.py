@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import groupby
 from typing import Any, Self
 
+from adjoint.core.places import warn
 from adjoint.nn.modules.module import Module, indented
 from adjoint.nn.parameter import Parameter, is_parameter
 from adjoint.tensor.tensor import Tensor
@@ -488,10 +488,6 @@ class Container(Module):
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
-        warnings.warn(
-            "nn.Container: derive from nn.Module, or use nn.ModuleDict.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn("nn.Container: derive from nn.Module, or use nn.ModuleDict.", FutureWarning)
         for name, module in kwargs.items():
             self.add_module(name, module)

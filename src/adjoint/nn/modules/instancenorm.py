@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.modules.batchnorm import _LazyNormBase, _NormBase
@@ -39,6 +39,10 @@ class _InstanceNorm(_NormBase):
             num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias
         )
 
+    def _get_no_batch_dim(self) -> int:
+        """The dimensions of one sample."""
+        return self.dims + 1
+
     def _check_input_dim(self, input: Tensor) -> None:
         if input.ndim not in (self.dims + 1, self.dims + 2):
             raise ShapeError(
@@ -56,7 +60,7 @@ class _InstanceNorm(_NormBase):
         )
         if self.affine:
             raise ShapeError(message)
-        warnings.warn(message + " Without affine, it does not matter.", stacklevel=3)
+        warn(message + " Without affine, it does not matter.")
 
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any, **named: Any

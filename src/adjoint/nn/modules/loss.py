@@ -7,11 +7,11 @@ to say it, and go before `reduction`.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
@@ -35,11 +35,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     if size_average is None and reduce is None:
         return reduction
     word = "none" if reduce is False else "sum" if size_average is False else "mean"
-    warnings.warn(
-        f"size_average and reduce are PyTorch's older arguments; use reduction={word!r}.",
-        UserWarning,
-        stacklevel=4,
-    )
+    warn(f"size_average and reduce are PyTorch's older arguments; use reduction={word!r}.")
     return word
 
 
@@ -183,7 +179,7 @@ class NLLLoss2d(NLLLoss):
         reduce: bool | None = None,
         reduction: str = "mean",
     ) -> None:
-        warnings.warn("NLLLoss2d: use NLLLoss, which takes images.", FutureWarning, stacklevel=2)
+        warn("NLLLoss2d: use NLLLoss, which takes images.", FutureWarning)
         super().__init__(weight, size_average, ignore_index, reduce, reduction)
 
 

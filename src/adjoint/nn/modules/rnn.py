@@ -7,12 +7,12 @@ as padded batches.
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
+from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import init
 from adjoint.nn.modules.module import Module
@@ -251,10 +251,9 @@ def _check_arguments(
     if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise ValueRangeError(f"{mode}(dropout={dropout!r}): a probability is between 0 and 1.")
     if dropout > 0 and num_layers == 1:
-        warnings.warn(
+        warn(
             f"{mode}(dropout={dropout}, num_layers=1): dropout is between layers; with one layer "
-            "there is none.",
-            stacklevel=4,
+            "there is none."
         )
     if not 0 <= proj_size < hidden_size:
         raise ValueRangeError(
