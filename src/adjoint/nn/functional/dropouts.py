@@ -37,10 +37,12 @@ def feature_alpha_dropout(
 
 def _few(name: str, input: Tensor, *ranks: int) -> None:
     """Warn of an input that PyTorch takes as well, though channels are hardly what is meant."""
+    if input.ndim < 2:
+        raise ShapeError(f"{name}: needs channels, dimension 1; got {show(input.shape)}.")
     if input.ndim not in ranks:
         warn(
-            f"{name}: channels are dimension 1 of an input of {ranks[-1]} dimensions; got "
-            f"{show(input.shape)}."
+            f"{name}: is for inputs of {ranks[-1]} dimensions; each channel (dimension 1) of "
+            f"{show(input.shape)} is dropped on its own."
         )
 
 
