@@ -81,3 +81,11 @@ def test_constant_pad_keeps_the_dtype(dtype: ad.DType) -> None:
 def test_padding_errors(call: Callable[[ad.Tensor], ad.Tensor], message: str) -> None:
     with pytest.raises(ad.AdjointError, match=message):
         call(ad.ones(2, 3, 4))
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
+@pytest.mark.parametrize("widths", [(0, 0), (-1, -1)])
+def test_padded_tensors_have_memory_of_their_own(mode: str, widths: tuple[int, int]) -> None:
+    x = ad.zeros(1, 1, 4, 4)
+    ad.nn.functional.pad(x, (0, 0, *widths), mode=mode).fill_(4.0)
+    assert x.sum().item() == 0.0

@@ -76,7 +76,7 @@ def _around(what: str, self: Tensor, pad: Sequence[int], mode: str) -> Tensor:
         self = ops.cat(pieces, dim) if len(pieces) > 1 else self
         if mode != "circular":
             self = _cut(self, dim, before, after)
-    return self
+    return self if any(n > 0 for n in pad) else self.clone()  # never a view of the input
 
 
 def _placed(x: Tensor, dim: int, before: int, after: int) -> Tensor:

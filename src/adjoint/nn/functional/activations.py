@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from adjoint import ops
@@ -89,6 +90,10 @@ def rrelu(
     inplace: bool = False,
 ) -> Tensor:
     """leaky_relu with a random slope for each element while training."""
+    if not -math.inf < lower <= upper < math.inf:
+        raise ValueRangeError(
+            f"rrelu(lower={lower}, upper={upper}): slopes lie between finite numbers, lower first."
+        )
     return _apply("rrelu", inplace, input, lower, upper, training)
 
 
