@@ -98,15 +98,20 @@ def _moved(
     variance: Tensor,
     momentum: float,
 ) -> tuple[Tensor, Tensor]:
-    """Running statistics after a batch; the variance is the unbiased one."""
+    """Running statistics after a batch."""
+    unbiased = variance * _unbiased(input)
+    return _between(running_mean, mean, momentum), _between(running_var, unbiased, momentum)
+
+
+def _unbiased(input: Tensor) -> float:
+    """What makes the variance of a batch an unbiased one."""
     count = input.numel() // max(input.shape[1], 1)
-    unbiased = variance * (count / (count - 1) if count > 1 else math.nan)
-    pairs = ((running_mean, mean), (running_var, unbiased))
-    moved = [
-        (wide(old.detach()) * (1 - momentum) + wide(new) * momentum).to(old.dtype)
-        for old, new in pairs
-    ]
-    return moved[0], moved[1]
+    return count / (count - 1) if count > 1 else math.nan
+
+
+def _between(old: Tensor, new: Tensor, momentum: float) -> Tensor:
+    """A running statistic, nearer to a new one by `momentum`."""
+    return (wide(old.detach()) * (1 - momentum) + wide(new) * momentum).to(old.dtype)
 
 
 def batch_norm_functional(
@@ -157,13 +162,18 @@ def native_batch_norm(
         kind = _check("batch_norm", input, weight=weight, bias=bias, **running)
         result, mean, rstd, _ = ops._batch_normalized(input, weight, bias, eps)
         return result, mean.to(kind), rstd.to(kind)
-    *results, mean, variance = batch_norm_functional(
-        input, weight, bias, running_mean, running_var, training, momentum, eps
-    )
-    if training:
-        running_mean.copy_(mean)
-        running_var.copy_(variance)
-    return results[0], results[1], results[2]
+    if not training:
+        functional = batch_norm_functional
+        return functional(input, weight, bias, running_mean, running_var, False, momentum, eps)[:3]
+    running = {"running_mean": running_mean, "running_var": running_var}
+    kind = _check("batch_norm", input, weight=weight, bias=bias, **running)
+    result, mean, rstd, variance = ops._batch_normalized(input, weight, bias, eps)
+    for old, new in ((running_mean, mean), (running_var, variance * _unbiased(input))):
+        if old.dtype is new.dtype:
+            old.lerp_(new, momentum)
+        else:
+            old.copy_(_between(old, new, momentum))
+    return result, mean.to(kind), rstd.to(kind)
 
 
 def batch_norm(
