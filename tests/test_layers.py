@@ -125,3 +125,112 @@ def test_compiled_gradient_of_a_layer_is_eagers(name: str) -> None:
     assert close(value, loss(layer, parameters, inputs))
     wanted = eager(layer, inputs)
     assert all(close(found[key], wanted[key]) for key in wanted)
+
+
+# --- laws of single layers -----------------------------------------------------------------------
+
+
+def test_a_small_network_learns_to_tell_rows_from_columns() -> None:
+    """Images with a bright row or a bright column, as digits are told apart."""
+    ad.manual_seed(0)
+    generator = np.random.default_rng(0)
+    lines, where = generator.integers(0, 2, 64), generator.integers(0, 8, 64)
+    images = generator.standard_normal((64, 1, 8, 8)).astype(np.float32) * 0.3
+    for image, line, place in zip(images, lines, where, strict=True):
+        image[0, place if line else slice(None), slice(None) if line else place] += 1.0
+    model = nn.Sequential(
+        nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Flatten(), nn.Dropout(0.1), nn.Linear(64, 2),
+    )  # fmt: skip
+    loss = nn.CrossEntropyLoss()
+    for _ in range(30):
+        error = loss(model(ad.from_numpy(images)), ad.from_numpy(lines))
+        model.zero_grad()
+        error.backward()
+        with ad.no_grad():
+            for parameter in model.parameters():
+                parameter.sub_(parameter.grad, alpha=0.3)
+    guessed = model.eval()(ad.from_numpy(images)).argmax(1)
+    assert (guessed.numpy() == lines).mean() > 0.95
+
+
+@pytest.mark.parametrize(
+    ("layer", "bound"),
+    [
+        (lambda: nn.Linear(400, 50), 1 / 20),
+        (lambda: nn.Conv2d(16, 8, 5), 1 / 20),
+        (lambda: nn.LSTM(10, 100), 1 / 10),
+        (lambda: nn.GRUCell(10, 100), 1 / 10),
+        (lambda: nn.Bilinear(400, 3, 5), 1 / 20),
+    ],
+)
+def test_parameters_are_drawn_uniformly(layer: Callable[[], Any], bound: float) -> None:
+    ad.manual_seed(0)
+    drawn = np.concatenate([p.detach().numpy().ravel() for p in layer().parameters()])
+    assert abs(drawn).max() <= bound
+    assert np.isclose(drawn.std(), bound / 3**0.5, rtol=0.05)
+
+
+def test_a_failing_batch_counts_for_nothing() -> None:
+    layer = nn.BatchNorm1d(3)
+    with pytest.raises(ValueError, match="more than one value"):
+        layer(ad.ones(1, 3))
+    assert layer.num_batches_tracked.item() == 0
+    assert layer.running_mean.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_without_momentum_running_statistics_are_means_over_batches() -> None:
+    layer = nn.BatchNorm1d(1, momentum=None)
+    for number in (1.0, 2.0, 6.0):
+        layer(ad.tensor([[number - 1], [number + 1]]))
+    assert layer.running_mean.item() == pytest.approx(3.0)
+
+
+def test_a_lazy_layer_takes_a_loaded_state() -> None:
+    known, lazy = nn.Linear(3, 2), nn.LazyLinear(2)
+    lazy.load_state_dict(known.state_dict())
+    x = ad.rand(4, 3)
+    assert ad.equal(lazy(x), known(x))
+    assert repr(lazy) == repr(known)
+
+
+def test_adaptive_softmax_knows_its_targets_in_eager_and_computes_all_when_compiled() -> None:
+    ad.manual_seed(0)
+    layer = nn.AdaptiveLogSoftmaxWithLoss(6, 12, [3, 7], div_value=1.5)
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+    x, target = ad.rand(5, 6), ad.tensor([0, 4, 11, 2, 8])
+    compiled = ad.compile(lambda p, x, t: functional_call(layer, p, (x, t)).loss)
+    assert compiled(parameters, x, target).item() == pytest.approx(layer(x, target).loss.item())
+    with pytest.raises(ValueError, match="from 0 to n_classes"):
+        layer(x, target + 5)
+
+
+def test_cross_map_normalization_is_that_of_neighbours() -> None:
+    x = ad.rand(2, 6, 3, 3)
+    wanted = nn.LocalResponseNorm(3, alpha=0.5)(x)
+    assert ad.equal(nn.CrossMapLRN2d(3, alpha=0.5)(x), wanted)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Conv2d(3, 4, 2, groups=2), "divide the numbers of channels"),
+        (lambda: nn.Conv2d(3, 4, 2, padding="same", stride=2), "stride of 1"),
+        (lambda: nn.Conv1d(3, 4, 2, padding_mode="mirror"), "there are 'zeros'"),
+        (lambda: nn.ConvTranspose1d(3, 4, 2, padding_mode="reflect"), "only 'zeros'"),
+        (lambda: nn.GroupNorm(3, 4), "must divide"),
+        (lambda: nn.Dropout(1.5), "between 0 and 1"),
+        (lambda: nn.LSTM(3, 4, proj_size=4), "less than hidden_size"),
+        (lambda: nn.RNNBase("GRU", 3, 4, proj_size=2), "only LSTM"),
+        (lambda: nn.RNN(3, 4, nonlinearity="sin"), "'tanh' and 'relu'"),
+        (lambda: nn.Embedding(3, 4, padding_idx=3), "use -3 to 2"),
+        (lambda: nn.MultiheadAttention(5, 2), "must divide"),
+        (lambda: nn.TransformerEncoderLayer(4, 2, activation="sin"), "'relu' and 'gelu'"),
+        (lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 5, [3, 2]), "growing whole numbers"),
+        (lambda: nn.MultiMarginLoss(p=3), "1 and 2"),
+        (lambda: nn.SyncBatchNorm(3, process_group="all"), "one process"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((ValueError, NotImplementedError), match=message):
+        make()
