@@ -30,7 +30,7 @@ BELOW: dict[str, tuple[str, ...]] = {
         "native",
     ),
     "nn": ("core", "checks", "ops", "tensor", "compiler", "func", "absent"),
-    "optim": ("core", "ops", "tensor", "transforms", "compiler", "native", "nn"),
+    "optim": ("core", "ops", "tensor", "transforms", "elements", "compiler", "native", "nn"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 

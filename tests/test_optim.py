@@ -11,6 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import AdjointError
+from adjoint.native import background, build
 from adjoint.optim import pieces
 
 F = ad.nn.functional
@@ -34,6 +35,8 @@ FORMULAS: dict[str, tuple[str, dict[str, Any]]] = {
     "Adafactor": ("Adafactor", {"lr": 0.05, "weight_decay": 0.1}),
     "Muon": ("Muon", {"lr": 0.05}),
 }
+
+ELEMENTWISE = [name for name in FORMULAS if name not in ("Adafactor", "Muon")]
 
 
 def made(name: str, params: Any, **more: Any) -> Any:
@@ -60,7 +63,7 @@ def run(optimizer: Any, steps: int) -> list[Any]:
 # -- formulas ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [n for n in FORMULAS if n not in ("Adafactor", "Muon")])
+@pytest.mark.parametrize("name", ELEMENTWISE)
 def test_steps_on_tensors_are_steps_on_arrays(name: str) -> None:
     """`differentiable` runs the formula on tensors; without it, arrays do."""
     fast = run(made(name, [parameter(3, 4)]), 7)
@@ -70,18 +73,30 @@ def test_steps_on_tensors_are_steps_on_arrays(name: str) -> None:
 
 
 @pytest.mark.parametrize("native", [True, False], ids=["compiled", "numpy"])
-@pytest.mark.parametrize("name", ["SGD-nesterov", "Adam-amsgrad", "RAdam", "Rprop"])
+@pytest.mark.parametrize("name", ELEMENTWISE)
 def test_large_parameters_in_pieces_are_stepped_as_small_ones(
     name: str, native: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = run(made(name, [parameter(1000)]), 7)
     monkeypatch.setattr(pieces, "LARGE", 500)
     monkeypatch.setattr(pieces, "PIECE", 300)
-    monkeypatch.setattr(pieces, "NATIVE_PIECE", 300)
-    if not native:
-        monkeypatch.setattr(pieces.build, "compiler", lambda: None)
+    soon = background.now if native else lambda source: None
+    monkeypatch.setattr(background, "soon", soon)
+    if native:
+        monkeypatch.setattr(pieces.Kernel, "_in_pieces", None)  # it must not be called
     in_pieces = run(made(name, [parameter(1000)]), 7)
     np.testing.assert_allclose(whole[0], in_pieces[0], rtol=1e-5, atol=1e-6)
+
+
+def test_state_of_another_shape_is_refused_before_memory_is_touched() -> None:
+    p = parameter(5000)
+    optimizer = made("Adam", [p])
+    run(optimizer, 1)
+    p.data = ad.zeros(9000)
+    p.grad = ad.ones(9000)
+    with pytest.raises(ValueError, match="shape"):
+        optimizer.step()
+    assert p.detach().abs().max() == 0
 
 
 @pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
@@ -330,7 +345,7 @@ def test_compiled_steps_are_eager_steps(name: str) -> None:
 @pytest.mark.filterwarnings("ignore:ad.compile")
 def test_compiled_steps_run_without_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = train("Adam", 4, compiled=False)[2]
-    monkeypatch.setattr(pieces.build, "compiler", lambda: None)
+    monkeypatch.setattr(build, "compiler", lambda: None)
     assert train("Adam", 4, compiled=True)[2] == pytest.approx(expected)
 
 

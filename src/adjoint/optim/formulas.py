@@ -21,8 +21,8 @@ from adjoint.core.dtypes import DEFAULT, float32, float64
 from adjoint.core.errors import DtypeError, GradError, ValueRangeError
 from adjoint.core.places import caller
 from adjoint.optim import pieces
+from adjoint.optim.loops import apply
 from adjoint.optim.optimizer import Optimizer
-from adjoint.optim.pieces import apply
 from adjoint.tensor.modes import enable_grad, set_grad_enabled
 from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import Tensor, make
@@ -161,9 +161,9 @@ class _Update:
         self.name, self.place = f"{type(owner).__name__}.step", caller()
         self.options = {k: option(v, differentiable) for k, v in group.items() if k != "params"}
         # By scalar state, which most parameters of a group share: the numbers and the next state,
-        # and by dtype the numbers as arrays.
+        # and by dtype too, the formula for arrays.
         self.known: dict[Any, tuple[Any, Any]] = {}
-        self.arrays: dict[Any, Any] = {}
+        self.kernels: dict[Any, pieces.Kernel] = {}
 
     def run(self) -> None:
         owner = self.owner
@@ -201,12 +201,11 @@ class _Update:
             self.known[scalars] = (SimpleNamespace(**numbers), after)
         return self.known[scalars][0]
 
-    def _number_arrays(self, scalars: tuple[Any, ...], dtype: Any) -> Any:
-        """The numbers as arrays of a dtype: NumPy takes twice as long for a Python number."""
-        found = self.arrays.get((scalars, dtype))
+    def _kernel(self, scalars: tuple[Any, ...], dtype: Any) -> pieces.Kernel:
+        found = self.kernels.get((scalars, dtype))
         if found is None:
-            found = pieces.in_arrays(self._numbers(scalars), dtype)
-            self.arrays[scalars, dtype] = found
+            found = pieces.Kernel(self.owner.formula, self._numbers(scalars), dtype)
+            self.kernels[scalars, dtype] = found
         return found
 
     def _on_arrays(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
@@ -216,8 +215,7 @@ class _Update:
             arrays = [pieces.as_real(a) for a in arrays]
         for target in targets:
             before_write(target, self.name)
-        n = self._number_arrays(scalars, arrays[0].dtype)
-        pieces.update(self.owner.formula, n, arrays)
+        self._kernel(scalars, arrays[0].dtype).update(arrays)
         for target in targets:
             wrote(target, self.name, self.place)
 
@@ -238,8 +236,7 @@ class _Update:
         targets = [p, *slots]
         arrays = [t.array[index] for t in targets]
         arrays.insert(1, grad.values().detach().array)
-        n = self._number_arrays(scalars, arrays[0].dtype)
-        pieces.update(self.owner.formula, n, arrays)
+        self._kernel(scalars, arrays[0].dtype).update(arrays)
         del arrays[1]
         for target, array in zip(targets, arrays, strict=True):
             before_write(target, self.name)

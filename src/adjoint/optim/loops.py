@@ -1,0 +1,141 @@
+"""A formula as one loop in C that writes over its arrays: memory is passed once.
+
+The formula is traced, and each operator's C text (column `c` of its row) becomes a statement. All
+elements are loaded before any is stored, so that the loop may work in place. It is built in the
+background; until then NumPy computes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+import adjoint
+from adjoint import ops
+from adjoint.core.dtypes import OF
+from adjoint.elements import functions, language
+from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.native import background, build
+
+Array = np.ndarray[Any, Any]
+
+
+def apply(formula: Callable[..., Any], xp: Any, n: Any, p: Any, g: Any, *state: Any) -> Any:
+    """A formula with what goes before it: the sign of the gradient and weight decay."""
+    if n.maximize is not None:
+        g = -g
+    if n.decay is not None:
+        g = g + p * n.decay
+    if n.shrink is not None:
+        p = p * n.shrink
+    return formula(xp, n, p, g, *state)
+
+
+_SOURCE = """static void piece(long first, long last, const {t} *n, {parameters}) {{
+#pragma omp simd
+  for (long i = first; i < last; i++) {{
+{body}
+  }}
+}}
+#define PIECE 8192
+int update(long size, void **objects) {{
+  const long pieces = (size + PIECE - 1) / PIECE;
+  const {t} *n = DATA(objects, 0);
+{pointers}
+#pragma omp parallel for schedule(static) if (pieces > 3)
+  for (long k = 0; k < pieces; k++)
+    piece(k * PIECE, (k + 1) * PIECE < size ? (k + 1) * PIECE : size, n, {names});
+  return 0;
+}}
+"""
+
+
+class Loop:
+    """The loop of a formula with its numbers, for as many arrays of a dtype."""
+
+    def __init__(self, formula: Callable[..., Any], n: Any, count: int, dtype: Any) -> None:
+        present = tuple([k for k, v in vars(n).items() if v is not None])
+        absent = tuple([k for k, v in vars(n).items() if v is None])
+        self.source = source(formula, present, absent, count, dtype)
+        self.numbers = np.array([vars(n)[k] for k in present], dtype)
+        self.objects = (ctypes.c_void_p * (count + 1))(id(self.numbers))
+
+    def __call__(self, arrays: list[Array]) -> bool:
+        """Write the formula's values over dense arrays; False where NumPy shall do it, since there
+        is no compiler, or not yet, or since the gradient lies across another array.
+        """
+        library = background.soon(self.source)
+        gradient = arrays[1]
+        if library is None or any(
+            np.may_share_memory(gradient, a) for a in (arrays[0], *arrays[2:])
+        ):
+            return False
+        self.objects[1:] = [id(a) for a in arrays]
+        library.update(ctypes.c_long(gradient.size), self.objects)
+        return True
+
+
+@lru_cache(maxsize=256)
+def source(
+    formula: Callable[..., Any],
+    present: tuple[str, ...],
+    absent: tuple[str, ...],
+    count: int,
+    dtype: Any,
+) -> str:
+    """The C source for a formula with these numbers on as many arrays of a dtype; the first array
+    and those from the third on are written over.
+    """
+
+    def kernel(*values: Any) -> Any:
+        named = dict(zip(present, values, strict=False))
+        n = SimpleNamespace(**dict.fromkeys(absent), **named)
+        return tuple(apply(formula, ops, n, *values[len(present) :]))
+
+    number = adjoint.graph.ShapeDtype((), OF[dtype])
+    array = adjoint.graph.ShapeDtype((2,), OF[dtype])
+    graph = adjoint.graph.trace(kernel, *[number] * len(present), *[array] * count)
+    c_type = C_TYPES[OF[dtype].name]
+    written = [0, *range(2, count)]
+    names = {v: f"n[{k}]" for k, v in enumerate(graph.inputs[: len(present)])}
+    lines = []
+    for k, value in enumerate(graph.inputs[len(present) :]):
+        names[value] = f"v{len(names)}"
+        lines.append(f"const {c_type} {names[value]} = a{k}[i];")
+    for node in graph.nodes:
+        names[node.output] = f"v{len(names)}"
+        lines.append(_statement(node, names, c_type))
+    for k, value in zip(written, graph.outputs, strict=True):
+        lines.append(f"a{k}[i] = {names[value]};")
+    text = _SOURCE.format(
+        t=c_type,
+        parameters=", ".join(
+            f"{'' if k in written else 'const '}{c_type} *a{k}" for k in range(count)
+        ),
+        body="\n".join(f"    {line}" for line in lines),
+        pointers="\n".join(f"  {c_type} *a{k} = DATA(objects, {k + 1});" for k in range(count)),
+        names=", ".join(f"a{k}" for k in range(count)),
+    )
+    return functions.prelude(text, build.data_offset()) + text
+
+
+def _statement(node: Any, names: dict[Any, str], c_type: str) -> str:
+    """The statement of a node, from the C text of its row."""
+    row = node.op.row
+    given = dict(zip(row.schema.names, node.args, strict=True))
+    dtype = "float32" if c_type == "float" else "float64"
+    text = language.expression(row, dtype, given)
+    assert text is not None, f"{node.name} has no C text, and a formula of an optimiser uses it"
+    operands = {
+        name: names[v] if v in names else literal(v, c_type)
+        for name, v in given.items()
+        if v is not None
+    }
+    suffix = "f" if c_type == "float" else ""
+    kind = "int" if node.output.dtype.name == "bool" else c_type
+    return f"const {kind} {names[node.output]} = {text.format_map(operands | {'@': suffix})};"
