@@ -402,6 +402,50 @@ def test_compiled_steps_of_shared_parameters_and_of_a_model_that_returns_its_los
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+def test_compiled_steps_of_layers_with_clipped_gradients_are_eager_steps() -> None:
+    found = []
+    for compiled in (True, False):
+        ad.manual_seed(0)
+        model = ad.nn.Sequential(
+            ad.nn.Conv2d(1, 2, 3), ad.nn.BatchNorm2d(2), ad.nn.ReLU(), ad.nn.Flatten(),
+            ad.nn.LazyLinear(3),
+        )  # fmt: skip
+        x, y = ad.randn(4, 1, 6, 6), ad.tensor([0, 2, 1, 2])
+        model(x)
+        optimizer = ad.optim.SGD(model.parameters(), lr=1, momentum=0.9)
+        loss_fn = ad.nn.CrossEntropyLoss()
+        step = ad.optim.compiled_step(model, loss_fn, optimizer, max_norm=0.1)
+        for _ in range(4):
+            if compiled:
+                step(x, y)
+                continue
+            optimizer.zero_grad()
+            loss_fn(model(x), y).backward()
+            ad.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+        found.append({k: v.numpy() for k, v in model.state_dict().items()})
+    for key, value in found[1].items():
+        np.testing.assert_allclose(found[0][key], value, rtol=1e-4, atol=1e-5)
+
+
+def test_compiled_steps_see_other_groups_and_frozen_parameters() -> None:
+    model, optimizer, _ = train("SGD-nesterov", 3, compiled=True)
+    step = ad.optim.compiled_step(model, F.mse_loss, optimizer)
+    for _ in range(2):
+        step(*batch(0))
+    state = optimizer.state_dict()
+    state["param_groups"][0].update(lr=0.0)
+    optimizer.load_state_dict(state)
+    before = model.first.detach().clone()
+    step(*batch(1))
+    assert (model.first.detach() == before).all()
+    optimizer.param_groups[0]["lr"] = 0.1
+    model.first.requires_grad_(False)
+    step(*batch(2))
+    step(*batch(3))
+    assert (model.first.detach() == before).all()
+
+
 def test_compiled_steps_with_an_open_batch_size_are_compiled_once() -> None:
     model = ad.nn.Sequential(ad.nn.Linear(4, 5), ad.nn.Tanh(), ad.nn.Linear(5, 3))
     optimizer = ad.optim.SGD(model.parameters(), lr=0.0)

@@ -21,6 +21,7 @@ from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError
 from adjoint.core.places import caller
 from adjoint.nn.modules.module import Module
+from adjoint.nn.utils.clip_grad import clip_grad_norm_, get_total_norm
 from adjoint.optim.formulas import FormulaOptimizer, on_tensors, option
 from adjoint.optim.optimizer import between_hooks
 from adjoint.tensor.modes import no_grad
@@ -36,6 +37,7 @@ def compiled_step(
     loss_fn: Callable[..., Any] | None,
     optimizer: FormulaOptimizer,
     *,
+    max_norm: float | None = None,
     dynamic: int | tuple[int, ...] | None = None,
     verbose: bool = False,
 ) -> CompiledStep:
@@ -54,6 +56,7 @@ def compiled_step(
     first call runs these lines as they are: it shows which parameters get a gradient, and makes the
     optimiser's state. The gradients themselves stay inside: `.grad` is None afterwards, and hooks
     on gradients and modules see only the first call. The optimiser is any but LBFGS and SparseAdam.
+    With `max_norm` gradients are clipped as `clip_grad_norm_` does before the update.
     `dynamic=0` leaves the size of the batch open: another size of dimension 0 compiles nothing.
     `verbose` prints a line for each stage of a compilation.
 
@@ -68,7 +71,7 @@ def compiled_step(
     >>> losses[0], model.weight.detach().round(decimals=1)
     (tensor(5.), tensor([ 3., -1.]))
     """
-    return CompiledStep(model, loss_fn, optimizer, dynamic, verbose)
+    return CompiledStep(model, loss_fn, optimizer, max_norm, dynamic, verbose)
 
 
 class _Plan(NamedTuple):
@@ -83,7 +86,13 @@ class CompiledStep:
     """A training step as a native program; made by `compiled_step`."""
 
     def __init__(
-        self, model: Any, loss_fn: Any, optimizer: Any, dynamic: Any, verbose: bool
+        self,
+        model: Any,
+        loss_fn: Any,
+        optimizer: Any,
+        max_norm: float | None,
+        dynamic: Any,
+        verbose: bool,
     ) -> None:
         if not isinstance(model, Module):
             raise ArgumentError(f"{_NAME}: model must be a Module, got {type(model).__name__}")
@@ -97,18 +106,24 @@ class CompiledStep:
                 f"{_NAME}: the optimiser has differentiable=True, which a compiled step is not"
             )
         self.model, self.loss_fn, self.optimizer = model, loss_fn, optimizer
-        self.dynamic, self.verbose = dynamic, verbose
+        self.max_norm, self.dynamic, self.verbose = max_norm, dynamic, verbose
         roots = [m for m in (model, loss_fn) if isinstance(m, Module)]
         self.modules = list(dict.fromkeys(m for root in roots for m in root.modules()))
-        self.trained: dict[Any, tuple[int, ...]] = {}  # by training flags, of the first call
+        self.trained: dict[Any, tuple[int, ...]] = {}  # by flags, of the first call with them
         self.programs: dict[Any, Compiled] = {}
-        self.members: Any = None
+        self.members = _Members(self.modules)
         self.owners: dict[int, dict[str, Any]] = {}  # the group of each parameter, by its id
 
     def __call__(self, *batch: Any) -> Any:
-        flags = tuple([m.training for m in self.modules])
-        if self.members is None or not self.members.still_hold():
+        if not self.members.still_hold():
             self._look()
+        groups = self.optimizer.param_groups  # other ones after load_state_dict
+        self.owners = {id(p): group for group in groups for p in group["params"]}
+        flags = (
+            len(self.owners),
+            *[m.training for m in self.modules],
+            *[p.edge is not None for p in self.members.parameters],
+        )
         if flags not in self.trained:
             loss, self.trained[flags] = self._eagerly(batch)
             return loss
@@ -127,7 +142,11 @@ class CompiledStep:
         self.optimizer.zero_grad()
         loss = self._loss(batch)
         loss.backward()
-        self._look()
+        self._look()  # lazy modules have their parameters now
+        if self.max_norm is not None:
+            clip_grad_norm_(
+                [p for p in self.members.parameters if id(p) in self.owners], self.max_norm
+            )
         trained = tuple(
             i
             for i, p in enumerate(self.members.parameters)
@@ -140,9 +159,7 @@ class CompiledStep:
     def _look(self) -> None:
         """See which tensors the modules hold now; other parameters need other programs."""
         before, self.members = self.members, _Members(self.modules)
-        groups = self.optimizer.param_groups
-        self.owners = {id(p): group for group in groups for p in group["params"]}
-        if before is not None and not before.has_parameters_of(self.members):
+        if not before.has_parameters_of(self.members):
             self.trained, self.programs = {}, {}
 
     def _run(self, flags: Any, batch: tuple[Any, ...]) -> Any:
@@ -214,6 +231,8 @@ class CompiledStep:
 
             trained = [parameters[i] for i in plan.trained]
             (loss, after), grads = value_and_grad(loss_of, has_aux=True)(trained)
+            if self.max_norm is not None:
+                grads = _clipped(grads, self.max_norm)
             named = _named(plan.sets, numbers)
             new = [
                 on_tensors(formula, named[use], [p, grad, *kept])
@@ -269,6 +288,12 @@ class _Members:
         finally:
             for held, name, t in self.places:
                 held[name] = t
+
+
+def _clipped(grads: list[Any], most: float) -> list[Any]:
+    """Gradients with a norm of at most `most`, as `clip_grad_norm_` makes them."""
+    factor = (most / (get_total_norm(grads) + 1e-6)).clamp(max=1.0)
+    return [g * factor for g in grads]
 
 
 def _tensor(value: Any) -> Any:

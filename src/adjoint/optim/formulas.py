@@ -142,7 +142,7 @@ class FormulaOptimizer(Optimizer):
         numbers.setdefault("decay", _unless_zero(options.get("weight_decay", 0)))
         numbers.setdefault("shrink", None)
         numbers["maximize"] = 1.0 if options.get("maximize") else None
-        return numbers, after
+        return {k: float(v) if type(v) is int else v for k, v in numbers.items()}, after
 
 
 def decoupled(options: dict[str, Any]) -> Numbers:

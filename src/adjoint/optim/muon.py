@@ -90,7 +90,7 @@ class Muon(FormulaOptimizer):
             "nesterov": 1.0 if group["nesterov"] else None,
             "adamw": 1.0 if group["adjust_lr_fn"] == "match_rms_adamw" else None,
             "eps": group["eps"],
-            "polynomials": (group["ns_coefficients"],) * group["ns_steps"],
+            "polynomials": (tuple(group["ns_coefficients"]),) * group["ns_steps"],
         }, ()
 
     @staticmethod
