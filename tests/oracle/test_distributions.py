@@ -127,7 +127,6 @@ DIVERGENCES = {
     ("FisherSnedecor", "cdf"): "PyTorch has none",
     ("StudentT", "cdf"): "PyTorch has none",
     ("VonMises", "entropy"): "PyTorch has none",
-    ("Weibull", "mode"): "PyTorch gives NaN for concentrations below 1; it is 0",
 }
 CASES = [
     pytest.param(name, arguments, id=f"{name}-{i}")

@@ -462,9 +462,11 @@ class Weibull(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
+        """The mode; below concentration 1 there is none, as the density grows towards 0."""
         k = self.concentration
-        above = ((k - 1) / k).clamp(min=0)
-        return self.scale * above.pow(k.reciprocal())
+        exists = k >= 1
+        peak = ((k - 1) / k).where(exists, 0.5).pow(k.reciprocal())
+        return (self.scale * peak).where(exists, math.nan)
 
     @property
     def variance(self) -> Tensor:

@@ -414,17 +414,13 @@ class Wishart(_Scattered, ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """F Fᵀ, F = L A; A is triangular, normal numbers below roots of χ² (Bartlett 1933).
 
-        With few degrees of freedom a root is nearly 0. The diagonal of F is kept so large that
-        rounding leaves the sample positive definite.
+        With few degrees of freedom a root may be so near 0 that F Fᵀ is singular to rounding.
         """
         size = self._event_shape[-1]
         chi2 = Chi2(2 * _halves(self.df / 2, size), validate_args=False)
         below = noise_like(self.df, self._extended_shape(sample_shape)).tril(-1)
         factor = self._factor @ (below + chi2.rsample(sample_shape).sqrt().diag_embed())
-        diagonal = factor.diagonal(0, -2, -1)
-        rounding = math.sqrt(8 * size * finfo(factor.dtype).eps)
-        enough = rounding * ops.linalg_vector_norm(factor.tril(-1), dim=(-1,))
-        factor = factor.tril(-1) + diagonal.maximum(enough).diag_embed()
+        factor = _away_from_singular(factor)
         product = factor @ factor.mT
         return (product + product.mT) / 2  # symmetric to the last digit
 
@@ -466,6 +462,22 @@ class Wishart(_Scattered, ExponentialFamily):
     @property
     def _mean_carrier_measure(self) -> Tensor:
         return -(self._event_shape[-1] + 1) / 2 * self._mean_log_det()
+
+
+def _away_from_singular(factor: Tensor) -> Tensor:
+    """F with a diagonal so large that F Fᵀ, rounded, has a Cholesky factor.
+
+    It has if the product of the shares that diagonal elements have in the squares of their rows,
+    a bound on the smallest eigenvalue after scaling, exceeds n² times the rounding.
+    """
+    size = factor.shape[-1]
+    least = 8 * size**2 * finfo(factor.dtype).eps
+    diagonal = factor.diagonal(0, -2, -1)
+    squares = factor.square().sum(-1)
+    shares = (diagonal.square() / squares).cumprod(-1)
+    before = ops.constant_pad_nd(shares[..., :-1], (1, 0), 1).clamp(min=least)
+    enough = (least / before * squares).sqrt()
+    return factor.tril(-1) + diagonal.maximum(enough).diag_embed()
 
 
 class LKJCholesky(Distribution):
