@@ -31,6 +31,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     ),
     "nn": ("core", "checks", "ops", "tensor", "compiler", "func", "absent"),
     "optim": ("core", "ops", "tensor", "transforms", "elements", "compiler", "native", "nn"),
+    "distributions": ("core", "ops", "tensor", "transforms", "graph"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 

@@ -76,6 +76,7 @@ FAMILIES: dict[str, Make] = {
     "RelaxedBernoulli": lambda p: dist.RelaxedBernoulli(ad.tensor(0.5), logits=p),
     "RelaxedOneHotCategorical": lambda p: dist.RelaxedOneHotCategorical(ad.tensor(0.5), logits=p),
     "StudentT": lambda p: dist.StudentT(p.exp(), p, p.exp()),
+    "TruncatedNormal": lambda p: dist.TruncatedNormal(p, p.exp(), p - 0.2, 1 + p.exp()),
     "Uniform": lambda p: dist.Uniform(p, p + 1 + p.square()),
     "VonMises": lambda p: dist.VonMises(p, p.exp()),
     "Weibull": lambda p: dist.Weibull(p.exp(), p.exp()),
@@ -277,6 +278,8 @@ IMPLICIT: dict[str, tuple[Make, float]] = {
     "GeneralizedPareto": (lambda p: dist.GeneralizedPareto(0.0, 1.0, p), 0.3),
     "GeneralizedPareto at 0": (lambda p: dist.GeneralizedPareto(0.0, 1.0, p), 1e-7),
     "Kumaraswamy": (lambda p: dist.Kumaraswamy(p, 1.7), 0.6),
+    "TruncatedNormal": (lambda p: dist.TruncatedNormal(0.1, p, -0.5, 3.0), 0.6),
+    "TruncatedNormal that moves": (lambda p: dist.TruncatedNormal(0.1, 1.0, p, ad.inf), 0.6),
     "Weibull": (lambda p: dist.Weibull(1.2, p), 0.6),
 }
 
@@ -366,6 +369,7 @@ def test_gradient_of_an_expectation_is_that_of_the_expectation() -> None:
 LINE = (-math.inf, math.inf)
 HALF = (0.0, math.inf)
 UNIT = (0.0, 1.0)
+LOWER = (-math.inf, 0.1)
 DENSITIES: dict[str, tuple[Callable[[], Any], tuple[float, float]]] = {
     "Normal": (lambda: dist.Normal(0.3, 1.7), LINE),
     "Laplace": (lambda: dist.Laplace(0.3, 1.7), LINE),
@@ -389,6 +393,9 @@ DENSITIES: dict[str, tuple[Callable[[], Any], tuple[float, float]]] = {
         (0.5, 0.5 + 1.3 / 0.4),
     ),
     "Uniform": (lambda: dist.Uniform(0.5, 2.0), (0.5, 2.0)),
+    "TruncatedNormal": (lambda: dist.TruncatedNormal(0.3, 1.2, -0.5, 2.0), (-0.5, 2.0)),
+    "TruncatedNormal, a tail": (lambda: dist.TruncatedNormal(0.3, 1.2, 9.0, 12.0), (9.0, 12.0)),
+    "TruncatedNormal, a half": (lambda: dist.TruncatedNormal(0.3, 1.2, -math.inf, 0.1), LOWER),
     "Beta": (lambda: dist.Beta(1.7, 2.6), UNIT),
     "Kumaraswamy": (lambda: dist.Kumaraswamy(1.7, 2.6), UNIT),
     "ContinuousBernoulli": (lambda: dist.ContinuousBernoulli(logits=ad.tensor(1.7)), UNIT),
@@ -647,6 +654,17 @@ def test_log_odds_far_from_zero_keep_their_density() -> None:
     assert dist.Gumbel(0.0, 1.0).cdf(ad.tensor(-3.0)).item() == pytest.approx(
         math.exp(-math.exp(3.0)), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("low", [-60.0, -8.0, 5.0, 30.0])
+def test_a_normal_distribution_truncated_far_out_keeps_its_digits(low: float) -> None:
+    with mpmath.workdps(900):
+        a, b = mpmath.mpf(low), mpmath.mpf(low) + 2
+        mass = (mpmath.erfc(a / mpmath.sqrt(2)) - mpmath.erfc(b / mpmath.sqrt(2))) / 2
+        x = a + mpmath.mpf("0.25")
+        expected = float(-x * x / 2 - mpmath.log(2 * mpmath.pi) / 2 - mpmath.log(abs(mass)))
+    d = dist.TruncatedNormal(0.0, 1.0, low, low + 2)
+    assert d.log_prob(ad.tensor(low + 0.25)).item() == pytest.approx(expected, rel=1e-11)
 
 
 # -- transforms ----------------------------------------------------------------------------------

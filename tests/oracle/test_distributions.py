@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import re
 from typing import Any
 
@@ -336,6 +338,14 @@ def test_every_public_name_is_there(module: str) -> None:
     their_module = getattr(theirs, module) if module else theirs
     my_module = getattr(ours, module) if module else ours
     assert [n for n in their_module.__all__ if not hasattr(my_module, n)] == []
+
+
+@pytest.mark.parametrize("module", [m.name for m in pkgutil.iter_modules(theirs.__path__)])
+def test_every_module_is_importable_and_has_its_classes(module: str) -> None:
+    their_module = importlib.import_module(f"torch.distributions.{module}")
+    my_module = importlib.import_module(f"adjoint.distributions.{module}")
+    public = [n for n in their_module.__all__ if hasattr(theirs, n)]
+    assert [n for n in public if not hasattr(my_module, n)] == []
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -13,8 +13,32 @@ Files are families of distributions; `distribution.py` says what all of them sha
 
 from __future__ import annotations
 
-from adjoint.distributions import constraint_registry, constraints, kl, transforms, utils
-from adjoint.distributions.bounded import ContinuousBernoulli, Kumaraswamy, Uniform
+import sys as _sys
+
+from adjoint.distributions import (
+    bounded,
+    choices,
+    circular,
+    combined,
+    constraint_registry,
+    constraints,
+    counts,
+    distribution,
+    gammas,
+    kl,
+    location_scale,
+    multivariate,
+    paretos,
+    relaxed,
+    transforms,
+    utils,
+)
+from adjoint.distributions.bounded import (
+    ContinuousBernoulli,
+    Kumaraswamy,
+    TruncatedNormal,
+    Uniform,
+)
 from adjoint.distributions.choices import (
     Categorical,
     Multinomial,
@@ -108,6 +132,7 @@ __all__ = [
     "RelaxedOneHotCategorical",
     "StudentT",
     "TransformedDistribution",
+    "TruncatedNormal",
     "Uniform",
     "VonMises",
     "Weibull",
@@ -123,3 +148,30 @@ __all__ = [
     "utils",
 ]
 __all__ += transforms.__all__
+
+# PyTorch has a module for each; `from adjoint.distributions.normal import Normal` finds our family.
+_MODULES = {
+    bounded: ("continuous_bernoulli", "kumaraswamy", "uniform"),
+    choices: ("categorical", "multinomial", "one_hot_categorical"),
+    circular: ("von_mises",),
+    combined: ("independent", "mixture_same_family", "transformed_distribution"),
+    counts: ("bernoulli", "binomial", "geometric", "negative_binomial", "poisson"),
+    distribution: ("exp_family",),
+    gammas: (
+        "beta", "chi2", "dirichlet", "exponential", "fishersnedecor", "gamma", "inverse_gamma",
+        "weibull",
+    ),
+    location_scale: (
+        "cauchy", "gumbel", "half_cauchy", "half_normal", "laplace", "log_normal", "normal",
+        "studentT",
+    ),
+    multivariate: (
+        "lkj_cholesky", "logistic_normal", "lowrank_multivariate_normal", "multivariate_normal",
+        "wishart",
+    ),
+    paretos: ("generalized_pareto", "pareto"),
+    relaxed: ("relaxed_bernoulli", "relaxed_categorical"),
+}  # fmt: skip
+_BY_NAME = {name: module for module, names in _MODULES.items() for name in names}
+globals().update(_BY_NAME)
+_sys.modules.update({f"{__name__}.{name}": module for name, module in _BY_NAME.items()})
