@@ -15,6 +15,7 @@ from numbers import Number
 from typing import Any, ClassVar, Self
 
 from adjoint import ops
+from adjoint.core.devices import CPU
 from adjoint.core.errors import AdjointError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import Shape, Size, broadcast, show
@@ -301,9 +302,15 @@ class ExponentialFamily(Distribution):
 
 def noise_like(parameter: Tensor, shape: Shape) -> Tensor:
     """Standard normal numbers in the dtype of a parameter."""
-    return ops.randn(shape, dtype=parameter.dtype, device=parameter.device)
+    return ops.randn(shape, **_place_of(parameter))
 
 
 def uniform_like(parameter: Tensor, shape: Shape) -> Tensor:
     """Uniform numbers 0 ≤ u < 1 in the dtype of a parameter."""
-    return ops.rand(shape, dtype=parameter.dtype, device=parameter.device)
+    return ops.rand(shape, **_place_of(parameter))
+
+
+def _place_of(parameter: Tensor) -> dict[str, Any]:
+    """The dtype of a parameter, and its device if that is another than ours: asking takes time."""
+    dtype, device = parameter.dtype, parameter.device
+    return {"dtype": dtype} if device == CPU else {"dtype": dtype, "device": device}
