@@ -173,6 +173,16 @@ def test_attributes_cannot_take_the_place_of_methods() -> None:
 
 
 @BOTH
+def test_storages_come_back_and_are_shared(form: str) -> None:
+    base = ad.arange(6.0)
+    storage, view = again([base.storage(), base[2:]], form)
+    assert storage.tolist() == base.tolist()
+    assert storage.data_ptr() == view.data_ptr() - 8
+    x = ad.zeros(0).set_(storage, 1, (2, 2), (2, 1))
+    assert x.tolist() == [[1, 2], [3, 4]]
+
+
+@BOTH
 def test_the_metadata_of_a_state_dict_comes_back(form: str) -> None:
     state: Any = collections.OrderedDict(weight=ad.ones(1))
     state._metadata = collections.OrderedDict({"": {"version": 2}})

@@ -68,6 +68,9 @@ def _corpus() -> list[bytes]:
         file = io.BytesIO()
         ad.save(_value(), file, format=form)
         found.append(file.getvalue())
+    file = io.BytesIO()
+    ad.save(ad.nn.Sequential(ad.nn.Linear(2, 3), ad.nn.BatchNorm1d(3), ad.nn.ReLU()), file)
+    found.append(file.getvalue())
     tensors = {"w": ad.ones(2, 3), "b": ad.arange(3), "m": ad.tensor([True]), "e": ad.zeros(0)}
     found.append(ad.utils.safetensors.save(tensors, {"step": "3"}))
     return found + _of_torch()

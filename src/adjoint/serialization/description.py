@@ -52,6 +52,7 @@ from adjoint.serialization.storages import (
     with_attributes,
 )
 from adjoint.sparse import sparse_compressed_tensor, sparse_coo_tensor
+from adjoint.tensor.memory import Storage
 from adjoint.tensor.meta import meta_tensor
 from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
@@ -112,6 +113,8 @@ class Encoder:
                 return name, write(self, value)
         if isinstance(value, np.generic):
             return "scalar", self._array(np.asarray(value), value)
+        if isinstance(value, Storage):
+            return "storage", self._placed(self.blocks.place(make(value.flat)))
         if isinstance(value, Module):
             return "module", [name_of(type(value)), self.value(value.__getstate__())]
         if is_function(value):
@@ -422,6 +425,7 @@ _READERS: dict[str, Callable[[Decoder, Json], Any]] = {
     "scalar": lambda d, w: d.array(w)[()],
     "tensor": Decoder.tensor,
     "meta": Decoder.meta,
+    "storage": lambda d, w: Storage(d._block(w["block"]).tensor(*d._geometry(w))),
     "sparse": Decoder.sparse,
     "module": Decoder.module,
     "function": lambda _, w: function_named(w),

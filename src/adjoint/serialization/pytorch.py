@@ -63,7 +63,7 @@ class _Storage(Storage):
         self.memory, self.dtype = memory, dtype
         kind = uint8 if dtype is None else dtype
         count = memory.data.size // kind.itemsize
-        self.flat = memory.array(kind, 0, (count,), (1,))
+        super().__init__(memory.tensor(kind, 0, (count,), (1,)))
 
 
 _CONSTANTS: dict[str, Any] = {

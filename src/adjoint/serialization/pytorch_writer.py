@@ -18,6 +18,7 @@ from adjoint.serialization.pickles import Writer
 from adjoint.serialization.pytorch import STORAGES
 from adjoint.serialization.refusals import check_depth, check_tensor, refusal
 from adjoint.serialization.storages import Blocks, Place, attributes_of
+from adjoint.tensor.memory import Storage
 from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tensor import Tensor, make
 
@@ -56,6 +57,8 @@ class _Encoder:
         self._kept.append(value)
         if isinstance(value, Tensor):
             self._tensor(value)
+        elif isinstance(value, Storage):
+            self._storage(self.blocks.place(make(value.flat)))
         else:
             write = _WRITERS.get(type(value))
             if write is None:
@@ -194,8 +197,19 @@ class _Encoder:
     def _arguments(self, tensor: Any, requires_grad: bool) -> None:
         """Write its arguments: the storage, and where the tensor lies in it."""
         place, writer = self.blocks.place(tensor), self.writer
-        typed, block = self._typed(place), self.blocks.arrays[place.block]
-        writer.put(b"((")
+        writer.put(b"(")
+        self._storage(place)
+        for part in (place.offset, tuple(place.shape), tuple(place.stride), requires_grad):
+            self.value(part)
+        self.called("collections", "OrderedDict")
+        if not self._typed(place):
+            self.value(place.dtype)
+        writer.put(b"t")
+
+    def _storage(self, place: Place) -> None:
+        """Write the name of a storage, which stands outside the pickle."""
+        typed, block, writer = self._typed(place), self.blocks.arrays[place.block], self.writer
+        writer.put(b"(")
         writer.text("storage")
         if typed:
             writer.name("torch", f"{STORAGES[place.dtype.name]}Storage")
@@ -204,12 +218,6 @@ class _Encoder:
         for part in (str(place.block), "cpu", block.size if typed else block.nbytes):
             self.value(part)
         writer.put(b"tQ")
-        for part in (place.offset, tuple(place.shape), tuple(place.stride), requires_grad):
-            self.value(part)
-        self.called("collections", "OrderedDict")
-        if not typed:
-            self.value(place.dtype)
-        writer.put(b"t")
 
     def _sparse(self, tensor: Any) -> None:
         pattern = tensor.beside

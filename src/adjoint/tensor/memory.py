@@ -21,9 +21,10 @@ from adjoint.tensor.tensor import Tensor, alias, make
 class Storage:
     """The whole memory behind a tensor, element by element."""
 
-    __slots__ = ("flat",)
+    __slots__ = ("flat", "tensor")
 
     def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor  # one that lies here: writes to others are counted with its own
         self.flat = storage_of(tensor.array)[0]
 
     def __len__(self) -> int:
@@ -60,11 +61,25 @@ def _check_free(what: str, tensor: Tensor) -> None:
     before_write(tensor, what)
 
 
-def set_(self: Tensor, source: Tensor) -> Tensor:
+def set_(
+    self: Tensor,
+    source: Tensor | Storage,
+    storage_offset: int = 0,
+    size: Any = None,
+    stride: Any = None,
+) -> Tensor:
     """Let this tensor stand on the memory of `source`, with its shape.
 
-    A leaf is another variable from then on: graphs that were made before belong to the old one.
+    `source` may be a storage: then the tensor is all of it, or lies in it as offset, size and
+    strides say. A leaf is another variable from then on: graphs that were made before belong to
+    the old one.
     """
+    if isinstance(source, Storage):
+        sizes = (len(source) - storage_offset,) if size is None else tuple(size)
+        steps = strides_in_elements(np.empty(sizes, np.uint8)) if stride is None else tuple(stride)
+        source = source.tensor.detach().as_strided(sizes, steps, storage_offset)
+    elif size is not None or stride is not None or storage_offset:
+        raise ArgumentError("set_: an offset, a size and strides belong to a storage")
     if not isinstance(source, Tensor) or source.dtype is not self.dtype:
         kind = source.dtype.name if isinstance(source, Tensor) else type(source).__name__
         raise ArgumentError(f"set_: needs a tensor of dtype {self.dtype.name}, got {kind}")
