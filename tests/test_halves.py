@@ -81,3 +81,10 @@ def test_what_numpy_would_have_to_hold_is_refused():
         ad.zeros(2, dtype=ad.complex32)
     with pytest.raises(TypeError, match=r"cfloat\(\)\.numpy\(\)"):
         halves().numpy()
+
+
+def test_tensors_are_made_of_complex32_at_once() -> None:
+    x = ad.tensor([1 + 2j, 0.1], dtype=ad.complex32, requires_grad=True)
+    assert x.dtype is ad.complex32
+    assert x.requires_grad
+    assert ad.equal(x.detach().cfloat(), ad.tensor([1 + 2j, 0.1]).chalf().cfloat())

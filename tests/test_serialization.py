@@ -58,6 +58,7 @@ def test_complex32_comes_back(form: str) -> None:
     got = again(x, form)
     assert got.dtype is ad.complex32
     assert ad.equal(got.cfloat(), x.cfloat())
+    assert ad.equal(again(x.t(), form).cfloat(), x.t().cfloat())
 
 
 @BOTH

@@ -63,7 +63,8 @@ class _Storage(Storage):
         self.memory, self.dtype = memory, dtype
         kind = uint8 if dtype is None else dtype
         count = memory.data.size // kind.itemsize
-        super().__init__(memory.tensor(kind, 0, (count,), (1,)))
+        self.tensor = memory.tensor(kind, 0, (count,), (1,))
+        self.flat = self.tensor.array  # which may be a part of another storage
 
 
 _CONSTANTS: dict[str, Any] = {

@@ -49,27 +49,26 @@ class Blocks:
     def __init__(self) -> None:
         self.arrays: list[Array] = []  # flat, of the dtype of the first tensor on each
         self._numbers: dict[tuple[int, int], int] = {}
+        self._kept: list[Array] = []
 
     def place(self, tensor: Tensor) -> Place:
         """Return where a plain tensor lies, and keep its memory."""
         array = tensor.array
-        if tensor.dtype is complex32:  # as PyTorch has it: pairs of float16
-            pairs = np.ascontiguousarray(array).reshape(-1).view(np.float32).astype(np.float16)
-            number = self._number(pairs)
-            return Place(number, complex32, 0, array.shape, row_by_row(array.shape))
         if any(s < 0 or s % array.itemsize for s in array.strides):
             array = np.array(array, order="C")
         flat, offset = storage_of(array)
-        number = self._number(flat)
+        number = self._number(flat, half=tensor.dtype is complex32)
         # An array without elements has strides of 0 in NumPy, and ordinary ones in PyTorch.
         strides = strides_in_elements(array) if array.size else row_by_row(array.shape)
         return Place(number, tensor.dtype, offset, array.shape, strides)
 
-    def _number(self, flat: Array) -> int:
+    def _number(self, flat: Array, *, half: bool) -> int:
         key = (address(flat), flat.nbytes)
         if key not in self._numbers or not flat.nbytes:
             self._numbers[key] = len(self.arrays)
-            self.arrays.append(flat)  # kept, so that no other array gets its address meanwhile
+            self._kept.append(flat)  # so that no other array gets its address meanwhile
+            # complex32 is written as PyTorch has it: pairs of float16
+            self.arrays.append(flat.view(np.float32).astype(np.float16) if half else flat)
         return self._numbers[key]
 
 

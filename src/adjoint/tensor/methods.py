@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.devices import COUNTS, CPU, META, Device, present
-from adjoint.core.dtypes import DType, complex32, of, to_dtype
+from adjoint.core.dtypes import DType, complex32, complex64, of, to_dtype
 from adjoint.core.errors import ArgumentError, DependsOnValues, GradError
 from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.state import current
@@ -43,7 +43,11 @@ def tensor(
     place = place_of("tensor", device)
     if type(data) in NUMBER_TYPES and isinstance(data, Tensor):
         return as_tensor(data, dtype)
-    array = tensor_from_data(_detached(data), None if dtype is None else to_dtype(dtype))
+    wanted = None if dtype is None else to_dtype(dtype)
+    if wanted is complex32:
+        made = chalf(tensor(data, dtype=complex64, device=device))
+        return made.requires_grad_() if requires_grad else made
+    array = tensor_from_data(_detached(data), wanted)
     on_meta = place is META
     made = meta_tensor(array.shape, of(array.dtype)) if on_meta else mark_inference(make(array))
     return made.requires_grad_() if requires_grad else created(made)
