@@ -341,3 +341,14 @@ def test_results_of_a_traced_loop_may_be_written_to_before_its_backward(reverse:
     expected = ad.grad(f)(x).numpy()
     np.testing.assert_allclose(ad.compile(ad.grad(f))(x).numpy(), expected, rtol=1e-12)
     np.testing.assert_allclose(ad.vmap(ad.grad(f))(x[None])[0].numpy(), expected, rtol=1e-12)
+
+
+def test_a_traced_gradient_of_a_loop_does_not_ask_whether_outside_is_recorded() -> None:
+    loss = lambda w: ad.scan(lambda c, _: ((c * w).sin(), c), 1.0, length=3)[0]
+    branch = lambda w: ad.cond(w > 0, lambda v: v * v, lambda v: v, w)
+    w = ad.tensor(0.7)
+    for f in (loss, branch):
+        expected = ad.grad(f)(w)
+        assert expected != 0
+        with ad.no_grad():
+            assert ad.allclose(ad.trace(ad.grad(f), w)(w), expected)

@@ -201,8 +201,9 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
     edges = tuple(
         t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands
     )
+    recorded = current().recording and any(e is not None for e in edges)
     with level.outside():
-        if not current().recording or not any(e is not None for e in edges):
+        if not recorded:
             return [level.lift(o) for o in bind(call, primals)]
         keeping = call.keeping()
         results = bind(keeping, primals)
