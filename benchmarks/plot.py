@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from html import escape
 
+from adjoint.core.svg import document, element
 from benchmarks.runner import Options, Result
 
 COLOURS = ("#4269d0", "#efb118", "#ff725c", "#6cc5b0", "#a463f2", "#97bbf5", "#9c6b4e")
@@ -21,13 +21,12 @@ def place(ratio: float) -> float:
     return LEFT + (power - LOW) / (HIGH - LOW) * (RIGHT - LEFT)
 
 
-def text(x: float, y: float, words: str, attributes: str = "") -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" {attributes}>{escape(words)}</text>'
+def text(x: float, y: float, words: str, **attributes: str) -> str:
+    return element("text", words, x=x, y=y, **attributes)
 
 
 def rectangle(x: float, y: float, width: float, height: float, colour: str) -> str:
-    size = f'width="{width:.1f}" height="{height:.1f}"'
-    return f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{colour}"/>'
+    return element("rect", x=x, y=y, width=width, height=height, fill=colour)
 
 
 def group(result: Result, shown: list[str], top: float) -> tuple[list[str], float]:
@@ -39,12 +38,12 @@ def group(result: Result, shown: list[str], top: float) -> tuple[list[str], floa
         if (measured := result.tools.get(tool)) and measured.gradient and not measured.error
     }
     label = f"{result.title}, {result.case}"
-    lines = [text(LEFT - 8, top + BAR * len(ratios) / 2 + 4, label, 'text-anchor="end"')]
+    lines = [text(LEFT - 8, top + BAR * len(ratios) / 2 + 4, label, text_anchor="end")]
     for tool, ratio in ratios.items():
         start, end = sorted((place(1), place(ratio)))
         colour = COLOURS[shown.index(tool) % len(COLOURS)]
         lines.append(rectangle(start, top, max(end - start, 1), BAR - 2, colour))
-        lines.append(text(end + 4, top + BAR - 3, f"{ratio:.2g}×", 'class="n"'))
+        lines.append(text(end + 4, top + BAR - 3, f"{ratio:.2g}×", class_="n"))
         top += BAR
     return lines, top + GAP
 
@@ -53,9 +52,8 @@ def grid(bottom: float) -> list[str]:
     lines = []
     for power in range(math.ceil(LOW), math.floor(HIGH) + 1):
         x, colour = place(10.0**power), "#333" if power == 0 else "#ddd"
-        ends = f'x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 6}" y2="{bottom:.1f}"'
-        lines.append(f'<line {ends} stroke="{colour}"/>')
-        lines.append(text(x, bottom + 14, f"{10.0**power:g}×", 'text-anchor="middle"'))
+        lines.append(element("line", x1=x, x2=x, y1=TOP - 6, y2=bottom, stroke=colour))
+        lines.append(text(x, bottom + 14, f"{10.0**power:g}×", text_anchor="middle"))
     return lines
 
 
@@ -74,7 +72,5 @@ def bars(results: list[Result], options: Options) -> str:
         legend.append(rectangle(LEFT + LEGEND * i, 28, 10, 10, COLOURS[i % len(COLOURS)]))
         legend.append(text(LEFT + LEGEND * i + 14, 37, tool))
     width, height = max(RIGHT, LEFT + LEGEND * len(shown)) + 60, bottom + 26
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height:.0f}">'
-    frame = [head, f"<style>{STYLE}</style>", rectangle(0, 0, width, height, "#fff")]
-    named = text(12, 18, TITLE, 'class="t"')
-    return "\n".join([*frame, named, *legend, *grid(bottom), *body, "</svg>"]) + "\n"
+    named = text(12, 18, TITLE, class_="t")
+    return document(width, height, STYLE, [named, *legend, *grid(bottom), *body])
