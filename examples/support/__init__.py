@@ -1,0 +1,1 @@
+"""What the examples share: arguments, progress, steps and their times, pictures, data."""
