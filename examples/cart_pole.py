@@ -27,7 +27,7 @@ WIDEST, STEEPEST = 2.4, 12 * math.pi / 180  # where an episode ends
 
 def moved(state: ad.Tensor, right: ad.Tensor) -> ad.Tensor:
     """Place, speed, angle and turning speed of each cart (n, 4) after a push."""
-    x, speed, angle, turning = state.unbind(1)
+    _, speed, angle, turning = state.unbind(1)
     push = FORCE * (2 * right - 1)
     cos, sin, mass = angle.cos(), angle.sin(), CART + POLE
     pull = (push + POLE * HALF_LENGTH * turning**2 * sin) / mass

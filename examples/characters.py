@@ -74,7 +74,9 @@ def main() -> None:
     ends = [steps * (i + 1) for i in range(args.epochs)]
     pictures.write(
         args.out,
-        pictures.lines("bits per character", {"trained": losses, "unseen": (ends, tests)}, x="step"),
+        pictures.lines(
+            "bits per character", {"trained": losses, "unseen": (ends, tests)}, x="step"
+        ),
     )
     print_speed_up(eager, compiled, *windows(text.train, BATCH, LENGTH), quick=args.quick)
     require("bits per character", tests[-1], at_most=4.6 if args.quick else 3.0)

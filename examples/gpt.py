@@ -125,7 +125,7 @@ def main() -> None:
 
     for row in answered(model, unseen[:5]).tolist():
         text = "".join(CHARACTERS[t] for t in row)
-        print(f"{text[:QUESTION]}{text[:QUESTION - 1 : -1]}")
+        print(f"{text[:QUESTION]}{text[: QUESTION - 1 : -1]}")
     with ad.no_grad():
         embedded = model.tokens(unseen) + model.places.weight
         seen = looks(model.blocks[0], embedded)[QUESTION - 1 : -1, :-1]
