@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -77,3 +79,64 @@ def test_arguments_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ShapeError, match="running_min must have one number for each of 2"):
         ad.fused_moving_avg_obs_fake_quant(x, on, on, *running, 0.5, -4, 4, 0, True)
     assert running[1].tolist() == [0.0, 0.0]
+
+
+def quantised(
+    x: Any, scale: Any, zero_point: Any, low: int, high: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Numbers on the grid scale · (q - zero_point), and whether they were in its range."""
+    q = np.rint(x / scale) + zero_point
+    return (np.clip(q, low, high) - zero_point) * scale, (q >= low) & (q <= high)
+
+
+def drawn(*shape: int) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(4).standard_normal(shape) * 5
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 255), (-8, 7)])
+def test_values_and_masks_are_the_formula(low: int, high: int) -> None:
+    x = drawn(4, 6)
+    steps, zeros = np.array([0.1, 0.5, 1.0, 2.0]), np.array([3, 0, 5, -2]).clip(low, high)
+    ops = ad.ops
+    value, mask = ops.fake_quantize_per_tensor_affine_cachemask(ad.tensor(x), 0.3, 2, low, high)
+    expected = quantised(x, 0.3, 2, low, high)
+    np.testing.assert_allclose(value, expected[0])
+    np.testing.assert_array_equal(mask, expected[1])
+    value, mask = ops.fake_quantize_per_channel_affine_cachemask(
+        ad.tensor(x), ad.tensor(steps, dtype=ad.float32), ad.tensor(zeros, dtype=ad.int32), 0, low,
+        high,
+    )  # fmt: skip
+    narrow = np.float32(steps)[:, None].astype(np.float64)
+    expected = quantised(x, narrow, zeros[:, None], low, high)
+    np.testing.assert_allclose(value, expected[0])
+    np.testing.assert_array_equal(mask, expected[1])
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+def test_gradients_of_learnt_grids_are_the_formula(axis: int | None) -> None:
+    x, low, high, factor = drawn(4, 6), -8, 7, 0.25
+    count = 1 if axis is None else x.shape[axis]
+    scale, zero = np.linspace(0.4, 1.3, count), np.linspace(-2.0, 3.0, count)
+    shape = [-1 if axis == d else 1 for d in range(2)]
+    given = [ad.tensor(a, requires_grad=True) for a in (x, scale, zero)]
+    if axis is None:
+        op = ad.ops._fake_quantize_learnable_per_tensor_affine
+        y = op(*given, low, high, factor)
+    else:
+        op = ad.ops._fake_quantize_learnable_per_channel_affine
+        y = op(*given, axis, low, high, factor)
+    weight = drawn(6, 4).T
+    (y * ad.tensor(weight)).sum().backward()
+    s, z = scale.reshape(shape), np.rint(zero).reshape(shape)
+    q = np.rint(x / s + z)
+    inside = (q >= low) & (q <= high)
+    found, _ = quantised(x, s, z, low, high)
+    np.testing.assert_allclose(y.detach(), found, atol=1e-12)
+    bound = np.where(q < low, low, high) - z
+    others = None if axis is None else 1 - axis
+    of_scale = np.where(inside, np.rint(x / s + z) - z - x / s, bound)
+    of_zero = np.where(inside, 0.0, -s)
+    np.testing.assert_allclose(given[0].grad, weight * inside, atol=1e-12)
+    for tensor, slope in ((given[1], of_scale), (given[2], of_zero)):
+        expected = factor * (weight * slope).sum(others).reshape(-1)
+        np.testing.assert_allclose(tensor.grad, expected, atol=1e-10)

@@ -29,7 +29,7 @@ SHARES = {
     "indexing": 88,
     "linalg": 61,
     "loss": 50,
-    "matmul": 68,
+    "matmul": 89,
     "nested": 80,
     "normalization": 53,
     "padding": 78,

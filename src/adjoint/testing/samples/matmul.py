@@ -203,7 +203,11 @@ def layer_weight_gradients(make: Any) -> Samples:
     yield Sample(make(2, 2, 2), make(2, 2, 3), make(2, 3), True, name="batch")
 
 
-@sampler("einsum")
+def _einsum(equation: Any, tensors: Any, path: Any = None) -> Any:
+    return np.einsum(equation, *tensors)
+
+
+@sampler("einsum", reference=_einsum)
 def equations(make: Any) -> Samples:
     for equation, *shapes in (
         ("ij,jk->ik", (2, 3), (3, 2)),
@@ -262,7 +266,14 @@ def chains(make: Any) -> Samples:
     yield Sample([make(2), make(2, 3), make(3)], name="vectors at the ends")
 
 
-@sampler("chain_matmul")
+def _chain(matrices: Any) -> Any:
+    result = np.eye(matrices[0].shape[0])
+    for matrix in matrices:
+        result = np.einsum("ij,jk->ik", result, matrix)
+    return result
+
+
+@sampler("chain_matmul", reference=_chain)
 def matrix_chains(make: Any) -> Samples:
     yield Sample([make(2, 2)], name="one")
     yield Sample([make(2, 3), make(3, 1), make(1, 4)], name="three")
@@ -277,14 +288,31 @@ def trilinear(make: Any) -> Samples:
     yield Sample(make(2, 1), make(1, 3), make(2, 3), (), (), (), (0,), name="broadcast")
 
 
-@sampler("bilinear")
+def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    found = np.einsum("...i,oij,...j->...o", input1, weight, input2)
+    return found if bias is None else found + bias
+
+
+@sampler("bilinear", reference=_bilinear)
 def bilinear(make: Any) -> Samples:
     yield Sample(make(2, 2), make(2, 3), make(4, 2, 3), make(4), name="plain")
     yield Sample(make(2), make(3), make(4, 2, 3), name="vectors, no bias")
     yield Sample(make(2, 2, 2), make(2, 2, 3), make(1, 2, 3), name="batch")
 
 
-@sampler("_grouped_mm")
+def _grouped(self: Any, mat2: Any, offs: Any = None) -> Any:
+    """Every element of the operands belongs to a group, or to none."""
+    if offs is None:
+        return np.einsum("gij,gjk->gik", self, mat2)
+    starts = np.concatenate(([0], offs[:-1]))
+    size = {(2, 3): self.shape[0], (3, 2): mat2.shape[-1], (2, 2): self.shape[-1]}
+    place = np.arange(size[self.ndim, mat2.ndim])
+    member = ((place >= starts[:, None]) & (place < offs[:, None])).astype(self.dtype)
+    equation = {(2, 3): "ij,gjk,gi->ik", (3, 2): "gij,jk,gk->ik", (2, 2): "ij,jk,gj->gik"}
+    return np.einsum(equation[self.ndim, mat2.ndim], self, mat2, member)
+
+
+@sampler("_grouped_mm", reference=_grouped)
 def groups(make: Any) -> Samples:
     ends = ad.tensor([1, 3], dtype=ad.int32)
     yield Sample(make(3, 2), make(2, 2, 2), ends, name="rows")
