@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fnmatch
 import functools
+import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from adjoint.core.errors import did_you_mean
 
@@ -13,8 +13,8 @@ from adjoint.core.errors import did_you_mean
 @functools.lru_cache(maxsize=1)
 def advice() -> dict[str, str]:
     """The table of names and advice; read when somebody asks for what is not there."""
-    text = Path(__file__).with_name("advice.txt").read_text(encoding="utf-8")
-    lines = (line for line in text.splitlines() if line and not line.startswith("#"))
+    with open(os.path.join(os.path.dirname(__file__), "advice.txt"), encoding="utf-8") as file:
+        lines = [line for line in map(str.strip, file) if line and not line.startswith("#")]
     pairs = (line.partition(":") for line in lines)
     return {name.strip(): said.strip() for names, _, said in pairs for name in names.split(",")}
 

@@ -212,7 +212,7 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
     leaves, structure = pytrees.flatten((args, keywords))
     tensors = [_argument(v) for v in leaves]
     parts = [_part(t) for t in tensors]
-    key = (structure, DEFAULT.dtype, *_modes(), *parts)
+    key = (structure, (DEFAULT.dtype, *_modes()), *parts)
     try:
         hash(key)
     except TypeError:

@@ -54,6 +54,8 @@ def install() -> None:
         setattr(Tensor, f"__{python}__", _unary(f"__{python}__", name))
     for attribute, name in _PROPERTIES.items():
         setattr(Tensor, attribute, property(_unary(attribute, name)))
+    for prefix in ("", "r", "i"):  # of Python 2; programs call it by name
+        setattr(Tensor, f"__{prefix}div__", getattr(Tensor, f"__{prefix}truediv__"))
     Tensor.__getitem__ = indexing.getitem  # type: ignore[attr-defined]
     Tensor.__setitem__ = indexing.setitem  # type: ignore[attr-defined]
     Tensor.where = indexing.where  # type: ignore[attr-defined]
