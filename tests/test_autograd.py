@@ -623,3 +623,13 @@ def test_inputs_in_a_dictionary_have_gradients_in_one() -> None:
     assert (x.grad, z.grad) == (None, None)
     assert y.grad is not None
     assert y.grad.tolist() == [1.0, 2.0]
+
+
+def test_grad_takes_the_old_word_only_inputs() -> None:
+    x = leaf(2.0)
+    found = ad.autograd.grad(
+        outputs=x * x, inputs=x, grad_outputs=ad.ones(1, dtype=x.dtype), only_inputs=True
+    )
+    assert found[0].tolist() == [4.0]
+    with pytest.raises(ValueError, match="only_inputs=False"):
+        ad.autograd.grad(x * x, x, ad.ones(1, dtype=x.dtype), only_inputs=False)

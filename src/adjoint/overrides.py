@@ -90,7 +90,7 @@ def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     return getattr(Tensor, getattr(func, "__name__", ""), None) is func
 
 
-def resolve_name(func: Callable[..., Any]) -> str | None:
+def resolve_name(f: Callable[..., Any]) -> str | None:
     """Return the public name of a function, None if it has none.
 
     >>> import adjoint as ad
@@ -100,7 +100,7 @@ def resolve_name(func: Callable[..., Any]) -> str | None:
     for space in (*_SPACES, ""):
         owner = _space(space) if space else adjoint
         for name in dir(owner):
-            if getattr(owner, name, None) is func:
+            if getattr(owner, name, None) is f:
                 return f"adjoint.{space}{'.' * bool(space)}{name}"
     return None
 

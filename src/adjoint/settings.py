@@ -130,9 +130,9 @@ def set_flush_denormal(mode: bool) -> bool:
     return not mode
 
 
-def set_warn_always(mode: bool) -> None:
+def set_warn_always(b: bool) -> None:
     """Accept the wish for warnings at every call; Python's `warnings` filters decide that."""
-    _REMEMBERED.warns_always = bool(mode)
+    _REMEMBERED.warns_always = bool(b)
 
 
 def is_warn_always_enabled() -> bool:
@@ -152,6 +152,6 @@ def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
     state.set(wanted.but(recording=wanted.when_on() if now.recording else now.recording))
 
 
-def set_default_tensor_type(kind: Any) -> None:
+def set_default_tensor_type(t: Any) -> None:
     """Set the default dtype by an old class of tensors or its name, 'torch.DoubleTensor'."""
-    set_default_dtype(dtype_of_type(kind))
+    set_default_dtype(dtype_of_type(t))

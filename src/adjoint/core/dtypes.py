@@ -177,9 +177,9 @@ def to_dtype(value: Any) -> DType:
         ) from None
 
 
-def set_default_dtype(dtype: Any) -> None:
+def set_default_dtype(d: Any) -> None:
     """Set the dtype of tensors made from Python floats; float32 unless set."""
-    wanted = to_dtype(dtype)
+    wanted = to_dtype(d)
     if not wanted.is_floating_point:
         raise DtypeError(f"set_default_dtype({wanted}): the default must be a floating point dtype")
     DEFAULT.dtype = wanted

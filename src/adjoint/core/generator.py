@@ -165,9 +165,9 @@ def get_rng_state() -> Any:
     return default_generator.get_state()
 
 
-def set_rng_state(state: Any) -> None:
+def set_rng_state(new_state: Any) -> None:
     """Go back to a state of `get_rng_state`."""
-    default_generator.set_state(state)
+    default_generator.set_state(new_state)
 
 
 @contextlib.contextmanager

@@ -101,13 +101,15 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> Any:
     """Return the gradient of the (weighted) sum of `outputs` in each of `inputs`.
 
-    They are a tuple, or for a dictionary of inputs a dictionary.
+    They are a tuple, or for a dictionary of inputs a dictionary. `.grad` of other tensors is never
+    touched, so `only_inputs` can only be True.
 
     >>> import adjoint as ad
     >>> x = ad.tensor(3.0, requires_grad=True)
@@ -119,15 +121,18 @@ def grad(
         raise ValueRangeError(
             "grad: materialize_grads=True and allow_unused=False contradict each other"
         )
+    if not only_inputs:
+        raise ValueRangeError("grad: only_inputs=False: use backward() to fill .grad of all leaves")
     if isinstance(inputs, Mapping):
-        options = (retain_graph, create_graph, allow_unused, is_grads_batched, materialize_grads)
+        rest = (allow_unused, is_grads_batched, materialize_grads)
+        options = (retain_graph, create_graph, True, *rest)
         found = grad(outputs, _listed(inputs), grad_outputs, *options)
         return dict(zip(inputs, found, strict=True))
     roots = _listed(outputs)
     wanted = _listed(inputs)
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        options = (keep, create_graph, allow_unused, False, materialize_grads)
+        options = (keep, create_graph, True, allow_unused, False, materialize_grads)
         return _batched_grad(roots, wanted, _listed(grad_outputs), options)
     _check_inputs("grad", wanted)
     grads = _paired("grad", roots, grad_outputs)

@@ -289,9 +289,9 @@ def result_type(*operands: Any) -> DType:
     return arguments.common_dtype(operands)
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether `value` is a tensor."""
-    return isinstance(value, Tensor)
+def is_tensor(obj: Any) -> bool:
+    """Whether `obj` is a tensor."""
+    return isinstance(obj, Tensor)
 
 
 def is_inference(tensor: Tensor) -> bool:
