@@ -77,3 +77,29 @@ def test_results_have_pytorchs_dtypes(row: Row, dtype: str) -> None:
             assert got == expected
             found += 1
     assert found or row.full_name in REFUSED
+
+
+class Weight:
+    """One parameter, an optimiser that steps along its gradient, and a scaler, of a library."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+        self.w = library.ones(2, requires_grad=True)
+        self.optimizer = library.optim.SGD([self.w], lr=0.5)
+        self.scaler = library.amp.GradScaler("cpu", init_scale=64.0, growth_interval=2)
+
+    def step(self, factor: float) -> tuple[float, list[float]]:
+        """A step of training; its gradient is the factor."""
+        self.optimizer.zero_grad()
+        self.scaler.scale((self.w * factor).sum()).backward()
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        return self.scaler.get_scale(), self.w.tolist()
+
+
+def test_a_scaler_does_what_pytorchs_does() -> None:
+    ours, theirs = Weight(ad), Weight(torch)
+    for factor in (1.0, 2.0, float("inf"), 1.0, 1.0, 1.0, float("nan"), 3.0):
+        assert str(ours.step(factor)) == str(theirs.step(factor))
+    assert ours.scaler.state_dict() == theirs.scaler.state_dict()
+    ours.scaler.load_state_dict(theirs.scaler.state_dict())
