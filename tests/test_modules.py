@@ -581,6 +581,8 @@ def test_a_compiled_module_learns_and_keeps_statistics_as_the_eager_one() -> Non
         assert ad.allclose(twin.state_dict()[name].double(), value.double()), name
     assert ad.allclose(fast.eval()(x), eager.eval()(x))
     assert "forward" not in copy.deepcopy(fast).__dict__
+    with pytest.raises(TypeError, match="functional_call"):
+        ad.compile(eager, dynamic={"input": 0})
 
 
 def test_modules_load_neither_the_compiler_nor_each_other_before_they_are_used() -> None:

@@ -399,7 +399,11 @@ def compile(
     """
     copied = getattr(function, "compiled_copy", None)
     if copied is not None:  # an nn.Module: its parameters become arguments
-        options = {"verbose": verbose, "dynamic": dynamic, "static_argnums": static_argnums}
-        return copied(**options, static_argnames=static_argnames)
+        if dynamic is not None or static_argnums != () or static_argnames != ():
+            raise ArgumentError(
+                "compile: dynamic and static arguments are a function's; compile a function that "
+                "calls ad.func.functional_call(module, parameters, args)"
+            )
+        return copied(verbose=verbose)
     static = Statics(function, static_argnums, static_argnames)
     return Compiled(function, verbose, dynamic, static if static.names or static.numbers else None)

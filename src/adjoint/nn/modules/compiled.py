@@ -21,16 +21,16 @@ class CompiledForward:
 
     is_compiled = True
 
-    def __init__(self, module: Any, options: dict[str, Any]) -> None:
+    def __init__(self, module: Any, *, verbose: bool) -> None:
         self.module = module
-        self.options = options
+        self.verbose = verbose
         self.programs: dict[tuple[bool, ...], Compiled] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         modes = tuple(module.training for module in self.module.modules())
         program = self.programs.get(modes)
         if program is None:
-            program = self.programs[modes] = compile_function(self._pure, **self.options)
+            program = self.programs[modes] = compile_function(self._pure, verbose=self.verbose)
         parameters = dict(self.named_parameters(remove_duplicate=False))
         buffers = dict(self.named_buffers(remove_duplicate=False))
         result, changed = program(parameters, buffers, args, kwargs)

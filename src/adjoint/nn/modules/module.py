@@ -112,8 +112,8 @@ class Module(Hooked, States, Conversions):
         inner = "".join(f"  {line}\n" for line in lines + children)
         return f"{self._get_name()}(\n{inner})" if inner else f"{self._get_name()}()"
 
-    def compile(self, **options: Any) -> None:
-        """Let forward run as native code from now on; options are those of `ad.compile`.
+    def compile(self, *, verbose: bool = False) -> None:
+        """Let forward run as native code from now on; `verbose` prints a line for each stage.
 
         Parameters and buffers may change, and gradients flow to them, as without it.
         `ad.compile(module)` returns a compiled module that shares all tensors with this one.
@@ -127,12 +127,12 @@ class Module(Hooked, States, Conversions):
         True
         """
         compiled = importlib.import_module("adjoint.nn.modules.compiled")  # and the compiler
-        self.__dict__["forward"] = compiled.CompiledForward(self, options)
+        self.__dict__["forward"] = compiled.CompiledForward(self, verbose=verbose)
 
-    def compiled_copy(self, **options: Any) -> Self:
+    def compiled_copy(self, *, verbose: bool = False) -> Self:
         """Return a module with the same members whose forward is compiled: `ad.compile(self)`."""
         made = copy.copy(self)
-        made.compile(**options)
+        made.compile(verbose=verbose)
         return made
 
     def __getstate__(self) -> dict[str, Any]:
