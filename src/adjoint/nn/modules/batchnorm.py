@@ -107,10 +107,10 @@ class _BatchNorm(_NormBase):
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        count = self.num_batches_tracked
-        counting = self.training and self.track_running_stats and count is not None
+        counts = self.training and self.track_running_stats
+        count = self.num_batches_tracked if counts else None
         average = 0.0 if self.momentum is None else self.momentum
-        if counting and self.momentum is None:  # the mean of all batches so far
+        if count is not None and self.momentum is None:  # the mean of all batches so far
             average = 1.0 / (float(count) + 1.0)
         tracking = not self.training or self.track_running_stats
         result = functional.batch_norm(
@@ -123,7 +123,7 @@ class _BatchNorm(_NormBase):
             average,
             self.eps,
         )
-        if counting:
+        if count is not None:
             count.add_(1)
         return result
 
