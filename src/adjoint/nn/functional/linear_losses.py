@@ -16,6 +16,7 @@ Tensor = Any
 
 WHAT = "linear_cross_entropy"
 AUTOMATIC = "aspect_ratio:2"
+POLICIES = ("accurate", "balanced", "compact", "auto")
 
 
 @record
@@ -27,11 +28,48 @@ class LinearCrossEntropyOptions:
     least in float32 here, and a graph can always be used again.
     """
 
-    allow_retain_graph: bool = False
-    batch_chunk_size: int | None = None  # samples at a time
-    chunking_method: str | None = "auto"  # "auto", "aspect_ratio", "aspect_ratio:4", None: all
-    acc_policy: str = "auto"
-    acc_dtype: Any = None
+    allow_retain_graph: bool
+    batch_chunk_size: int | None  # samples at a time
+    chunking_method: str | None  # "auto", "aspect_ratio", "aspect_ratio:4", None: all
+    acc_policy: str
+    acc_dtype: Any
+
+    def __init__(
+        self,
+        allow_retain_graph: bool = False,
+        batch_chunk_size: int | None = None,
+        chunking_method: str | None = "auto",
+        acc_policy: str = "auto",
+        acc_dtype: Any = None,
+    ) -> None:
+        if batch_chunk_size is not None and batch_chunk_size < 1:
+            raise ValueRangeError(
+                f"{WHAT}: batch_chunk_size must be at least 1, got {batch_chunk_size}."
+            )
+        if chunking_method not in ("auto", None):
+            _ratio(chunking_method)
+        if acc_policy not in POLICIES:
+            raise ValueRangeError(
+                f"{WHAT}: acc_policy must be one of {', '.join(POLICIES)}, got {acc_policy!r}."
+            )
+        if acc_dtype is not None and not getattr(acc_dtype, "is_floating_point", False):
+            raise ValueRangeError(
+                f"{WHAT}: acc_dtype must be a floating point dtype, got {acc_dtype}."
+            )
+        given = (allow_retain_graph, batch_chunk_size, chunking_method, acc_policy, acc_dtype)
+        for name, value in zip(type(self).__annotations__, given, strict=True):
+            object.__setattr__(self, name, value)
+
+
+def _ratio(method: str) -> int:
+    """The number n of "aspect_ratio:n"."""
+    name, colon, factor = method.partition(":")
+    if name != "aspect_ratio" or (colon and not (factor.isdigit() and int(factor) > 0)):
+        raise ValueRangeError(
+            f"{WHAT}: chunking_method must be 'auto', 'aspect_ratio', 'aspect_ratio:n' or None, "
+            f"got {method!r}."
+        )
+    return int(factor) if factor else 1
 
 
 def linear_cross_entropy(
@@ -135,20 +173,12 @@ def _in_parts(
 def _samples(count: int, features: int, classes: int, options: Any) -> int:
     """How many samples to take at a time."""
     given, method = options.batch_chunk_size, options.chunking_method
-    if given is not None and given < 1:
-        raise ValueRangeError(f"{WHAT}: batch_chunk_size must be at least 1, got {given}.")
     if method == "auto":
         method = AUTOMATIC if given is None else None
     if method is None:
         return max(min(count, count if given is None else given), 1)
-    name, _, factor = method.partition(":")
-    if name != "aspect_ratio" or not (factor or "1").isdigit() or int(factor or 1) < 1:
-        raise ValueRangeError(
-            f"{WHAT}: chunking_method must be 'auto', 'aspect_ratio', 'aspect_ratio:n' or None, "
-            f"got {method!r}."
-        )
     wanted = math.ceil(count / max(math.ceil(classes / max(features, 1)), 1))
-    found = max(min((1 << (max(wanted, 1) - 1).bit_length()) // int(factor or 1), count), 1)
+    found = max(min((1 << (max(wanted, 1) - 1).bit_length()) // _ratio(method), count), 1)
     if given is not None and given != found:
         raise ArgumentError(
             f"{WHAT}: batch_chunk_size={given} and chunking_method={method!r}, which gives {found}"
