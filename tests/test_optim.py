@@ -174,6 +174,18 @@ def test_other_optimisers_refuse_sparse_gradients(name: str) -> None:
         made(name, [p]).step()
 
 
+def test_a_gradient_that_is_refused_leaves_all_parameters_alone() -> None:
+    first, second = parameter(5, 2), parameter(5, 2)
+    before = first.detach().clone()
+    first.grad = ad.ones(5, 2)
+    second.grad = ad.sparse_coo_tensor([[1, 3]], ad.ones(2, 2), (5, 2))
+    optimizer = made("Adam", [first, second])
+    with pytest.raises(RuntimeError, match="sparse"):
+        optimizer.step()
+    assert (first.detach() == before).all()
+    assert not optimizer.state
+
+
 # -- the base ------------------------------------------------------------------------------------
 
 

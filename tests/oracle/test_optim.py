@@ -15,6 +15,7 @@ import adjoint as ad  # noqa: E402
 pytestmark = [pytest.mark.oracle, pytest.mark.filterwarnings("ignore:Sparse invariant")]
 
 SHAPES = ((3, 4), (5, 2))
+MOMENTUM = {"lr": 0.1, "momentum": 0.9, "dampening": 0.2}
 
 
 def configurations() -> list[Any]:
@@ -157,6 +158,20 @@ def test_steps_of_single_precision_are_pytorchs(info: Any) -> None:
 @pytest.mark.parametrize("info", [i for i in optim_db if i.supports_sparse], ids=lambda i: i.name)
 def test_steps_of_sparse_gradients_are_pytorchs(info: Any) -> None:
     check_steps(info.name, {}, torch.float64, sparse=True)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("options", [{"lr": 0.1}, MOMENTUM], ids=["plain", "momentum"])
+def test_sparse_gradients_of_sgd_are_pytorchs(options: dict[str, Any], dtype: Any) -> None:
+    """The momentum of PyTorch is sparse, ours is not: parameters are compared alone."""
+    theirs, ours = pair("SGD", options, dtype)
+    for step in range(5):
+        grads = gradients(step, dtype, sparse=True)
+        for p, q, g in zip(params_of(theirs), params_of(ours), grads, strict=True):
+            p.grad, q.grad = g, to_ours(g)
+        theirs.step()
+        ours.step()
+    assert_same(params_of(ours), [p.detach() for p in params_of(theirs)])
 
 
 def library_of(optimizer: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from adjoint.core.errors import did_you_mean
 from adjoint.optim import lr_scheduler
 from adjoint.optim.adadelta import Adadelta
 from adjoint.optim.adafactor import Adafactor
@@ -71,5 +72,5 @@ def __getattr__(name: str) -> Any:
     if name == "swa_utils":
         return importlib.import_module("adjoint.optim.swa_utils")
     if name not in _LATER:
-        raise AttributeError(f"adjoint.optim has no {name!r}")
+        raise AttributeError(f"adjoint.optim has no {name!r}{did_you_mean(name, __all__)}")
     return getattr(importlib.import_module(_LATER[name]), name)

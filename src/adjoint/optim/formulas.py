@@ -38,6 +38,7 @@ class FormulaOptimizer(Optimizer):
     elementwise: ClassVar[bool] = True  # False: the formula sees a whole parameter, as a tensor
     takes_complex: ClassVar[bool] = True
     takes_sparse: ClassVar[bool] = False
+    state_fades: ClassVar[bool] = False  # True: state also changes where a gradient is 0
     only_sparse: ClassVar[bool] = False
 
     # -- what a subclass says ------------------------------------------------------------------
@@ -169,13 +170,16 @@ class _Update:
         owner = self.owner
         if self.group.get("fused"):
             self._check_fused()
-        for p in self.group["params"]:
-            grad = p.grad
-            if grad is None:
-                continue
+        pairs = [(p, p.grad) for p in self.group["params"] if p.grad is not None]
+        for p, grad in pairs:  # all of them, before anything changes
             owner.check_gradient(p, grad)
+            if grad.is_sparse and self.options.get("weight_decay", 0) != 0:
+                raise GradError(f"{self.name}: weight_decay needs dense gradients, one is sparse")
+        for p, grad in pairs:
             scalars = owner.scalar_values(p, self.group)
             slots = owner.slot_values(p, self.group)
+            if grad.is_sparse and slots and owner.state_fades:
+                grad = grad.to_dense()
             if grad.is_sparse:
                 self._sparse(p, grad, slots, scalars)
             elif self.differentiable or p.home is not None or grad.home is not None:
@@ -229,19 +233,18 @@ class _Update:
 
     def _sparse(self, p: Any, grad: Any, slots: list[Any], scalars: tuple[Any, ...]) -> None:
         """Update the entries that the gradient stores, and leave the others alone."""
-        if self.options.get("weight_decay", 0) != 0:
-            raise GradError(f"{self.name}: weight_decay needs dense gradients, this one is sparse")
         grad = grad.coalesce()
         index = tuple(grad.indices().array)
         targets = [p, *slots]
         arrays = [t.array[index] for t in targets]
         arrays.insert(1, grad.values().detach().array)
-        self._kernel(scalars, arrays[0].dtype).update(arrays)
+        real = [pieces.as_real(a) for a in arrays] if p.is_complex() else arrays
+        self._kernel(scalars, real[0].dtype).update(real)
         del arrays[1]
         for target, array in zip(targets, arrays, strict=True):
             before_write(target, self.name)
             target.array[index] = array
-            wrote(target, self.name)
+            wrote(target, self.name, self.place)
 
 
 def on_tensors(formula: Callable[..., Any], n: Any, inputs: list[Any]) -> list[Any]:

@@ -27,6 +27,7 @@ class SGD(FormulaOptimizer):
 
     initial_scalars: ClassVar[dict[str, float]] = {}
     takes_sparse = True
+    state_fades = True
 
     def __init__(
         self,
