@@ -32,6 +32,8 @@ BELOW: dict[str, tuple[str, ...]] = {
     "nn": ("core", "checks", "ops", "tensor", "compiler", "func", "absent"),
     "optim": ("core", "ops", "tensor", "transforms", "elements", "compiler", "native", "nn"),
     "distributions": ("core", "ops", "tensor", "transforms", "graph"),
+    "serialization": ("core", "tensor", "nn", "sparse"),
+    "utils": ("core", "ops", "tensor", "transforms", "exchange", "absent"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")
 
