@@ -22,6 +22,7 @@ import pytest
 import adjoint as ad
 from adjoint.core.errors import ArgumentError, FileError, GradError
 from adjoint.serialization.archives import Writer
+from adjoint.serialization.description import checksum
 from adjoint.serialization.pickles import PickleError
 
 BOTH = pytest.mark.parametrize("form", ["adjoint", "pytorch"])
@@ -457,6 +458,22 @@ def test_a_changed_byte_of_an_array_is_an_error(form: str) -> None:
         ad.load(io.BytesIO(data[:at] + b"\1" + data[at + 1 :]))
 
 
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 1000, 32768, 32769, 100_000])
+def test_checksums_tell_changed_lost_and_moved_bytes(size: int) -> None:
+    data = np.random.default_rng(size).integers(0, 256, size).astype(np.uint8)
+    right = checksum(data)
+    for place in (0, size // 2, size - 1):
+        for bit in (1, 128):
+            wrong = data.copy()
+            wrong[place] ^= bit
+            assert checksum(wrong) != right
+    if size > 40_000:
+        assert checksum(np.roll(data, 32768)) != right
+        wrong = data.copy()
+        wrong[4096:8192] = 0
+        assert checksum(wrong) != right
+
+
 def archive(**members: bytes) -> io.BytesIO:
     file = io.BytesIO()
     writer = Writer(file)
@@ -497,7 +514,8 @@ TENSOR = {"block": 0, "dtype": "float32", "offset": 0, "shape": [2], "stride": [
 def test_a_tensor_outside_its_block_is_an_error(change: dict[str, Any]) -> None:
     data = saved(ad.ones(2))
     member = zipfile.ZipFile(io.BytesIO(data)).read("arrays/0.npy")
-    text: dict[str, Any] = {"format": "adjoint", "version": 1, "blocks": [["<f4", 2]], "value": [0]}
+    text: dict[str, Any] = {"format": "adjoint", "version": 1, "value": [0]}
+    text["blocks"] = [["<f4", 2, checksum(np.ones(2, np.float32))]]
     text["nodes"] = [{"tensor": TENSOR | change}]
     file = archive(**{"description.json": json.dumps(text).encode(), "arrays/0.npy": member})
     with pytest.raises(FileError):

@@ -20,9 +20,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import adjoint as ad
 from adjoint.core.errors import AdjointError
 from adjoint.serialization.archives import Writer, content, members
+from adjoint.serialization.description import checksum
 from adjoint.serialization.sources import Source
 from tests.fuzz import campaign
 from tests.watching import limited, watched
@@ -171,15 +174,31 @@ def _inside(change: Callable[[random.Random, bytes], bytes]) -> Any:
             return data
         texts = [n for n in found if n.endswith((".json", ".pkl"))]
         chosen = random_.choice([*texts, *texts, *texts, *found])
+        parts = {n: content(source, m, checked=False).tobytes() for n, m in found.items()}
+        parts[chosen] = change(random_, parts[chosen])
+        _sum_again(chosen, parts)
         file = io.BytesIO()
         writer = Writer(file)
-        for name, member in found.items():
-            bytes_ = content(source, member, checked=False).tobytes()
-            writer.add(name, change(random_, bytes_) if name == chosen else bytes_)
+        for name, part in parts.items():
+            writer.add(name, part)
         writer.finish()
         return file.getvalue()
 
     return changed
+
+
+def _sum_again(name: str, parts: dict[str, bytes]) -> None:
+    """Let the description have the checksum of an array that was changed."""
+    match = re.fullmatch(r"arrays/(\d+)\.npy", name)
+    try:
+        text = json.loads(parts["description.json"])
+        text["blocks"][int(match[1] if match else 0)][2] = checksum(
+            np.frombuffer(parts[name][128:], np.uint8)
+        )
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return
+    if match:
+        parts["description.json"] = json.dumps(text).encode()
 
 
 def _json_words(random_: random.Random, data: bytes) -> bytes:
@@ -215,7 +234,11 @@ def _json_nodes(random_: random.Random, data: bytes) -> bytes:
         text["value"] = [len(nodes)]
         nodes.append({"set": [[len(nodes) - 1]]})
     else:
-        text["blocks"][random_.randrange(len(text["blocks"]))] = ["<f8", random_.choice((0, 10**9))]
+        text["blocks"][random_.randrange(len(text["blocks"]))] = [
+            "<f8",
+            random_.choice((0, 10**9)),
+            0,
+        ]
     return json.dumps(text).encode()
 
 

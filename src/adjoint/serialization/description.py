@@ -1,7 +1,7 @@
 """adjoint's own format: values as nodes of a JSON text, arrays as `.npy` members beside it.
 
     model.ad (a zip archive; NumPy's `np.load` opens it, too)
-        description.json   {"format": "adjoint", "version": 1, "blocks": [["<f4", 6]],
+        description.json   {"format": "adjoint", "version": 1, "blocks": [["<f4", 6, 123]],
                             "nodes": [...], "value": [4]}
         arrays/0.npy       the block of memory 0, flat, behind the header of NumPy's format
 
@@ -18,6 +18,7 @@ import collections
 import json
 import math
 import struct
+import zlib
 from collections.abc import Callable
 from typing import Any
 
@@ -221,7 +222,7 @@ def write(value: Any, file: Any) -> None:
     text = {
         "format": "adjoint",
         "version": VERSION,
-        "blocks": [[block.dtype.str, block.size] for block in blocks],
+        "blocks": [[block.dtype.str, block.size, checksum(block)] for block in blocks],
         "nodes": encoder.nodes,
         "value": root,
     }
@@ -235,6 +236,18 @@ def write(value: Any, file: Any) -> None:
 def _standard(array: Array) -> Array:
     """The same bytes with a dtype that NumPy alone knows: of bfloat16, whole numbers."""
     return array.view(np.uint16) if array.dtype == bfloat16.np else array
+
+
+def checksum(array: Array) -> int:
+    """Return a number that tells damaged arrays: the CRC of the sums of pieces of 32 KiB.
+
+    The CRC of all bytes, which the archive has as well, would take most of the time of loading.
+    """
+    data = array.view(np.uint8)
+    whole = data.size // 8 * 8
+    words, rest = data[:whole].view(np.uint64), data[whole:]
+    sums = np.add.reduceat(words, np.arange(0, words.size, 4096)) if words.size else words
+    return zlib.crc32(rest.tobytes(), zlib.crc32(sums.tobytes()))
 
 
 def _member(number: int) -> str:
@@ -307,10 +320,14 @@ class Decoder:
 
     def _block(self, number: int) -> Memory:
         if number not in self._blocks:
-            kind, count = self.sizes[number]
+            kind, count, written = self.sizes[number]
             member = self.members[_member(number)]
-            header, checked = _header(str(kind), int(count)), not self.source.is_mapped
-            data = archives.content(self.source, member, header=header, checked=checked)
+            header = _header(str(kind), int(count))
+            data = archives.content(self.source, member, header=header, checked=False)
+            if not self.source.is_mapped and checksum(data) != written:
+                raise archives.damaged(
+                    self.source, f"the bytes of {member.name!r} are not those that were written"
+                )
             self._blocks[number] = Memory(data)
         return self._blocks[number]
 
