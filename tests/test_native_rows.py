@@ -1,4 +1,4 @@
-"""Softmax and layer normalisation of rows in C give what NumPy's kernels give."""
+"""Softmax, layer normalisation and running totals of rows in C give what NumPy's kernels give."""
 
 from __future__ import annotations
 
@@ -74,6 +74,22 @@ def test_layer_norm_of_rows(dtype: Any, affine: str) -> None:
     back = rows.layer_norm_back(g, x, weight, *found[1:])
     plain = normalization._layer_norm_back(g, x, weight, *found[1:])
     np.testing.assert_allclose(back, plain, rtol=1e3 * eps, atol=1e2 * eps)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("product", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((4000,), 0), ((3, 50, 300), 1), ((20, 7), 0)])
+def test_running_totals(
+    shape: tuple[int, ...], axis: int, product: bool, reverse: bool, dtype: Any
+) -> None:
+    x = 1 + draw(shape, dtype) / dtype(300)
+    found = rows.running(x, axis, product=product, reverse=reverse)
+    wide = np.flip(x.astype(np.float64), axis) if reverse else x.astype(np.float64)
+    expected = (np.multiply if product else np.add).accumulate(wide, axis)
+    expected = np.flip(expected, axis) if reverse else expected
+    assert found is not None
+    np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == np.float32 else 1e-12)
 
 
 def test_other_layouts_are_left_to_numpy() -> None:

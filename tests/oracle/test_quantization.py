@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
-import adjoint as ad
+torch = pytest.importorskip("torch")
+
+import adjoint as ad  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 

@@ -201,9 +201,10 @@ def _step(own: Shape, shape: Shape, rows: int, columns: int) -> tuple[int, int] 
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
 
+# numbers are constants of the loop: a load under a condition would keep it from vectors
 _LOOP = """static void {name}(long n, const {t} *numbers, {parameters}, {t} *restrict out) {{
   (void)numbers;
-#pragma omp simd
+{constants}#pragma omp simd
   for (long i = 0; i < n; i++) out[i] = {expression};
 }}
 """
@@ -245,12 +246,16 @@ def _source(template: str, c_type: str, tensors: Names, others: Names) -> str:
     for way in ways:
         name = "row_" + "".join(map(str, way))
         operands = {t: f"{t}_[{'i' if s else '0'}]" for t, s in zip(tensors, way, strict=True)}
-        operands |= {o: f"numbers[{k}]" for k, o in enumerate(others)}
+        operands |= {o: f"{o}_" for o in others}
         expression = template.format_map(operands | {"@": suffix})
         parameters = ", ".join(f"const {c_type} *restrict {t}_" for t in tensors)
-        loops.append(
-            _LOOP.format(name=name, t=c_type, parameters=parameters, expression=expression)
+        constants = "".join(
+            f"  const {c_type} {o}_ = numbers[{k}];\n"
+            for k, o in enumerate(others)
+            if f"{{{o}}}" in template
         )
+        values = {"parameters": parameters, "constants": constants, "expression": expression}
+        loops.append(_LOOP.format(name=name, t=c_type, **values))
         test = " && ".join(f"z[{3 + 2 * k}] == {s}" for k, s in enumerate(way))
         given = ", ".join(
             f"{t}_ + r * z[{2 + 2 * k}] + column * z[{3 + 2 * k}]" for k, t in enumerate(tensors)

@@ -15,6 +15,7 @@ from adjoint.core.dtypes import DEFAULT, REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
+from adjoint.native import rows
 
 Array = np.ndarray[Any, Any]
 
@@ -29,6 +30,10 @@ def accumulate(
     Few elements along the axis, many times over, are combined slice by slice: NumPy's own loop
     would start anew for each of the many.
     """
+    if ufunc in (np.add, np.multiply):
+        found = rows.running(x, axis, product=ufunc is np.multiply, reverse=reverse)
+        if found is not None:
+            return found
     result = np.empty(x.shape, x.dtype)
     source, target = x.swapaxes(axis, 0), result.swapaxes(axis, 0)
     if reverse:

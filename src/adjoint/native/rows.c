@@ -1,5 +1,5 @@
-/* Softmax and layer normalisation of rows that lie one after the other, compiled once for each machine. A row stays in
-   the cache between its passes, threads share the rows, sums are in double. */
+/* Softmax, layer normalisation and running totals of rows that lie one after the other, compiled once for each machine.
+   A row stays in the cache between its passes, threads share the rows. Sums are in double, of short sums in vectors. */
 
 #pragma omp declare simd notinbranch
 extern float expf(float);
@@ -9,6 +9,10 @@ extern double exp(double);
 #define exp_double exp
 
 #define WORTH (1L << 15) /* elements from which threads share the rows */
+#define SHORT 512        /* elements of a sum in vectors */
+#define SIDE 256         /* running totals that go on at once */
+
+static long end(long start, long n) { return start + SHORT < n ? start + SHORT : n; }
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -72,13 +76,18 @@ int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight,
     const REAL *from = x + r * n;
     REAL *to = y + r * n;
     double total = 0, square = 0;
-#pragma omp simd reduction(+ : total)
-    for (long i = 0; i < n; i++) total += from[i];
+    for (long b = 0; b < n; b += SHORT) {
+      REAL sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (long i = b; i < end(b, n); i++) sum += from[i];
+      total += sum;
+    }
     const REAL mean = (REAL)(total / (double)n);
-#pragma omp simd reduction(+ : square)
-    for (long i = 0; i < n; i++) {
-      const double away = from[i] - mean;
-      square += away * away;
+    for (long b = 0; b < n; b += SHORT) {
+      REAL sum = 0;
+#pragma omp simd reduction(+ : sum)
+      for (long i = b; i < end(b, n); i++) sum += (from[i] - mean) * (from[i] - mean);
+      square += sum;
     }
     const REAL rstd = (REAL)(1 / __builtin_sqrt(square / (double)n + eps));
     for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd;
@@ -104,10 +113,41 @@ int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const RE
       for (long i = 0; i < n; i++) to[i] = g[i] * weight[i];
     else
       for (long i = 0; i < n; i++) to[i] = g[i];
-#pragma omp simd reduction(+ : plain, along)
-    for (long i = 0; i < n; i++) plain += to[i], along += (double)(to[i] * (from[i] - mean));
+    for (long b = 0; b < n; b += SHORT) {
+      REAL one = 0, two = 0;
+#pragma omp simd reduction(+ : one, two)
+      for (long i = b; i < end(b, n); i++) one += to[i], two += to[i] * (from[i] - mean);
+      plain += one, along += two;
+    }
     const REAL middle = (REAL)(plain / (double)n), slope = (REAL)(along / (double)n * rstd * rstd);
     for (long i = 0; i < n; i++) to[i] = (to[i] - middle - (from[i] - mean) * slope) * rstd;
+  }
+  return 0;
+}
+
+/* Running totals, or products, along the middle one of three dimensions. sizes: those three, whether products are
+   wanted, and whether it begins at the end. */
+int running_REAL(const long *sizes, const REAL *x, REAL *y) {
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], product = sizes[3];
+  const long sides = (inner + SIDE - 1) / SIDE, step = sizes[4] ? -inner : inner, start = sizes[4] ? (n - 1) * inner : 0;
+#pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
+  for (long p = 0; p < outer * sides; p++) {
+    const long first = p % sides * SIDE, wide = inner - first < SIDE ? inner - first : SIDE;
+    const REAL *from = x + p / sides * n * inner + first + start;
+    REAL *to = y + p / sides * n * inner + first + start;
+    if (wide == 1) {
+      double total = (double)product;
+      for (long i = 0; i < n; i++) to[i * step] = (REAL)(total = product ? total * from[i * step] : total + from[i * step]);
+      continue;
+    }
+    double total[SIDE];
+    for (long c = 0; c < wide; c++) total[c] = (double)product;
+    for (long i = 0; i < n; i++, from += step, to += step) {
+      if (product)
+        for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] *= from[c]);
+      else
+        for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] += from[c]);
+    }
   }
   return 0;
 }

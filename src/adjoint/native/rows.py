@@ -1,4 +1,4 @@
-"""Softmax and layer normalisation of rows, by C code (rows.c).
+"""Softmax, layer normalisation and running totals of rows, by C code (rows.c).
 
 Arrays are float32 or float64 with rows that lie one after the other. None is returned where there
 is no native code, and for small arrays.
@@ -7,6 +7,7 @@ is no native code, and for small arrays.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,18 @@ def layer_norm_back(
     of_x = np.empty(x.shape, x.dtype)
     kernels.call(run, _sizes(x, x.shape[1]), grad, x, weight, mean, rstd, of_x)
     return of_x
+
+
+def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | None:
+    """Running totals along an axis, or products; sums are in double."""
+    run = _function("running", x.shape[axis], x) if x.size else None
+    if run is None:
+        return None
+    result = np.empty(x.shape, x.dtype)
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    fields = [outer, x.shape[axis], inner, int(product), int(reverse)]
+    kernels.call(run, kernels.block(fields), x, result)
+    return result
 
 
 def _sizes(array: Array, columns: int, *more: int) -> Any:
