@@ -291,6 +291,17 @@ def _assigned(member: Any, given: Any) -> Any:
     return Parameter(given, member.requires_grad)
 
 
+def _by_child(state: Any, prefix: str) -> dict[str, Any]:
+    """The entries of a state dict under a prefix, by the name of the submodule they belong to."""
+    parts: dict[str, Any] = {}
+    start = len(prefix)
+    for key, value in state.items():
+        name, dot, _ = key[start:].partition(".")
+        if dot and key.startswith(prefix):
+            parts.setdefault(name, OrderedDict())[key] = value
+    return parts
+
+
 class _Loading:
     """One `load_state_dict`."""
 
@@ -312,11 +323,10 @@ class _Loading:
         module._load_from_state_dict(
             state, prefix, metadata, True, self.missing, self.unexpected, self.errors
         )
+        parts = _by_child(state, prefix) if module._modules else {}
         for name, child in module._modules.items():
             if child is not None:
-                path = f"{prefix}{name}."
-                part = OrderedDict(i for i in state.items() if i[0].startswith(path))
-                self.load(child, part, path)
+                self.load(child, parts.get(name, OrderedDict()), f"{prefix}{name}.")
         hooks = module._state_hooks
         for hook in [] if hooks is None else list(hooks.after_loading.values()):
             if hook(module, IncompatibleKeys(self.missing, self.unexpected)) is not None:
