@@ -26,8 +26,10 @@ import numpy as np
 RESULTS = Path(__file__).parent / "results"
 ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 BLOCK = 0.02  # seconds of one measurement
+CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 
 Task = Callable[[], Any]
+Clock = Callable[[], float]  # seconds
 Times = dict[str, dict[str, float]]  # microseconds by task and tool
 
 
@@ -46,7 +48,7 @@ class Benchmark:
         return Path(self.file).stem
 
 
-def work(benchmark: Benchmark, tool: str) -> None:
+def work(benchmark: Benchmark, tool: str, clock: Clock) -> None:
     """Answer each task's name on standard input with seconds per call, until the input ends."""
     tasks = benchmark.makers[tool]()
     counts: dict[str, int] = {}
@@ -56,35 +58,35 @@ def work(benchmark: Benchmark, tool: str) -> None:
         task = tasks[name]
         if command == "value":
             values = np.asarray(task().tolist(), dtype=float)
-            counts[name] = calibrate(task)
+            counts[name] = calibrate(task, clock)
             print(json.dumps(float(values.mean())), flush=True)
         else:
-            print(json.dumps(measure(task, counts[name])), flush=True)
+            print(json.dumps(measure(task, counts[name], clock)), flush=True)
 
 
-def calibrate(task: Task) -> int:
+def calibrate(task: Task, clock: Clock) -> int:
     """Return how many calls take about BLOCK seconds."""
     count = 1
-    while (elapsed := count * measure(task, count)) < BLOCK / 2:
+    while (elapsed := count * measure(task, count, clock)) < BLOCK / 2:
         count *= 2
     return max(1, round(count * BLOCK / elapsed))
 
 
-def measure(task: Task, count: int) -> float:
+def measure(task: Task, count: int, clock: Clock) -> float:
     """Return seconds per call."""
     gc.collect()
-    start = time.perf_counter()
+    start = clock()
     for _ in range(count):
         task()
-    return (time.perf_counter() - start) / count
+    return (clock() - start) / count
 
 
 class Worker:
     """A tool in its own process."""
 
-    def __init__(self, file: str, tool: str) -> None:
+    def __init__(self, file: str, tool: str, clock: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, file, "--worker", tool],
+            [sys.executable, file, "--worker", tool, "--clock", clock],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -113,10 +115,10 @@ class Worker:
         self.process.wait()
 
 
-def run(benchmark: Benchmark, tools: tuple[str, ...], rounds: int) -> Times:
+def run(benchmark: Benchmark, tools: tuple[str, ...], rounds: int, clock: str) -> Times:
     """Return microseconds per unit, by task and tool."""
     tasks = benchmark.tasks
-    workers = {tool: Worker(benchmark.file, tool) for tool in tools}
+    workers = {tool: Worker(benchmark.file, tool, clock) for tool in tools}
     times: dict[str, dict[str, list[float]]] = {t: {tool: [] for tool in tools} for t in tasks}
     for task in tasks:
         values = {tool: worker.ask(f"value {task}") for tool, worker in workers.items()}
@@ -155,17 +157,20 @@ def main(benchmark: Benchmark) -> None:
     parser = argparse.ArgumentParser(description=benchmark.title)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--tools", default=",".join(benchmark.makers))
+    parser.add_argument(
+        "--clock", choices=tuple(CLOCKS), default="wall", help="processor: for a shared machine"
+    )
     parser.add_argument("--worker", choices=tuple(benchmark.makers), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
-        work(benchmark, options.worker)
+        work(benchmark, options.worker, CLOCKS[options.clock])
         return
     tools = tuple(options.tools.split(","))
-    results = run(benchmark, tools, options.rounds)
+    results = run(benchmark, tools, options.rounds, options.clock)
     text = table(benchmark, results, tools)
     print(text)
     machine = f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
-    rounds = f"Medians of {options.rounds} interleaved rounds, one thread"
+    rounds = f"Medians of {options.rounds} interleaved rounds, one thread, {options.clock} clock"
     note = f"{rounds}, {benchmark.note}. {machine}.\n"
     record = {"machine": machine, "rounds": options.rounds, "microseconds": results}
     RESULTS.mkdir(exist_ok=True)
