@@ -32,7 +32,7 @@ class Classifier(nn.Module):
             nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2),
         )  # fmt: skip
         self.head = nn.Sequential(
-            nn.Flatten(), nn.Linear(32 * 7 * 7, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 10)
+            nn.Flatten(), nn.Linear(32 * 7 * 7, 64), nn.ReLU(), nn.Linear(64, 10)
         )
 
     def forward(self, x: ad.Tensor) -> ad.Tensor:

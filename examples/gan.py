@@ -1,9 +1,10 @@
 """Two networks against each other: one makes points of the plane, the other looks for fakes.
 
 The true points lie in eight clumps on a circle. The generator turns noise into points and wants
-the discriminator to take them for true; the discriminator wants to tell them apart. Neither has
-a loss that says how good the points are, so this counts clumps that are hit, and points that lie
-in a clump. The picture shows the points, the judgement of the plane, and both losses.
+the discriminator to take them for true; the discriminator wants to tell them apart, with a gentle
+slope: its loss contains its own gradient, so training takes second derivatives. Neither loss says
+how good the points are, so this counts clumps that are hit and points that lie in one. The picture
+shows the points, the judgement of the plane, and both losses.
 
 python examples/gan.py --compiled
 """
@@ -11,15 +12,16 @@ python examples/gan.py --compiled
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
-import numpy as np
 from support import pictures
 from support.running import Progress, arguments, both_steps, print_speed_up, require
 
 import adjoint as ad
 from adjoint import nn
+from adjoint.nn.functional import softplus
 
-CLUMPS, SPREAD, NOISE, BATCH = 8, 0.08, 4, 256
+CLUMPS, SPREAD, NOISE, BATCH, STEEPNESS = 8, 0.08, 4, 256, 0.02
 ANGLES = 2 * math.pi * ad.arange(CLUMPS) / CLUMPS
 CENTRES = 2 * ad.stack([ANGLES.cos(), ANGLES.sin()], 1)
 
@@ -27,13 +29,15 @@ CENTRES = 2 * ad.stack([ANGLES.cos(), ANGLES.sin()], 1)
 def layers(*widths: int) -> nn.Sequential:
     """Linear layers with leaky ReLUs between them."""
     parts: list[nn.Module] = []
-    for width, following in zip(widths, widths[1:]):
+    for width, following in pairwise(widths):
         parts += [nn.Linear(width, following), nn.LeakyReLU(0.2)]
     return nn.Sequential(*parts[:-1])
 
 
 class Discrimination(nn.Module):
-    """The discriminator's loss: true points should score high, made ones low."""
+    """The discriminator's loss: true points should score high, made ones low, and its slope at
+    true points should be small, without which the two networks run in circles.
+    """
 
     def __init__(self, generator: nn.Module, discriminator: nn.Module) -> None:
         super().__init__()
@@ -41,16 +45,16 @@ class Discrimination(nn.Module):
 
     def forward(self, true: ad.Tensor, noise: ad.Tensor) -> ad.Tensor:
         made = self.generator(noise).detach()
-        softplus = nn.functional.softplus
         judged = softplus(-self.discriminator(true)) + softplus(self.discriminator(made))
-        return judged.mean()
+        slope = ad.vmap(ad.grad(lambda point: self.discriminator(point)[0]))(true)
+        return judged.mean() + STEEPNESS / 2 * slope.square().sum(1).mean()
 
 
 class Generation(Discrimination):
     """The generator's loss: points that it makes should score high."""
 
     def forward(self, noise: ad.Tensor) -> ad.Tensor:
-        return nn.functional.softplus(-self.discriminator(self.generator(noise))).mean()
+        return softplus(-self.discriminator(self.generator(noise))).mean()
 
 
 def true_points(count: int) -> ad.Tensor:
@@ -71,10 +75,12 @@ def main() -> None:
     deceive = Generation(generator, discriminator)
     judge = Discrimination(generator, discriminator)
     # Each optimiser trains one of the networks; the other one stays as it is.
-    pairs = [
-        both_steps(loss, None, ad.optim.Adam(trained.parameters(), lr=1e-3, betas=(0.5, 0.99)))
-        for loss, trained in ((judge, discriminator), (deceive, generator))
+    optimizers = [
+        ad.optim.Adam(trained.parameters(), lr=3e-3, betas=(0.5, 0.99))
+        for trained in (discriminator, generator)
     ]
+    schedules = [ad.optim.lr_scheduler.LinearLR(o, 1.0, 0.1, args.epochs) for o in optimizers]
+    pairs = [both_steps(loss, None, o) for loss, o in zip((judge, deceive), optimizers)]
     to_judge, to_deceive = (pair[args.compiled] for pair in pairs)
 
     losses: dict[str, list[float]] = {"discriminator": [], "generator": []}
@@ -83,6 +89,8 @@ def main() -> None:
         for _ in range(100):
             judged = to_judge(true_points(BATCH), ad.randn(BATCH, NOISE))
             deceived = to_deceive(ad.randn(BATCH, NOISE))
+        for schedule in schedules:
+            schedule.step()
         losses["discriminator"].append(float(judged))
         losses["generator"].append(float(deceived))
         with ad.no_grad():
@@ -101,15 +109,8 @@ def main() -> None:
     )
     noise = ad.randn(BATCH, NOISE)
     print_speed_up(*pairs[0], true_points(BATCH), noise, quick=args.quick)
-    if args.quick:
-        require("root mean square of the points", _size(made), at_least=1, at_most=3)
-    else:
-        require("clumps", clumps, at_least=7)
-        require("share of points in clumps", inside, at_least=0.7)
-
-
-def _size(points: ad.Tensor) -> float:
-    return float(np.sqrt((points.numpy() ** 2).sum(1).mean()))
+    require("clumps", clumps, at_least=4 if args.quick else 8)
+    require("share of points in clumps", inside, at_least=0.25 if args.quick else 0.8)
 
 
 if __name__ == "__main__":

@@ -63,8 +63,7 @@ def main() -> None:
     steps, count = (50, 256) if args.quick else (100, 512)  # of an epoch; points of a step
     model = Burgers()
     optimizer = ad.optim.Adam(model.parameters(), lr=3e-3)
-    total = max(1, args.epochs * steps)
-    schedule = ad.optim.lr_scheduler.CosineAnnealingLR(optimizer, total, eta_min=1e-4)
+    schedule = ad.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs * steps, eta_min=1e-4)
     eager, compiled = both_steps(model, None, optimizer)
     step = compiled if args.compiled else eager
 

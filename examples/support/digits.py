@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ Point = tuple[float, float]  # in the unit square, y downwards
 
 
 def arc(x: float, y: float, wide: float, high: float, start: float, end: float) -> list[Point]:
-    """An arc of an ellipse about (x, y) with half axes; angles in turns, clockwise from the right."""
+    """An arc of an ellipse about (x, y); angles in turns, clockwise from the right."""
     count = max(3, math.ceil(10 * abs(end - start)))
     turns = [2 * math.pi * (start + (end - start) * i / count) for i in range(count + 1)]
     return [(x + wide * math.cos(t), y + high * math.sin(t)) for t in turns]
@@ -35,7 +36,7 @@ STROKES: tuple[list[list[Point]], ...] = (
 
 def segments(digit: int) -> Any:
     """Ends of the straight pieces of a digit, about its middle: shape (pieces, 2 ends, 2)."""
-    pieces = [pair for stroke in STROKES[digit] for pair in zip(stroke, stroke[1:])]
+    pieces = [pair for stroke in STROKES[digit] for pair in pairwise(stroke)]
     return np.array(pieces) - 0.5
 
 

@@ -1,4 +1,4 @@
-"""Pictures in SVG: panels with lines, points or images side by side; nothing has to be installed."""
+"""Pictures in SVG: panels of lines, points or images side by side; nothing is to be installed."""
 
 from __future__ import annotations
 

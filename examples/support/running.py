@@ -15,7 +15,7 @@ import adjoint as ad
 try:
     from tqdm import tqdm
 except ImportError:
-    tqdm = None
+    tqdm: Any = None
 
 Step = Callable[..., Any]  # trains by one step with a batch, returns the loss
 _LINES = 10  # of progress, where there is no terminal
@@ -34,37 +34,40 @@ def arguments(description: str, *, epochs: int, quick: int) -> argparse.Namespac
     chosen = parser.parse_args()
     if chosen.epochs is None:
         chosen.epochs = quick if chosen.quick else epochs
+    if chosen.epochs < 1:
+        parser.error(f"--epochs {chosen.epochs}: at least one is needed")
     ad.manual_seed(0)
     return chosen
 
 
 class Progress:
-    """Numbers from 0 on, with a bar of tqdm on a terminal and a few plain lines elsewhere.
+    """The numbers of epochs, with a bar of tqdm on a terminal and a few plain lines elsewhere.
 
-    `progress.show(loss=0.5)` says what there is to say about the step that just ended.
+    `progress.show(loss=0.5)` says what there is to say about the epoch that just ended.
     """
 
-    def __init__(self, count: int, unit: str = "epoch") -> None:
-        self.count, self.unit, self.now = count, unit, 0
+    def __init__(self, count: int) -> None:
+        self.count, self.now = count, 0
         self.started = time.perf_counter()
-        wanted = tqdm is not None and sys.stderr.isatty()
-        self.bar = tqdm(total=count, unit=unit) if wanted and tqdm is not None else None
+        shown = tqdm is not None and sys.stderr.isatty()
+        self.bar: Any = tqdm(total=count, unit="epoch") if shown else None
 
     def __iter__(self) -> Iterator[int]:
-        for self.now in range(self.count):
-            yield self.now
+        for number in range(self.count):
+            self.now = number
+            yield number
             if self.bar is not None:
                 self.bar.update()
         if self.bar is not None:
             self.bar.close()
-        print(f"{self.count} × {self.unit}: {time.perf_counter() - self.started:.1f} s")
+        print(f"{self.count} epochs: {time.perf_counter() - self.started:.1f} s")
 
     def show(self, **numbers: Any) -> None:
         done = self.now + 1
         if self.bar is not None:
             self.bar.set_postfix_str(_listed(numbers), refresh=False)
         elif done * _LINES // self.count > self.now * _LINES // self.count:
-            print(f"{self.unit} {done} of {self.count}: {_listed(numbers)}", flush=True)
+            print(f"epoch {done} of {self.count}: {_listed(numbers)}", flush=True)
 
 
 def _listed(numbers: dict[str, Any]) -> str:
