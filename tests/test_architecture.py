@@ -31,6 +31,8 @@ BELOW: dict[str, tuple[str, ...]] = {
     ),
     "nn": ("core", "checks", "ops", "tensor", "compiler", "func", "absent"),
     "optim": ("core", "ops", "tensor", "transforms", "elements", "compiler", "native", "nn"),
+    "amp": ("core", "tensor", "absent"),
+    "backends": ("core", "kernels", "native", "absent"),
     "distributions": ("core", "ops", "tensor", "transforms", "graph"),
     "serialization": ("core", "tensor", "nn", "sparse"),
     "utils": ("core", "ops", "tensor", "transforms", "exchange", "absent"),
