@@ -9,8 +9,7 @@ is written over them, so that everybody else sees it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -28,6 +27,7 @@ from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import before_write, wrote
 from adjoint.tensor.tensor import make
 from adjoint.transforms.reverse import value_and_grad
+from adjoint.transforms.stateless import functional_call
 
 _NAME = "compiled_step"
 
@@ -105,13 +105,12 @@ class CompiledStep:
             raise ArgumentError(
                 f"{_NAME}: the optimiser has differentiable=True, which a compiled step is not"
             )
-        self.model, self.loss_fn, self.optimizer = model, loss_fn, optimizer
+        self.training, self.optimizer = _Training(model, loss_fn), optimizer
         self.max_norm, self.dynamic, self.verbose = max_norm, dynamic, verbose
-        roots = [m for m in (model, loss_fn) if isinstance(m, Module)]
-        self.modules = list(dict.fromkeys(m for root in roots for m in root.modules()))
+        self.modules = list(self.training.modules())
         self.trained: dict[Any, tuple[int, ...]] = {}  # by flags, of the first call with them
         self.programs: dict[Any, Compiled] = {}
-        self.members = _Members(self.modules)
+        self.members = _Members(self.training)
         self.owners: dict[int, dict[str, Any]] = {}  # the group of each parameter, by its id
 
     def __call__(self, *batch: Any) -> Any:
@@ -131,16 +130,10 @@ class CompiledStep:
             self.optimizer, lambda _: self._run(flags, batch), (self.optimizer,), {}
         )
 
-    def _loss(self, batch: tuple[Any, ...]) -> Any:
-        if self.loss_fn is None:
-            return self.model(*batch)
-        *inputs, target = batch
-        return self.loss_fn(self.model(*inputs), target)
-
     def _eagerly(self, batch: tuple[Any, ...]) -> tuple[Any, tuple[int, ...]]:
         """A step by the eager operators, and the positions of the parameters that it changed."""
         self.optimizer.zero_grad()
-        loss = self._loss(batch)
+        loss = self.training(*batch)
         loss.backward()
         self._look()  # lazy modules have their parameters now
         if self.max_norm is not None:
@@ -158,7 +151,7 @@ class CompiledStep:
 
     def _look(self) -> None:
         """See which tensors the modules hold now; other parameters need other programs."""
-        before, self.members = self.members, _Members(self.modules)
+        before, self.members = self.members, _Members(self.training)
         if not before.has_parameters_of(self.members):
             self.trained, self.programs = {}, {}
 
@@ -226,8 +219,11 @@ class CompiledStep:
                 values = list(parameters)
                 for i, p in zip(plan.trained, trained, strict=True):
                     values[i] = p
-                with self.members.replaced(values, [b.clone() for b in buffers]) as after:
-                    return self._loss(tuple(batch)), after()
+                members = self.members
+                named = dict(zip(members.parameter_names, values, strict=True))
+                own = dict(zip(members.buffer_names, [b.clone() for b in buffers], strict=True))
+                loss = functional_call(self.training, (named, own), tuple(batch))
+                return loss, list(own.values())
 
             trained = [parameters[i] for i in plan.trained]
             (loss, after), grads = value_and_grad(loss_of, has_aux=True)(trained)
@@ -244,50 +240,43 @@ class CompiledStep:
         return compile(step, dynamic=dynamic, verbose=self.verbose)
 
 
-class _Members:
-    """The parameters and buffers of modules; one that several modules share counts once."""
+class _Training(Module):
+    """A model and its loss as one module."""
 
-    def __init__(self, modules: list[Any]) -> None:
-        found = {
-            kind: {id(t): t for m in modules for t in getattr(m, kind).values() if t is not None}
-            for kind in ("_parameters", "_buffers")
-        }
-        self.parameters = list(found["_parameters"].values())
-        self.buffers = list(found["_buffers"].values())
+    def __init__(self, model: Module, loss_fn: Any) -> None:
+        super().__init__()
+        self.model, self.loss_fn = model, loss_fn
+
+    def forward(self, *batch: Any) -> Any:
+        """The loss of a batch."""
+        if self.loss_fn is None:
+            return self.model(*batch)
+        *inputs, target = batch
+        return self.loss_fn(self.model(*inputs), target)
+
+
+class _Members:
+    """The parameters and buffers of a module as they are now; one with two names counts once."""
+
+    def __init__(self, module: Module) -> None:
+        parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+        self.parameter_names, self.parameters = list(parameters), list(parameters.values())
+        self.buffer_names, self.buffers = list(buffers), list(buffers.values())
         self.places = [
             (held, name, t)
-            for m in modules
+            for m in module.modules()
             for held in (m._parameters, m._buffers)
             for name, t in held.items()
-            if t is not None
         ]
 
     def still_hold(self) -> bool:
-        """Whether the modules hold the same tensors."""
+        """Whether the module has the same tensors."""
         return all(held.get(name) is t for held, name, t in self.places)
 
     def has_parameters_of(self, other: _Members) -> bool:
         """Whether the parameters are those of other members."""
         mine, others = self.parameters, other.parameters
         return len(mine) == len(others) and all(map(operator.is_, mine, others))
-
-    @contextmanager
-    def replaced(self, parameters: list[Any], buffers: list[Any]) -> Generator[Any]:
-        """Other values in the modules for a while; the function that this hands over returns the
-        buffers as the modules have them then.
-        """
-        olds = [*self.parameters, *self.buffers]
-        news = {id(t): new for t, new in zip(olds, [*parameters, *buffers], strict=True)}
-        for held, name, t in self.places:
-            held[name] = news[id(t)]
-        try:
-            yield lambda: [
-                next(held[name] for held, name, t in self.places if t is buffer)
-                for buffer in self.buffers
-            ]
-        finally:
-            for held, name, t in self.places:
-                held[name] = t
 
 
 def _clipped(grads: list[Any], most: float) -> list[Any]:
