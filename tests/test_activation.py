@@ -285,3 +285,11 @@ def test_softmax_of_a_large_array_is_differentiated_by_rows(name: str) -> None:
     assert x.grad is not None
     assert row.grad is not None
     np.testing.assert_allclose(x.grad[1].numpy(), row.grad.numpy(), rtol=1e-4, atol=1e-7)
+
+
+def test_gradient_of_hardswish_in_halves_is_rounded_once() -> None:
+    x = ad.linspace(-2.9, 2.9, 100).to(ad.bfloat16)
+    weights = x.float().cos().to(ad.bfloat16)
+    found = ad.grad(lambda x: (F.hardswish(x) * weights).sum())(x)
+    wide = ad.grad(lambda x: (F.hardswish(x) * weights.float()).sum())(x.float())
+    assert found.tolist() == wide.to(ad.bfloat16).tolist()

@@ -350,6 +350,16 @@ def hardswish(self: Array) -> Array:
     return _widely(lambda x: limited(x, -3, None) * (limited(x + 3, 0, 6) / 6), self)
 
 
+def hardswish_backward(grad_output: Array, self: Array) -> Array:
+    """ḡ times the slope of hardswish: 0, x/3 + ½, and 1 from 3 on."""
+
+    def compute(grad: Array, x: Array) -> Array:
+        inner = choose(np.asarray(x >= 3), grad, np.asarray(grad * (x / 3 + 0.5)))
+        return choose(np.asarray(x <= -3), np.zeros((), inner.dtype), inner)
+
+    return _widely(compute, grad_output, self)
+
+
 def softshrink(self: Array, lambd: float) -> Array:
     """Nearer to 0 by lambd, and 0 within lambd of it."""
     _require_real("softshrink", self)
