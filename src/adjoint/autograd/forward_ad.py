@@ -1,7 +1,15 @@
 """`import adjoint.autograd.forward_ad`: dual tensors; the module is that of a lower layer."""
 
-import sys
+from __future__ import annotations
 
-from adjoint.tensor import forward_ad
+from typing import Any
 
-sys.modules[__name__] = forward_ad
+from adjoint.tensor import forward_ad as _own
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_own)

@@ -1,7 +1,15 @@
 """`import adjoint.autograd.function`: functions of users, a module of a lower layer."""
 
-import sys
+from __future__ import annotations
 
-from adjoint.tensor import function
+from typing import Any
 
-sys.modules[__name__] = function
+from adjoint.tensor import function as _own
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_own)

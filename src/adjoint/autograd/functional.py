@@ -1,7 +1,15 @@
 """`import adjoint.autograd.functional`: Jacobians and products, a module of a lower layer."""
 
-import sys
+from __future__ import annotations
 
-from adjoint.transforms import functional
+from typing import Any
 
-sys.modules[__name__] = functional
+from adjoint.transforms import functional as _own
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_own)

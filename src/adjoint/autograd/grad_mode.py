@@ -1,7 +1,15 @@
 """`import adjoint.autograd.grad_mode`: what is recorded; the module is that of a lower layer."""
 
-import sys
+from __future__ import annotations
 
-from adjoint.tensor import grad_mode
+from typing import Any
 
-sys.modules[__name__] = grad_mode
+from adjoint.tensor import grad_mode as _own
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_own)

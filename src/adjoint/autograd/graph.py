@@ -1,7 +1,15 @@
 """`import adjoint.autograd.graph`: nodes and hooks; the module is that of a lower layer."""
 
-import sys
+from __future__ import annotations
 
-from adjoint.tensor import graph
+from typing import Any
 
-sys.modules[__name__] = graph
+from adjoint.tensor import graph as _own
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_own)

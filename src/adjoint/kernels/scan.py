@@ -30,10 +30,6 @@ def accumulate(
     Few elements along the axis, many times over, are combined slice by slice: NumPy's own loop
     would start anew for each of the many.
     """
-    if ufunc in (np.add, np.multiply):
-        found = rows.running(x, axis, product=ufunc is np.multiply, reverse=reverse)
-        if found is not None:
-            return found
     result = np.empty(x.shape, x.dtype)
     source, target = x.swapaxes(axis, 0), result.swapaxes(axis, 0)
     if reverse:
@@ -61,7 +57,15 @@ def _accumulate(
         return self.copy()
     if target.np in REDUCED:
         return cast(ufunc.accumulate(self, axis=axis, dtype=np.float32), target)
-    return accumulate(ufunc, self, axis, np.float64 if wide and target is dtypes.float32 else None)
+    return _running(ufunc, self, axis, np.float64 if wide and target is dtypes.float32 else None)
+
+
+def _running(
+    ufunc: np.ufunc, x: Array, axis: int, dtype: Any = None, *, reverse: bool = False
+) -> Array:
+    """Sums or products: by native code where arrays are large."""
+    found = rows.running(x, axis, product=ufunc is np.multiply, reverse=reverse)
+    return accumulate(ufunc, x, axis, dtype, reverse=reverse) if found is None else found
 
 
 def cumsum(self: Array, dim: int, dtype: DType | None) -> Array:
@@ -78,7 +82,7 @@ def reverse_cumsum(self: Array, dim: int) -> Array:
         wide = accumulate(np.add, self.astype(np.float32), axis, reverse=True)
         return cast(wide, dtypes.of(self.dtype))
     dtype = np.float64 if self.dtype == np.float32 else None
-    return accumulate(np.add, self, axis, dtype, reverse=True)
+    return _running(np.add, self, axis, dtype, reverse=True)
 
 
 def cumprod(self: Array, dim: int, dtype: DType | None) -> Array:

@@ -1,7 +1,15 @@
 """`import adjoint.nn.modules.container`: containers by the name of PyTorch's file."""
 
-import sys
+from __future__ import annotations
 
-from adjoint.nn.modules import containers
+from typing import Any
 
-sys.modules[__name__] = containers
+from adjoint.nn.modules import containers as _own
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_own, name)
+
+
+def __dir__() -> list[str]:
+    return dir(_own)
