@@ -921,3 +921,21 @@ def test_static_arguments_are_checked() -> None:
         compiled(ad.ones(2), [1.0])
     with pytest.raises(ArgumentError, match="a tensor was given"):
         compiled(ad.ones(2), ad.ones(2))
+
+
+def test_compile_takes_pytorchs_options_and_decorates() -> None:
+    x = ad.tensor([1.0, 2.0])
+
+    @ad.compile(fullgraph=True, mode="max-autotune", dynamic=False, backend="inductor")
+    def twice(x: ad.Tensor) -> ad.Tensor:
+        return x * 2
+
+    assert isinstance(twice, type(ad.compile(lambda x: x)))
+    assert twice(x).tolist() == [2.0, 4.0]
+    plain = lambda x: x + 1
+    assert ad.compile(plain, disable=True) is plain
+    assert ad.compile(plain, backend="eager") is plain
+    assert ad.compile(plain, dynamic=True)(x).tolist() == [2.0, 3.0]
+    for wrong in ({"backend": "tvm"}, {"mode": "fast"}, {"options": {"trace.enabled": True}}):
+        with pytest.raises(ad.errors.ArgumentError, match="compile"):
+            ad.compile(plain, **wrong)  # type: ignore[arg-type]

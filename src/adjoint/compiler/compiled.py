@@ -362,13 +362,22 @@ def _warn_once() -> None:
         )
 
 
+_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_BACKENDS = ("inductor", "eager")
+
+
 def compile(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | None = None,
     *,
     verbose: bool = False,
     dynamic: Any = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
+    fullgraph: bool = False,
+    backend: str = "inductor",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
 ) -> Any:
     """Return `function` as native code, compiled on its first call with some shapes and dtypes.
 
@@ -384,6 +393,11 @@ def compile(
     `static_argnames` name arguments whose values are part of the program, for Python to look at: a
     new value is a new compilation. Of an `nn.Module` a module is returned that shares all tensors
     and whose forward is compiled. `verbose` prints one line for each stage while it works.
+    Without a function, a decorator with these options is returned.
+
+    The others are PyTorch's. A program is always one graph, so `fullgraph` changes nothing, nor do
+    the names of `mode`; the backend "inductor" is native code, and "eager", like `disable`, gives
+    the function as it is. `dynamic=True` and `False` compile each new size.
 
     >>> import adjoint as ad
     >>> fast = ad.compile(ad.value_and_grad(lambda x: (x.sin() * x).sum()))
@@ -397,6 +411,16 @@ def compile(
     >>> power(ad.tensor(3.0), 2.5)
     tensor(9.)
     """
+    _check_options(backend, mode, options)
+    if function is None:
+        return lambda given: compile(
+            given, verbose=verbose, dynamic=dynamic, static_argnums=static_argnums,
+            static_argnames=static_argnames, fullgraph=fullgraph, backend=backend, mode=mode,
+            options=options, disable=disable,
+        )  # fmt: skip
+    if disable or backend == "eager":
+        return function
+    dynamic = None if isinstance(dynamic, bool) else dynamic
     copied = getattr(function, "compiled_copy", None)
     if copied is not None:  # an nn.Module: its parameters become arguments
         if dynamic is not None or static_argnums != () or static_argnames != ():
@@ -407,3 +431,19 @@ def compile(
         return copied(verbose=verbose)
     static = Statics(function, static_argnums, static_argnames)
     return Compiled(function, verbose, dynamic, static if static.names or static.numbers else None)
+
+
+def _check_options(backend: Any, mode: Any, options: Any) -> None:
+    """Refuse what PyTorch's options cannot mean here."""
+    if backend not in _BACKENDS:
+        raise ArgumentError(
+            f"compile(backend={backend!r}): there is native code, under the name 'inductor', and "
+            "'eager', which leaves a function as it is"
+        )
+    if mode is not None and mode not in _MODES:
+        raise ArgumentError(f"compile(mode={mode!r}): a mode is one of {', '.join(_MODES)}")
+    if options:
+        raise ArgumentError(
+            f"compile(options={options!r}): options of PyTorch's backend mean nothing here; the C "
+            "compiler's flags are in $ADJOINT_CFLAGS"
+        )
