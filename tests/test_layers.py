@@ -222,6 +222,8 @@ def test_cross_map_normalization_is_that_of_neighbours() -> None:
         (lambda: nn.Dropout(1.5), "between 0 and 1"),
         (lambda: nn.LSTM(3, 4, proj_size=4), "less than hidden_size"),
         (lambda: nn.RNNBase("GRU", 3, 4, proj_size=2), "only LSTM"),
+        (lambda: nn.GRU(3, 4, proj_size=2), "only LSTM"),
+        (lambda: nn.BatchNorm1d(3, eps=0.0)(ad.ones(2, 3)), "eps must be positive"),
         (lambda: nn.RNN(3, 4, nonlinearity="sin"), "'tanh' and 'relu'"),
         (lambda: nn.Embedding(3, 4, padding_idx=3), "use -3 to 2"),
         (lambda: nn.MultiheadAttention(5, 2), "must divide"),

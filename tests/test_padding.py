@@ -89,3 +89,10 @@ def test_padded_tensors_have_memory_of_their_own(mode: str, widths: tuple[int, i
     x = ad.zeros(1, 1, 4, 4)
     ad.nn.functional.pad(x, (0, 0, *widths), mode=mode).fill_(4.0)
     assert x.sum().item() == 0.0
+
+
+def test_constant_padding_keeps_channels_last() -> None:
+    x = ad.ones(2, 3, 4, 5).to(memory_format=ad.channels_last)
+    padded = ad.nn.functional.pad(x, (1, 2, 1, 0))
+    assert padded.is_contiguous(memory_format=ad.channels_last)
+    assert padded.shape == (2, 3, 5, 8)

@@ -8,6 +8,7 @@ import numpy as np
 
 from adjoint.checks import padding
 from adjoint.core.shapes import Shape
+from adjoint.kernels import images
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -15,7 +16,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def constant_pad_nd(self: Array, pad: Shape, value: Any) -> Array:
     """The array within a frame of `value`; a negative width takes elements off."""
     shape = padding.padded_shape("constant_pad_nd", self.shape, pad)
-    result = np.full(shape, value, self.dtype)
+    result = images.room_like(self, shape)
+    result.fill(value)
     source, target = [slice(None)] * self.ndim, [slice(None)] * self.ndim
     for dim, before, after in padding.sides("constant_pad_nd", self.shape, pad):
         source[dim] = slice(max(-before, 0), max(self.shape[dim] + min(after, 0), 0))

@@ -383,8 +383,9 @@ class Tensor:
         return f"Parameter containing:\n{text}" if "_is_param" in self.__dict__ else text
 
     def __format__(self, spec: str) -> str:
-        number = self.ndim == 0 and spec
-        return format(self._number("format()"), spec) if number else format(str(self), spec)
+        if self.ndim == 0 and (spec or self.home is None):
+            return format(self._number("format()"), spec)
+        return format(str(self), spec)
 
     # -- gradients -----------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import ShapeError
+from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
 
 Tensor = Any
@@ -35,6 +35,8 @@ def batch_norm(
     """
     if training and input.ndim > 1:
         _need_several("batch_norm", input, input.numel() // max(input.shape[1], 1))
+    if training and eps <= 0:
+        raise ValueRangeError(f"batch_norm(eps={eps}): eps must be positive while training.")
     return ops.batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps, True
     )

@@ -290,11 +290,12 @@ class RNN(RNNBase):
         bidirectional: bool = False,
         device: Any = None,
         dtype: Any = None,
+        proj_size: int = 0,
     ) -> None:
         _check_nonlinearity("RNN", nonlinearity)
         super().__init__(
             f"RNN_{nonlinearity.upper()}", input_size, hidden_size, num_layers, bias, batch_first,
-            dropout, bidirectional, 0, device, dtype,
+            dropout, bidirectional, proj_size, device, dtype,
         )  # fmt: skip
         self.nonlinearity = nonlinearity
 
@@ -327,10 +328,11 @@ class GRU(RNNBase):
         bidirectional: bool = False,
         device: Any = None,
         dtype: Any = None,
+        proj_size: int = 0,
     ) -> None:
         super().__init__(
             "GRU", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
-            0, device, dtype,
+            proj_size, device, dtype,
         )  # fmt: skip
 
 
