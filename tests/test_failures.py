@@ -178,3 +178,11 @@ def test_a_sum_is_put_back_within_its_own_memory(x: ad.Tensor, keepdim: bool) ->
     shape = (1000, 1000) if keepdim else (10, 1000, 1000)
     with pytest.raises(ShapeError, match=r"^_unreduce\("):
         ad.ops._unreduce(x, (0,), shape, keepdim)
+
+
+def test_a_list_that_holds_itself_is_refused_and_not_followed_for_ever() -> None:
+    endless: list[object] = [1.0]
+    endless.append(endless)
+    for call in (lambda: ad.cat(endless), lambda: ad.ops.sum(endless), lambda: ad.mul(endless, 2)):
+        with pytest.raises((TypeError, ValueError)):
+            call()

@@ -56,7 +56,8 @@ class Compiled:
         keeps_signature(function, self, "compile")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if not keywords and len(args) == self.count and not seeing:  # Note [Seen calls]
+        seen = seeing and current().seen  # Note [Seen calls]
+        if not keywords and len(args) == self.count and not seen:
             result = self.entry(*args)
             if result is not DECLINED:
                 return result
@@ -76,7 +77,8 @@ class Compiled:
         if current().recording:
             _refuse(closure)
         arrays_alone = all(isinstance(t, Tensor) and type(t) is not NumberTensor for t in tensors)
-        if not keywords and closure is None and arrays_alone and not seeing:
+        seen = seeing and current().seen
+        if not keywords and closure is None and arrays_alone and not seen:
             self._enter(program, structure.children[0], outputs)
         try:
             results = program.run([in_order(t.value) for t in given])

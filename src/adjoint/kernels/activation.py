@@ -352,6 +352,7 @@ def hardswish(self: Array) -> Array:
 
 def hardswish_backward(grad_output: Array, self: Array) -> Array:
     """ḡ times the slope of hardswish: 0, x/3 + ½, and 1 from 3 on."""
+    _require_real("hardswish_backward", self)
 
     def compute(grad: Array, x: Array) -> Array:
         inner = choose(np.asarray(x >= 3), grad, np.asarray(grad * (x / 3 + 0.5)))

@@ -14,7 +14,7 @@ from adjoint.core.errors import ArgumentError, MissingOperator
 from adjoint.ops import arguments, runtime
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
-from adjoint.table.schema import Schema, parse
+from adjoint.table.schema import RENAMED, Schema, parse
 
 
 class Operator:
@@ -67,7 +67,7 @@ class Operator:
         count = self.positional
         if count == len(values):
             return self.function(*values)
-        names = self.schema.names[count:]
+        names = (f"{n}_" if n in RENAMED else n for n in self.schema.names[count:])
         return self.function(*values[:count], **dict(zip(names, values[count:], strict=True)))
 
     def __call__(self, /, *args: Any, **keywords: Any) -> Any:

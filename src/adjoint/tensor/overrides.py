@@ -8,7 +8,7 @@ asked again, so that it may call the operator itself.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from adjoint.core.state import State, changed, current
@@ -103,24 +103,33 @@ def overrides(value: Any) -> bool:
     return getattr(found, "__func__", found) is not default.__func__
 
 
+def _flat(values: Iterable[Any]) -> Iterator[Any]:
+    """The values inside lists and tuples, in order; a list that holds itself is looked at once."""
+    waiting, seen = [iter(values)], set[int]()
+    while waiting:
+        value = next(waiting[-1], waiting)
+        if value is waiting:
+            waiting.pop()
+        elif not isinstance(value, (list, tuple)):
+            yield value
+        elif id(value) not in seen:
+            seen.add(id(value))
+            waiting.append(iter(value))
+
+
 def overriding(values: Iterable[Any]) -> list[Any]:
     """One argument of each class that overrides, subclasses before their parents."""
     found: list[Any] = []
-    for value in values:
-        inner = overriding(value) if isinstance(value, (list, tuple)) else [value]
-        for each in inner:
-            if overrides(each) and all(type(each) is not type(f) for f in found):
-                before = (i for i, f in enumerate(found) if issubclass(type(each), type(f)))
-                found.insert(next(before, len(found)), each)
+    for each in _flat(values):
+        if overrides(each) and all(type(each) is not type(f) for f in found):
+            before = (i for i, f in enumerate(found) if issubclass(type(each), type(f)))
+            found.insert(next(before, len(found)), each)
     return found
 
 
 def has_likeness(values: Iterable[Any]) -> bool:
     """Whether there is an object that is no tensor and has a `__torch_function__`."""
-    return any(
-        has_likeness(v) if type(v) in (list, tuple) else not isinstance(v, Tensor) and overrides(v)
-        for v in values
-    )
+    return any(not isinstance(v, Tensor) and overrides(v) for v in _flat(values))
 
 
 def _kinds(values: Iterable[Any]) -> tuple[type, ...]:

@@ -110,6 +110,7 @@ def grid_sample(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
     """The sum over the taps of their weights times the elements there."""
+    resampling.check_sampling("grid_sampler", input.shape, grid.shape)
     axes = _axes(grid, input.shape[2:], interpolation_mode, padding_mode, align_corners)
     flat = _flat(_wide(input))
     total: Tensor = 0
@@ -124,6 +125,8 @@ def grid_sample_input_backward(
     padding_mode: int, align_corners: bool,
 ) -> Tensor:  # fmt: skip
     """The sum over the taps of their weights times the gradients, at the elements there."""
+    shapes = input_size, grid.shape, grad_output.shape
+    resampling.check_sampling("grid_sampler_backward", *shapes)
     sizes = tuple(input_size[2:])
     axes = _axes(grid, sizes, interpolation_mode, padding_mode, align_corners)
     flat = _flat(_wide(grad_output))
@@ -141,6 +144,8 @@ def grid_sample_grid_backward(
     align_corners: bool,
 ) -> Tensor:  # fmt: skip
     """The sum over the taps of (grad · element) times the derivatives of their weights."""
+    shapes = input.shape, grid.shape, grad_output.shape
+    resampling.check_sampling("grid_sampler_backward", *shapes)
     if interpolation_mode == NEAREST:
         return ops.zeros_like(grid)
     axes = _axes(grid, input.shape[2:], interpolation_mode, padding_mode, align_corners)
