@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
+import subprocess
+import sys
 import warnings
+from functools import cache
 from typing import Any
 
 import pytest
@@ -22,12 +25,22 @@ MODULES = (
 )  # fmt: skip
 
 
+@cache
+def loaded() -> frozenset[str]:
+    """The modules that `import torch` brings; other tests import more."""
+    program = "import sys, torch; print(*(n for n in sys.modules if n.startswith('torch.')))"
+    found = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return frozenset(found.stdout.split())
+
+
 def is_public(name: str, value: Any) -> bool:
     """Whether PyTorch made a name, rather than imported it from Python."""
     if name.startswith("_") or name in ("Tensor", "torch", "variable"):
         return False
     if inspect.ismodule(value):
-        return value.__name__.startswith("torch.")
+        return value.__name__ in loaded()
     home = getattr(value, "__module__", None) or "torch"
     return home.startswith(("torch", "builtins")) and (
         callable(value) or isinstance(value, torch.dtype)
