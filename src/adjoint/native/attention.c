@@ -217,7 +217,7 @@ int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *sums) {
   int failed = 0;
 #pragma omp parallel num_threads(most(least(threads, work), 1))
   {
-    const long strip = ROWS * most(z->width, KEYS);
+    const long strip = STRIPS_REAL(most(z->width, KEYS));
     REAL *whole = room_REAL(QUERIES * KEYS + z->width * wide_REAL(KEYS) + KEYS * wide_REAL(z->depth) + KEYS + strip +
                             share * (z->depth + 2) + 7 * 16);
     REAL *rest = whole;
@@ -327,7 +327,7 @@ int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradients_REAL
   int failed = 0;
 #pragma omp parallel num_threads(threads)
   {
-    const long strip = ROWS * most(most(z->width, z->depth), KEYS);
+    const long strip = STRIPS_REAL(most(most(z->width, z->depth), KEYS));
     REAL *whole = room_REAL(2 * QUERIES * KEYS + KEYS + (z->width + z->depth) * keys + KEYS * wide + QUERIES * wide +
                             QUERIES * deep + strip + 9 * 16);
     REAL *rest = whole;

@@ -119,14 +119,14 @@ int product_REAL(const Product *given, const REAL *a, const REAL *b, REAL *c) {
   int failed = 0;
 #pragma omp parallel num_threads(least(threads, work)) if (threads > 1)
   {
-    REAL *strip = room_REAL((ROWS + least(BLOCK * PANEL_REAL, wide_REAL(z->n))) * k);
+    REAL *strip = room_REAL(STRIPS_REAL(k) + least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k);
     if (!strip) {
 #pragma omp atomic write
       failed = 1;
     }
 #pragma omp for schedule(static)
     for (long w = 0; w < work; w++)
-      if (strip) piece_REAL(z, w, across, along, a, b, c, strip, strip + ROWS * k);
+      if (strip) piece_REAL(z, w, across, along, a, b, c, strip, strip + STRIPS_REAL(k));
     free(strip);
   }
   return failed;

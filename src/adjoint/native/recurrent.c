@@ -57,13 +57,13 @@ int lstm_REAL(const long *sizes, const REAL *x, const REAL *hx, const REAL *cx, 
               REAL *output, REAL *cells, REAL *workspace) {
   const long steps = sizes[0], count = sizes[1], units = sizes[2], reverse = sizes[3], wide = 4 * units;
   const long threads = threads_for(count, steps * count * units * wide);
-  REAL *room = room_REAL(units * wide_REAL(wide) + threads * ROWS * units);
+  REAL *room = room_REAL(units * wide_REAL(wide) + threads * STRIPS_REAL(units));
   if (!room) return 1;
   const Panels_REAL panels = panels_REAL(units, wide, w, 1, units, room);
 #pragma omp parallel num_threads(threads)
   {
     long first;
-    REAL *strip = room + units * wide_REAL(wide) + omp_get_thread_num() * ROWS * units;
+    REAL *strip = room + units * wide_REAL(wide) + omp_get_thread_num() * STRIPS_REAL(units);
     const long mine = share_REAL(count, &first);
     const REAL *h = hx + first * units, *c = cx + first * units;
     for (long s = 0; s < steps && mine; s++) {
@@ -111,7 +111,7 @@ int lstm_back_REAL(const long *sizes, const REAL *grad_output, const REAL *grad_
                    REAL *grads, REAL *h_bar, REAL *c_bar) {
   const long steps = sizes[0], count = sizes[1], units = sizes[2], reverse = sizes[3], wide = 4 * units;
   const long threads = threads_for(count, steps * count * units * wide);
-  REAL *room = room_REAL(wide * wide_REAL(units) + threads * ROWS * wide);
+  REAL *room = room_REAL(wide * wide_REAL(units) + threads * STRIPS_REAL(wide));
   if (!room) return 1;
   const Panels_REAL panels = panels_REAL(wide, units, w, units, 1, room);
   memset(h_bar, 0, (size_t)(count * units) * sizeof(REAL));
@@ -119,7 +119,7 @@ int lstm_back_REAL(const long *sizes, const REAL *grad_output, const REAL *grad_
 #pragma omp parallel num_threads(threads)
   {
     long first;
-    REAL *strip = room + wide * wide_REAL(units) + omp_get_thread_num() * ROWS * wide;
+    REAL *strip = room + wide * wide_REAL(units) + omp_get_thread_num() * STRIPS_REAL(wide);
     const long mine = share_REAL(count, &first), size = mine * units;
     REAL *hb = h_bar + first * units, *cb = c_bar + first * units;
     for (long s = steps - 1; s >= 0 && mine; s--) {

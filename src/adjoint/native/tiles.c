@@ -13,7 +13,8 @@
 #define BYTES 16
 #define ROWS 6
 #endif
-#define WIDE 2 /* vectors in a row of a tile */
+#define WIDE 2   /* vectors in a row of a tile */
+#define STRIPS 4 /* strips that are copied together */
 #define ALL _Pragma("GCC unroll 16") /* rows of a tile are no loop: its sums are registers */
 
 static long least(long x, long y) { return x < y ? x : y; }
@@ -25,6 +26,7 @@ static long up(long x, long step) { return (x + step - 1) / step * step; }
 typedef REAL vec_REAL __attribute__((vector_size(BYTES), aligned(sizeof(REAL)), may_alias));
 #define LANES_REAL ((long)(BYTES / sizeof(REAL)))
 #define PANEL_REAL (WIDE * LANES_REAL)
+#define STRIPS_REAL(k) (STRIPS * ROWS * (k)) /* elements of strips */
 
 static REAL *room_REAL(long count) { return aligned_alloc(64, (size_t)up(count * (long)sizeof(REAL), 64) + 64); }
 
@@ -44,15 +46,21 @@ typedef struct {
   long next, between; /* elements from one step to the next in a panel, and from panel to panel */
 } Panels_REAL;
 
-/* A strip: for each of k steps, the elements of `rows` rows. Element (r, i) is a[r * row + i * column]. */
-static void strip_REAL(long rows, long k, const REAL *a, long row, long column, REAL *to) {
-  if (row == 1) {
-    for (long i = 0; i < k; i++)
-      for (long r = 0; r < rows; r++) to[i * rows + r] = a[i * column + r];
-  } else {
-    for (long r = 0; r < rows; r++)
-      for (long i = 0; i < k; i++) to[i * rows + r] = a[r * row + i * column];
+/* Strips of `count` rows each: for each of k steps, the elements of its rows. Element (r, i) is a[r * row + i * column].
+   Rows that lie side by side are read across all strips, so that a line of the cache is read once. */
+static void strips_REAL(int strips, const long *count, long k, const REAL *a, long row, long column, REAL *to) {
+  for (long i = 0; row == 1 && i < k; i++) {
+    const REAL *from = a + i * column;
+    for (int s = 0; s < strips; from += count[s], s++) {
+      REAL *own = to + s * ROWS * k + i * count[s];
+      if (count[s] == ROWS) memcpy(own, from, ROWS * sizeof(REAL));
+      else
+        for (long r = 0; r < count[s]; r++) own[r] = from[r];
+    }
   }
+  for (int s = 0; row != 1 && s < strips; a += count[s] * row, s++)
+    for (long r = 0; r < count[s]; r++)
+      for (long i = 0; i < k; i++) to[s * ROWS * k + i * count[s] + r] = a[r * row + i * column];
 }
 
 /* Panels of n columns: for each of k steps, the elements of PANEL columns, zeros after the last one.
@@ -117,16 +125,21 @@ static void (*const tiles_REAL[])(long, const REAL *, const REAL *, long, const 
 #endif
 };
 
-/* c (m x n) = start + a (m x k) b; `strip` is room for ROWS * k elements. A rest of rows is shared with the strip
-   before, so that no tile is much lower than the others. */
+/* c (m x n) = start + a (m x k) b; `room` is for STRIPS_REAL(k) elements. A rest of rows is shared with the strip before,
+   so that no tile is much lower than the others. */
 static void multiply_REAL(long m, long n, long k, const REAL *a, long row, long column, Panels_REAL b,
-                          const REAL *start, REAL *c, long step, REAL *strip) {
-  for (long i = 0, rows; i < m; i += rows) {
-    const long left = m - i;
-    rows = left >= 2 * ROWS || left <= ROWS ? least(left, ROWS) : (left + 1) / 2;
-    strip_REAL(rows, k, a + i * row, row, column, strip);
-    for (long j = 0; j < n; j += PANEL_REAL)
-      tiles_REAL[rows - 1](k, strip, b.first + j / PANEL_REAL * b.between, b.next, start ? start + i * step + j : 0,
-                           c + i * step + j, step, least(PANEL_REAL, n - j));
+                          const REAL *start, REAL *c, long step, REAL *room) {
+  for (long i = 0; i < m;) {
+    long count[STRIPS], total = 0;
+    int strips = 0;
+    for (; strips < STRIPS && i + total < m; total += count[strips++]) {
+      const long left = m - i - total;
+      count[strips] = left >= 2 * ROWS || left <= ROWS ? least(left, ROWS) : (left + 1) / 2;
+    }
+    strips_REAL(strips, count, k, a + i * row, row, column, room);
+    for (int s = 0; s < strips; i += count[s], s++)
+      for (long j = 0; j < n; j += PANEL_REAL)
+        tiles_REAL[count[s] - 1](k, room + s * ROWS * k, b.first + j / PANEL_REAL * b.between, b.next,
+                                 start ? start + i * step + j : 0, c + i * step + j, step, least(PANEL_REAL, n - j));
   }
 }

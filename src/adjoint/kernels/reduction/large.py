@@ -4,7 +4,7 @@ NumPy's inner loop runs over what comes after the reduced axis; where that is sh
 there is. Three ways around it, for neighbouring axes, with the array seen as
 `x[before, count, after]`:
 
-- a sum is a product with a vector of ones, in blocks: as accurate as a pairwise sum;
+- a sum is native code, or a product with ones, in blocks: as accurate as a pairwise sum;
 - few elements, many times over: combine whole slices `x[:, k]`;
 - many short rows: fold them into fewer and longer ones first.
 """
@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from adjoint.kernels.reduction.common import Array, Dims
+from adjoint.native import rows
 
 LARGE = 2048  # smaller arrays are not worth the choice
 BLOCK = 1024  # summed in one go; longer sums are sums of sums
@@ -67,7 +68,8 @@ def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
     before, count, after = x.shape
     adds = ufunc is np.add and x.dtype.char in "fd"
     if adds and (after == 1 or before == 1 or count * after >= 64):
-        return _by_products(x)
+        found = rows.sums(x)
+        return _by_products(x) if found is None else found
     if 2 <= count <= FEW and before >= 8 * count:
         return _by_slices(ufunc, x)
     if before == 1 and 1 < after < 256 and count >= 256:
