@@ -408,3 +408,18 @@ def test_pickle_of_a_result_keeps_its_values_and_not_its_history() -> None:
     assert again.is_leaf
     assert again.requires_grad
     assert again.tolist() == [2.0, 2.0]
+
+
+def test_a_gradient_lies_as_its_leaf() -> None:
+    x = ad.randn(2, 3, 4, 5).to(memory_format=ad.channels_last).requires_grad_()
+    ad.nn.functional.interpolate(x * 1, scale_factor=2.0, mode="bilinear").sum().backward()
+    assert x.grad is not None
+    assert x.grad.is_contiguous(memory_format=ad.channels_last)
+    m = ad.randn(3, 4).t().requires_grad_()
+    (m @ ad.ones(3)).sum().backward()
+    assert m.grad is not None
+    assert m.grad.stride() == m.stride()
+    gaps = ad.randn(6, 4)[::2].detach().requires_grad_()
+    (gaps * 2).sum().backward()
+    assert gaps.grad is not None
+    assert gaps.grad.is_contiguous()

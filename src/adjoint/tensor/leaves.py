@@ -25,7 +25,7 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
             if type(grad) is ndarray:
                 # the variables of two frames and this call hold the array; anyone else shares it
                 shared = grad.base is not None or sys.getrefcount(grad) > 3
-                grad = make(grad.copy() if shared else grad)
+                grad = make(_laid_like(tensor, grad) if shared or _lies_otherwise(tensor) else grad)
             else:  # the next pass may add to it in place, and another leaf may have got the same
                 grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
@@ -38,6 +38,21 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
                 wrote(known, "backward")
             else:
                 extra.grad = make(known.value + value)
+
+
+def _lies_otherwise(tensor: Tensor) -> bool:
+    """Whether a leaf does not lie row by row: transposed, or with its channels last."""
+    return is_plain(tensor) and not tensor.value.flags.c_contiguous
+
+
+def _laid_like(tensor: Tensor, grad: ndarray) -> ndarray:
+    """A copy of a gradient that lies as its leaf, if that fills its memory; else row by row."""
+    if _lies_otherwise(tensor):
+        room = np.empty_like(tensor.value, dtype=grad.dtype)
+        if room.strides == tensor.value.strides:
+            room[...] = grad
+            return room
+    return grad.copy()
 
 
 def _is_plain(grad: Any) -> bool:
