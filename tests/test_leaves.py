@@ -423,3 +423,14 @@ def test_a_gradient_lies_as_its_leaf() -> None:
     (gaps * 2).sum().backward()
     assert gaps.grad is not None
     assert gaps.grad.is_contiguous()
+
+
+def test_the_other_name_of_a_gradient_and_storages_of_one_memory() -> None:
+    x = ad.ones(3, requires_grad=True)
+    x._grad = ad.full((3,), 2.0)
+    assert x.grad is not None
+    assert x.grad.tolist() == [2.0, 2.0, 2.0]
+    assert x.grad is x._grad
+    y = ad.arange(6.0)
+    assert y.storage() == y[2:].storage()
+    assert y.storage() != y.clone().storage()

@@ -30,6 +30,14 @@ class Storage:
     def __len__(self) -> int:
         return self.flat.size
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Storage):
+            return NotImplemented
+        return (self.data_ptr(), self.nbytes()) == (other.data_ptr(), other.nbytes())
+
+    def __hash__(self) -> int:
+        return hash((self.data_ptr(), self.nbytes()))
+
     def __getitem__(self, index: int) -> Any:
         return self.flat[index].item()
 

@@ -478,6 +478,8 @@ class Tensor:
     def grad(self) -> None:
         self.more().grad = None
 
+    _grad = grad  # PyTorch's name for the same, which programs write to
+
     @property
     def retains_grad(self) -> bool:
         return self.extra is not None and self.extra.retains_grad
