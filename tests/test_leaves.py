@@ -415,6 +415,10 @@ def test_a_gradient_lies_as_its_leaf() -> None:
     ad.nn.functional.interpolate(x * 1, scale_factor=2.0, mode="bilinear").sum().backward()
     assert x.grad is not None
     assert x.grad.is_contiguous(memory_format=ad.channels_last)
+    thin = ad.ones(1, 2, 2, 1).contiguous(memory_format=ad.channels_last).requires_grad_()
+    (thin * thin).sum().backward()
+    assert thin.grad is not None
+    assert thin.grad.stride() == thin.stride()
     m = ad.randn(3, 4).t().requires_grad_()
     (m @ ad.ones(3)).sum().backward()
     assert m.grad is not None

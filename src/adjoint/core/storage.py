@@ -8,6 +8,7 @@ Nothing here copies, and nothing reaches outside the block.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,22 @@ def _bytes_between(root: Array, count: int) -> Array:
     return np.lib.stride_tricks.as_strided(
         cell, (count,), (1,), writeable=bool(root.flags.writeable)
     )
+
+
+def fills_memory(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> bool:
+    """Whether elements fill their memory, in whatever order: transposed, with channels last.
+
+    >>> fills_memory((2, 3), (4, 8), 4), fills_memory((2, 3), (4, 16), 4)
+    (True, False)
+    """
+    reached = itemsize
+    for size, stride in sorted(zip(shape, strides, strict=True), key=lambda pair: pair[1]):
+        if size == 1:
+            continue
+        if stride != reached:
+            return False
+        reached *= size
+    return True
 
 
 def in_order(array: Array) -> Array:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.shapes import Shape
+from adjoint.core.storage import fills_memory
 from adjoint.elements import functions, language
 from adjoint.native import background
 from adjoint.table.rows import Row
@@ -130,7 +131,7 @@ def _sizes(arrays: tuple[tuple[Shape, Shape, bool, int], ...]) -> tuple[Shape | 
     """
     shapes = [shape for shape, *_ in arrays]
     first, strides, dense, size = arrays[0]
-    if all(a == arrays[0] for a in arrays[1:]) and (dense or _is_dense(first, strides, size)):
+    if all(a == arrays[0] for a in arrays[1:]) and (dense or fills_memory(first, strides, size)):
         steps = [(0, 1)] * len(arrays)
         return (first if dense else None), _fields(1, math.prod(first), steps)
     try:
@@ -153,17 +154,6 @@ def _sizes(arrays: tuple[tuple[Shape, Shape, bool, int], ...]) -> tuple[Shape | 
 def _fields(rows: int, columns: int, steps: Sequence[tuple[int, int]]) -> Any:
     flat = [n for step in steps for n in step]
     return (ctypes.c_long * (2 + len(flat)))(rows, columns, *flat)
-
-
-def _is_dense(shape: Shape, strides: Shape, size: int) -> bool:
-    """Whether the elements fill their memory, in whatever order: channels last, transposed."""
-    for n, stride in sorted(zip(shape, strides, strict=True), key=lambda pair: pair[1]):
-        if n == 1:
-            continue
-        if stride != size:
-            return False
-        size *= n
-    return True
 
 
 def _cut(own: Shape, shape: Shape) -> tuple[int, int] | None:

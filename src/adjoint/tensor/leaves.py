@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.storage import is_expanded
+from adjoint.core.storage import fills_memory, is_expanded
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
@@ -47,12 +47,14 @@ def _lies_otherwise(tensor: Tensor) -> bool:
 
 def _laid_like(tensor: Tensor, grad: ndarray) -> ndarray:
     """A copy of a gradient that lies as its leaf, if that fills its memory; else row by row."""
-    if _lies_otherwise(tensor):
-        room = np.empty_like(tensor.value, dtype=grad.dtype)
-        if room.strides == tensor.value.strides:
-            room[...] = grad
-            return room
-    return grad.copy()
+    value = tensor.value
+    known = _lies_otherwise(tensor) and value.itemsize == grad.itemsize and value.size
+    if not known or not fills_memory(value.shape, value.strides, value.itemsize):
+        return grad.copy()
+    memory = np.empty(value.size, grad.dtype)
+    room = np.ndarray(value.shape, grad.dtype, memory, strides=value.strides)
+    room[...] = grad
+    return room
 
 
 def _is_plain(grad: Any) -> bool:
