@@ -1,4 +1,4 @@
-"""Shared by all tests: rows that a test adds go with it, and every memory plan is checked."""
+"""Shared by all tests: rows that a test adds go with it, memory plans and loops are checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import adjoint as ad
-from adjoint.compiler import memory, program
+from adjoint.compiler import loops, memory, program, shaping
 from adjoint.table import TABLE
 from tests import tables
 
@@ -33,6 +33,17 @@ def _check_memory_plans(monkeypatch: pytest.MonkeyPatch) -> None:
         return memory.verify(memory.lay_out(*args, **keywords))
 
     monkeypatch.setattr(program, "lay_out", checked)
+
+
+@pytest.fixture(autouse=True)
+def _check_loop_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every loop program after every pass."""
+
+    def verify(draft: shaping.Draft) -> None:
+        loops.verify(draft.kernel)
+
+    between = tuple(each for change in shaping.PASSES for each in (change, verify))
+    monkeypatch.setattr(shaping, "PASSES", between)
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ ALLOWED = {
     "elements/functions.py": (38, "names of C's functions"),
     "elements/language.py": (8, "names of C's functions that are quick, and of their types"),
     "elements/variants.py": (13, "arguments: the exponent, the mode"),
-    "compiler/c/accumulators.py": (9, "words of the column reduces, and of OpenMP"),
+    "compiler/accumulators.py": (9, "words of the column reduces, and of OpenMP"),
     "graph/functional.py": (8, "how views are undone"),
     "compiler/lower.py": (12, "smaller operators for some"),
     "graph/numbers.py": (12, "Python's operators on traced numbers"),

@@ -20,7 +20,7 @@ import adjoint as ad
 from adjoint.cli.checks import load_library
 from adjoint.cli.operators import follows, relative, rows_of
 from adjoint.compiler.fuse import fuse
-from adjoint.compiler.lower import lower
+from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Call as LibraryCall
 from adjoint.compiler.plan import Callback, Loop
 from adjoint.core.errors import AdjointError
@@ -132,7 +132,7 @@ def compiled(graph: Graph) -> str:
     >>> print(compiled(ad.trace(lambda x: (x @ x).sort().values, ad.ShapeDtype((3, 3)))))
     a call of product, calls back to sort.default
     """
-    steps = fuse(lower(graph, small_products=False)).steps
+    steps = fuse(lower(graph, Choices(small=-1))).steps
     loops = sum(isinstance(step, Loop) for step in steps)
     calls = Counter(step.routine for step in steps if isinstance(step, LibraryCall))
     kernels = dict.fromkeys(step.node.name for step in steps if isinstance(step, Callback))

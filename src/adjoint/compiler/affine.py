@@ -8,10 +8,11 @@ else; the address in memory is their sum with the strides.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
+from adjoint.core.sizes import divided, is_open, surely
 
 
 @record
@@ -43,18 +44,32 @@ class Affine:
     def coefficient(self, variable: int) -> int:
         return next((c for v, c in self.terms if v == variable), 0)
 
-    def range(self, bounds: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    def coefficients(self, count: int) -> list[int]:
+        """Those of the first variables."""
+        found = [0] * count
+        for variable, coefficient in self.terms:
+            if variable < count:
+                found[variable] = coefficient
+        return found
+
+    def without(self, variables: Container[int]) -> Affine:
+        """The same without some of its terms."""
+        return Affine(self.offset, tuple(t for t in self.terms if t[0] not in variables))
+
+    def range(self, bounds: Bounds) -> tuple[int, int]:
         """The least and the largest value while each variable runs from low to high - 1."""
         least = largest = self.offset
         for variable, c in self.terms:
             low, high = bounds[variable]
-            least += min(c * low, c * (high - 1))
-            largest += max(c * low, c * (high - 1))
+            first, last = (low, high - 1) if c > 0 else (high - 1, low)
+            least += c * first
+            largest += c * last
         return least, largest
 
 
 Index = tuple[Affine, ...]
-Bounds = Sequence[tuple[int, int]]  # of each variable: low, and one past the last
+# of each variable: low, and one past the last
+Bounds = Sequence[tuple[int, int]] | Mapping[int, tuple[int, int]]
 
 
 def variable(number: int) -> Affine:
@@ -94,16 +109,23 @@ def split(total: Affine, shape: Shape, bounds: Bounds) -> Index | None:
     """The index in `shape` of a row-major position; None where it is not affine."""
     found: list[Affine] = []
     for size in reversed(shape[1:]):
-        quotient = Affine(
-            total.offset // size, tuple((v, c // size) for v, c in total.terms if c % size == 0)
-        )
-        rest = Affine(total.offset % size, tuple((v, c) for v, c in total.terms if c % size))
+        over, left = _divided(total.offset, size)
+        parts = [(v, c, divided(c, size)) for v, c in total.terms]
+        rest = Affine(left, tuple((v, c) for v, c, q in parts if q is None))
         least, largest = rest.range(bounds)
-        if least < 0 or largest >= size:
+        if not (surely(least) and surely(size - 1 - largest)):
             return None
         found.append(rest)
-        total = quotient
+        total = Affine(over, tuple((v, q) for v, _, q in parts if q is not None))
     return (total, *reversed(found)) if shape else ()
+
+
+def _divided(offset: int, size: int) -> tuple[int, int]:
+    """Quotient and rest; where sizes are open, all is rest unless it is a multiple."""
+    if not is_open((offset, size)):
+        return divmod(offset, size)
+    exact = divided(offset, size)
+    return (0, offset) if exact is None else (exact, 0)
 
 
 def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Index | None:
@@ -116,7 +138,7 @@ def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Inde
         while True:
             if here == there and (s > first_s or t > first_t):
                 break
-            if s < len(source) and (here <= there or t == len(target)):
+            if s < len(source) and (int(here) <= int(there) or t == len(target)):
                 here *= source[s]
                 s += 1
             else:
@@ -135,13 +157,14 @@ def refinement(a: Shape, b: Shape) -> Shape | None:
 
     (1000, 250) and (1000, 25, 10) -> (1000, 25, 10);  (4, 6) and (6, 4) -> None
     """
-    steps = sorted(_steps(a) | _steps(b))
+    steps = sorted(_steps(a) | _steps(b), key=int)
     total = math.prod(a)
     found: list[int] = []
     for step, following in zip(steps, [*steps[1:], total], strict=True):
-        if following % step:
+        size = divided(following, step)
+        if size is None:
             return None
-        found.append(following // step)
+        found.append(size)
     return tuple(reversed([size for size in found if size != 1]))
 
 

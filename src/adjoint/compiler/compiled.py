@@ -11,7 +11,7 @@ import numpy as np
 
 from adjoint.compiler import dynamics, entry
 from adjoint.compiler.entry import DECLINED
-from adjoint.compiler.program import Program
+from adjoint.compiler.program import compiled as compiled_graph
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
@@ -142,7 +142,7 @@ class Compiled:
         graph = self._trace(tensors, structure, marked=False)
         traced = time.perf_counter() - started
         self._report("trace", traced)
-        program = Program(graph, self._report)
+        program = compiled_graph(graph, self._report)
         program.stages.seconds = {"trace": traced, **program.stages.seconds}
         found = self.programs[key] = (program, graph.signature.outputs)
         self.latest = program.stages
@@ -178,7 +178,7 @@ class Compiled:
                     return part(differentiate(self._traced_for(args, keywords)))
 
             found = self.sizes.program(key, tensors, structure, traced, self._report, role)
-        program = Program(graph, self._report) if found is None else found[0]
+        program = compiled_graph(graph, self._report) if found is None else found[0]
         self.latest = program.stages
         return program
 

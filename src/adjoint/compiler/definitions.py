@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from adjoint.checks import pooling as windows
+from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import (
     Affine,
     Bounds,
@@ -26,7 +27,6 @@ from adjoint.compiler.affine import (
     identity,
     reshaped,
 )
-from adjoint.compiler.c.accumulators import ACCUMULATORS
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims

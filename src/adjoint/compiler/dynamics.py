@@ -1,36 +1,53 @@
 """Sizes that stay open: one compiled program for every size of some dimensions.
 
-The program is written for a few sizes. Their texts must agree but for numbers; each number that
-differs must be a polynomial of the sizes (or one over it), found from some of the texts and checked
-with another one (`patterns`). It then becomes a parameter of the compiled program, and so do the
-shapes of all arrays (`templates`). A function whose program depends on sizes in another way is
-compiled for each size, and a warning says so once.
+The function is traced for a few sizes, and its graphs become one, whose numbers are polynomials of
+the sizes (`opening`); that one is compiled, once. A new size is traced too: if its graph is the one
+for all, with numbers put in, the program serves it. A function whose graph depends on sizes in
+another way is compiled for each size, and a warning says so once.
 """
 
 from __future__ import annotations
 
 import inspect
-import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from adjoint.compiler.patterns import NotUniform
-from adjoint.compiler.program import Program
-from adjoint.compiler.templates import Template
+import numpy as np
+
+from adjoint.compiler.lower import Choices, lower
+from adjoint.compiler.opening import Opened, opened
+from adjoint.compiler.program import Code, Program
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
 from adjoint.core.records import structure
+from adjoint.core.sizes import NotOpen, assuming
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
-_SAMPLES = (1088, 1216, 1472, 1664, 1856, 2112, 2368, 2752)  # large, as programs for many elements
-_SMALLER = (136, 152, 184, 208, 232, 264, 296, 344)  # where so many would need too much memory
 _SHAPED = (Tensor, ShapeDtype)
-_MOST = 2  # sizes that may vary apart from one another
+_LARGE, _SMALL = 64, 8  # what the sizes are multiples of for which a function is traced
+_FIRST = 17  # the least of these multiples
+_LEAST = 8  # the least size that a program is written for: more will come
+
+
+class Everywhere:
+    """The code of a function for all sizes of a pattern."""
+
+    def __init__(self, code: Code, found: Opened, choices: Choices, assumed: Any) -> None:
+        self.code, self.found, self.choices = code, found, choices
+        self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
+        self.programs: dict[tuple[int, ...], Program] = {}
+
+    def program(self, graph: Graph, sizes: tuple[int, ...]) -> Program | None:
+        """The program for given sizes, of which `graph` is the traced one; None if it has none."""
+        if any(number.at(sizes) < 0 for number in self.assumed):
+            return None
+        lowered = lower(graph, self.choices.again())
+        return self.code.program(graph, sizes) if self.found.holds(lowered, sizes) else None
 
 
 class Sizes:
@@ -39,7 +56,7 @@ class Sizes:
     def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:
         self.parameters = _parameters(function)
         self.open = _normalized(self.parameters, dynamic)
-        self.templates: dict[Any, Template | None] = {}
+        self.known: dict[Any, Everywhere | None] = {}
         self.warned = False
 
     def program(
@@ -60,22 +77,16 @@ class Sizes:
         sizes = list(dict.fromkeys(size for _, _, size in places))
         if not sizes or 0 in sizes or 1 in sizes:
             return None  # sizes of 0 and 1 mean other programs: they broadcast
-        if len(sizes) > _MOST:
-            self.warn(f"{len(sizes)} different ones, at most {_MOST} can vary")
-            return None
         resized = _Resized(tensors, structure, places, sizes, marked=role is not None)
         point = tuple(sizes)
         pattern = (role, key[0], key[1], *self._pattern(key, places, sizes))
-        template = self.templates.get(pattern)
-        if template is not None and point in template.instances:
-            return template.instance(point)
         graph = traced(*resized.at(point))  # what is wrong with the function itself is raised here
-        if pattern not in self.templates:
-            template = self._learn(resized, traced, report)
-            self.templates[pattern] = template
-        if template is None or not template.fits(graph, point):
-            return None  # x[:100] of 50 elements has 50: that size has a program of its own
-        return template.instance(point)
+        if pattern not in self.known:
+            self.known[pattern] = self._learn(resized, graph, traced, report)
+        found = self.known[pattern]
+        program = None if found is None else found.program(graph, point)
+        # x[:100] of 50 elements has 50: that size has a program of its own
+        return None if program is None else (program, graph.signature.outputs)
 
     def _places(self, tensors: Sequence[Any], structure: Any) -> list[tuple[int, int, int]]:
         """(leaf, dimension, size) of every open dimension; leaves count over all arguments."""
@@ -111,13 +122,18 @@ class Sizes:
             parts[leaf][0] = tuple(shape)
         return [tuple(p) for p in parts]
 
-    def _learn(self, resized: _Resized, traced: Any, report: Any) -> Template | None:
-        """The program for all sizes; None, after a warning, if there is none."""
+    def _learn(
+        self, resized: _Resized, graph: Graph, traced: Any, report: Any
+    ) -> Everywhere | None:
+        """The code for all sizes; None, after a warning, if there is none."""
         reason = ""
-        for points in _points(len(resized.sizes), resized.closed()):
+        for multiple in (_LARGE, _SMALL):
+            points = _points(len(resized.sizes), resized.closed(), multiple)
             try:
-                return _learned(points, [traced(*resized.at(p)) for p in points], report)
-            except NotUniform as error:
+                point = tuple(resized.sizes)
+                graphs = [traced(*resized.at(p)) for p in points]
+                return _learned(points, graphs, (point, graph), report)
+            except NotOpen as error:
                 reason = str(error)
                 break
             except MemoryError as error:  # of kernels that say which shapes views have
@@ -176,25 +192,38 @@ def _normalized(
     return found
 
 
-def _points(count: int, closed: set[int]) -> list[list[tuple[int, ...]]]:
-    """Sizes to write programs for, enough for all coefficients, and one more; then smaller ones."""
-    small, large = ([s for s in sizes if s not in closed] for sizes in (_SMALLER, _SAMPLES))
-    if count == 1:
-        return [[(s,) for s in sizes[:5]] for sizes in (large, small)]
-    return [list(itertools.product(first[:3], large[3:6])) for first in (large, small)]
+def _points(count: int, closed: set[int], multiple: int) -> list[tuple[int, ...]]:
+    """Sizes to trace a function for, all different: enough for the coefficients of polynomials,
+    and some more. Programs are written as for the first of them.
+    """
+    needed = 2 * count + 3
+    found: list[int] = []
+    number = _FIRST
+    while len(found) < count * needed:
+        if number * multiple not in closed:
+            found.append(number * multiple)
+        number += 1
+    mixed = np.random.default_rng(0).permutation(found).tolist()
+    return [tuple(mixed[k * count : (k + 1) * count]) for k in range(needed)]
 
 
-def _learned(points: Any, graphs: Sequence[Graph], report: Any) -> Template:
+def _learned(
+    points: Any, graphs: Sequence[Graph], first: tuple[tuple[int, ...], Graph], report: Any
+) -> Everywhere:
+    """The code for all sizes; what is a matter of speed (whether a product is a loop, which axis
+    vectors run along) is decided for those of the first call.
+    """
     started = time.perf_counter()
-    for join in (True, False):
-        programs = [Program(g, separate=True, join=join) for g in graphs]
-        report(f"write C for {len(points)} sizes", time.perf_counter() - started)
-        try:
-            return Template(points, programs, join, graphs[0].signature.outputs, report)
-        except NotUniform:
-            if not join:
-                raise
-    raise AssertionError
+    sizes, graph = first
+    choices = Choices()
+    lower(graph, choices)
+    lowered = [lower(g, choices.again()) for g in graphs]
+    example = tuple(max(size, _LEAST) for size in sizes)
+    with assuming() as assumed:
+        found = opened(points, lowered, example)
+        report(f"compare {len(points)} sizes", time.perf_counter() - started)
+        code = Code(graphs[0], report, found, len(points[0]))
+    return Everywhere(code, found, choices, assumed)
 
 
 @structure

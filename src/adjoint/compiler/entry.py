@@ -17,6 +17,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.pytrees import TreeDef
+from adjoint.core.sizes import is_open
 from adjoint.graph.ir import Value
 from adjoint.native import build
 from adjoint.tensor.tensor import Tensor, make
@@ -41,8 +42,12 @@ def fields_are_known() -> bool:
     )
 
 
-def text(inputs: list[Value], slots: dict[Value, int], first: int, segments: list[str]) -> str:
-    """C: check the arrays of the inputs, whose dtypes stand from `first` on, and run."""
+def text(
+    inputs: list[Value], slots: dict[Value, int], first: int, segments: list[str], opening: str
+) -> str:
+    """C: check the arrays of the inputs, whose dtypes stand from `first` on, and run. `opening`
+    declares the open sizes.
+    """
     offset = build.data_offset()
     lines = [
         "static int fits(void *object, int nd, const long *sizes, void *dtype) {",
@@ -54,11 +59,12 @@ def text(inputs: list[Value], slots: dict[Value, int], first: int, segments: lis
         "  for (int d = 0; same && d < nd; d++) same = have[d] == sizes[d];",
         "  return same;",
         "}",
-        "int entry(void **p) {",
+        f"int entry(void **p) {{\n{opening}",
     ]
     for number, value in enumerate(inputs):
         sizes = ", ".join(map(str, value.shape)) or "0"
-        lines.append(f"  {{ static const long sizes[] = {{{sizes}}};")
+        fixed = "" if is_open(value.shape) else "static "
+        lines.append(f"  {{ {fixed}const long sizes[] = {{{sizes}}};")
         lines.append(
             f"    if (!fits(p[{slots[value]}], {len(value.shape)}, sizes, p[{first + number}])) "
             "return 1; }"

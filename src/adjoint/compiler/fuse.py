@@ -11,6 +11,7 @@ Libraries, loops over time, branches and eager kernels are steps of their own.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Container
 from typing import Any
 
@@ -47,6 +48,7 @@ from adjoint.compiler.plan import (
     intervals,
 )
 from adjoint.core.shapes import Shape
+from adjoint.core.sizes import NotOpen, is_open
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
@@ -57,8 +59,8 @@ _DEEP = 64  # expressions within one another up to which a value that is read on
 
 
 class _Planner:
-    def __init__(self, graph: Graph, numbers: dict[Value, Any]) -> None:
-        self.plan = Plan(graph, {}, numbers=dict(numbers))
+    def __init__(self, graph: Graph, definitions: dict[Node, Any]) -> None:
+        self.plan = Plan(graph, definitions)
         self.steps = self.plan.steps
         self.ready: dict[Value, int] = {}  # the first step that can read a value
         self.cost: dict[Value, int] = {}
@@ -86,7 +88,7 @@ class _Planner:
         self.cost[value] = 1
 
     def _node(self, node: Node) -> None:
-        if isinstance(node.op, Constant):
+        if isinstance(node.op, Constant) and node not in self.plan.definitions:
             self._constant(node.output, node.op.tensor)
             return
         definition = self._definition(node)
@@ -130,6 +132,8 @@ class _Planner:
         """Whether a node can run now, since it depends on nothing: eye, a table of constants."""
         if isinstance(node.op, Region) or any(True for _ in node.inputs()) or is_random(node):
             return False
+        if any(is_open(v.shape) for v in node.outputs):
+            raise NotOpen(f"{node.name} makes a constant that depends on them")
         for value, result in zip(node.outputs, interpret.evaluate(node, {}), strict=True):
             self._constant(value, result)
         return True
@@ -225,7 +229,7 @@ class _Planner:
             return False  # a loop that keeps every turn, however many there are
         plans = {}
         for name, graph in node.graphs.items():
-            plans[name] = _Planner(graph, {}).run()
+            plans[name] = _Planner(graph, self.plan.definitions).run()
             if any(isinstance(s, Callback) for s in plans[name].steps):
                 return False
         operands = [
@@ -256,11 +260,11 @@ class _Planner:
         """The first loop that can take a node over `space` in; or a new one."""
         space = tuple(s for s in space if s != 1)
         size = math.prod(space)
-        for position in self.spaces.get(size, []):
+        homes = [self._readable_from(v, size) for v in inputs]
+        known = self.spaces.setdefault(size, [])
+        for position in known[bisect_left(known, max([earliest, *homes])) :]:
             loop = self.steps[position]
             assert isinstance(loop, Loop)
-            if position < earliest:
-                continue
             if kind is not Pointwise and loop.combining:
                 first = self.plan.definitions[loop.combining[0]]
                 if loop.reduced != reduced or not isinstance(first, kind):
@@ -277,8 +281,13 @@ class _Planner:
                 loop.rigid = loop.rigid or kind is Prefix
                 return position
         self.steps.append(Loop(space, reduced, rigid=kind is Prefix))
-        self.spaces.setdefault(size, []).append(len(self.steps) - 1)
+        known.append(len(self.steps) - 1)
         return len(self.steps) - 1
+
+    def _readable_from(self, value: Value, size: int) -> int:
+        """The first loop over so many elements that can read a value."""
+        home = self.plan.home.get(self._plain(value)) if math.prod(value.shape) == size else None
+        return self.ready[value] if home is None else min(home, self.ready[value])
 
     def _readable(self, value: Value, position: int, size: int) -> bool:
         if self.ready[value] <= position:
@@ -394,11 +403,11 @@ class _Planner:
             if not isinstance(loop, Loop):
                 continue
             loop.stored = sorted(at.get(position, []), key=order.__getitem__)
-            for found in self._visit(loop, position):
+            for found in self._visit(loop, position, order):
                 at.setdefault(self.plan.home[found], []).append(found)
         self._drop_empty()
 
-    def _visit(self, loop: Loop, position: int) -> list[Value]:
+    def _visit(self, loop: Loop, position: int, order: dict[Value, int]) -> list[Value]:
         """Values of earlier loops that this one reads from memory, and that were not there yet."""
         asked = [(v, True) for v in loop.stored]
         size = math.prod(loop.space)
@@ -422,7 +431,6 @@ class _Planner:
                 continue
             made_of = self._made_by(value).made_of(size)
             asked += [(v, aligned and same) for v, same in made_of]
-        order = {v: i for i, v in enumerate(self.plan.home)}
         loop.inside = sorted(inside, key=order.__getitem__)
         return found
 
@@ -456,6 +464,6 @@ def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
     return Operand(value, address.offset, shape, strides)
 
 
-def fuse(graph: Graph) -> Plan:
-    """Group the nodes of a lowered graph into steps."""
-    return _Planner(graph, {}).run()
+def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:
+    """Group the nodes of a lowered graph into steps; `definitions` says what is known of them."""
+    return _Planner(graph, {} if definitions is None else definitions).run()

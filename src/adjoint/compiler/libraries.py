@@ -22,6 +22,7 @@ from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
 from adjoint.core.shapes import Shape
+from adjoint.core.sizes import share
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Value
 from adjoint.native import attention, convolution, kernels, pooling, product
@@ -452,4 +453,4 @@ def flops(call: Call) -> int:
         backward = call.routine == "attend_backward"
         return 2 * pairs * ((3 if backward else 1) * query[-1] + (2 if backward else 1) * value[-1])
     inner = call.operands[0].shape[-1]
-    return math.prod(shape) * inner * {"product": 6, "trsm": 3, "potrf": 1}[call.routine] // 3
+    return share(math.prod(shape) * inner * {"product": 6, "trsm": 3, "potrf": 1}[call.routine], 3)

@@ -25,22 +25,46 @@ from adjoint.tensor.methods import as_tensor
 _SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
 
 
-def lower(graph: Graph, *, small_products: bool = True) -> Graph:
+class Choices:
+    """How each node was lowered, in order: where sizes stay open, the same for all of them."""
+
+    def __init__(
+        self, known: tuple[tuple[str, str], ...] = (), small: int = _SMALL_PRODUCT
+    ) -> None:
+        self.known = known  # (operator, way), of an earlier graph
+        self.made: list[tuple[str, str]] = []
+        self.small = small  # multiplications of a product up to which a loop beats a call
+
+    def again(self) -> Choices:
+        """The same choices, for another graph."""
+        return Choices(tuple(self.made))
+
+    def of(self, node: Node, is_part: bool) -> str:
+        """How to lower a node; one that is not the known one is none of the known graph."""
+        place = len(self.made)
+        if place < len(self.known) and self.known[place][0] == node.name:
+            way = self.known[place][1]
+        else:
+            way = _choice(node, is_part, self.small)
+        self.made.append((node.name, way))
+        return way
+
+
+def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     """The graph that is fused: custom functions opened (their rules have been used), decomposed,
-    simplified before and after. Without `small_products` all products of matrices stay whole.
+    simplified before and after.
     """
     opened = passes.run(passes.inline_functions(graph.clone()))
-    most = _SMALL_PRODUCT if small_products else -1
-    return prune_loops(passes.run(expand_decompositions(opened, most)))
+    return prune_loops(passes.run(expand_decompositions(opened, choices or Choices())))
 
 
-def expand_decompositions(graph: Graph, most: int = _SMALL_PRODUCT) -> Graph:
+def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
     """Replace nodes without a native form by their decompositions, until nothing changes; and
-    products of at most so many multiplications by sums. The graph is changed.
+    small products by sums. The graph is changed.
     """
 
     def smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
-        return _zeros(node) if is_part and _is_no_change(node) else _smaller(node, most)
+        return _WAYS[choices.of(node, is_part)](node)
 
     _forget_blocks(graph)
     return expand(graph, smaller)
@@ -54,23 +78,24 @@ def _forget_blocks(graph: Graph) -> None:
             _forget_blocks(inner)
 
 
-def _smaller(node: Node, most: int) -> Callable[..., Any] | None:
-    """A function that does what a node does by smaller operators; None where it stays."""
-    if multiplications(node) <= most:
-        return _product
+def _choice(node: Node, is_part: bool, small: int) -> str:
+    """What becomes of a node: one of `_WAYS`."""
+    if is_part and _is_no_change(node):
+        return "as zeros"
+    if multiplications(node) <= small:
+        return "as sum of products"
     row = node.op.row
     if node.name == "detach.default":
-        return _itself  # derivatives have been taken
+        return "as it was"  # derivatives have been taken
     if row.schema.is_view and len(node.outputs) > 1 and "dim" in row.schema.names:
-        return _parts(node)
+        return "as views"
     if row.reduces in ("sum", "any", "all") and "dim" in row.schema.names and _of_one(node):
-        return _single(node)
+        return "as conversion"
     if node.name == "as_strided.default":
-        return _strided(node)
-    if not row.decompose or row.schema.is_view:
-        return None
-    known = define(node)
-    return None if known is not None else binding.decomposition(row)
+        return "as places"
+    if not row.decompose or row.schema.is_view or define(node) is not None:
+        return "stays"
+    return "as decomposition"
 
 
 def _of_one(node: Node) -> bool:
@@ -150,3 +175,15 @@ def _product(a: Any, b: Any) -> Any:
     if a.ndim == 1:
         return (columns * a).sum(-1)
     return (a.unsqueeze(-2) * columns.unsqueeze(-3)).sum(-1)
+
+
+_WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
+    "stays": lambda node: None,
+    "as it was": lambda node: _itself,
+    "as zeros": _zeros,
+    "as sum of products": lambda node: _product,
+    "as views": _parts,
+    "as conversion": _single,
+    "as places": _strided,
+    "as decomposition": lambda node: binding.decomposition(node.op.row),
+}  # a function that does what a node does by smaller operators; None where it stays

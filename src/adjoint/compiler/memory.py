@@ -7,36 +7,37 @@ outer one while their step runs.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
+from adjoint.compiler import shaping
+from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
 from adjoint.core.records import structure
+from adjoint.core.sizes import at
 from adjoint.graph.ir import Value
 
 ALIGNMENT = 64
+THREADS = 16  # at most; each has accumulators of its own
+Sizes = tuple[int, ...]  # what is open, in the order of its symbols; (): those of the example
 
 
 @structure
 class Layout:
-    """A plan with its nests, and where its values are."""
+    """A plan with its nests, their loop programs, and where its values are."""
 
     plan: Plan
     steps: list[Nest | Step]
+    kernels: dict[int, Kernel] = field(default_factory=dict)  # of nests, by step
     offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
     inner: dict[int, dict[str, Layout]] = field(default_factory=dict)  # of regions, by step
     starts: dict[int, int] = field(default_factory=dict)  # where the memory of a step begins
+    last: dict[Value, int] = field(default_factory=dict)  # the last step that needs a value
     size: int = 0  # of the arena
-
-    def written(self) -> list[Value]:
-        """Everything that the steps write to memory of their own, those of regions included."""
-        found = [v for step in self.steps for v in writes(step)]
-        for inner in self.inner.values():
-            for each in inner.values():
-                found += each.written()
-        return found
 
 
 def writes(step: Nest | Step) -> list[Value]:
@@ -60,34 +61,67 @@ def reads(step: Nest | Step) -> list[Value]:
     return [o.value for o in step.operands if isinstance(o, Operand)]
 
 
-def nbytes(value: Value) -> int:
-    size = max(math.prod(value.shape), 1) * value.dtype.itemsize
+def nbytes(value: Value, sizes: Sizes = ()) -> int:
+    """The memory of a value, for given sizes or for those of the example."""
+    return _rounded(max(elements(value.shape, sizes), 1) * value.dtype.itemsize)
+
+
+def elements(shape: Any, sizes: Sizes = ()) -> int:
+    """How many elements a shape has, for given sizes or for those of the example."""
+    return int(math.prod(at(shape, sizes) if sizes else shape))
+
+
+def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def lay_out(plan: Plan, elsewhere: set[Value], *, join: bool = True) -> Layout:
+def lay_out(plan: Plan, elsewhere: set[Value]) -> Layout:
     """Place the values of a plan; those `elsewhere` have memory of their own."""
-    layout = Layout(plan, nested(plan, join=join))
-    last: dict[Value, int] = {}
+    return arrange(_steps(plan, itertools.count()), elsewhere)
+
+
+def _steps(plan: Plan, names: Iterator[int]) -> Layout:
+    """The steps of a plan, and of the plans inside it, with their loop programs."""
+    layout = Layout(plan, nested(plan))
     for number, step in enumerate(layout.steps):
         for value in (*writes(step), *reads(step)):
-            last[value] = number
-    end = len(layout.steps)
+            layout.last[value] = number
+        if isinstance(step, Nested):
+            layout.inner[number] = {name: _steps(p, names) for name, p in step.plans.items()}
+        elif isinstance(step, Nest):
+            layout.kernels[number] = shaping.kernel(plan, step, f"nest{next(names)}")
     for operand in plan.outputs:
         if isinstance(operand, Operand):
-            last[operand.value] = end
+            layout.last[operand.value] = len(layout.steps)
+    return layout
+
+
+def arrange(layout: Layout, elsewhere: set[Value], sizes: Sizes = ()) -> Layout:
+    """Give every value a place, for given sizes or for those of the example."""
+    layout.offsets.clear()
     arena = _Arena()
     for number, step in enumerate(layout.steps):
-        if isinstance(step, Nested):
-            inner = {name: lay_out(p, elsewhere, join=join) for name, p in step.plans.items()}
-            layout.inner[number] = inner
-            room = sum(each.size for each in inner.values())
-            layout.starts[number] = arena.take(room, number, number)
+        room = 0
+        for inner in layout.inner.get(number, {}).values():
+            room += arrange(inner, elsewhere, sizes).size
+        if number in layout.kernels:
+            room = scratch(layout.kernels[number], sizes)
+        layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:
-                layout.offsets[value] = arena.take(nbytes(value), number, last[value])
+                size = nbytes(value, sizes)
+                layout.offsets[value] = arena.take(size, number, layout.last[value])
     layout.size = arena.size
     return layout
+
+
+def scratch(kernel: Kernel, sizes: Sizes) -> int:
+    """The memory of open size that the threads of a kernel need."""
+    if not kernel.scratch:
+        return 0
+    partial = int(at(kernel.partial, sizes) if sizes else kernel.partial)
+    threads = THREADS if kernel.divisible and partial <= shaping.MOST_PARTIAL else 1
+    return threads * 8 * int(at(kernel.scratch, sizes) if sizes else kernel.scratch)
 
 
 def verify(layout: Layout) -> Layout:
@@ -143,7 +177,7 @@ class _Arena:
     def take(self, size: int, now: int, last: int) -> int:
         self.taken = [t for t in self.taken if t[2] >= now]
         self.taken.sort()
-        size = -(-size // ALIGNMENT) * ALIGNMENT
+        size = _rounded(size)
         place = 0
         for offset, length, _ in self.taken:
             if offset - place >= size:

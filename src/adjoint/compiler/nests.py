@@ -12,11 +12,13 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from adjoint.compiler.affine import Affine
-from adjoint.compiler.c.body import Body, Load
+from adjoint.compiler.body import Body
 from adjoint.compiler.definitions import Prefix, Put
+from adjoint.compiler.loops import Load
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step, reduced_dims
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
+from adjoint.core.sizes import surely
 from adjoint.graph.ir import Value
 
 _LOCAL = 1 << 16  # bytes of one row that a nest may keep
@@ -30,6 +32,8 @@ class Member:
 
     loop: Loop
     position: int  # among the steps of the plan
+    body: Body  # of one iteration
+    reduced: tuple[int, ...]  # dimensions
     reads: dict[Value, list[Affine]]
     writes: dict[Value, Affine]
     statements: int
@@ -48,8 +52,8 @@ class Nest:
     local: list[Value] = field(default_factory=list)  # written and read here alone
 
 
-def nested(plan: Plan, *, join: bool = True) -> list[Nest | Step]:
-    """The steps of a plan with its loops in nests; each in one of its own without `join`."""
+def nested(plan: Plan) -> list[Nest | Step]:
+    """The steps of a plan with its loops in nests."""
     found: list[Nest | Step] = []
     place: dict[int, int] = {-1: -1}  # of each step of the plan, among those found
     for position, step in enumerate(plan.steps):
@@ -57,12 +61,7 @@ def nested(plan: Plan, *, join: bool = True) -> list[Nest | Step]:
             place[position] = len(found)
             found.append(step)
             continue
-        member = _member(plan, step, position)
-        if join:
-            place[position] = _join(found, member, plan, place)
-        else:
-            place[position] = len(found)
-            found.append(Nest([member], step.space[: member.limit]))
+        place[position] = _join(found, _member(plan, step, position), plan, place)
     _find_locals(plan, found)
     return found
 
@@ -73,27 +72,29 @@ def _member(plan: Plan, loop: Loop, position: int) -> Member:
     writes = body.run(loop, space)
     reads: dict[Value, list[Affine]] = {}
     for statement in body.statements:
-        if isinstance(statement, Load):
+        if isinstance(statement, Load) and isinstance(statement.place.value, Value):
             found = reads.setdefault(statement.place.value, [])
             if statement.place.chosen:
                 found.append(Affine(-1))  # anywhere
             else:
                 found.append(statement.place.address)
     first = plan.definitions[loop.combining[0]] if loop.combining else None
-    sequential = isinstance(first, Put) or (isinstance(first, Prefix) and 0 in reduced_dims(loop))
+    reduced = reduced_dims(loop)
+    sequential = isinstance(first, Put) or (isinstance(first, Prefix) and 0 in reduced)
     if isinstance(first, Put) and first.base not in plan.numbers:
         reads.setdefault(plan.origin(first.base), []).append(Affine(-1))
-    limit = _limit(loop, isinstance(first, Prefix))
+    limit = _limit(loop, reduced, isinstance(first, Prefix))
     size = math.prod(space)
     flops = size * (body.operations() + len(loop.combining))
     functions = size * body.functions()
     count = len(body.statements)
-    return Member(loop, position, reads, writes, count, sequential, limit, flops, functions)
+    return Member(
+        loop, position, body, reduced, reads, writes, count, sequential, limit, flops, functions
+    )
 
 
-def _limit(loop: Loop, scans: bool) -> int:
+def _limit(loop: Loop, reduced: tuple[int, ...], scans: bool) -> int:
     """The first dimensions that are all kept or all reduced; a prefix needs its own inside."""
-    reduced = reduced_dims(loop)
     if scans:
         return min(reduced, default=len(loop.space))
     for d in range(len(loop.space)):
@@ -126,7 +127,7 @@ def _common(nest: Nest, member: Member) -> Shape:
     written = {v: (m, a) for m in nest.members for v, a in m.writes.items()}
     linked = [v for v in member.reads if v in written]
     shared = any(
-        math.prod(v.shape) >= _LARGE and any(v in m.reads for m in nest.members)
+        int(math.prod(v.shape)) >= _LARGE and any(v in m.reads for m in nest.members)
         for v in member.reads
     )
     if not linked and not shared:
@@ -166,12 +167,13 @@ def _in_rows(
                 return False
             rest = Affine(read.offset, tuple(t for t in read.terms if t[0] >= count))
             least, largest = rest.range(bounds)
-            if least < 0 or largest >= steps[-1]:
+            if not (surely(least) and surely(steps[-1] - 1 - largest)):
                 return False
     rows = math.prod(space[:count])
     values = {v for m in (*nest.members, member) for v in m.writes}
     used = {v for m in (*nest.members, member) for v in m.reads}
-    return sum(math.prod(v.shape) * v.dtype.itemsize for v in values & used) <= _LOCAL * rows
+    room = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in values & used)
+    return room <= _LOCAL * int(rows)
 
 
 def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:

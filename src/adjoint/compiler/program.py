@@ -1,4 +1,8 @@
-"""A graph as native code, for inputs of fixed types: memory, native calls, callbacks."""
+"""A graph as native code (`Code`), and that code with its memory (`Program`).
+
+Code whose sizes are all known has one program; where sizes stay open, one for each choice of them,
+which share a lock and an arena as large as the largest needs.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,38 +21,31 @@ from adjoint.compiler import entry, libraries
 from adjoint.compiler.c import render
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
-from adjoint.compiler.memory import ALIGNMENT, lay_out
+from adjoint.compiler.memory import ALIGNMENT, arrange, elements, lay_out
+from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Nested, Operand, Plan
 from adjoint.compiler.stages import Stages
+from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
 from adjoint.elements import functions
 from adjoint.graph import interpret
-from adjoint.graph.ir import Graph, Value
+from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.staging import UNKNOWN
 from adjoint.native import build
 from adjoint.tensor.tensor import make
 
+Report = Callable[[str, float], None]
 POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
 
 
-class Program:
-    """A graph as native code."""
-
-    pooled_from = POOLED
+class Code:
+    """A graph as native code: what is the same for all sizes that stay open."""
 
     def __init__(
-        self,
-        graph: Graph,
-        report: Callable[[str, float], None] = lambda stage, seconds: None,
-        *,
-        separate: bool = False,
-        join: bool = True,
-        small_products: bool = True,
-    ) -> None:
-        """With `separate`, every value has an array of its own and nothing is built: for sizes that
-        stay open (dynamics.py). Without `join`, loops keep no rows to themselves; without
-        `small_products`, no loop multiplies matrices.
-        """
+        self, graph: Graph, report: Report = lambda stage, seconds: None,
+        opened: Opened | None = None, symbols: int = 0,
+    ) -> None:  # fmt: skip
+        """`opened` is the lowered graph where sizes stay open, `symbols` how many these are."""
         seconds: dict[str, float] = {}
         started = time.perf_counter()
 
@@ -55,32 +53,36 @@ class Program:
             seconds[stage] = time.perf_counter() - started - sum(seconds.values())
             report(stage, seconds[stage])
 
-        self.graph = lower(graph, small_products=small_products)
+        self.graph = lower(graph) if opened is None else opened.graph
         took("lower")
-        self.plan = fuse(self.graph)
+        self.plan = fuse(self.graph, None if opened is None else opened.definitions)
         took("fuse")
         self._find_roots()
-        self.layout = lay_out(self.plan, set(self.slots), join=join)
-        if separate:
-            self._separate(join)
-        took("plan memory")
-        scope = render.Scope(self.layout, "arena")
+        self.layout = lay_out(self.plan, set(self.slots))
+        took("loops and memory")
+        self.table = render.Table(symbols)
+        scope = render.Scope(self.layout, "arena", self.table)
         scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
-        text, self.segments = render.segments(self.layout, scope, open_sizes=separate)
+        text, self.segments = render.segments(self.layout, scope)
         self._see_what_is_direct()
-        if self.direct is not None and entry.fields_are_known() and not separate:
-            text += entry.text(self.graph.inputs, self.slots, self._end(), self.segments)
+        if self.direct is not None and entry.fields_are_known():
+            opening = self.table.opening()
+            text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
         source = functions.prelude(text, build.data_offset()) + text if text else ""
         took("write C")
-        self.functions: list[Any] = (
-            []
-            if separate
-            else [s if isinstance(s, Callback) else build.load(source, s) for s in self.segments]
-        )
+        self.functions: list[Any] = [
+            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
+        ]
         took("compile C")
         self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
+        self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
+        self.entry_function: Any = None
+        if "int entry(" in source:
+            self.entry_function = build.load(source, "entry")
+            self.entry_function.restype = ctypes.c_int
         self.lock = threading.Lock()
-        self._allocate()
+        self.arena = np.empty(0, np.uint8)
+        self.programs: dict[tuple[int, ...], Program] = {}
 
     def _find_roots(self) -> None:
         """Values in arrays of their own: inputs, constants, results, what callbacks return."""
@@ -93,38 +95,8 @@ class Program:
         values = dict.fromkeys([*given, *called, *self.made])
         self.slots = {v: i + render.FIRST for i, v in enumerate(values)}
 
-    def _separate(self, join: bool) -> None:
-        """Give every value an array of its own."""
-        for value in self.layout.written():
-            self.slots.setdefault(value, self._end())
-        self.layout = lay_out(self.plan, set(self.slots), join=join)
-
-    def _allocate(self) -> None:
-        """The block of arguments, with the memory that is kept from call to call."""
-        self.block = (ctypes.c_void_p * (self._end() + len(self.graph.inputs)))()
-        room = np.empty(self.layout.size + ALIGNMENT, np.uint8)
-        start = -room.ctypes.data % ALIGNMENT
-        self.arena = room[start : start + self.layout.size]
-        self.block[render.ARENA] = id(self.arena)
-        self.status = ctypes.c_int(0)
-        self.block[render.STATUS] = ctypes.addressof(self.status)
-        if used := self.plan.routines():
-            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
-        self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
-        for value, array in self.kept.items():
-            self.block[self.slots[value]] = id(array)
-        self.inputs = [self.slots[v] for v in self.graph.inputs]
-        self.results = [(self.slots[v], v.shape, v.dtype.np, _bytes(v)) for v in self.made]
-        self.pool: list[Any] = [None] * len(self.results)
-        for number, value in enumerate(self.graph.inputs):
-            self.block[self._end() + number] = id(value.dtype.np)
-        self.entry: Any = None  # the Python function around it, when it was written
-        self.entry_function: Any = None
-        if "int entry(" in self.stages.source:
-            self.entry_function = build.load(self.stages.source, "entry")
-            self.entry_function.restype = ctypes.c_int
-
-    def _end(self) -> int:
+    @property
+    def end(self) -> int:
         """Where in the block the arrays end, and the dtypes of the inputs begin."""
         return len(self.slots) + render.FIRST
 
@@ -142,6 +114,62 @@ class Program:
             self.direct = None
         if self.direct is not None and len(set(self.direct)) < len(self.direct):
             self.direct = None
+
+    def program(self, graph: Graph, sizes: tuple[int, ...] = ()) -> Program:
+        """The code for given sizes; `graph` is the traced one for them."""
+        with self.lock:
+            if sizes not in self.programs:
+                self.programs[sizes] = Program(self, graph, sizes)
+            return self.programs[sizes]
+
+    def room(self, size: int) -> Any:
+        """An arena of at least so many bytes; all programs get a larger one."""
+        if self.arena.size < size or not self.programs:
+            whole = np.empty(size + ALIGNMENT, np.uint8)
+            start = -whole.ctypes.data % ALIGNMENT
+            self.arena = whole[start : start + size]
+            for program in self.programs.values():
+                program.block[render.ARENA] = id(self.arena)
+        return self.arena
+
+
+class Program:
+    """Native code for given sizes, with its memory."""
+
+    pooled_from = POOLED
+
+    def __init__(self, code: Code, graph: Graph, sizes: tuple[int, ...]) -> None:
+        self.code, self.traced, self.sizes = code, graph, sizes
+        self.lock, self.direct = code.lock, code.direct
+        self.functions, self.kept = code.functions, code.kept
+        layout = arrange(code.layout, set(code.slots), sizes) if sizes else code.layout
+        self.offsets = dict(layout.offsets)
+        self.stages = code.stages
+        if sizes:
+            self.stages = replace(code.stages, counted=code.stages.count(sizes, layout.size))
+        self.block = (ctypes.c_void_p * (code.end + len(code.graph.inputs)))()
+        self.block[render.ARENA] = id(code.room(layout.size))
+        self.status = ctypes.c_int(0)
+        self.block[render.STATUS] = ctypes.addressof(self.status)
+        numbers = code.table.values(sizes)
+        self.numbers = (ctypes.c_long * max(len(numbers), 1))(*numbers)
+        self.block[render.SIZES] = ctypes.addressof(self.numbers)
+        if used := code.plan.routines():
+            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
+        for value, array in self.kept.items():
+            self.block[code.slots[value]] = id(array)
+        self.inputs = [code.slots[v] for v in code.graph.inputs]
+        self.results = [
+            (code.slots[v], at(v.shape, sizes), v.dtype.np, self._bytes(v)) for v in code.made
+        ]
+        self.pool: list[Any] = [None] * len(self.results)
+        for number, value in enumerate(code.graph.inputs):
+            self.block[code.end + number] = id(value.dtype.np)
+        self.entry: Any = None  # the Python function around it, when it was written
+        self.entry_function = code.entry_function
+
+    def _bytes(self, value: Value) -> int:
+        return elements(value.shape, self.sizes) * value.dtype.itemsize
 
     def run(self, arrays: Sequence[Any]) -> list[Any]:
         """Run on one contiguous array per input; one array per output."""
@@ -177,12 +205,13 @@ class Program:
         met, and the eager kernel says so in its own words.
         """
         self.status.value = 0
-        results = interpret.run_flat(self.stages.graph, [make(a) for a in arrays])
+        results = interpret.run_flat(self.traced, [make(a) for a in arrays])
         return [r.array if hasattr(r, "array") else r for r in results]
 
     def _with_callbacks(self, arrays: Sequence[Any], results: list[Any]) -> list[Any]:
-        known: dict[Value, Any] = {**self.kept, **dict(zip(self.graph.inputs, arrays, strict=True))}
-        known |= dict(zip(self.made, results, strict=True))
+        code = self.code
+        known: dict[Value, Any] = {**self.kept, **dict(zip(code.graph.inputs, arrays, strict=True))}
+        known |= dict(zip(code.made, results, strict=True))
         for function in self.functions:
             if not isinstance(function, Callback):
                 function(self.block)
@@ -193,25 +222,26 @@ class Program:
         taken: set[int] = set()
         return [
             self._given(o, v, known, taken)
-            for o, v in zip(self.plan.outputs, self.graph.outputs, strict=True)
+            for o, v in zip(code.plan.outputs, code.graph.outputs, strict=True)
         ]
 
     def _given(self, operand: Any, output: Any, known: dict[Value, Any], taken: set[int]) -> Any:
         """An output as the user gets it: never memory that another output, or the program, has."""
         if not isinstance(output, Value):
-            return output
+            return at(output, self.sizes)
         if not isinstance(operand, Operand):
-            return np.full(output.shape, operand, output.dtype.np)
+            shape, number = at((output.shape, operand), self.sizes)
+            return np.full(shape, number, output.dtype.np)
         array = known[operand.value]
         found = self._array(operand, known)
-        keeps = operand.value in self.kept or operand.value in self.graph.inputs
+        keeps = operand.value in self.kept or operand.value in self.code.graph.inputs
         if keeps or id(array) in taken:
             return found.copy()
         taken.add(id(array))
         return found
 
     def _call_back(self, step: Callback, known: dict[Value, Any]) -> None:
-        node = step.node
+        node = self._node(step.node)
         arrays = [_alone(self._array(o, known)) for o in step.operands]
         tensors = {v: make(a) for v, a in zip(step.values, arrays, strict=True)}
         with np.errstate(all="ignore"):
@@ -222,20 +252,29 @@ class Program:
             array = in_order(result.array)
             if any(np.may_share_memory(array, a) for a in given):
                 array = array.copy()
-            known[value] = array if UNKNOWN in value.shape else array.reshape(value.shape)
-            self.block[self.slots[value]] = id(known[value])
+            shape = at(value.shape, self.sizes)
+            known[value] = array if UNKNOWN in shape else array.reshape(shape)
+            self.block[self.code.slots[value]] = id(known[value])
+
+    def _node(self, node: Node) -> Node:
+        """A node with its numbers for the sizes at hand."""
+        if not self.sizes:
+            return node
+        found = Node(node.op, at(node.args, self.sizes))
+        found.outputs = node.outputs
+        return found
 
     def _array(self, operand: Operand, known: dict[Value, Any]) -> Any:
         """The array of an operand that lies row by row."""
         value = operand.value
+        shape, start = at((operand.shape, operand.offset), self.sizes)
         array = known.get(value)
         if array is None:
-            offset = self.layout.offsets[value]
-            array = np.ndarray(value.shape, value.dtype.np, self.arena, offset)
-        elif UNKNOWN in operand.shape or (array.shape == operand.shape and not operand.offset):
+            whole = at(value.shape, self.sizes)
+            array = np.ndarray(whole, value.dtype.np, self.code.arena, self.offsets[value])
+        elif UNKNOWN in shape or (array.shape == shape and not start):
             return array
-        size = math.prod(operand.shape)
-        return array.reshape(-1)[operand.offset : operand.offset + size].reshape(operand.shape)
+        return array.reshape(-1)[start : start + math.prod(shape)].reshape(shape)
 
 
 def _alone(array: Any) -> Any:
@@ -244,10 +283,6 @@ def _alone(array: Any) -> Any:
         return array
     window = (ctypes.c_ubyte * array.nbytes).from_address(array.ctypes.data)
     return np.ndarray(array.shape, array.dtype, window)
-
-
-def _bytes(value: Value) -> int:
-    return math.prod(value.shape) * value.dtype.itemsize
 
 
 def _held_here() -> int:
@@ -268,3 +303,8 @@ def _all_constants(plan: Plan) -> dict[Value, Any]:
             for inner in step.plans.values():
                 found |= _all_constants(inner)
     return found
+
+
+def compiled(graph: Graph, report: Report = lambda stage, seconds: None) -> Program:
+    """A graph as native code, for inputs of fixed types."""
+    return Code(graph, report).program(graph)

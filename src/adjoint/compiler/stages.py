@@ -13,6 +13,7 @@ from adjoint.compiler.memory import Layout, nbytes, reads, writes
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
 from adjoint.core.records import record, structure
+from adjoint.core.sizes import at
 from adjoint.graph.ir import Constant, Graph, Value
 
 
@@ -78,6 +79,14 @@ class Stages:
             return self.counted
         total = _cost(self.layout)
         return total + Cost(0, 0, 0, 0, self.layout.size + sum(map(nbytes, self.results)))
+
+    def count(self, sizes: tuple[int, ...], arena: int) -> Cost:
+        """The work of one call for given sizes, with so many bytes of memory in the arena."""
+        found = _cost(self.layout)
+        memory = arena + sum(nbytes(v, sizes) for v in self.results)
+        flops, functions = at((found.flops, found.functions), sizes)
+        read, written = at((found.bytes_read, found.bytes_written), sizes)
+        return Cost(int(flops), int(functions), read, written, memory)
 
     def __str__(self) -> str:
         shown = [str(self.graph)]

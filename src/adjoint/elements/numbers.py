@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from adjoint.core.sizes import is_open
+
 C_TYPES = {
     "float32": "float",
     "float64": "double",
@@ -28,6 +30,8 @@ def literal(value: Any, c_type: str) -> str:
     """A Python number as a C constant of a type."""
     if isinstance(value, bool):
         return "1" if value else "0"
+    if is_open(value):
+        return f"(({c_type}){value})"
     if c_type in ("float", "double"):
         number = float(value)
         suffix = "f" if c_type == "float" else ""

@@ -24,10 +24,14 @@ _MOST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 
 def plus(given: Arguments, dtype: str) -> str:
     """A tensor and alpha * other: two numbers, multiplied before they are rounded."""
+    if given["alpha"] == 1:
+        return "self + other"
     return f"self + {literal(given['alpha'] * given['other'], C_TYPES[dtype])}"
 
 
 def minus(given: Arguments, dtype: str) -> str:
+    if given["alpha"] == 1:
+        return "self - other"
     return f"self - {literal(given['alpha'] * given['other'], C_TYPES[dtype])}"
 
 

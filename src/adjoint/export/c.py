@@ -19,7 +19,7 @@ from adjoint.compiler import libraries
 from adjoint.compiler.c import plain, render
 from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
-from adjoint.compiler.program import Program
+from adjoint.compiler.program import Code
 from adjoint.core.errors import ArgumentError
 from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import GraphError, Value
@@ -46,7 +46,7 @@ def c(
     if target.suffix != ".c":
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
     graph = trace(function, *examples)
-    program = Program(graph)
+    program = Code(graph)
     if program.stages.callbacks():
         raise GraphError(
             f"export.c: there is no C for {', '.join(sorted(set(program.stages.callbacks())))}; "
@@ -62,7 +62,7 @@ def c(
 class _Writer:
     """Writes the two files of one program."""
 
-    def __init__(self, program: Program, name: str) -> None:
+    def __init__(self, program: Code, name: str) -> None:
         self.program, self.name = program, name
         graph = program.graph
         self.inputs = [(f"in_{identifier(v.name)}", v) for v in graph.inputs]

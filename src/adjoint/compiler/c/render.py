@@ -12,19 +12,69 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler import libraries
-from adjoint.compiler.c import loops
-from adjoint.compiler.c.accumulators import ACCUMULATORS, DECLARED
+from adjoint.compiler import libraries, shaping
+from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
+from adjoint.compiler.c.printer import printed
 from adjoint.compiler.definitions import Put
-from adjoint.compiler.memory import Layout
+from adjoint.compiler.loops import Kernel
+from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
-from adjoint.compiler.plan import Call, Callback, Nested, Operand, Plan
+from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.core.records import structure
+from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import Value
 
-ARENA, LIBRARY, STATUS = 0, 1, 2  # places in the block of arguments
-FIRST = 3  # where the arrays begin
+ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # places in the block of arguments
+FIRST = 4  # where the arrays begin
+PARALLEL = 1 << 21  # additions from which threads pay: waking them takes some 25 µs
+
+
+class Table:
+    """The numbers that a program with open sizes is given: the sizes, and what depends on them in
+    ways that only the memory plan knows.
+    """
+
+    def __init__(self, symbols: int) -> None:
+        self.sizes = [f"size{k}" for k in range(symbols)]
+        self.offsets: list[tuple[Layout, Any]] = []  # a value, or the number of a step
+
+    def number(self, layout: Layout, what: Any, known: int) -> str:
+        """Where something begins in its arena, as C text."""
+        if not self.sizes:
+            return str(known)
+        self.offsets.append((layout, what))
+        return f"z[{len(self.sizes) + len(self.offsets) - 1}]"
+
+    def values(self, sizes: Sequence[int]) -> list[int]:
+        """The numbers for given sizes, once the layouts are arranged for them."""
+        found = list(sizes)
+        for layout, what in self.offsets:
+            if isinstance(what, Value):
+                found.append(layout.offsets[what])
+            elif isinstance(what, tuple):
+                number, name = what
+                found.append(inner_start(layout, number, name))
+            else:
+                found.append(layout.starts[what])
+        return found
+
+    def opening(self) -> str:
+        """C text that reads the sizes."""
+        if not self.sizes:
+            return ""
+        lines = [f"const long {name} = z[{k}]; (void){name};" for k, name in enumerate(self.sizes)]
+        return "  " + "\n  ".join([f"const long *const z = p[{SIZES}];", *lines]) + "\n"
+
+
+def inner_start(layout: Layout, number: int, name: str) -> int:
+    """Where the arena of a graph of a region begins, behind those of the region's others."""
+    start = layout.starts[number]
+    for before, each in layout.inner[number].items():
+        if before == name:
+            break
+        start += each.size
+    return start
 
 
 @structure
@@ -33,6 +83,7 @@ class Scope:
 
     layout: Layout
     base: str  # the arena of the plan
+    table: Table
     places: dict[Value, str] = field(default_factory=dict)  # of what is not in the arena
     prefix: str = ""  # of names, for plans inside one another
 
@@ -40,7 +91,8 @@ class Scope:
         found = self.places.get(value)
         if found is not None:
             return found
-        return f"({self.base} + {self.layout.offsets[value]})"
+        known = self.layout.offsets[value]
+        return f"({self.base} + {self.table.number(self.layout, value, known)})"
 
     def holds(self, value: Value) -> bool:
         """Whether there is room for a value, because somebody reads it."""
@@ -57,16 +109,14 @@ class Scope:
 class Renderer:
     """Writes the functions of one program."""
 
-    def __init__(self, open_sizes: bool) -> None:
-        self.open_sizes = open_sizes  # whether threads are a choice of each call
-        self.functions: list[str] = []
-        self.count = 0
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.functions: dict[str, str] = {}  # text, but for the name, -> name
 
-    def function(self, nest: Nest, plan: Plan) -> loops.Function:
-        made = loops.write_nest(plan, nest, f"nest{self.count}")
-        self.count += 1
-        self.functions.append(made.text)
-        return made
+    def function(self, kernel: Kernel) -> str:
+        """The name of the function of a kernel; those that do the same share one."""
+        text = printed(kernel, "NAME", self.table.sizes)
+        return self.functions.setdefault(text, kernel.name)
 
     def steps(self, scope: Scope, numbers: Sequence[int]) -> str:
         return "".join(self._step(scope, n) for n in numbers)
@@ -86,69 +136,73 @@ class Renderer:
     # -- nests ------------------------------------------------------------------------------------
 
     def _nest(self, scope: Scope, nest: Nest, number: int) -> str:
-        plan = scope.layout.plan
-        made = self.function(nest, plan)
+        made = scope.layout.kernels[number]
+        name = self.function(made)
         lines = self._bases(scope, nest)
-        arguments = [scope.pointer(v) for v in made.pointers]
-        status = ["status"] if made.checks else []
-        partial = sum(count for _, count in made.partials)
-        parallel = made.divisible and (self.open_sizes or made.work >= loops.PARALLEL)
-        if partial:
-            threads = loops.THREADS if parallel else 1
-            kept = "static _Thread_local " if threads * partial > _STACK else ""
-            lines.append(f"{kept}double room[{threads * partial}];")
+        parallel = made.divisible and (is_open(made.work) or made.work >= PARALLEL)
+        threads = THREADS if parallel else 1
+        if made.scratch:
+            start = self.table.number(scope.layout, number, 0)
+            lines.append(f"double *const scratch = (double *)({scope.base} + {start});")
+        if is_open(made.partial):  # the first of what each thread has there
+            lines.append("double *const partial = scratch;")
+        elif made.partial:
+            kept = "static _Thread_local " if threads * made.partial > _STACK else ""
+            lines.append(f"{kept}double room[{threads * made.partial}];")
             lines.append("double *const partial = room;")  # of this thread, for all of them
-        if parallel:
-            call = self._call(
-                made, arguments, "low", "high", f"partial + thread * {partial}", status
-            )
+        alone = self._call(name, scope, made, "0", str(made.rows), "0 * ")
+        if not parallel:
+            lines.append(alone)
+        else:
+            lines.append("int threads = 1;")  # as many as there are, perhaps fewer than asked for
+            if is_open(made.work):
+                lines.append(f"if ({self._is_little(made)}) {alone}\n  else")
             lines += [
-                "int threads = 1;",  # as many as there are, which may be fewer than asked for
-                f"#pragma omp parallel num_threads({self._threads(made)})",
+                "#pragma omp parallel num_threads(THREADS)",
                 "{ const long thread = THREAD, count = COUNT;",
                 "  if (thread == 0) threads = count;",
                 f"  const long step = ({made.rows} + count - 1) / count;",
                 f"  const long low = SMALLER(thread * step, {made.rows});",
                 f"  const long high = SMALLER(low + step, {made.rows});",
-                f"  {call}",
+                f"  {self._call(name, scope, made, 'low', 'high', 'thread * ')}",
                 "}",
             ]
-        else:
-            lines.append(self._call(made, arguments, "0", str(made.rows), "partial", status))
-        lines += self._totals(scope, made, partial, "threads" if parallel else "1")
+        lines += self._totals(scope, made, "threads" if parallel else "1")
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
-    def _call(
-        self, made: loops.Function, arguments: list[str], low: str, high: str, partial: str,
-        status: list[str],
-    ) -> str:  # fmt: skip
-        given = [*arguments, low, high, *([partial] if made.partials else []), *status]
-        return f"{made.name}({', '.join(given)});"
+    def _call(self, name: str, scope: Scope, made: Kernel, low: str, high: str, thread: str) -> str:
+        given = [*(scope.pointer(v) for v in made.pointers()), low, high]
+        if made.partials:
+            given.append(f"partial + {thread}{_stride(made)}")
+        if made.checks:
+            given.append("status")
+        if made.rooms():
+            own = made.partial if is_open(made.partial) else 0
+            given.append(f"scratch + {thread}{made.scratch} + {own}")
+        return f"{name}({', '.join([*given, *self.table.sizes])});"
 
-    def _totals(self, scope: Scope, made: loops.Function, partial: int, threads: str) -> list[str]:
+    def _totals(self, scope: Scope, made: Kernel, threads: str) -> list[str]:
         """Join the accumulators of all threads, always in the same order."""
-        lines, offset = [], 0
+        lines, offset, partial = [], 0, _stride(made)
         plan = scope.layout.plan
-        for node, count in made.partials:
-            definition = plan.definitions[node]
-            c_type = "double" if node.output.dtype.is_floating_point else "long long"
-            accumulator = ACCUMULATORS[definition.kind]
+        for total, count in made.partials:
+            node, c_type, accumulator = total.node, total.c_type, ACCUMULATORS[total.kind]
             one = f"((const {c_type} *)partial)[t * {partial} + {offset} + k]"
             lines += [
                 f"for (long k = 0; k < {count}; k++) {{",
                 f"  {c_type} total = {accumulator.start(c_type)};",
                 f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
                 f"{accumulator.take.format(acc='total', v='one')} }}",
-                f"  {scope.pointer(node.output)}[k] = {loops.finished(plan, node, 'total')};",
+                f"  {scope.pointer(node.output)}[k] = {shaping.finished(plan, node, 'total')};",
                 "}",
             ]
             offset += count
         return lines
 
-    def _threads(self, made: loops.Function) -> str:
-        if not self.open_sizes:
-            return "THREADS"
-        return f"{made.work} >= {loops.PARALLEL} ? THREADS : 1"
+    def _is_little(self, made: Kernel) -> str:
+        """Whether one thread does it, which with open sizes each call decides."""
+        many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
+        return f"{made.work} < {PARALLEL}{many}"
 
     def _bases(self, scope: Scope, nest: Nest) -> list[str]:
         """C text for the arrays that puts start from."""
@@ -169,16 +223,12 @@ class Renderer:
 
     def _inner(self, scope: Scope, number: int, name: str) -> Scope:
         """The scope of a graph of a region; its arena follows those of the region's others."""
-        start = scope.layout.starts[number]
-        step = scope.layout.steps[number]
-        assert isinstance(step, Nested)
-        inner = scope.layout.inner[number]
-        for before in inner:
-            if before == name:
-                break
-            start += inner[before].size
+        layout = scope.layout
+        known = inner_start(layout, number, name)
+        start = self.table.number(layout, (number, name), known)
         base, prefix = f"({scope.base} + {start})", f"{scope.prefix}{number}_"
-        return Scope(inner[name], base, dict(scope.places), prefix)
+        inner = layout.inner[number][name]
+        return Scope(inner, base, self.table, dict(scope.places), prefix)
 
     def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
         inner.places.update(zip(values, given, strict=True))
@@ -265,6 +315,11 @@ class Renderer:
             parts.append(text)
         lines.append(f"if ({held}) {{\n{parts[0]}}} else {{\n{parts[1]}}}\n")
         return "{\n" + "".join(lines) + "}\n"
+
+
+def _stride(made: Kernel) -> int:
+    """From the accumulators of one thread to those of the next."""
+    return made.scratch if is_open(made.partial) else made.partial
 
 
 class _Turns:
@@ -361,12 +416,12 @@ def _copied(value: Value, target: str, source: Any) -> str:
     return f"for (long k = 0; k < {size}; k++) {target}[k] = {text};"
 
 
-def segments(layout: Layout, scope: Scope, *, open_sizes: bool = False) -> tuple[str, list[Any]]:
+def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     """Runs of native steps as C functions, with callbacks between them.
 
     Also the names of the functions in order, a `Callback` standing for itself.
     """
-    renderer = Renderer(open_sizes)
+    renderer = Renderer(scope.table)
     names: list[Any] = []
     texts: list[str] = []
     run: list[int] = []
@@ -377,14 +432,15 @@ def segments(layout: Layout, scope: Scope, *, open_sizes: bool = False) -> tuple
             continue
         if run:
             names.append(f"segment{len(texts)}")
-            head = f"void {names[-1]}(void **p) {{\n{_OPENING}"
+            head = f"void {names[-1]}(void **p) {{\n{_OPENING}{scope.table.opening()}"
             texts.append(head + renderer.steps(scope, run) + "}\n")
             run = []
         if step is not None:
             names.append(step)
     if not texts:
         return "", names
-    body = "\n".join([*renderer.functions, *texts])
+    kernels = [text.replace("NAME", name, 1) for text, name in renderer.functions.items()]
+    body = "\n".join([*kernels, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     return libraries.declarations(layout.plan.routines()) + "\n" + needed + body, names
 

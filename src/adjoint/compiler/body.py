@@ -7,6 +7,7 @@ was asked for before at the same index is in a variable already.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,64 +34,20 @@ from adjoint.compiler.definitions import (
     Reshape,
     compute_dtype,
 )
+from adjoint.compiler.loops import Check, Guard, Leaf, Let, Load, Place, Select
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
-from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
 from adjoint.elements.numbers import C_TYPES, cast, literal
 from adjoint.graph.ir import Node, Value
 
-
-@record
-class Guard:
-    """low <= position < high"""
-
-    position: Affine
-    low: int
-    high: int
+_CALL = re.compile(rf"\b({'|'.join(map(re.escape, VECTORIZED))})f?\(")
 
 
-@record
-class Place:
-    """An element of a value in memory."""
-
-    value: Value
-    address: Affine
-    chosen: tuple[tuple[str, int], ...] = ()  # (variable with an index, its stride)
-
-
-@record
-class Load:
-    name: str
-    c_type: str
-    place: Place
-    guards: tuple[Guard, ...]
-
-
-@record
-class Let:
-    """A variable and its expression; positions of the loop stand in it as {0}, {1}."""
-
-    name: str
-    c_type: str
-    text: str
-    positions: tuple[Affine, ...] = ()
-    guards: tuple[Guard, ...] = ()
-
-
-@record
-class Check:
-    """An index that must be in range: it becomes `name`, which always is."""
-
-    name: str
-    index: str
-    size: int
-    wraps: bool  # whether negative ones count from the end
-    guards: tuple[Guard, ...]
-
-
-Statement = Load | Let | Check
+def calls(text: str) -> bool:
+    """Whether an expression calls a function that is quick in vectors only."""
+    return _CALL.search(text) is not None
 
 
 class Body:
@@ -98,7 +55,7 @@ class Body:
 
     def __init__(self, plan: Plan, position: int, bounds: Sequence[tuple[int, int]]) -> None:
         self.plan, self.position, self.bounds = plan, position, bounds
-        self.statements: list[Statement] = []
+        self.statements: list[Leaf] = []
         self.names: dict[tuple[Value, Index, tuple[Guard, ...]], str] = {}
         self.loads: dict[Any, str] = {}
         self.guards: set[Guard] = set()  # those that the bounds do not decide
@@ -134,8 +91,7 @@ class Body:
 
     def functions(self) -> int:
         """How many functions one iteration calls that are quick in vectors only."""
-        texts = [s.text for s in self.statements if isinstance(s, Let)]
-        return sum(1 for t in texts if any(f"{n}(" in t or f"{n}f(" in t for n in VECTORIZED))
+        return sum(1 for s in self.statements if isinstance(s, Let) and calls(s.text))
 
     def work(self) -> int:
         """The cost of one iteration, in additions."""
@@ -144,7 +100,7 @@ class Body:
 
     def operations(self) -> int:
         """How many other expressions it computes."""
-        return sum(isinstance(s, Let) for s in self.statements) - self.functions()
+        return sum(isinstance(s, (Let, Select)) for s in self.statements) - self.functions()
 
     def aligned(self, value: Value, space: Shape) -> str:
         """The variable of a value that is made element by element where the loop runs."""
@@ -242,6 +198,7 @@ class Body:
         key = (place, guards)
         found = self.loads.get(key) or self.loads.get((place, ()))
         if found is None:
+            assert isinstance(place.value, Value)
             found = self.loads[key] = self.new()
             c_type = C_TYPES[place.value.dtype.name]
             self.statements.append(Load(found, c_type, place, guards))
@@ -280,11 +237,11 @@ class Body:
         open_pieces = []
         for piece in reversed(definition.pieces):
             guard = Guard(index[piece.dim], piece.low, piece.high)
-            least, largest = guard.position.range(self.bounds)
-            if least >= piece.low and largest < piece.high:
+            covers = guard.decided(self.bounds)
+            if covers:
                 open_pieces.append((None, piece))
                 break
-            if largest >= piece.low and least < piece.high:
+            if covers is None:
                 self.guards.add(guard)
                 open_pieces.append((guard, piece))
         if open_pieces and open_pieces[-1][0] is None:
@@ -301,7 +258,7 @@ class Body:
             part = self.value(piece.source, piece.into(index), (*guards, guard))
             name = self.new()
             c_type = C_TYPES[value.dtype.name]
-            self.statements.append(Let(name, c_type, f"COND ? {part} : {text}", (), (guard,)))
+            self.statements.append(Select(name, c_type, guard, part, text))
             text = name
         return text
 

@@ -1,0 +1,204 @@
+"""Loop programs as C text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.affine import Affine
+from adjoint.compiler.loops import (
+    ABOVE,
+    BLOCK,
+    LANE,
+    LEFT,
+    ROW,
+    Cell,
+    Check,
+    For,
+    Guard,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    Place,
+    Position,
+    Reset,
+    Room,
+    Scope,
+    Select,
+    Statement,
+    Store,
+    Take,
+    Total,
+)
+from adjoint.core.sizes import is_open
+from adjoint.elements.numbers import C_TYPES
+from adjoint.graph.ir import Value
+
+_OWN = {ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left"}
+
+
+def printed(kernel: Kernel, name: str, sizes: Sequence[str] = ()) -> str:
+    """The C function of a kernel, whose last arguments are the open sizes."""
+    return _Printer(kernel, sizes).function(name)
+
+
+class _Printer:
+    def __init__(self, kernel: Kernel, sizes: Sequence[str]) -> None:
+        self.kernel, self.sizes = kernel, sizes
+        self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers())}
+        self.taken = 0  # words of the memory of open size
+
+    def function(self, name: str) -> str:
+        kernel = self.kernel
+        arguments = [f"{C_TYPES[v.dtype.name]} *restrict {p}" for v, p in self.names.items()]
+        arguments += ["const long first", "const long last"]
+        body = [*self.partials(), *self.block(kernel.body)]
+        if kernel.partials:
+            arguments.append("double *restrict partial")
+        if kernel.checks:
+            arguments.append("int *status")
+            body = ["int wrong = 0;", *body, "if (wrong) *status = 1;"]
+        if kernel.rooms():
+            arguments.append("double *restrict scratch")
+        arguments += [f"const long {size}" for size in self.sizes]
+        body = [f"(void){size};" for size in self.sizes] + body
+        head = f"static void {name}({', '.join(arguments)}) {{"
+        lines = [*kernel.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
+        return "\n".join(lines)
+
+    def partials(self) -> list[str]:
+        """The accumulators that last through all rows."""
+        lines, offset = [], 0
+        for total, count in self.kernel.partials:
+            name, c_type = f"{total.name}p", total.c_type
+            lines.append(f"{c_type} *restrict {name} = ({c_type} *)partial + {offset};")
+            lines.append(f"for (long k = 0; k < {count}; k++) {name}[k] = {total.start};")
+            offset += count
+        return lines
+
+    def block(self, statements: Sequence[Statement]) -> list[str]:
+        lines: list[str] = []
+        for statement in statements:
+            if isinstance(statement, For):
+                lines += self.loop(statement)
+            elif isinstance(statement, Scope):
+                lines += ["{", *_indented(self.block(statement.body)), "}"]
+            else:
+                lines.append(self.line(statement))
+        return lines
+
+    def loop(self, loop: For) -> list[str]:
+        name = _name(loop.variable)
+        low, high = self.ends("LARGER", loop.low), self.ends("SMALLER", loop.high)
+        inner = self.block(loop.body)
+        if loop.variable == BLOCK:
+            inner = [f"const long lanes = SMALLER(last - start, {loop.step});", *inner]
+        if _is_once(loop):
+            return [f"{{ const long {name} = {low};", *_indented(inner), "}"]
+        step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
+        head = f"for (long {name} = {low}; {name} < {high}; {step}) {{"
+        lines = [head, *_indented(inner), "}"]
+        return [f"#pragma omp simd{_clauses(loop.totals)}", *lines] if loop.vector else lines
+
+    def ends(self, choose: str, ends: Sequence[Any]) -> str:
+        texts = [self.index(e) if isinstance(e, Affine) else str(e) for e in ends]
+        return texts[0] if len(texts) == 1 else f"{choose}({texts[0]}, {texts[1]})"
+
+    def line(self, statement: Statement) -> str:
+        """One statement without others in it."""
+        match statement:
+            case Load(name, c_type, place, guards):
+                found, condition = self.place(place), self.condition(guards)
+                text = f"{condition} ? {found} : 0" if condition else found
+                return f"const {c_type} {name} = {text};"
+            case Let(name, c_type, text, positions):
+                if positions:
+                    text = text.format(*map(self.index, positions))
+                return f"const {c_type} {name} = {text};"
+            case Select(name, c_type, guard, inside, outside):
+                chosen = f"({self.condition((guard,))}) ? {inside} : {outside}"
+                return f"const {c_type} {name} = {chosen};"
+            case Check():
+                return self.check(statement)
+            case Store(place, text, adds, source):
+                text = self.with_cell(text, source)
+                return f"{self.place(place)} {'+=' if adds else '='} {text};"
+            case Take(kind, cell, text, source):
+                value = self.with_cell(text, source)
+                return ACCUMULATORS[kind].take.format(acc=self.cell(cell), v=value)
+            case Reset(cell, text):
+                return f"{self.cell(cell)} = {text};"
+            case Room(c_type, name, count, start):
+                if is_open(count):
+                    return self.room(statement)
+                size = "" if count is None else f"[{count}]"
+                return f"{c_type} {name}{size}{'' if start is None else f' = {start}'};"
+            case Position(variable, text, positions):
+                return f"const long {_name(variable)} = {text.format(*map(self.index, positions))};"
+            case For() | Scope():
+                raise AssertionError("these have lines of their own")
+
+    def room(self, room: Room) -> str:
+        """An array of open size, in memory of the thread."""
+        place, self.taken = self.taken, self.taken + (room.count or 0)
+        return f"{room.c_type} *restrict {room.name} = ({room.c_type} *)(scratch + {place});"
+
+    def check(self, check: Check) -> str:
+        condition = self.condition(check.guards)
+        index, size = check.index, check.size
+        least = f"-{size}" if check.wraps else "0"
+        fine = f"({index} >= {least} && {index} < {size})"
+        bad = f"({condition}) && !{fine}" if condition else f"!{fine}"
+        wrapped = f"{index} + ({index} < 0 ? {size} : 0)" if check.wraps else index
+        return f"wrong |= {bad}; const long long {check.name} = {fine} ? {wrapped} : 0;"
+
+    def condition(self, guards: Sequence[Guard]) -> str:
+        texts = []
+        for guard in guards:
+            position = self.index(guard.position)
+            texts.append(f"{position} >= {guard.low} && {position} < {guard.high}")
+        return " && ".join(texts)
+
+    def with_cell(self, text: str, cell: Cell | None) -> str:
+        return text if cell is None else text.replace("CELL", self.cell(cell))
+
+    def cell(self, cell: Cell) -> str:
+        return cell.name if cell.address is None else f"{cell.name}[{self.index(cell.address)}]"
+
+    def place(self, place: Place) -> str:
+        value = place.value
+        name = value.name if isinstance(value, Local) else self.pointer(value)
+        terms = [self.index(place.address)]
+        terms += [f"{chosen} * {stride}" for chosen, stride in place.chosen]
+        return f"{name}[{' + '.join(t for t in terms if t != '0') or '0'}]"
+
+    def pointer(self, value: Value) -> str:
+        return self.names[value]
+
+    def index(self, address: Affine) -> str:
+        """An index as a sum."""
+        terms = [str(address.offset)] if address.offset else []
+        for variable, step in address.terms:
+            name = _name(variable)
+            terms.append(name if step == 1 else f"{name} * {step}")
+        return " + ".join(terms) or "0"
+
+
+def _is_once(loop: For) -> bool:
+    """Whether a loop has one turn, whoever calls."""
+    low, high = loop.low[-1], loop.high[-1]
+    return len(loop.low) == 1 and type(low) is type(high) is int and high == low + 1
+
+
+def _clauses(totals: Sequence[Total]) -> str:
+    return "".join(f" reduction({ACCUMULATORS[t.kind].clause(t.c_type)}:{t.name})" for t in totals)
+
+
+def _name(variable: int) -> str:
+    return _OWN.get(variable) or f"i{variable}"
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" for line in lines if line]

@@ -1,0 +1,437 @@
+"""Loop programs: what stands between fusion and text.
+
+A `Kernel` is a function of rows: loops (`For`) around statements, each of which reads or writes one
+element, with indices that are affine in the loops' variables. Sizes may be open: then extents and
+indices are polynomials in size symbols (`core/sizes.py`), and everything here is the same.
+
+Variables are whole numbers: the dimensions of a loop's space, and a few of their own (`ROW`, …).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
+from typing import Any
+
+from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.affine import Affine, Bounds
+from adjoint.core.records import record, structure
+from adjoint.core.sizes import is_open, surely
+from adjoint.graph.ir import Node, Value
+
+ROW, BLOCK, LANE = -1, -2, -3  # the number of a row; the first row of a block; a row in a block
+ABOVE, LEFT = -4, -5  # where a tile begins
+FIRST, LAST = "first", "last"  # the rows that a call of the function runs over
+
+
+# -- one iteration --------------------------------------------------------------------------------
+
+
+@record
+class Guard:
+    """low <= position < high"""
+
+    position: Affine
+    low: int
+    high: int
+
+    def decided(self, bounds: Bounds) -> bool | None:
+        """Whether it holds for all variables within bounds, or for none; None: for some."""
+        least, largest = self.position.range(bounds)
+        if surely(least - self.low) and surely(self.high - 1 - largest):
+            return True
+        return False if surely(self.low - 1 - largest) or surely(least - self.high) else None
+
+
+@record
+class Local:
+    """An array of a kernel's own, for one row or one block of rows."""
+
+    name: str
+    c_type: str
+    count: int  # elements
+
+
+@record
+class Place:
+    """An element of a value in memory."""
+
+    value: Value | Local
+    address: Affine
+    chosen: tuple[tuple[str, int], ...] = ()  # (variable with an index, its stride)
+
+
+@record
+class Load:
+    """A variable that is read from memory; 0 where a guard does not hold."""
+
+    name: str
+    c_type: str
+    place: Place
+    guards: tuple[Guard, ...] = ()
+
+
+@record
+class Let:
+    """A variable and its expression; positions of the loops stand in it as {0}, {1}."""
+
+    name: str
+    c_type: str
+    text: str
+    positions: tuple[Affine, ...] = ()
+
+
+@record
+class Select:
+    """A variable that is one of two, by a condition on a position."""
+
+    name: str
+    c_type: str
+    guard: Guard
+    inside: str
+    outside: str
+
+
+@record
+class Check:
+    """An index that must be in range: it becomes `name`, which always is."""
+
+    name: str
+    index: str
+    size: int
+    wraps: bool  # whether negative ones count from the end
+    guards: tuple[Guard, ...] = ()
+
+
+@record
+class Total:
+    """The accumulator of a reduction or of running totals."""
+
+    node: Node
+    kind: str  # "sum"
+    name: str
+    c_type: str
+    start: str
+
+
+@record
+class Cell:
+    """An accumulator; with an address, one of several beside one another."""
+
+    name: str
+    address: Affine | None = None
+
+
+@record
+class Store:
+    """An expression that is written to memory."""
+
+    place: Place
+    text: str
+    adds: bool = False  # to what lies there
+    source: Cell | None = None  # an accumulator, which stands in the expression as CELL
+
+
+@record
+class Take:
+    """An accumulator takes an expression in."""
+
+    kind: str
+    cell: Cell
+    text: str
+    source: Cell | None = None  # another accumulator, as in a store
+
+
+# -- around iterations ----------------------------------------------------------------------------
+
+
+@record
+class Room:
+    """A variable that is set, or an array; of the stack."""
+
+    c_type: str
+    name: str
+    count: int | None = None
+    start: str | None = None
+
+
+@record
+class Reset:
+    """An accumulator becomes an expression."""
+
+    cell: Cell
+    text: str
+
+
+@record
+class Position:
+    """A variable of loops in terms of others, as C text with these for {0}, {1}."""
+
+    variable: int
+    text: str
+    positions: tuple[Affine, ...] = ()
+
+
+@structure
+class Scope:
+    """Statements with variables of their own, where the positions are within bounds."""
+
+    body: list[Statement]
+    bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@structure
+class For:
+    """A loop. Of several low ends the largest counts, of several high ends the smallest."""
+
+    variable: int
+    low: tuple[Any, ...]
+    high: tuple[Any, ...]
+    body: list[Statement]
+    step: int = 1
+    vector: bool = False
+    totals: tuple[Total, ...] = ()  # accumulators that the lanes of a vector share
+    cuts: tuple[int, ...] = ()  # where a condition on its variable changes
+
+
+Simple = Load | Let | Select | Check | Store | Take | Room | Reset | Position
+Statement = Simple | For | Scope
+Leaf = Load | Let | Select | Check
+
+
+@structure
+class Kernel:
+    """The function of a nest: statements for the rows from FIRST to LAST - 1."""
+
+    name: str
+    rows: int
+    body: list[Statement] = field(default_factory=list)
+    partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
+    work: int = 0  # about as many additions
+    divisible: bool = False  # whether threads can share its rows
+    comments: list[str] = field(default_factory=list)
+
+    def statements(self) -> Iterator[Statement]:
+        """All of them, each loop before its body."""
+        yield from _walk(self.body)
+
+    @property
+    def checks(self) -> bool:
+        """Whether it can find an index out of range."""
+        return any(isinstance(s, Check) for s in self.statements())
+
+    def pointers(self) -> list[Value]:
+        """The values that it reads and writes in memory, in the order of their first use."""
+        places = (s.place for s in self.statements() if isinstance(s, (Load, Store)))
+        return list(dict.fromkeys(p.value for p in places if isinstance(p.value, Value)))
+
+    def rooms(self) -> list[Room]:
+        """Arrays whose size is open: they lie in memory that the caller gives each thread."""
+        return [s for s in self.statements() if isinstance(s, Room) and is_open(s.count)]
+
+    @property
+    def partial(self) -> int:
+        """How many accumulators last through all rows."""
+        return sum(count for _, count in self.partials)
+
+    @property
+    def scratch(self) -> int:
+        """What a thread needs of memory whose size is open, in words of 8 bytes."""
+        own = self.partial if is_open(self.partial) else 0
+        return own + sum(room.count or 0 for room in self.rooms())
+
+
+def _walk(statements: Sequence[Statement]) -> Iterator[Statement]:
+    for statement in statements:
+        yield statement
+        if isinstance(statement, (For, Scope)):
+            yield from _walk(statement.body)
+
+
+# -- edits ----------------------------------------------------------------------------------------
+
+_NAMES = re.compile(r"\bv\d+\b")
+
+
+def used(statement: Any) -> list[str]:
+    """The variables of an iteration that a statement reads."""
+    found = []
+    if isinstance(statement, (Let, Store, Take)):
+        found = _NAMES.findall(statement.text)
+    elif isinstance(statement, Select):
+        found = _NAMES.findall(f"{statement.inside} {statement.outside}")
+    elif isinstance(statement, Check):
+        found = _NAMES.findall(statement.index)
+    if isinstance(statement, (Load, Store)):
+        found += [name for name, _ in statement.place.chosen]
+    return found
+
+
+def without_dead(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of an iteration without variables that nobody reads; checks stay."""
+    needed: set[str] = set()
+    kept: list[Statement] = []
+    for statement in reversed(statements):
+        made = isinstance(statement, (Load, Let, Select))
+        if made and statement.name not in needed:
+            continue
+        needed.update(used(statement))
+        kept.append(statement)
+    return kept[::-1]
+
+
+def within(statements: Sequence[Statement], bounds: Bounds) -> list[Statement]:
+    """Statements of one iteration where positions are within bounds: conditions that these decide
+    are gone, and what only they wanted.
+    """
+    same: dict[str, str] = {}  # a choice that is decided is one of its sides
+    found: list[Statement] = []
+
+    def now(text: str) -> str:
+        return _NAMES.sub(lambda m: same.get(m[0], m[0]), text) if same else text
+
+    for statement in statements:
+        if isinstance(statement, Select):
+            inside, outside = now(statement.inside), now(statement.outside)
+            holds = statement.guard.decided(bounds)
+            if holds is None:
+                found.append(replace(statement, inside=inside, outside=outside))
+            else:
+                same[statement.name] = inside if holds else outside
+            continue
+        if isinstance(statement, (Load, Check)):
+            decided = [g.decided(bounds) for g in statement.guards]
+            if False in decided:
+                same[statement.name] = "0"
+                continue
+            left = tuple(g for g, d in zip(statement.guards, decided, strict=True) if d is None)
+            statement = replace(statement, guards=left)
+        found.append(_renamed(statement, now))
+    return without_dead(found)
+
+
+def _renamed(statement: Any, now: Callable[[str], str]) -> Any:
+    if isinstance(statement, (Let, Store, Take)):
+        statement = replace(statement, text=now(statement.text))
+    if isinstance(statement, Check):
+        statement = replace(statement, index=now(statement.index))
+    if isinstance(statement, (Load, Store)) and statement.place.chosen:
+        chosen = tuple((now(name), stride) for name, stride in statement.place.chosen)
+        statement = replace(statement, place=replace(statement.place, chosen=chosen))
+    return statement
+
+
+def relocated(statements: Sequence[Statement], move: Callable[[Place], Place]) -> list[Any]:
+    """The same with every place moved."""
+    return [
+        replace(s, place=move(s.place)) if isinstance(s, (Load, Store)) else s for s in statements
+    ]
+
+
+def reindexed(statement: Any, change: Callable[[Affine], Affine]) -> Any:
+    """The same statement with every position changed."""
+
+    def guard(each: Guard) -> Guard:
+        return replace(each, position=change(each.position))
+
+    if isinstance(statement, (Load, Store)):
+        place = statement.place
+        statement = replace(statement, place=replace(place, address=change(place.address)))
+    if isinstance(statement, Let) and statement.positions:
+        statement = replace(statement, positions=tuple(map(change, statement.positions)))
+    if isinstance(statement, (Load, Check)) and statement.guards:
+        statement = replace(statement, guards=tuple(map(guard, statement.guards)))
+    if isinstance(statement, Select):
+        statement = replace(statement, guard=guard(statement.guard))
+    return statement
+
+
+def positions(statement: Any) -> Iterator[Affine]:
+    """Everything in a statement that depends on where in the space the loop is."""
+    if isinstance(statement, (Load, Store)):
+        yield statement.place.address
+    if isinstance(statement, (Let, Position)):
+        yield from statement.positions
+    if isinstance(statement, (Load, Check)):
+        yield from (g.position for g in statement.guards)
+    if isinstance(statement, Select):
+        yield statement.guard.position
+    if isinstance(statement, (Take, Reset)) and statement.cell.address is not None:
+        yield statement.cell.address
+
+
+def depends(statements: Sequence[Statement], variable: int) -> bool:
+    """Whether a position in some statements depends on a variable."""
+    found = (p for s in _walk(statements) for p in positions(s))
+    return any(p.coefficient(variable) for p in found)
+
+
+# -- verification ---------------------------------------------------------------------------------
+
+
+def verify(kernel: Kernel) -> Kernel:
+    """Return a kernel if it is sound, else raise; for tests.
+
+    Every variable is set where it is read, every index belongs to a loop around it, and, where
+    sizes are known, no place lies outside its memory.
+    """
+    _Verifier().block(kernel.body, {}, set())
+    return kernel
+
+
+class _Verifier:
+    def block(self, statements: Sequence[Statement], bounds: Any, names: set[str]) -> None:
+        bounds, names = dict(bounds), set(names)
+        for statement in statements:
+            for position in positions(statement):
+                for variable, _ in position.terms:
+                    self.require(variable in bounds, f"{statement}: no loop over {variable}")
+            for name in used(statement):
+                self.require(name in names, f"{statement}: {name} is not set")
+            if isinstance(statement, For):
+                inner = {**bounds, statement.variable: _extent(statement)}
+                self.block(statement.body, inner, names)
+            elif isinstance(statement, Scope):
+                self.block(statement.body, bounds, names)
+            elif isinstance(statement, Position):
+                bounds[statement.variable] = None
+            elif isinstance(statement, (Load, Let, Select, Check)):
+                names.add(statement.name)
+            if isinstance(statement, (Load, Store)) and not getattr(statement, "guards", ()):
+                self.inside(statement.place, bounds)
+
+    def inside(self, place: Place, bounds: Any) -> None:
+        if place.chosen or any(bounds[v] is None for v, _ in place.address.terms):
+            return
+        value = place.value
+        least, largest = place.address.range(bounds)
+        count = value.count if isinstance(value, Local) else elements(value)
+        within = surely(least) and surely(count - 1 - largest)
+        self.require(within or is_open(count), f"{place} lies outside of {count}")
+
+    def require(self, holds: bool, what: str) -> None:
+        if not holds:
+            raise AssertionError(f"loop program: {what}")
+
+
+def _extent(loop: For) -> tuple[int, int] | None:
+    """The known ends of a loop; None where a call decides."""
+    low = [n for n in loop.low if isinstance(n, int)]
+    high = [n for n in loop.high if isinstance(n, int)]
+    return (low[-1], high[-1]) if low and high and loop.step == 1 else None
+
+
+def elements(value: Any) -> int:
+    """How many elements a value has."""
+    count = 1
+    for size in value.shape:
+        count = count * size
+    return count
+
+
+def start(kind: str, c_type: str, *, running: bool = False) -> str:
+    """Where an accumulator begins."""
+    if running and kind == "sum":
+        return "-0.0" if c_type == "double" else "0"  # the first element is as it was
+    return ACCUMULATORS[kind].start(c_type)
