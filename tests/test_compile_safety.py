@@ -208,6 +208,26 @@ VALUES: dict[str, Program] = {
         ad.vmap(ad.jacrev(lambda x, w: ad.stack([x[0] * w, x[1:].sum() / w]), (0, 1))),
         (make(6, 3), make(6)),
     ),
+    "special functions": (
+        lambda x, y, n: [
+            ad.igamma(x, y),
+            ad.special.betainc(x, y, x / 2),
+            ad.special.zeta(x + 1, y),
+            ad.special.airy_ai(x),
+            ad.special.legendre_polynomial_p(x, n),
+            ad.special.scaled_modified_bessel_k0(x),
+            ad.ops._beta_slope(x / 2, x, y, 1, 1),
+            ad.ops._log_ndtr_derivative(x, 11),
+            ad.ops._betainc_derivative(x, y, x / 2, 5, 6),
+            ad.ops._orthogonal_polynomial(x, n, "laguerre_l", 11),
+            ad.ops._gamma_slope(x, y, 11),
+        ],
+        (
+            make(9),
+            make(9, seed=1),
+            ad.tensor([0.0, 1, 2, 12, 40, -1, np.nan, np.inf, 900], dtype=ad.float64),
+        ),
+    ),
     "integers": (
         lambda x, y: [x * y + 3, x - y, (x % 3) * 2, x.sum(0), x.abs().amax(1), x // (y + 1), x**2],
         (whole(4, 5, high=9) - 4, whole(5, high=7)),

@@ -3,7 +3,8 @@
 Our own are inlined, so that a loop around them runs in vectors: no branches, no calls under a
 condition. They are written once for both types: `real` is the type and `@` the suffix of its
 functions and constants (`exp@` is `exp` or `expf`). Those without an `@` in their name compute in
-double and serve float too. A source declares what it calls and nothing else.
+double and serve float too. Functions that need branches and loops are in `called.py`. A source
+declares what it calls and nothing else.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+
+from adjoint.elements import called
 
 # Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
 # loop. The numbers are counts of arguments.
@@ -445,29 +448,38 @@ FUNCTIONS = {
 VECTORIZED = VECTORS | dict.fromkeys(FUNCTIONS, 1)
 _INLINE = "static inline __attribute__((always_inline)) "
 _CALL = re.compile(r"\b(\w+)\(")
+_OURS = re.compile(r"\bad_\w+")
+
+
+def text_of(name: str) -> str:
+    """The C text of a function or table of ours; nothing if there is none of that name."""
+    return FUNCTIONS.get(name) or called.called().get(name, "")
 
 
 def declared(body: str) -> list[str]:
     """The declarations of what a text calls, in the order in which C wants them."""
-    ours: dict[str, None] = {}
+    ours: dict[str, str] = {}
 
     def visit(text: str) -> None:
-        for name in dict.fromkeys(_CALL.findall(text)):
-            if name in FUNCTIONS and name not in ours:
-                visit(FUNCTIONS[name].partition("{")[2])
-                ours[name] = None
+        for name in dict.fromkeys(_OURS.findall(text)):
+            if name not in ours and (found := text_of(name)):
+                ours[name] = found  # now, since it may call itself
+                visit(found.partition("{")[2])
+                ours[name] = ours.pop(name)  # after those that it calls
 
     visit(body)
-    texts = [FUNCTIONS[name] for name in ours]
-    called = {name for text in (body, *texts) for name in _CALL.findall(text)}
+    used = {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
     lines = []
     for name, count in (VECTORS | SCALARS).items():
         for c_type, suffix in (("double", ""), ("float", "f")):
-            if name + suffix in called:
+            if name + suffix in used:
                 if name in VECTORS:
                     lines.append("#pragma omp declare simd notinbranch")
                 lines.append(f"extern {c_type} {name}{suffix}({', '.join([c_type] * count)});")
-    return lines + [_INLINE + text for text in texts]
+    lines += [called.head(text) for name, text in ours.items() if name not in FUNCTIONS]
+    for name, text in ours.items():
+        lines += [_INLINE + text] if name in FUNCTIONS else called.definition(text)
+    return lines
 
 
 def prelude(body: str, data_offset: int) -> str:

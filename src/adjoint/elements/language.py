@@ -16,7 +16,7 @@ from functools import lru_cache
 
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.elements import variants
-from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS
+from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS, text_of
 from adjoint.elements.numbers import REAL
 from adjoint.elements.variants import Arguments
 from adjoint.table import FAMILIES
@@ -247,8 +247,11 @@ def _signature(name: str, *, typed: bool) -> tuple[int | None, bool]:
     """
     if name in _COUNTS:
         return _COUNTS[name], True
-    text = FUNCTIONS.get(name, "")
+    text = text_of(name)
     if not text or (typed and f"{name}f" not in FUNCTIONS):
         return None, True
-    head = text.partition(")")[0]
-    return head.count(",") + 1, not text.startswith("long long")
+    result, _, given = text.partition(")")[0].partition("(")
+    types = {word.split()[0] for word in given.split(",")}
+    if name not in FUNCTIONS and (types != {"double"} or not result.startswith("double ")):
+        return None, True  # numbers of terms and tables are none of a stranger's business
+    return given.count(",") + 1, not text.startswith("long long")

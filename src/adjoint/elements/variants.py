@@ -8,14 +8,16 @@ and the dtype that the node computes in, and returns a text in the language of t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from adjoint.elements.called import MOST
 from adjoint.elements.functions import POLYGAMMAS
 from adjoint.elements.numbers import BITS, C_TYPES, REAL, literal, wrapped
 
 Arguments = Mapping[str, Any]
 
+_MOST_TERMS = 10_000  # of polygamma's sums
 _MOST = {"float32": 3.4028234663852886e38, "float64": 1.7976931348623157e308}
 
 
@@ -231,23 +233,75 @@ def polygamma(given: Arguments, dtype: str) -> str | None:
     n = given["n"]
     if n == 0:
         return "ad_digamma(self)"
-    return f"ad_polygamma{n}(self)" if n in POLYGAMMAS else None
+    if n in POLYGAMMAS:
+        return f"ad_polygamma{n}(self)"
+    return f"ad_polygamma(self, {n})" if 0 < n <= _MOST_TERMS else None
+
+
+def _at_order(call: str, *orders: int) -> str | None:
+    """A call of a function with the orders of a derivative; None where the kernel refuses them, or
+    where they are beyond the tables of our C functions.
+    """
+    fits = min(orders) >= 0 and max(orders) <= MOST - 1
+    return f"{call}, {', '.join(map(str, orders))})" if fits else None
 
 
 def sinc_derivative(given: Arguments, dtype: str) -> str | None:
-    return {0: "ad_sinc(self)", 1: "ad_sinc_slope(self)"}.get(given["n"])
+    n = given["n"]
+    quick = {0: "ad_sinc(self)", 1: "ad_sinc_slope(self)"}
+    return quick.get(n) or _at_order("ad_sinc_derivative(self", n)
 
 
 def spherical_derivative(given: Arguments, dtype: str) -> str | None:
-    return {0: "ad_spherical_j0(x)", 1: "ad_spherical_j0_slope(x)"}.get(given["n"])
+    n = given["n"]
+    quick = {0: "ad_spherical_j0(x)", 1: "ad_spherical_j0_slope(x)"}
+    return quick.get(n) or _at_order("ad_spherical_derivative(x", n)
 
 
 def erfcx_derivative(given: Arguments, dtype: str) -> str | None:
-    return {0: "ad_erfcx(self)", 1: "ad_erfcx_slope(self)"}.get(given["n"])
+    n = given["n"]
+    quick = {0: "ad_erfcx(self)", 1: "ad_erfcx_slope(self)"}
+    return quick.get(n) or _at_order("ad_erfcx_derivative(self", n)
 
 
 def log_ndtr_derivative(given: Arguments, dtype: str) -> str | None:
-    return "ad_log_ndtr_slope(self)" if given["n"] == 1 else None
+    n = given["n"]
+    if n < 1:
+        return None
+    return "ad_log_ndtr_slope(self)" if n == 1 else _at_order("ad_log_ndtr_derivative(self", n)
+
+
+def zeta_derivative(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_hurwitz_derivative(self, other", given["n"])
+
+
+def igamma_derivative(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_igamma_derivative(self, other", given["n"]) if given["n"] else None
+
+
+def gamma_density(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_gamma_density(self, other", given["n"])
+
+
+def polygamma_difference(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_polygamma_difference(self, other", given["n"])
+
+
+def betainc_derivative(given: Arguments, dtype: str) -> str | None:
+    orders = given["i"], given["j"]
+    return _at_order("ad_betainc_derivative(a, b, x", *orders) if any(orders) else None
+
+
+def beta_density(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_beta_density(a, b, x", given["i"], given["j"])
+
+
+def gamma_slope(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_gamma_slope(self, output", given["order"])
+
+
+def beta_slope(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_beta_slope(self, a, b", given["order"], given["order_other"])
 
 
 def bessel_j_derivative(given: Arguments, dtype: str) -> str | None:
@@ -261,5 +315,86 @@ def bessel_y_derivative(given: Arguments, dtype: str) -> str | None:
 def _bessel_derivative(kind: str, given: Arguments) -> str | None:
     """J or Y of order 0 or 1, and their slopes: C₀' = -C₁, C₁' = C₀ - C₁/x."""
     known = {(0, 0): "ad_{}0", (0, 1): "-ad_{}1", (1, 0): "ad_{}1", (1, 1): "ad_{}1_slope"}
-    name = known.get((given["order"], given["n"]))
-    return name and f"{name.format(kind)}(self)"
+    order, n = given["order"], given["n"]
+    if name := known.get((order, n)):
+        return f"{name.format(kind)}(self)"
+    return _sum_of_orders(given, "ikjy".index(kind))
+
+
+def _sum_of_orders(given: Arguments, kind: int) -> str | None:
+    call = _at_order("ad_bessel_derivative(self", given["order"], given["n"])
+    return call and f"{call[:-1]}, {kind})"
+
+
+def bessel_i_derivative(given: Arguments, dtype: str) -> str | None:
+    return _sum_of_orders(given, 0)
+
+
+def bessel_k_derivative(given: Arguments, dtype: str) -> str | None:
+    return _sum_of_orders(given, 1)
+
+
+def modified_k0(given: Arguments, dtype: str) -> str:
+    return "ad_modified_k(self, 0)"
+
+
+def modified_k1(given: Arguments, dtype: str) -> str:
+    return "ad_modified_k(self, 1)"
+
+
+def scaled_k0(given: Arguments, dtype: str) -> str:
+    return "ad_scaled_k(x, 0)"
+
+
+def scaled_k1(given: Arguments, dtype: str) -> str:
+    return "ad_scaled_k(x, 1)"
+
+
+def scaled_k_derivative(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_scaled_k_derivative(x", given["order"], given["n"])
+
+
+def i0e_derivative(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_i0e_derivative(self", given["n"])
+
+
+def i1e_derivative(given: Arguments, dtype: str) -> str | None:
+    return _at_order("ad_i1e_derivative(self", given["n"])
+
+
+# -- orthogonal polynomials, in the order of the table ad_polynomial_starts -----------------------
+
+_KINDS = (
+    "chebyshev_t", "chebyshev_u", "chebyshev_v", "chebyshev_w", "shifted_chebyshev_t",
+    "shifted_chebyshev_u", "shifted_chebyshev_v", "shifted_chebyshev_w", "hermite_h", "hermite_he",
+    "laguerre_l", "legendre_p",
+)  # fmt: skip
+_LARGEST_DEGREE = 1 << 16
+
+
+def polynomial(given: Arguments, dtype: str) -> str | None:
+    """A derivative of a polynomial; the kernel refuses degrees that are too large."""
+    if given["kind"] not in _KINDS:
+        return None
+    n = given["n"]
+    if isinstance(n, (int, float)) and not n <= _LARGEST_DEGREE:
+        return None
+    return _at_order("ad_polynomial(x, n", _KINDS.index(given["kind"]), given["k"])
+
+
+def _of_kind(kind: str) -> Callable[[Arguments, str], str | None]:
+    return lambda given, dtype: polynomial({**given, "kind": kind, "k": 0}, dtype)
+
+
+chebyshev_t = _of_kind("chebyshev_t")
+chebyshev_u = _of_kind("chebyshev_u")
+chebyshev_v = _of_kind("chebyshev_v")
+chebyshev_w = _of_kind("chebyshev_w")
+shifted_chebyshev_t = _of_kind("shifted_chebyshev_t")
+shifted_chebyshev_u = _of_kind("shifted_chebyshev_u")
+shifted_chebyshev_v = _of_kind("shifted_chebyshev_v")
+shifted_chebyshev_w = _of_kind("shifted_chebyshev_w")
+hermite_h = _of_kind("hermite_h")
+hermite_he = _of_kind("hermite_he")
+laguerre_l = _of_kind("laguerre_l")
+legendre_p = _of_kind("legendre_p")

@@ -1,0 +1,44 @@
+"""C functions that programs call: special functions with loops and branches, in double.
+
+Their text is in `special/*.c`, where what stands between two empty lines is one function or one
+table. A program gets those that it needs. The mathematics of each is told where its NumPy kernel
+is, in `kernels/special`.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from functools import cache
+
+MOST = 12  # the highest order of a derivative
+_NAME = re.compile(r"^(?:const double|double|int|void) (ad_\w+)", re.MULTILINE)
+_STATIC = "static __attribute__((noinline)) "
+
+
+@cache
+def called() -> dict[str, str]:
+    """The text of each function and of each table, by its name."""
+    found: dict[str, str] = {}
+    for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "special", "*.c"))):
+        with open(path, encoding="ascii") as file:
+            text = file.read().replace("ad_MOST", str(MOST))
+        for part in text.split("\n\n"):
+            if (name := _NAME.search(part)) is not None:
+                found[name[1]] = part[name.start() :].rstrip()
+    return found
+
+
+def head(text: str) -> str:
+    """The declaration of a function, which may be called before it is defined; a table whole."""
+    return f"static {text}" if _is_table(text) else f"static {text.partition(' {')[0]};"
+
+
+def definition(text: str) -> list[str]:
+    """The definition of a function; nothing for a table, which is declared with its numbers."""
+    return [] if _is_table(text) else [_STATIC + text]
+
+
+def _is_table(text: str) -> bool:
+    return text.startswith("const ")

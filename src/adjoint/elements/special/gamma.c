@@ -1,0 +1,134 @@
+/* Polygamma and the Hurwitz zeta function. What stands between two empty lines is one function. */
+
+/* (-1)^(n+1) n! zeta(n+1, x), x > 0: sums of powers that may overflow on their own, by Euler-Maclaurin summation */
+double ad_scaled_zeta(double x, int n) {
+  if (!(x > 0) || x == __builtin_inf()) return x == 0 ? __builtin_inf() : 1 / x;
+  const int s = n + 1, count = n > 20 ? 12 + s : 12;
+  const double end = x + count;
+  double total = 0, power = 1 / x, factor = s / end, rest = 0.5 + end / n;
+  for (int k = 0; k < count; k++) total += ad_whole_power(x / (x + k), s);
+  for (int j = 0; j < 8; j++) {
+    rest += ad_bernoulli[j] * factor;
+    factor *= (s + 2 * j + 1) / end * ((s + 2 * j + 2) / end);
+  }
+  for (int k = 1; k <= n; k++) power *= k / x;
+  return power * (total + ad_whole_power(x / end, s) * rest);
+}
+
+double ad_whole_power(double x, int n) {
+  double result = 1;
+  for (; n; n >>= 1, x *= x)
+    if (n & 1) result *= x;
+  return result;
+}
+
+double ad_polygamma(double x, int n) {
+  if (n == 0) return ad_digamma(x);
+  const double sign = n % 2 ? 1 : -1;
+  if (!(x < 0)) return sign * ad_scaled_zeta(x, n);
+  const double f = -x - floor(-x), upper = ad_scaled_zeta(1 - x, n);
+  if (f == 0) return sign * __builtin_inf();
+  const double own = ad_scaled_zeta(f, n), other = ad_scaled_zeta(1 - f, n), near = f < 0.5 ? sign * own : other;
+  if (near - near != 0 && f != 0.5) return sign * near;
+  const double both = f == 0.5 && sign < 0 ? 0 : sign * own + other;
+  return sign * (both - sign * upper);
+}
+
+/* z^-p - (z + b)^-p */
+double ad_power_difference(double z, double b, int p) {
+  return -expm1(-p * log1p(b / z)) / ad_whole_power(z, p);
+}
+
+double ad_polygamma_difference(double z, double b, int n) {
+  if (!(z > 0 && z + b > 0 && z + b < __builtin_inf())) return ad_polygamma(z + b, n) - ad_polygamma(z, n);
+  const double end = z + 12, step = log1p(b / end);
+  double total = 0, rising = n + 1, factorial = n % 2 ? -1 : 1, power = 1;
+  for (int k = 0; k < 12; k++) total += ad_power_difference(z + k, b, n + 1);
+  for (int k = 0; k < n; k++) power /= end;
+  total += n ? -expm1(-n * step) * power / n : step;
+  power /= end;
+  total += -0.5 * expm1(-(n + 1) * step) * power;
+  for (int j = 0; j < 8; j++) {
+    power /= end;
+    total -= ad_bernoulli[j] * rising * expm1(-(n + 2 * j + 2) * step) * power;
+    power /= end;
+    rising *= (n + 2.0 * j + 2) * (n + 2 * j + 3);
+  }
+  for (int k = 2; k <= n; k++) factorial *= k;
+  return factorial * total;
+}
+
+/* d - log(1 + d), ratio = 1 + d */
+double ad_log_excess(double d, double ratio) {
+  if (!(fabs(d) < 0.1)) return d - (fabs(d) < 0.5 ? log1p(d) : log(ratio));
+  double total = 0;
+  for (int k = 18; k >= 0; k--) total = 1.0 / (k + 2) - d * total;
+  return d * d * total;
+}
+
+/* log Gamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2), a > 0 */
+double ad_stirling_error(double a) {
+  if (!(a >= 10)) return ad_lgamma(a) - (a - 0.5) * log(a) + a - 0.9189385332046727;
+  const double u = 1 / (a * a);
+  const double rest = 1 / 1260.0 + u * (-1 / 1680.0 + u * (1 / 1188.0 + u * (-691 / 360360.0)));
+  return (1 / 12.0 + u * (-1 / 360.0 + u * rest)) / a;
+}
+
+/* log Gamma(1 + x), |x| < 0.3 */
+double ad_log_gamma_near_one(double x) {
+  double total = 0;
+  for (int k = 28; k >= 0; k--) total = (total + ad_log_gamma_series[k]) * -x;
+  return (total + 0.5772156649015329) * -x;
+}
+
+double ad_hurwitz(double s, double q) {
+  if (s == 1) return __builtin_inf();
+  if (s < 1) return __builtin_nan("");
+  if (q <= 0 && q == floor(q)) return __builtin_inf();
+  if (s != s) return s;
+  if (s == __builtin_inf()) return q < 1 ? s : q == 1 ? 1 : q == s ? 0 : __builtin_nan(""); /* as SciPy */
+  if (q <= 0 && s != floor(s)) return __builtin_nan("");
+  if (q != q) return q;
+  if (q < 0) { /* an even or odd power: the terms left of 0 and those right of it */
+    const double f = ceil(q) - q, left = ad_hurwitz(s, f) - ad_hurwitz(s, 1 - q);
+    return ad_hurwitz(s, 1 - f) + (fmod(s, 2) == 0 ? left : -left);
+  }
+  double total = 0, end = q;
+  for (int k = 0; k < 12 || end < 10; k++, end = q + k) {
+    const double term = pow(end, -s);
+    total += term;
+    if (term < 1e-18 * total && end > 1) return total;
+  }
+  const double power = pow(end, -s);
+  double factor = s / end, rest = 0.5 + end / (s - 1);
+  for (int j = 0; j < 8; j++) {
+    rest += ad_bernoulli[j] * factor;
+    factor *= (s + 2 * j + 1) / end * ((s + 2 * j + 2) / end);
+  }
+  return total + power * (power > 0 ? rest : 1);
+}
+
+/* the n-th derivative of zeta(s, q) in s */
+double ad_hurwitz_derivative(double s, double q, int n) {
+  if (s == __builtin_inf() && !(q <= 0)) return q < 1 ? __builtin_inf() : 0;
+  if (!(s > 1 && q > 0)) return __builtin_nan("");
+  double total = 0, part = 0, slope[ad_MOST + 2] = {0}, end = q + 12;
+  for (int k = 0; k < 12; k++) total += ad_whole_power(-log(q + k), n) * pow(q + k, -s);
+  const double minus = -log(end), power = pow(end, -s);
+  double binomial = 1, factorial = 1, below = s - 1;
+  for (int k = 0; k <= n; k++) { /* of end^(1-s) / (s-1) */
+    part += binomial * ad_whole_power(minus, n - k) * factorial / below;
+    binomial *= (n - k) / (k + 1.0), factorial *= -(k + 1.0), below *= s - 1;
+  }
+  total += power * end * part + 0.5 * ad_whole_power(minus, n) * power;
+  slope[n] = 1; /* f^(m) = t^(-s-m) P(-log t), P -> -P' - (s + m) P */
+  double scale = 1;
+  for (int m = 0; m < 15; m++) {
+    double value = 0;
+    for (int k = 0; k <= n; k++) slope[k] = -(k + 1) * slope[k + 1] - (s + m) * slope[k];
+    for (int k = n; k >= 0; k--) value = value * minus + slope[k];
+    scale /= end;
+    if (m % 2 == 0) total -= power * ad_bernoulli[m / 2] * value * scale;
+  }
+  return total;
+}

@@ -1,0 +1,106 @@
+"""Special functions in C have the accuracy of their kernels: both are compared with mpmath."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.native import build
+from tests.test_compile_interface import assert_same
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+
+COUNT = 24
+
+
+def powers(low: float, high: float, seed: int) -> Any:
+    return 10 ** np.random.default_rng(seed).uniform(low, high, COUNT)
+
+
+def between(low: float, high: float, seed: int) -> Any:
+    return np.random.default_rng(seed).uniform(low, high, COUNT)
+
+
+# function, its reference, arguments, ulp that are allowed: in powers 1 for each unit of an exponent
+SHAPES, POINTS, SHARES = powers(-3, 3, 0), powers(-3, 3, 1), between(0, 1, 2)
+CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[Any], float]] = {
+    "igamma": (
+        ad.igamma, lambda a, x: mpmath.gammainc(a, 0, x, regularized=True), [SHAPES, POINTS], 1000,
+    ),
+    "igammac": (
+        ad.igammac, lambda a, x: mpmath.gammainc(a, x, regularized=True), [SHAPES, POINTS], 1000,
+    ),
+    "igammac, small shapes": (
+        ad.igammac, lambda a, x: mpmath.gammainc(a, x, regularized=True),
+        [powers(-12, 0, 3), powers(-8, 1, 4)], 50,
+    ),
+    "igamma, large shapes": (
+        ad.igamma, lambda a, x: mpmath.gammainc(a, 0, x, regularized=True),
+        [powers(2, 3.5, 5), powers(2, 3.5, 5) * between(0.8, 1.2, 6)], 500,
+    ),
+    "betainc": (
+        ad.special.betainc, lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
+        [powers(-2, 2, 7), powers(-2, 2, 8), SHARES], 150,
+    ),
+    "betainc, small shapes": (
+        ad.special.betainc, lambda a, b, x: mpmath.betainc(a, b, 0, x, regularized=True),
+        [powers(-2, 2, 9), powers(-12, 0, 10), SHARES], 50,
+    ),
+    "beta": (ad.special.beta, mpmath.beta, [powers(-3, 2, 11), powers(-3, 2, 12)], 50),
+    "zeta": (ad.special.zeta, mpmath.zeta, [1 + powers(-3, 1.5, 13), powers(-1, 1, 14)], 8),
+    "airy_ai": (ad.special.airy_ai, mpmath.airyai, [between(-14, 14, 15)], 60),
+    "k0": (ad.special.modified_bessel_k0, lambda x: mpmath.besselk(0, x), [powers(-3, 2, 16)], 10),
+    "k1": (ad.special.modified_bessel_k1, lambda x: mpmath.besselk(1, x), [powers(-3, 2, 17)], 10),
+}  # fmt: skip
+
+
+def ulps(values: Any, references: list[Any]) -> float:
+    """The largest error in units of the last place; numbers below 1e-300 count as 0."""
+    worst = 0.0
+    for value, exact in zip(values.tolist(), references, strict=True):
+        unit = max(float(np.spacing(abs(float(exact)))), 1e-316)
+        worst = max(worst, float(abs(mpmath.mpf(value) - exact)) / unit)
+    return worst
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_special_function_in_c_is_accurate(name: str) -> None:
+    function, exact, arguments, allowed = CASES[name]
+    compiled = ad.compile(function)
+    tensors = [ad.tensor(a, dtype=ad.float64) for a in arguments]
+    assert compiled.lower(*tensors).callbacks() == []
+    with mpmath.workdps(40):
+        references = [exact(*map(mpmath.mpf, row)) for row in zip(*(a.tolist() for a in arguments))]
+        assert ulps(compiled(*tensors).numpy(), references) <= allowed
+
+
+EDGES = np.array([0.0, -0.0, 1.0, -1.0, -2.0, 0.5, -2.5, np.inf, -np.inf, np.nan])
+OPERATORS: dict[str, tuple[int, Callable[..., Any]]] = {
+    "igamma": (2, ad.igamma), "igammac": (2, ad.igammac), "zeta": (2, ad.special.zeta),
+    "beta": (2, ad.special.beta), "betainc": (3, ad.special.betainc),
+    "airy_ai": (1, ad.special.airy_ai), "k1": (1, ad.special.modified_bessel_k1),
+    "scaled k0": (1, ad.special.scaled_modified_bessel_k0),
+    "hermite": (2, ad.special.hermite_polynomial_h),
+    "legendre": (2, ad.special.legendre_polynomial_p),
+    "gamma density": (2, lambda a, x: ad.ops._gamma_density(a, x, 1)),
+    "gamma slope": (2, lambda a, x: ad.ops._gamma_slope(a, x, 0)),
+    "shape of igamma": (2, lambda a, x: ad.ops._igamma_derivative(a, x, 1)),
+    "shape of betainc": (3, lambda a, b, x: ad.ops._betainc_derivative(a, b, x, 1, 0)),
+    "beta density": (3, lambda a, b, x: ad.ops._beta_density(a, b, x, 0, 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_special_function_in_c_has_its_kernels_values_at_edges(name: str) -> None:
+    count, function = OPERATORS[name]
+    grids = np.meshgrid(*[EDGES] * count)
+    tensors = [ad.tensor(g.ravel(), dtype=ad.float64) for g in grids]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert_same(ad.compile(function)(*tensors), function(*tensors))
