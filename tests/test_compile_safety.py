@@ -208,6 +208,17 @@ VALUES: dict[str, Program] = {
         ad.vmap(ad.jacrev(lambda x, w: ad.stack([x[0] * w, x[1:].sum() / w]), (0, 1))),
         (make(6, 3), make(6)),
     ),
+    "factors of matrices": (
+        lambda a, b, w: [
+            ad.linalg.solve(a, b), ad.linalg.inv(a), ad.linalg.det(a), *ad.linalg.slogdet(a),
+            *ad.linalg.qr(w), *ad.linalg.qr(w.mT, "complete"), *ad.linalg.lu_factor(w),
+            ad.linalg.eigvalsh(a @ a.mT), ad.linalg.svdvals(w), ad.linalg.pinv(w),
+            *ad.linalg.svd(w)[:2], *ad.linalg.cholesky_ex(a @ a.mT), ad.linalg.matrix_exp(a),
+            *ad.linalg.ldl_factor(a + a.mT), ad.linalg.lstsq(w.mT, b).solution,
+            ad.linalg.solve_triangular(a[0], b, upper=True),
+        ],
+        (make(2, 4, 4) + 3 * ad.eye(4), make(2, 4, 3), make(2, 3, 4)),
+    ),
     "special functions": (
         lambda x, y, n: [
             ad.igamma(x, y),

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from adjoint.checks import pooling as windows
+from adjoint.compiler import routines
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import (
     Affine,
@@ -27,6 +28,7 @@ from adjoint.compiler.affine import (
     identity,
     reshaped,
 )
+from adjoint.compiler.routines import Routine
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
@@ -247,6 +249,7 @@ class Library(Definition):
     """A routine of BLAS, of LAPACK or of our own: see `libraries`."""
 
     routine: str  # "product"
+    ours: Routine | None = None  # that takes arrays row by row, and its numbers
 
 
 _MANY_SCORES = 1 << 13  # of one head, from which they are not kept between forward and backward
@@ -529,6 +532,15 @@ def _along(shape: Shape, dim: int, index: Value) -> Address | None:
 
 
 def _library(node: Node) -> Library | None:
+    return _library_of_floats(node) or _ours(node)
+
+
+def _ours(node: Node) -> Library | None:
+    found = routines.find(node)
+    return None if found is None else Library(found.name, found)
+
+
+def _library_of_floats(node: Node) -> Library | None:
     floats = ("float32", "float64")
     if (
         node.outputs[0].dtype.name not in floats

@@ -15,7 +15,7 @@ from bisect import bisect_left
 from collections.abc import Container
 from typing import Any
 
-from adjoint.compiler import libraries
+from adjoint.compiler import libraries, routines
 from adjoint.compiler.affine import Affine, Index, flat, identity, refinement, row_major
 from adjoint.compiler.definitions import (
     CHEAP,
@@ -203,11 +203,12 @@ class _Planner:
 
     def _library(self, node: Node, definition: Library) -> None:
         if definition.routine == "potrf" and node.outputs[1] in self.outputs:
-            self._callback(node)  # someone wants to know whether it worked
-            return
-        layouts = libraries.layouts(definition.routine)
+            ours = routines.find(node)  # someone wants to know whether it worked
+            assert ours is not None, "LAPACK's Cholesky is among our routines"
+            definition = self.plan.definitions[node] = Library(ours.name, ours)
+        layouts = libraries.layouts(definition.routine, definition.ours)
         operands = [self._operand(v, layout) for v, layout in zip(node.inputs(), layouts)]
-        self.steps.append(Call(node, definition.routine, operands))
+        self.steps.append(Call(node, definition.routine, operands, definition.ours))
         self._made(node, len(self.steps) - 1)
 
     def _callback(self, node: Node) -> None:

@@ -21,18 +21,13 @@ from adjoint.checks.convolution import Geometry
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
+from adjoint.compiler.routines import Routine
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import share
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Value
 from adjoint.native import attention, convolution, kernels, pooling, product
 
-ROUTINES = (
-    "sproduct", "dproduct", "strsm", "dtrsm", "spotrf", "dpotrf",
-    "sconvolve", "dconvolve", "sspread", "dspread", "scorrelate", "dcorrelate",
-    "smaxima", "dmaxima", "sback", "dback",
-    "sattend", "dattend", "sattend_backward", "dattend_backward",
-)  # fmt: skip
 _WINDOWS = ("convolve", "spread", "correlate")  # the maps of a convolution
 _POOLING = ("maxima", "back")
 _ATTENTION = ("attend", "attend_backward")
@@ -84,8 +79,10 @@ def is_anything(operand: Operand) -> bool:
     return True
 
 
-def layouts(routine: str) -> Iterator[Layout]:
+def layouts(routine: str, ours: Routine | None = None) -> Iterator[Layout]:
     """How the operands of a routine may lie, one after the other."""
+    if ours is not None:
+        return itertools.repeat(is_whole)
     if routine in ("product", "correlate", "maxima"):
         return itertools.repeat(is_anything)
     if routine in _WINDOWS:  # image, weight, bias
@@ -97,38 +94,53 @@ def layouts(routine: str) -> Iterator[Layout]:
 
 @cache
 def addresses(used: frozenset[str]) -> Any:
-    """The addresses of the routines that are used among `ROUTINES`, as an array that native code
-    reads as long as the process lives.
+    """The addresses of the routines that are used, in the order of their names, as an array that
+    native code reads as long as the process lives.
     """
-    return (ctypes.c_void_p * len(ROUTINES))(
-        *(_address(name[0], name[1:]) if name in used else None for name in ROUTINES)
-    )
+    return (ctypes.c_void_p * len(used))(*map(_address, sorted(used)))
 
 
-def _address(letter: str, routine: str) -> int | None:
+def _address(name: str) -> int | None:
+    letter, routine = name[0], name[1:]
     if routine in _OURS:
         dtype = "float32" if letter == "s" else "float64"
         found = kernels.function(_OURS[routine], routine, dtype)
         return ctypes.cast(found, ctypes.c_void_p).value
-    library = "cython_lapack" if routine == "potrf" else "cython_blas"
-    capsule = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[letter + routine]
+    if ":" not in name:
+        return _of_scipy("cython_lapack" if routine == "potrf" else "cython_blas", name)
+    file, *symbol = name.split(":")
+    if file == "lapack":
+        return _of_scipy("cython_lapack", *symbol)
+    return ctypes.cast(kernels.routine(file, *symbol), ctypes.c_void_p).value
+
+
+def _of_scipy(library: str, name: str) -> int | None:
+    capsule = importlib.import_module(f"scipy.linalg.{library}").__pyx_capi__[name]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    name = ctypes.pythonapi.PyCapsule_GetName
-    name.restype, name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    return pointer(capsule, name(capsule))
+    signature = ctypes.pythonapi.PyCapsule_GetName
+    signature.restype, signature.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    return pointer(capsule, signature(capsule))
 
 
 def declarations(used: frozenset[str]) -> str:
     """Types and calls of the routines that a source uses."""
     lines = []
-    for routine in sorted(used):
+    for number, routine in enumerate(sorted(used)):
+        if ":" in routine:
+            lines.append(f"#define {_identifier(routine)} library[{number}]")
+            continue
         c_type = "float" if routine[0] == "s" else "double"
         arguments = _ARGUMENTS[routine[1:]].format(t=c_type)
         result = "int" if routine[1:] in _OURS else "void"
         lines.append(f"typedef {result} (*{routine}_t)({arguments});")
-        lines.append(f"#define {routine} (({routine}_t)library[{ROUTINES.index(routine)}])")
+        lines.append(f"#define {routine} (({routine}_t)library[{number}])")
     return "\n".join(lines)
+
+
+def _identifier(symbol: str) -> str:
+    """The name in C of the address of a symbol: "factors_lu_double"."""
+    return symbol.replace(":", "_")
 
 
 class CallWriter:
@@ -143,7 +155,24 @@ class CallWriter:
 
     def text(self) -> str:
         """The call."""
-        write = {
+        write = self._of_ours if self.call.ours is not None else self._writer()
+        lines = "\n".join(f"  {line}" for line in write())
+        return f"{{\n{lines}\n}}\n"
+
+    def _of_ours(self) -> list[str]:
+        """A call of one of our routines on arrays that lie row by row."""
+        assert self.call.ours is not None
+        symbol, *helpers = map(_identifier, self.call.ours.symbols)
+        return [
+            f"const long sizes[] = {{{', '.join(map(str, self.call.ours.numbers))}}};",
+            f"const void *const given[] = {{{', '.join([*self.pointers, *helpers])}}};",
+            f"void *const made[] = {{{', '.join(self.targets)}}};",
+            "typedef int (*routine)(const long *, const void *const *, void *const *);",
+            f"if (((routine){symbol})(sizes, given, made)) *status = 1;",
+        ]
+
+    def _writer(self) -> Callable[[], list[str]]:
+        return {
             "product": self._product,
             "trsm": self._trsm,
             "potrf": self._potrf,
@@ -156,8 +185,6 @@ class CallWriter:
             "attend": self._attend,
             "attend_backward": self._attend_backward,
         }[self.call.routine]
-        lines = "\n".join(f"  {line}" for line in write())
-        return f"{{\n{lines}\n}}\n"
 
     def _join(self) -> list[str]:
         """cat of many: copies of rows."""
@@ -439,6 +466,9 @@ def flops(call: Call) -> int:
     shape = call.node.outputs[0].shape
     if call.routine == "join":
         return 0
+    if call.ours is not None:  # a number of operations with each element of a row
+        first = call.operands[0].shape
+        return math.prod(first) * (first[-1] if first else 1)
     if call.routine in _POOLING:  # comparisons, or additions
         return math.prod(call.operands[0].shape)
     if call.routine == "correlate":  # every weight meets every place of the small image

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
-from adjoint.compiler.definitions import define, multiplications
+from adjoint.compiler.definitions import define, is_native, multiplications
+from adjoint.compiler.values import LOWERED
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
@@ -93,6 +94,8 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
         return "as conversion"
     if node.name == "as_strided.default":
         return "as places"
+    if row.routine in LOWERED and all(map(is_native, (*node.inputs(), *node.outputs))):
+        return "as smaller routines"
     if not row.decompose or row.schema.is_view or define(node) is not None:
         return "stays"
     return "as decomposition"
@@ -185,5 +188,6 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "as views": _parts,
     "as conversion": _single,
     "as places": _strided,
+    "as smaller routines": lambda node: LOWERED[node.op.row.routine],
     "as decomposition": lambda node: binding.decomposition(node.op.row),
 }  # a function that does what a node does by smaller operators; None where it stays

@@ -7,6 +7,7 @@ from typing import Any
 
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.definitions import Reshape
+from adjoint.compiler.routines import Routine
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Graph, Node, Value
@@ -31,12 +32,15 @@ class Call:
     node: Node
     routine: str  # "product"
     operands: list[Operand]
+    ours: Routine | None = None  # that takes arrays row by row
 
     @property
-    def name(self) -> str:
-        """The routine for the dtype: "sproduct"; nothing for copies, which need no library."""
+    def names(self) -> tuple[str, ...]:
+        """What it calls: "sproduct", for the dtype; nothing for copies, which need no library."""
+        if self.ours is not None:
+            return self.ours.symbols
         letter = "s" if self.node.outputs[0].dtype.name == "float32" else "d"
-        return "" if self.routine == "join" else letter + self.routine
+        return () if self.routine == "join" else (letter + self.routine,)
 
 
 @record
@@ -88,7 +92,7 @@ class Plan:
 
     def routines(self) -> frozenset[str]:
         """The routines that its steps call, those inside regions too: {"sproduct"}."""
-        found = {step.name for step in self.steps if isinstance(step, Call)} - {""}
+        found = {name for step in self.steps if isinstance(step, Call) for name in step.names}
         regions = (step for step in self.steps if isinstance(step, Nested))
         inner = (plan.routines() for step in regions for plan in step.plans.values())
         return frozenset(found.union(*inner))

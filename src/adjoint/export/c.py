@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler import libraries
 from adjoint.compiler.c import plain, render
 from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
@@ -47,9 +46,10 @@ def c(
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
     graph = trace(function, *examples)
     program = Code(graph)
-    if program.stages.callbacks():
+    missing = {*program.stages.callbacks(), *(program.plan.routines() - plain.ROUTINES.keys())}
+    if missing:
         raise GraphError(
-            f"export.c: there is no C for {', '.join(sorted(set(program.stages.callbacks())))}; "
+            f"export.c: there is no C for {', '.join(sorted(missing))}; "
             "write the function with operators that ad.compile turns into loops"
         )
     text, header = _Writer(program, identifier(name or target.stem, "f")).texts()
@@ -73,7 +73,7 @@ class _Writer:
         self.work: dict[Value, int] = {}  # results that no output can hold: where they are
         self.size = -(-program.layout.size // ALIGNMENT) * ALIGNMENT
         self.given = self._given()
-        self.used = [r for r in libraries.ROUTINES if r in program.plan.routines()]
+        self.used = sorted(program.plan.routines())
 
     def _given(self) -> dict[Value, str]:
         """Which output the memory of each result is."""
@@ -131,9 +131,7 @@ class _Writer:
         lines += ["  int status = 0;", f"  p[{render.STATUS}] = &status;"]
         lines.append(f"  p[{render.ARENA}] = work;")
         if self.used:
-            table = ", ".join(
-                f"(void *)plain_{r}" if r in self.used else "0" for r in libraries.ROUTINES
-            )
+            table = ", ".join(f"(void *)plain_{r}" for r in self.used)
             lines.append(f"  void *library[] = {{{table}}};")
             lines.append(f"  p[{render.LIBRARY}] = library;")
         lines += [f"  p[{slots[v]}] = (void *){n};" for n, v in self.inputs]

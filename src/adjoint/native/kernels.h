@@ -17,6 +17,9 @@
 #pragma GCC optimize("fp-contract=fast")
 #endif
 
+typedef signed char schar;
+typedef unsigned char uchar;
+
 /* Places of the small image look through windows of `kernel` elements at the large one: place o sees the elements
    o * stride + k * dilation - padding. */
 typedef struct {

@@ -39,6 +39,14 @@ def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
     return _found(kernels, name, dtype, dimensions, background.now)
 
 
+def routine(kernels: str, name: str, kind: str) -> Any:
+    """The C function of a file for numbers of a C type, which is built now; None if there is none.
+
+    Types of one word: "double", "long", "schar".
+    """
+    return _of_kind(kernels, name, kind, background.now)
+
+
 def sources() -> Iterator[str]:
     """The texts of all files of kernels, for both types."""
     for path in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "*.c"))):
@@ -56,6 +64,10 @@ def _found(
     kind = _TYPES.get(np.dtype(dtype).char)
     if kind is None or dimensions > MOST:
         return None
+    return _of_kind(kernels, name, kind, library)
+
+
+def _of_kind(kernels: str, name: str, kind: str, library: Callable[[str], Any]) -> Any:
     key = kernels, name, kind
     if key in _functions and os.environ.get("ADJOINT_NATIVE") != "0":
         return _functions[key]

@@ -1,0 +1,149 @@
+"""Values of operators in terms of smaller ones, for compiled programs: determinants, adjugates,
+pseudo-inverses and least squares from factors; pairs of values.
+
+Derivatives have been taken when a program is lowered, so these need not differentiate well, as a
+row's decomposition must. A row says `routine: det`.
+"""
+
+# Capitals are matrices here, not constants.
+# pyright: reportConstantRedefinition=false
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from adjoint import ops
+from adjoint.core.dtypes import finfo
+from adjoint.core.infinitesimal import FAN
+
+Tensor = Any
+NEAR = 100  # values closer than this many ulp of the largest one count as equal
+
+
+def _parity(pivots: Tensor, dtype: Any) -> Tensor:
+    """The sign of the permutation that LAPACK's swaps make."""
+    swaps = (pivots != ops.arange(1, pivots.shape[-1] + 1)).sum(-1)
+    return (1 - 2 * (swaps % 2)).to(dtype)
+
+
+def det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The product of U's diagonal, with the sign of the permutation; the factors and pivots."""
+    LU, pivots, _ = ops.linalg_lu_factor_ex(A)
+    product = LU.diagonal(0, -2, -1).prod(-1)
+    return product * _parity(pivots, A.dtype), LU, pivots
+
+
+def slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """The sign and the logarithm of the product of U's diagonal."""
+    LU, pivots, _ = ops.linalg_lu_factor_ex(A)
+    diagonal = LU.diagonal(0, -2, -1)
+    size = diagonal.abs()
+    sign = (diagonal / ops.where(size > 0, size, 1)).prod(-1) * _parity(pivots, A.dtype)
+    return sign, size.log().sum(-1), LU, pivots
+
+
+def adjugate(self: Tensor) -> Tensor:
+    """φ V adj(S) Uᴴ, φ = det(U) det(Vᴴ): adj(S) are products of all other singular values."""
+    if 0 in self.shape:
+        return self.clone()
+    U, S, Vh = ops._linalg_svd(self, True)
+    phase = ops._linalg_det(U)[0] * ops._linalg_det(Vh)[0]
+    others = ops._other_factors(S, -1).to(self.dtype)
+    scaled = Vh.mH * (others * phase.unsqueeze(-1)).unsqueeze(-2)
+    return scaled.matmul(U.mH)
+
+
+def pinv(self: Tensor, atol: Tensor | None, rtol: Tensor | None, hermitian: bool) -> Tensor:
+    """V S⁺ Uᴴ, where singular values up to max(atol, rtol s₀) count as zero."""
+    if 0 in self.shape:
+        return ops.zeros((*self.shape[:-2], self.shape[-1], self.shape[-2]), dtype=self.dtype)
+    if hermitian:
+        S, U = ops._linalg_eigh(self)
+        Vh = U.mH
+    else:
+        U, S, Vh = ops._linalg_svd(self)
+    size = S.abs()
+    inverse = _inverse_above(S, size, _limit(size.amax(-1), self.shape, atol, rtol).unsqueeze(-1))
+    return Vh.mH.matmul(inverse.to(self.dtype).unsqueeze(-1) * U.mH)
+
+
+def _inverse_above(values: Tensor, size: Tensor, limit: Tensor) -> Tensor:
+    keep = size > limit
+    return ops.where(keep, 1 / ops.where(keep, values, 1), 0)
+
+
+def _limit(top: Tensor, shape: Any, atol: Tensor | None, rtol: Tensor | None) -> Tensor:
+    """max(atol, rtol s₀); rtol is ε max(m, n) unless atol alone is given."""
+    default = max(shape[-2:]) * finfo(top.dtype).eps
+    if rtol is None:
+        bound = top * default if atol is None else top * ops.where(atol > 0, 0.0, default)
+    else:
+        bound = rtol * top
+    return bound if atol is None else ops.maximum(atol.to(bound.dtype), bound)
+
+
+def least_squares(self: Tensor, b: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]:
+    """V S⁺ Uᴴ B, the rank of A, and its singular values."""
+    U, S, Vh = ops._linalg_svd(self)
+    top = S.amax(-1, True) if S.shape[-1] else S
+    keep = rcond * top < S
+    inverse = ops.where(keep, 1 / ops.where(keep, S, 1), 0).to(b.dtype)
+    return Vh.mH.matmul(inverse.unsqueeze(-1) * U.mH.matmul(b)), keep.sum(-1), S
+
+
+# -- pairs of values: Note [Repeated values] in kernels/linalg/repeated.py -------------------------
+
+
+def _tiny(values: Tensor) -> Tensor:
+    """Up to where a difference of values is rounding."""
+    return NEAR * finfo(values.dtype).eps * values.abs().amax(-1, True).unsqueeze(-1)
+
+
+def inverse_gaps(self: Tensor) -> Tensor:
+    """1/(w[j] - w[i]), and 0 for equal values and on the diagonal."""
+    if not self.shape[-1]:
+        return self.unsqueeze(-2).expand((*self.shape[:-1], 0, 0))
+    gaps = self.unsqueeze(-2) - self.unsqueeze(-1)
+    places = ops.arange(self.shape[-1])
+    skip = (gaps.abs() <= _tiny(self)) | (places == places.unsqueeze(-1))
+    return ops.where(skip, 0, 1 / ops.where(skip, 1, gaps))
+
+
+def inverse_sums(self: Tensor) -> Tensor:
+    """1/(s[i] + s[j]), and 0 where both vanish."""
+    if not self.shape[-1]:
+        return self.unsqueeze(-2).expand((*self.shape[:-1], 0, 0))
+    sums = self.unsqueeze(-2) + self.unsqueeze(-1)
+    skip = sums <= _tiny(self)
+    return ops.where(skip, 0, 1 / ops.where(skip, 1, sums))
+
+
+def _fan_weights() -> list[int]:
+    """By which the values at ε, 2ε, … are multiplied to give that at 0."""
+    return [-((-1) ** k) * math.comb(FAN, k) for k in range(1, FAN + 1)]
+
+
+def limit_of_fan(self: Tensor) -> Tensor:
+    """The value at ε = 0 of the polynomial through those at ε, 2ε, …"""
+    first, *rest = (w * self.select(0, k) for k, w in enumerate(_fan_weights()))
+    return sum(rest, first)
+
+
+def spread_over_fan(self: Tensor) -> Tensor:
+    """The transpose of `limit_of_fan`."""
+    return ops.stack([w * self for w in _fan_weights()])
+
+
+LOWERED: dict[str, Callable[..., Any]] = {
+    "det": det,
+    "slogdet": slogdet,
+    "adjugate": adjugate,
+    "pinv": pinv,
+    "least_squares": least_squares,
+    "inverse_gaps": inverse_gaps,
+    "inverse_sums": inverse_sums,
+    "limit_of_fan": limit_of_fan,
+    "spread_over_fan": spread_over_fan,
+}
