@@ -88,14 +88,15 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     row = node.op.row
     if node.name == "detach.default":
         return "as it was"  # derivatives have been taken
-    if row.schema.is_view and len(node.outputs) > 1 and "dim" in row.schema.names:
+    if row.schema.is_view and row.schema.returns[0].type.is_list and "dim" in row.schema.names:
         return "as views"
     if row.reduces in ("sum", "any", "all") and "dim" in row.schema.names and _of_one(node):
         return "as conversion"
     if node.name == "as_strided.default":
         return "as places"
     if row.routine in LOWERED and all(map(is_native, (*node.inputs(), *node.outputs))):
-        return "as smaller routines"
+        if LOWERED[row.routine](node) is not None:
+            return "as smaller routines"
     if not row.decompose or row.schema.is_view or define(node) is not None:
         return "stays"
     return "as decomposition"
@@ -188,6 +189,6 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "as views": _parts,
     "as conversion": _single,
     "as places": _strided,
-    "as smaller routines": lambda node: LOWERED[node.op.row.routine],
+    "as smaller routines": lambda node: LOWERED[node.op.row.routine](node),
     "as decomposition": lambda node: binding.decomposition(node.op.row),
 }  # a function that does what a node does by smaller operators; None where it stays

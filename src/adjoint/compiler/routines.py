@@ -10,6 +10,7 @@ eagerly, where a kernel says what is wrong.
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 
 from adjoint.compiler.affine import row_major
@@ -122,18 +123,29 @@ def _qr(node: Node) -> Routine | None:
     return _factor("qr", node, count, m, n, *sizes, helpers=("geqrf", "orgqr"))
 
 
-def _eigh(node: Node) -> Routine | None:
+def _eigh(node: Node, distinct: bool = False) -> Routine | None:
     count, n, _ = _matrices(node)
     triangle = argument(node, "UPLO").upper()
     if triangle not in ("L", "U"):
         return None
-    vectors = _flag(node, "compute_v")
-    return _factor("eigh", node, count, n, int(triangle == "U"), vectors, helpers=("syevd",))
+    vectors = 1 if distinct else _flag(node, "compute_v")
+    last = sum(1 for _ in node.inputs()), int(distinct)
+    upper = int(triangle == "U")
+    return _factor("eigh", node, count, n, upper, vectors, *last, helpers=("syevd",))
 
 
 def _svd(node: Node) -> Routine | None:
     vectors = 1 + _flag(node, "full_matrices") if argument(node, "compute_uv") else 0
-    return _factor("svd", node, *_matrices(node), vectors, helpers=("gesdd",))
+    return _factor("svd", node, *_matrices(node), vectors, 1, 0, helpers=("gesdd",))
+
+
+def _svd_distinct(node: Node) -> Routine | None:
+    """Vectors of repeated values, and those beyond all values, are the eager kernel's choice."""
+    _, m, n = sizes = _matrices(node)
+    if argument(node, "full_matrices") and m != n:
+        return None
+    count = sum(1 for _ in node.inputs())
+    return _factor("svd", node, *sizes, 1, count, 1, helpers=("gesdd",))
 
 
 def _ldl(node: Node) -> Routine | None:
@@ -168,6 +180,257 @@ def _gauge_of_pairs(node: Node) -> Routine | None:
     return _factor("gauge_of_pairs", node, math.prod(first.shape), math.prod(rows), count)
 
 
+# -- the order of elements ------------------------------------------------------------------------
+
+_KINDS = {
+    "float32": "float", "float64": "double", "int64": "long", "int32": "int", "int16": "short",
+    "int8": "schar", "uint8": "uchar", "bool": "uchar",
+}  # fmt: skip
+
+
+def _ordering(name: str, node: Node, *numbers: int) -> Routine | None:
+    kind = _KINDS.get(next(node.inputs()).dtype.name)
+    return None if kind is None else Routine("ordering", name, kind, numbers)
+
+
+def _around(shape: Shape, dim: int, *more: int) -> tuple[int, int, int]:
+    """Sizes before, along and after some dimensions that follow one another."""
+    if not shape:
+        return 1, 1, 1
+    dims = sorted(d % len(shape) for d in (dim, *more))
+    along = math.prod(shape[d] for d in dims)
+    return math.prod(shape[: dims[0]]), along, math.prod(shape[dims[-1] + 1 :])
+
+
+def _bits(number: float) -> int:
+    """A real number as the whole one that has its bits."""
+    return int.from_bytes(struct.pack("<d", number), "little", signed=True)
+
+
+def _sort(node: Node) -> Routine | None:
+    sizes = _around(node.args[0].shape, argument(node, "dim"))
+    return _ordering("sort", node, *sizes, _flag(node, "descending"))
+
+
+def _choose(node: Node, what: int) -> Routine | None:
+    sizes = _around(node.args[0].shape, argument(node, "dim"))
+    return _ordering("choose", node, *sizes, what, 1) if sizes[1] else None
+
+
+def _median_over(node: Node) -> Routine | None:
+    shape, dims = node.args[0].shape, argument(node, "dim")
+    rank = len(shape)
+    chosen = sorted({d % rank for d in dims}) if dims and rank else list(range(rank))
+    if 0 in shape or chosen != list(range(chosen[0], chosen[-1] + 1)) if chosen else 0 in shape:
+        return None
+    sizes = _around(shape, *chosen) if chosen else (1, 1, 1)
+    return _ordering("choose", node, *sizes, _flag(node, "ignore_nan"), 0)
+
+
+def _search(node: Node) -> Routine | None:
+    sequence, values = node.args[:2]
+    sorter, side = argument(node, "sorter"), argument(node, "side")
+    wide = sorter is None or sorter.dtype.name == "int64"
+    if sequence.dtype is not values.dtype or not wide or side not in (None, "left", "right"):
+        return None
+    if side == "left" and argument(node, "right"):
+        return None  # the kernel says that these contradict each other
+    *rows, length = sequence.shape
+    count, every = math.prod(rows), math.prod(values.shape)
+    if count == 0 or every % count:
+        return None
+    right = int(side == "right" or bool(argument(node, "right")))
+    flags = right, _flag(node, "out_int32"), int(sorter is not None)
+    return _ordering("search", node, count, length, every // count, *flags)
+
+
+def _count(node: Node) -> Routine | None:
+    x, bins, low, high = node.args
+    if x.dtype.name not in _REALS or bins < 1 or not x.shape or not low <= high:
+        return None
+    *rows, length = x.shape
+    sizes = math.prod(rows), length, bins, _bits(float(low)), _bits(float(high)), int(low == high)
+    return _ordering("count", node, *sizes)
+
+
+def _within(node: Node) -> Routine | None:
+    x, low, high = node.args[:3]
+    return _ordering("within", node, math.prod(x.shape), _bits(float(low)), _bits(float(high)))
+
+
+def _extrema(node: Node, least: int) -> Routine | None:
+    return _ordering("extrema", node, *_around(node.args[0].shape, argument(node, "dim")), least)
+
+
+def _recurrence(node: Node) -> Routine | None:
+    a, b = node.args[:2]
+    if a.shape != b.shape or a.dtype is not b.dtype or a.dtype.name == "bool":
+        return None
+    sizes = _around(b.shape, argument(node, "dim"))
+    return _ordering("recurrence", node, *sizes, _flag(node, "reverse"))
+
+
+def _logarithms(node: Node) -> Routine | None:
+    x = node.args[0]
+    if x.dtype is not node.output.dtype:
+        return None
+    return _ordering("logarithms", node, *_around(x.shape, argument(node, "dim")))
+
+
+def _divide(node: Node) -> Routine | None:
+    a, b = node.args[:2]
+    same = a.shape == b.shape and a.dtype is b.dtype is node.output.dtype
+    down = {"floor": 1, "trunc": 0}.get(argument(node, "rounding_mode"))
+    if not same or down is None or a.dtype.is_floating_point or a.dtype.name == "bool":
+        return None
+    return _ordering("divide", node, math.prod(a.shape), down)
+
+
+def _frexp(node: Node) -> Routine | None:
+    x = node.args[0]
+    return _ordering("frexp", node, math.prod(x.shape)) if x.dtype.name in _REALS else None
+
+
+_WAYS = {"sum": 0, "mean": 1, "prod": 2, "max": 3, "min": 4}
+
+
+def _segments(node: Node) -> Routine | None:
+    data, how = node.args[0], _WAYS.get(argument(node, "reduce"))
+    lengths, offsets = argument(node, "lengths"), argument(node, "offsets")
+    given = offsets if lengths is None else lengths
+    axis = argument(node, "axis") % max(len(data.shape), 1)
+    if how is None or given is None or (lengths is not None and offsets is not None):
+        return None
+    fits = given.dtype.name == "int64" and given.shape[:-1] == data.shape[:axis]
+    if argument(node, "indices") is not None or data.dtype.name not in _REALS or not fits:
+        return None
+    count = node.output.shape[axis]
+    start = argument(node, "initial")
+    by_offsets, checked = int(lengths is None), int(not argument(node, "unsafe"))
+    last = int(start is not None), _bits(float(start or 0))
+    sizes = *_around(data.shape, axis), count, how, by_offsets, checked, *last
+    return _ordering("segments", node, *sizes)
+
+
+# -- places that indices choose -------------------------------------------------------------------
+
+
+def _places(name: str, node: Node, *numbers: int) -> Routine | None:
+    kind = _KINDS.get(next(node.inputs()).dtype.name)
+    return None if kind is None else Routine("places", name, kind, numbers)
+
+
+def _one(shape: Shape) -> Shape:
+    """The shape of a number, as that of a vector."""
+    return shape or (1,)
+
+
+def _gather(node: Node) -> Routine | None:
+    x, dim, index = node.args[:3]
+    shape, chosen = _one(x.shape), _one(index.shape)
+    if len(shape) != len(chosen) or index.dtype.name not in ("int64", "int32"):
+        return None
+    dim %= len(shape)
+    sizes = math.prod(chosen), int(index.dtype.name == "int64"), dim, shape[dim], len(shape)
+    return _places("gather", node, *sizes, *chosen, *row_major(shape))
+
+
+_JOINS = {"sum": 1, "mean": 2, "prod": 3, "amax": 4, "amin": 5}
+
+
+def _scatter(node: Node) -> Routine | None:
+    x, dim, index, source = node.args[:4]
+    names = node.op.schema.names
+    reduce = argument(node, "reduce") if "reduce" in names else None
+    if reduce is None:
+        how, own = (1, 1) if node.op.row.schema.name.endswith("_add") else (0, 1)
+    else:
+        how, own = _JOINS.get(reduce, -1), _flag(node, "include_self")
+    if how < 0 or x.dtype is not source.dtype or (x.dtype.name == "bool" and 0 < how < 4):
+        return None
+    shape, chosen, given = _one(x.shape), _one(index.shape), _one(source.shape)
+    ranks = {len(shape), len(chosen), len(given)}
+    if len(ranks) != 1 or index.dtype.name not in ("int64", "int32"):
+        return None
+    if any(a > b for a, b in zip(chosen, given, strict=True)):
+        return None
+    dim %= len(shape)
+    wide, whole = int(index.dtype.name == "int64"), math.prod(shape)
+    sizes = math.prod(chosen), wide, dim, shape[dim], whole, how, own, len(shape)
+    steps = *chosen, *row_major(shape), *row_major(given)
+    return _places("scatter", node, *sizes, *steps, int(not x.dtype.is_floating_point))
+
+
+def _nonzero(node: Node) -> Routine | None:
+    x, size, fill = node.args[0], argument(node, "size"), argument(node, "fill_value")
+    if size < 0:
+        return None
+    return _places("nonzero", node, math.prod(x.shape), size, fill, len(x.shape), *x.shape)
+
+
+def _strides(node: Node) -> Routine | None:
+    x, part, size, stride, offset = node.args
+    whole, first = math.prod(x.shape), offset or 0
+    last = first + sum((n - 1) * s for n, s in zip(size, stride, strict=True))
+    if x.dtype is not part.dtype or part.shape != tuple(size) or min((*stride, first, 0)) < 0:
+        return None
+    if 0 in size or last >= whole:
+        return None
+    return _places("strides", node, whole, math.prod(part.shape), first, len(size), *size, *stride)
+
+
+def _repeat(node: Node) -> Routine | None:
+    repeats = node.args[0]
+    if len(repeats.shape) != 1 or repeats.dtype.name not in ("int64", "int32"):
+        return None
+    return _places("repeat", node, repeats.shape[0], node.output.shape[0])
+
+
+def _permutation(node: Node) -> Routine | None:
+    swaps, size = node.args
+    *batch, count = swaps.shape
+    return _places("permutation", node, math.prod(batch), count, size)
+
+
+def _layout(node: Node) -> Routine | None:
+    *batch, n = node.args[0].shape
+    return _places("layout", node, math.prod(batch), n)
+
+
+def _windows(node: Node) -> Routine | None:
+    grad, sizes, dim, size, step = node.args
+    if not sizes or 0 in sizes or grad.dtype.name == "bool":
+        return None
+    outer, n, inner = _around(tuple(sizes), dim)
+    count = grad.shape[dim % len(sizes)]
+    return _places("windows", node, outer, count, inner, size, step, n)
+
+
+def _rows(node: Node, name: str) -> Routine | None:
+    x, starts, lengths, size, *padding = node.args
+    if {starts.dtype.name, lengths.dtype.name} != {"int64"} or x.dtype.name not in _REALS:
+        return None
+    lead = 1 if name == "pad" else 2
+    inner = math.prod(x.shape[lead:])
+    rows = starts.shape[0]
+    if name == "pad":
+        return _places("pad", node, rows, size, inner, x.shape[0], _bits(float(padding[0])))
+    return _places("pack", node, rows, x.shape[1], inner, size)
+
+
+def _numbers(node: Node) -> Routine | None:
+    lengths, offsets, axis, shape = node.args
+    given = offsets if lengths is None else lengths
+    if given is None or (lengths is not None and offsets is not None):
+        return None
+    axis %= max(len(shape), 1)
+    if given.shape[:-1] != tuple(shape[:axis]) or given.dtype.name not in ("int64", "int32"):
+        return None
+    count = given.shape[-1] - (lengths is None)
+    outer = math.prod(shape[:axis])
+    return _places("numbers", node, outer, shape[axis], count, int(lengths is None))
+
+
 _FINDERS: dict[str, Finder] = {
     "lu": _lu,
     "solve": _solve,
@@ -177,9 +440,37 @@ _FINDERS: dict[str, Finder] = {
     "qr": _qr,
     "eigh": _eigh,
     "svd": _svd,
+    "eigh_distinct": lambda node: _eigh(node, distinct=True),
+    "svd_distinct": _svd_distinct,
     "ldl": _ldl,
     "exponential": _exponential,
     "distinct": _distinct,
     "inverses": _inverses,
     "gauge_of_pairs": _gauge_of_pairs,
+    "sort": _sort,
+    "median": lambda node: _choose(node, 0),
+    "nanmedian": lambda node: _choose(node, 1),
+    "mode": lambda node: _choose(node, 2),
+    "median_over": _median_over,
+    "search": _search,
+    "count": _count,
+    "within": _within,
+    "maxima_so_far": lambda node: _extrema(node, 0),
+    "minima_so_far": lambda node: _extrema(node, 1),
+    "recurrence": _recurrence,
+    "logarithms": _logarithms,
+    "divide": _divide,
+    "frexp": _frexp,
+    "segments": _segments,
+    "gather": _gather,
+    "scatter": _scatter,
+    "nonzero": _nonzero,
+    "strides": _strides,
+    "repeat": _repeat,
+    "permutation": _permutation,
+    "layout": _layout,
+    "windows": _windows,
+    "pad": lambda node: _rows(node, "pad"),
+    "pack": lambda node: _rows(node, "pack"),
+    "numbers": _numbers,
 }

@@ -10,13 +10,19 @@ row's decomposition must. A row says `routine: det`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from adjoint import ops
+from adjoint.core import dtypes
 from adjoint.core.dtypes import finfo
 from adjoint.core.infinitesimal import FAN
+from adjoint.graph.ir import Node, Value
+from adjoint.tensor.methods import as_tensor
 
 Tensor = Any
 NEAR = 100  # values closer than this many ulp of the largest one count as equal
@@ -136,14 +142,97 @@ def spread_over_fan(self: Tensor) -> Tensor:
     return ops.stack([w * self for w in _fan_weights()])
 
 
-LOWERED: dict[str, Callable[..., Any]] = {
-    "det": det,
-    "slogdet": slogdet,
-    "adjugate": adjugate,
-    "pinv": pinv,
-    "least_squares": least_squares,
-    "inverse_gaps": inverse_gaps,
-    "inverse_sums": inverse_sums,
-    "limit_of_fan": limit_of_fan,
-    "spread_over_fan": spread_over_fan,
+# -- by what is known beforehand ------------------------------------------------------------------
+
+
+def _combinations(node: Node) -> Callable[..., Any] | None:
+    """Elements at places that do not depend on them."""
+    _, r, again = node.args
+    count, size = node.args[0].shape[0], math.prod(node.output.shape)
+    if r < 1 or not size:
+        return None
+    choose = itertools.combinations_with_replacement if again else itertools.combinations
+    places = np.array(list(choose(range(count), r)), np.int64)
+    return lambda tensor, *_: tensor.index([as_tensor(places)])
+
+
+def _without_nothing(node: Node) -> Callable[..., Any] | None:
+    """A cat without the empty vectors that PyTorch lets stand among tensors of any rank."""
+    tensors = node.args[0]
+    if all(len(v.shape) == len(node.output.shape) for v in tensors):
+        return None
+    kept = [k for k, v in enumerate(tensors) if len(v.shape) == len(node.output.shape)]
+    return lambda tensors, dim: ops.cat([tensors[k] for k in kept], dim)
+
+
+def _of_nothing(node: Node) -> Callable[..., Any] | None:
+    """A sum over no images: zeros."""
+    if not any(0 in v.shape for v in node.inputs()):
+        return None
+    return lambda *_: ops.zeros(node.output.shape, dtype=node.output.dtype)
+
+
+def _zeros(node: Node) -> Callable[..., Any]:
+    return lambda *_: ops.zeros(node.output.shape, dtype=node.output.dtype)
+
+
+def _grouped(node: Node) -> Callable[..., Any] | None:
+    """Products of groups that are matrices of their own."""
+    if node.args[2] is not None or len(node.args[0].shape) != 3:
+        return None
+    return lambda a, b, *_: a.bmm(b)
+
+
+def _alike(node: Node) -> Callable[..., Any] | None:
+    """A quotient of whole numbers, of operands of one shape and dtype."""
+    a, b = node.args[:2]
+    whole = not node.output.dtype.is_floating_point and isinstance(b, Value)
+    if not whole or (a.shape == b.shape and a.dtype is b.dtype):
+        return None
+
+    def divide(a: Any, b: Any, rounding_mode: str) -> Any:
+        spread = (x.to(node.output.dtype).expand(node.output.shape) for x in (a, b))
+        return ops.div(*spread, rounding_mode=rounding_mode)
+
+    return divide
+
+
+def _compared(node: Node) -> Callable[..., Any] | None:
+    """A search for numbers in the dtype that both kinds of numbers have in common."""
+    sequence, values = node.args[:2]
+    if sequence.dtype is values.dtype:
+        return None
+    common = dtypes.of(np.result_type(sequence.dtype.np, values.dtype.np))
+
+    def search(sequence: Any, values: Any, int32: bool, right: bool, side: Any, sorter: Any) -> Any:
+        given = sequence.to(common), values.to(common)
+        return ops.searchsorted(*given, out_int32=int32, right=right, side=side, sorter=sorter)
+
+    return search
+
+
+Rule = Callable[[Node], Callable[..., Any] | None]
+
+
+def _always(function: Callable[..., Any]) -> Rule:
+    return lambda node: function
+
+
+LOWERED: dict[str, Rule] = {
+    "det": _always(det),
+    "slogdet": _always(slogdet),
+    "adjugate": _always(adjugate),
+    "pinv": _always(pinv),
+    "least_squares": _always(least_squares),
+    "inverse_gaps": _always(inverse_gaps),
+    "inverse_sums": _always(inverse_sums),
+    "limit_of_fan": _always(limit_of_fan),
+    "spread_over_fan": _always(spread_over_fan),
+    "combinations": _combinations,
+    "join": _without_nothing,
+    "correlation": _of_nothing,
+    "zeros": _zeros,
+    "grouped": _grouped,
+    "divide": _alike,
+    "search": _compared,
 }

@@ -179,10 +179,19 @@ int qr_REAL(const long *sizes, const void *const *given, void *const *made) {
   return wrong;
 }
 
-/* sizes: matrices, size, whether the upper triangle is read, whether vectors are wanted. */
+/* Whether two values of a row that are in order are equal. */
+static int repeats_REAL(const REAL *values, long n) {
+  const REAL limit = equal_REAL(values, n);
+  for (long i = 1; i < n; i++)
+    if (size_REAL(values[i] - values[i - 1]) <= limit) return 1;
+  return 0;
+}
+
+/* sizes: matrices, size, whether the upper triangle is read, whether vectors are wanted, operands, whether repeated
+   values are a failure. */
 int eigh_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1], room = 1 + 6 * n + 2 * n * n, whole = 3 + 5 * n;
-  const Syevd syevd = (Syevd)given[1];
+  const Syevd syevd = (Syevd)given[sizes[4]];
   REAL *a = malloc((n * n + n + 1) * sizeof(REAL)), *values = a + n * n, *work = malloc(room * sizeof(REAL));
   int *more = malloc(whole * sizeof(int)), wrong = !a || !work || !more;
   for (long c = 0; c < sizes[0] && !wrong; c++) {
@@ -192,17 +201,18 @@ int eigh_REAL(const long *sizes, const void *const *given, void *const *made) {
     if (n) syevd(what, triangle, &size, a, &size, values, work, &real, more, &integer, &info);
     if (made[0]) memcpy((REAL *)made[0] + c * n, values, n * sizeof(REAL));
     if (made[1] && sizes[3]) turned_REAL(a, (REAL *)made[1] + c * n * n, n, n);
-    wrong = info != 0;
+    wrong = info != 0 || (sizes[5] && repeats_REAL(values, n));
   }
   free(a), free(work), free(more);
   return wrong;
 }
 
-/* sizes: matrices, rows, columns, how many vectors: 0 none, 1 as many as values, 2 all. */
+/* sizes: matrices, rows, columns, how many vectors (0 none, 1 as many as values, 2 all), operands, whether repeated
+   values are a failure. */
 int svd_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long m = sizes[1], n = sizes[2], k = least(m, n), left = sizes[3] == 2 ? m : k, right = sizes[3] == 2 ? n : k;
   const long most = m > n ? m : n, room = 4 * k * k + 7 * k + most + 64 * (most + k) + 4 * k * k;
-  const Gesdd gesdd = (Gesdd)given[1];
+  const Gesdd gesdd = (Gesdd)given[sizes[4]];
   REAL *a = malloc((m * n + k + m * left + right * n + 1) * sizeof(REAL));
   REAL *s = a + m * n, *u = s + k, *v = u + m * left;
   REAL *work = malloc((room + 1) * sizeof(REAL));
@@ -220,7 +230,7 @@ int svd_REAL(const long *sizes, const void *const *given, void *const *made) {
     if (made[0] && sizes[3]) turned_REAL(u, (REAL *)made[0] + c * m * left, left, m);
     if (made[1]) memcpy((REAL *)made[1] + c * k, s, k * sizeof(REAL));
     if (made[2] && sizes[3]) turned_REAL(v, (REAL *)made[2] + c * right * n, n, right);
-    wrong = info != 0;
+    wrong = info != 0 || (sizes[5] && repeats_REAL(s, k));
   }
   free(a), free(work), free(more);
   return wrong;

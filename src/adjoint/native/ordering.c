@@ -1,0 +1,277 @@
+/* The order of elements along a dimension, and what depends on it: sorting, medians, the most frequent element,
+   searching, counting in bins, running extrema and recurrences. Arrays are `outer` times n times `inner` elements, of
+   which those along n belong together. NaN counts as greater than every number, equal elements keep their order.
+   A function takes numbers, operands and results; it returns whether it failed. */
+
+/* A real number that stands among whole ones. */
+static double real_of(long bits) {
+  double found;
+  memcpy(&found, &bits, sizeof found);
+  return found;
+}
+
+/* What follows is written once for each REAL: float, double. */
+
+typedef struct {
+  REAL value;
+  long place;
+} Item_REAL;
+
+static int is_nan_REAL(REAL x) { return x != x; }
+
+static int less_REAL(REAL a, REAL b) { return a < b || (is_nan_REAL(b) && !is_nan_REAL(a)); }
+
+static int before_REAL(const Item_REAL *a, const Item_REAL *b, long descending) {
+  return descending ? less_REAL(b->value, a->value) : less_REAL(a->value, b->value);
+}
+
+/* A stable sort by merging; `room` is as large as the items. */
+static void sorted_REAL(Item_REAL *items, Item_REAL *room, long n, long descending) {
+  const long run = 16;
+  for (long start = 0; start < n; start += run)
+    for (long i = start + 1; i < n && i < start + run; i++) {
+      const Item_REAL item = items[i];
+      long k = i;
+      for (; k > start && before_REAL(&item, &items[k - 1], descending); k--) items[k] = items[k - 1];
+      items[k] = item;
+    }
+  for (long width = run; width < n; width *= 2) {
+    for (long start = 0; start < n; start += 2 * width) {
+      const long middle = start + width < n ? start + width : n, end = middle + width < n ? middle + width : n;
+      long a = start, b = middle;
+      for (long k = start; k < end; k++)
+        room[k] = b < end && (a == middle || before_REAL(&items[b], &items[a], descending)) ? items[b++] : items[a++];
+    }
+    memcpy(items, room, n * sizeof(Item_REAL));
+  }
+}
+
+static void taken_REAL(const REAL *from, long step, long n, Item_REAL *items) {
+  for (long i = 0; i < n; i++) items[i].value = from[i * step], items[i].place = i;
+}
+
+/* sizes: outer, n, inner, whether descending. */
+int sort_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], inner = sizes[2], rows = sizes[0] * inner;
+  int wrong = 0;
+#pragma omp parallel if (rows > 1 && rows * n > 1 << 14)
+  {
+    Item_REAL *items = malloc((2 * n + 1) * sizeof(Item_REAL));
+    if (!items) {
+#pragma omp atomic write
+      wrong = 1;
+    }
+#pragma omp for schedule(static)
+    for (long r = 0; r < rows; r++) {
+      if (!items) continue;
+      const long at = r / inner * n * inner + r % inner;
+      taken_REAL((const REAL *)given[0] + at, inner, n, items);
+      sorted_REAL(items, items + n, n, sizes[3]);
+      for (long i = 0; made[0] && i < n; i++) ((REAL *)made[0])[at + i * inner] = items[i].value;
+      for (long i = 0; made[1] && i < n; i++) ((long long *)made[1])[at + i * inner] = items[i].place;
+    }
+    free(items);
+  }
+  return wrong;
+}
+
+/* The place of the median, of the numbers alone if `numbers`; items are in order. */
+static long median_REAL(const Item_REAL *items, long n, long numbers) {
+  long count = n;
+  while (count && is_nan_REAL(items[count - 1].value)) count--;
+  if (count < n && !numbers) return items[count].place;
+  return items[count > 0 ? (count - 1) / 2 : 0].place;
+}
+
+/* The place of the most frequent element, its last one; items are in order. */
+static long frequent_REAL(const Item_REAL *items, const REAL *row, long n) {
+  long best = 0, most = -1, run = 0;
+  for (long i = 0; i < n; i++) {
+    run = i && items[i].value == items[i - 1].value ? run + 1 : 0;
+    if (run > most) most = run, best = i;
+  }
+  return most == 0 && is_nan_REAL(row[0]) ? 0 : items[best].place;
+}
+
+/* sizes: outer, n, inner, what: median, that of numbers, the most frequent element. */
+int choose_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], inner = sizes[2], rows = sizes[0] * inner;
+  Item_REAL *items = malloc((2 * n + 1) * sizeof(Item_REAL));
+  if (!items) return 1;
+  for (long r = 0; r < rows; r++) {
+    const REAL *row = (const REAL *)given[0] + r / inner * n * inner + r % inner;
+    taken_REAL(row, inner, n, items);
+    sorted_REAL(items, items + n, n, 0);
+    const long found = sizes[3] == 2 ? frequent_REAL(items, row, n) : median_REAL(items, n, sizes[3]);
+    if (made[0]) ((REAL *)made[0])[r] = row[found * inner];
+    if (sizes[4] && made[1]) ((long long *)made[1])[r] = found;
+  }
+  free(items);
+  return 0;
+}
+
+/* Where values belong in sorted sequences. sizes: sequences, their length, values for each, whether after equal ones,
+   whether the places are of 32 bits, whether an order is given. */
+int search_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], count = sizes[2];
+  for (long k = 0; k < sizes[0] * count; k++) {
+    const REAL *sequence = (const REAL *)given[0] + k / count * n, value = ((const REAL *)given[1])[k];
+    const long long *order = sizes[5] ? (const long long *)given[2] + k / count * n : 0;
+    long low = 0, high = n;
+    while (low < high) {
+      const long middle = low + (high - low) / 2, place = order ? order[middle] : middle;
+      if (place < 0 || place >= n) return 1;
+      const REAL here = sequence[place];
+      if (sizes[3] ? !(here > value) : !(here >= value)) low = middle + 1;
+      else high = middle;
+    }
+    if (sizes[4]) ((int *)made[0])[k] = low;
+    else ((long long *)made[0])[k] = low;
+  }
+  return 0;
+}
+
+/* How many elements of each row fall in each of `bins` equal parts. sizes: rows, n, bins, low, high, whether the range
+   is that of the row. */
+int count_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], bins = sizes[2];
+  REAL *counts = made[0];
+  memset(counts, 0, sizes[0] * bins * sizeof(REAL));
+  for (long r = 0; r < sizes[0]; r++, counts += bins) {
+    const REAL *row = (const REAL *)given[0] + r * n;
+    REAL low = (REAL)real_of(sizes[3]), high = (REAL)real_of(sizes[4]);
+    if (sizes[5] && n) {
+      low = high = row[0];
+      for (long i = 1; i < n; i++) {
+        low = row[i] < low || is_nan_REAL(row[i]) ? row[i] : low;
+        high = row[i] > high || is_nan_REAL(row[i]) ? row[i] : high;
+      }
+    }
+    if (low == high) low -= 1, high += 1;
+    if (low - low != 0 || high - high != 0) return 1;
+    const REAL scale = bins / (high - low);
+    for (long i = 0; i < n; i++)
+      if (row[i] >= low && row[i] <= high) {
+        const long place = (long)((row[i] - low) * scale);
+        counts[place < bins ? place : bins - 1] += 1;
+      }
+  }
+  return 0;
+}
+
+/* A copy of elements that must lie in a range. sizes: elements, low, high. */
+int within_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const REAL *x = given[0];
+  const double low = real_of(sizes[1]), high = real_of(sizes[2]);
+  for (long i = 0; i < sizes[0]; i++)
+    if (!(x[i] >= low && x[i] <= high)) return 1;
+  memcpy(made[0], x, sizes[0] * sizeof(REAL));
+  return 0;
+}
+
+/* Running extrema and where the latest one stands. sizes: outer, n, inner, whether minima. */
+int extrema_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], inner = sizes[2];
+  for (long r = 0; r < sizes[0] * inner; r++) {
+    const long at = r / inner * n * inner + r % inner;
+    REAL best = 0;
+    long place = 0;
+    for (long i = 0; i < n; i++) {
+      const REAL x = ((const REAL *)given[0])[at + i * inner];
+      if (i == 0 || is_nan_REAL(x) || (sizes[3] ? x <= best : x >= best)) best = x, place = i;
+      if (made[0]) ((REAL *)made[0])[at + i * inner] = best;
+      if (made[1]) ((long long *)made[1])[at + i * inner] = place;
+    }
+  }
+  return 0;
+}
+
+/* y[k] = a[k] y[k-1] + b[k]. sizes: outer, n, inner, whether from the end. */
+int recurrence_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], inner = sizes[2];
+  const REAL *a = given[0], *b = given[1];
+  REAL *y = made[0];
+  for (long o = 0; o < sizes[0]; o++)
+    for (long k = 0; k < n; k++) {
+      const long at = (o * n + (sizes[3] ? n - 1 - k : k)) * inner, last = sizes[3] ? at + inner : at - inner;
+      for (long i = 0; i < inner; i++) {
+        const REAL step = k ? a[at + i] * y[last + i] : 0;
+        y[at + i] = k ? step + b[at + i] : b[at + i];
+      }
+    }
+  return 0;
+}
+
+/* Logarithms of running sums of exponentials. sizes: outer, n, inner. */
+int logarithms_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], inner = sizes[2];
+  const REAL *x = given[0];
+  REAL *y = made[0];
+  for (long o = 0; o < sizes[0]; o++)
+    for (long k = 0; k < n; k++)
+      for (long i = 0; i < inner; i++) {
+        const long at = (o * n + k) * inner + i;
+        const double a = k ? y[at - inner] : 0, b = x[at], gap = a == b ? 0 : a - b;
+        y[at] = k ? (REAL)((a > b || a != a ? a : b) + __builtin_log1p(__builtin_exp(gap > 0 ? -gap : gap))) : x[at];
+      }
+  return 0;
+}
+
+/* Whole numbers divided; by 0 it fails. sizes: elements, whether rounded down. */
+int divide_REAL(const long *sizes, const void *const *given, void *const *made) {
+  for (long i = 0; i < sizes[0]; i++) {
+    const long a = (long)((const REAL *)given[0])[i], b = (long)((const REAL *)given[1])[i];
+    if (b == 0) return 1;
+    const long q = b == -1 ? (long)(0 - (unsigned long)a) : a / b, r = b == -1 ? 0 : a % b;
+    ((REAL *)made[0])[i] = (REAL)(q - (sizes[1] && r != 0 && (r < 0) != (b < 0)));
+  }
+  return 0;
+}
+
+/* x = mantissa 2^exponent. sizes: elements. */
+int frexp_REAL(const long *sizes, const void *const *given, void *const *made) {
+  for (long i = 0; i < sizes[0]; i++) {
+    int power = 0;
+    const double x = ((const REAL *)given[0])[i], mantissa = __builtin_frexp(x, &power);
+    if (made[0]) ((REAL *)made[0])[i] = (REAL)mantissa;
+    if (made[1]) ((int *)made[1])[i] = x - x == 0 ? power : 0;
+  }
+  return 0;
+}
+
+static REAL joined_REAL(REAL a, REAL b, long how) {
+  if (how == 2) return a * b;
+  if (how < 2) return a + b;
+  return is_nan_REAL(a) || (how == 3 ? a > b : a < b) ? a : b;
+}
+
+/* Each segment of rows reduced to one. sizes: outer, n, inner, segments, how (sum, mean, product, maximum, minimum),
+   whether what is given are offsets, whether the sum of lengths is checked, whether there is a start, the start. */
+int segments_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long n = sizes[1], inner = sizes[2], count = sizes[3], how = sizes[4], width = count + (sizes[5] != 0);
+  const REAL start = (REAL)real_of(sizes[8]), infinity = (REAL)__builtin_inf();
+  const REAL identity = how < 2 ? 0 : how == 2 ? 1 : how == 3 ? -infinity : infinity;
+  for (long o = 0; o < sizes[0]; o++) {
+    const long long *bounds = (const long long *)given[1] + o * width;
+    long low = 0, high = 0;
+    for (long s = 0; s < count; s++) {
+      low = sizes[5] ? bounds[s] : high;
+      high = sizes[5] ? bounds[s + 1] : low + bounds[s];
+      if (low < 0 || high > n || low > high) return 1;
+      for (long i = 0; i < inner; i++) {
+        REAL *to = (REAL *)made[0] + (o * count + s) * inner + i, total = sizes[7] ? start : identity;
+        const REAL *from = (const REAL *)given[0] + o * n * inner + i;
+        if (low < high) {
+          REAL found = from[low * inner];
+          for (long k = low + 1; k < high; k++) found = joined_REAL(found, from[k * inner], how);
+          total = sizes[7] ? joined_REAL(found, start, how) : found;
+          if (how == 1) total /= high - low;
+        } else if (how == 1 && !sizes[7])
+          total = (REAL)__builtin_nan("");
+        *to = total;
+      }
+    }
+    if (!sizes[5] && sizes[6] && high != n) return 1;
+  }
+  return 0;
+}

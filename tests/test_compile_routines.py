@@ -1,0 +1,108 @@
+"""Routines that compiled programs call on whole arrays do what the eager kernels do: sorting,
+running extrema, places that indices choose, factors of matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import LinAlgError
+from adjoint.native import build
+from tests.test_compile_interface import assert_same
+
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+
+
+def numbers(*shape: int, seed: int = 0) -> ad.Tensor:
+    """Numbers of which many are equal, some of them infinite or none at all."""
+    generator = np.random.default_rng(seed)
+    values = generator.integers(-4, 5, shape).astype(np.float64)
+    values[generator.random(shape) < 0.1] = np.nan
+    values[generator.random(shape) < 0.05] = np.inf
+    values[generator.random(shape) < 0.05] = -np.inf
+    return ad.tensor(values, dtype=ad.float64)
+
+
+def whole(*shape: int, high: int = 9, seed: int = 0) -> ad.Tensor:
+    return ad.tensor(np.random.default_rng(seed).integers(0, high, shape))
+
+
+ORDERS: dict[str, Callable[[Any], Any]] = {
+    "sort": lambda x: [x.sort(dim, descending) for dim in (0, 1) for descending in (False, True)],
+    "extrema": lambda x: [f(dim) for f in (x.cummax, x.cummin) for dim in (0, 1)],
+    "chosen": lambda x: [f(dim) for f in (x.median, x.mode, x.nanmedian) for dim in (0, 1)],
+    "medians": lambda x: [x.median(), x.nanmedian()],
+    "ranks": lambda x: [x.topk(3, 0), x.topk(1, 1, largest=False), x.kthvalue(2, 0)],
+    "searching": lambda x: [ad.searchsorted(x.sort(1)[0], x, right=r) for r in (False, True)],
+}
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (7, 3), (16, 5), (40, 3), (3, 131)])
+@pytest.mark.parametrize("name", ORDERS)
+def test_orders_are_those_of_eager_mode(name: str, shape: tuple[int, int]) -> None:
+    function = ORDERS[name]
+    if name == "ranks" and shape[0] < 3:
+        shape = (3, 3)
+    for x in (numbers(*shape), numbers(*shape, seed=1).float(), whole(*shape), whole(*shape) > 3):
+        if name == "medians" and x.dtype is ad.bool:
+            continue
+        compiled = ad.compile(function)
+        assert_same(compiled(x), function(x))
+        assert compiled.lower(x).callbacks() == []
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+def test_scattered_elements_are_joined_as_in_eager_mode(reduce: str, include_self: bool) -> None:
+    def function(x: Any, i: Any, y: Any) -> Any:
+        return x.scatter_reduce(1, i, y, reduce, include_self=include_self)
+
+    for dtype in (ad.float64, ad.float32, ad.int64):
+        x, y = whole(4, 6).to(dtype) - 4, whole(5, 7, seed=1).to(dtype) - 4
+        assert_same(
+            ad.compile(function)(x, whole(3, 5, high=6), y), function(x, whole(3, 5, high=6), y)
+        )
+
+
+def test_indices_out_of_range_are_told_in_eager_words() -> None:
+    compiled = ad.compile(lambda x, i, y: x.scatter_reduce(0, i, y, "amax"))
+    with pytest.raises(IndexError, match="out of range"):
+        compiled(ad.zeros(3), ad.tensor([0, 3]), ad.ones(2))
+    assert_same(compiled(ad.zeros(3), ad.tensor([0, 2]), ad.ones(2)), ad.tensor([1.0, 0, 1]))
+
+
+def test_matrices_without_factors_are_told_in_eager_words() -> None:
+    singular = ad.zeros(2, 2, dtype=ad.float64)
+    with pytest.raises(LinAlgError, match="singular"):
+        ad.compile(ad.linalg.inv)(singular)
+    found = ad.compile(ad.linalg.cholesky_ex)(-ad.eye(2, dtype=ad.float64))
+    assert found[1].item() == 1
+
+
+def test_whole_numbers_divided_by_zero_are_told_in_eager_words() -> None:
+    compiled = ad.compile(lambda a, b: a.div(b, rounding_mode="floor"))
+    least = -(2**63)
+    given = ad.tensor([7, -7, least, least]), ad.tensor([-2, 2, -1, 3])
+    assert_same(compiled(*given), given[0].div(given[1], rounding_mode="floor"))
+    with pytest.raises(ValueError, match="division by zero"):
+        compiled(ad.tensor([1, 2, 3, 4]), ad.tensor([1, 0, 1, 1]))
+
+
+def test_gradients_through_factors_equal_eager() -> None:
+    generator = np.random.default_rng(0)
+    a = ad.tensor(generator.standard_normal((2, 4, 4)), dtype=ad.float64)
+
+    def value(a: Any) -> Any:
+        spd = a @ a.mT + 4 * ad.eye(4, dtype=ad.float64)
+        w, v = ad.linalg.eigh(spd)
+        u, s, vh = ad.linalg.svd(a)
+        first = ad.linalg.solve(spd, a).sum() + (w**2).sum() + (v**2 @ v.mT**2).sum()
+        return first + s.log().sum() + (u @ vh).sum() + ad.linalg.det(a).sum()
+
+    compiled = ad.compile(ad.grad(value))
+    np.testing.assert_allclose(compiled(a).numpy(), ad.grad(value)(a).numpy(), rtol=1e-9)
+    assert compiled.lower(a).callbacks() == []
