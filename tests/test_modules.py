@@ -592,3 +592,13 @@ def test_modules_load_neither_the_compiler_nor_each_other_before_they_are_used()
         "assert 'adjoint.compiler' not in sys.modules"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", program], check=True)
+
+
+def test_a_module_is_not_copied_by_to() -> None:
+    with pytest.raises(RuntimeError, match=r"copy\.deepcopy"):
+        nn.Linear(1, 1).to("cpu", copy=True)
+
+
+def test_a_module_without_data_says_how_to_get_some() -> None:
+    with pytest.raises(NotImplementedError, match="to_empty"):
+        nn.Linear(1, 1, device="meta").to("cpu")

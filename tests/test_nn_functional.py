@@ -11,6 +11,8 @@ import pytest
 import adjoint as ad
 
 F = ad.nn.functional
+CONV = ad.nn.Conv1d(3, 1, 2)
+WHOLE = ad.ones(2, 3, 4, dtype=ad.int64)
 
 
 def test_names_are_listed_and_unknown_ones_refused() -> None:
@@ -157,3 +159,29 @@ def test_cosine_similarity_takes_whole_numbers_beside_others() -> None:
 def test_ctc_lengths_are_whole_numbers() -> None:
     with pytest.raises(RuntimeError, match="input_lengths are whole"):
         F.ctc_loss(ad.zeros(4, 1, 3), ad.tensor([[1, 2]]), ad.tensor([4.0]), ad.tensor([2]))
+
+
+@pytest.mark.parametrize(
+    ("said", "call"),
+    {
+        "conv2d: with": lambda: F.conv2d(ad.ones(1, 2, 3, 3), ad.ones(1, 3, 2, 2)),
+        "conv1d: with": lambda: CONV(ad.ones(1, 2, 3)),
+        "fold: needs": lambda: F.fold(ad.ones(1, 5, 3), (4, 4), 2),
+        "unfold: only the batch": lambda: F.unfold(ad.ones(3, 0, 3, 4), 2),
+        "grid_sample: the last": lambda: F.grid_sample(ad.ones(1, 1, 2, 2), ad.ones(1, 1, 1, 3)),
+        "interpolate: mixes": lambda: F.interpolate(WHOLE, 2, None, "linear"),
+        "cross_entropy: a target": lambda: F.cross_entropy(ad.ones(2, 3), ad.tensor([0] * 5)),
+        "matmul(a, b): a has": lambda: ad.ones(3) @ ad.ones(4),
+    }.items(),
+)  # fmt: skip
+def test_an_error_names_what_the_user_called(said: str, call: Any) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        call()
+    assert str(caught.value).startswith(said)
+
+    def inner() -> Any:  # the user's own function between two of ours
+        return ad.vmap(lambda x: call() * x)(ad.ones(2))
+
+    with pytest.raises(RuntimeError) as caught:
+        inner()
+    assert str(caught.value).startswith(said)

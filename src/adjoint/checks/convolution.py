@@ -279,6 +279,12 @@ def windows(
     return Windows(kernel, dilation, padding, stride, reach, places)
 
 
+def check_filled(what: str, shape: Shape) -> None:
+    """Raise for images without elements; the batch may be empty."""
+    if 0 in shape[1:]:
+        raise ShapeError(f"{what}: only the batch may be empty, got {show(shape)}.")
+
+
 def check_columns(what: str, columns: Shape, found: Windows) -> None:
     """Raise unless columns (batch, channels × elements, places) hold these windows."""
     elements, places = math.prod(found.kernel), math.prod(found.places)

@@ -7,17 +7,40 @@ was got and what to do, in the user's words, the user's call first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
 
 from adjoint.core.lazy import Lazy
+from adjoint.core.places import called_functions
 
 difflib = Lazy("difflib")  # for those who err
 
 
+# The operator that a message begins with: "matmul" of "matmul(a, b): a has …"
+_NAMED = re.compile(r"\w+(?=[(:])")
+_NAMESPACES = ("linalg", "fft", "special")  # operators of which users write linalg.solve
+
+
 class AdjointError(Exception):
     """Base of all errors raised by adjoint."""
+
+    def __str__(self) -> str:
+        """Begin the message with what the user called: conv2d, not the convolution inside it."""
+        text = super().__str__()
+        named = _NAMED.match(text)
+        if named is None or self.__traceback__ is None:
+            return text
+        called = called_functions(self.__traceback__)
+        outer = next((name for name in called if not name.startswith("_")), None)
+        inside = any(name.startswith(named[0]) for name in called)  # nll_loss of nll_loss_forward
+        if outer is None or outer == named[0] or not inside:
+            return text
+        space, _, rest = outer.partition("_")
+        shown = f"{space}.{rest}" if space in _NAMESPACES and rest else outer
+        # Arguments in parentheses are those of the inner operator.
+        return f"{shown}: {text}" if text[named.end()] == "(" else shown + text[named.end() :]
 
 
 class ShapeError(AdjointError, ValueError, RuntimeError):
@@ -26,6 +49,10 @@ class ShapeError(AdjointError, ValueError, RuntimeError):
 
 class DependsOnValues(ShapeError):
     """A shape that is asked for without data and that only the data can tell: nonzero, masks."""
+
+
+class NoData(DependsOnValues, NotImplementedError):
+    """The values of a tensor that has a shape alone. Also a NotImplementedError, as in PyTorch."""
 
 
 class DimensionError(AdjointError, IndexError):

@@ -59,6 +59,27 @@ def place_of(frame: Any) -> Place | None:
     return None
 
 
+def called_functions(traceback: Any) -> list[str]:
+    """Operators and functions that ran between the user's line and an error, outermost first."""
+    found: list[str] = []
+    while traceback is not None:
+        frame, traceback = traceback.tb_frame, traceback.tb_next
+        if not is_ours(frame):
+            found = []
+        elif name := _function_of(frame):
+            found.append(name)
+    return found
+
+
+def _function_of(frame: Any) -> str:
+    """The operator whose function a frame runs, or the function written in Python: F.fold."""
+    file, name = frame.f_code.co_filename, frame.f_code.co_name
+    if file.startswith("<adjoint "):  # written for a row: <adjoint select.int select_int>
+        return file.split()[1].partition(".")[0]
+    module = str(frame.f_globals.get("__name__"))
+    return name if module.startswith("adjoint.nn.functional.") and name in frame.f_globals else ""
+
+
 def caller() -> Place | None:
     """The user's place that called the function which asks."""
     return place_of(sys._getframe(1))

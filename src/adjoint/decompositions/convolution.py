@@ -351,6 +351,7 @@ def im2col(
 
     def run(x: Tensor) -> Tensor:
         size = tuple(x.shape[2:])
+        checks.check_filled("im2col", tuple(x.shape))
         found = checks.windows("im2col", size, kernel_size, dilation, padding, stride)
         high, wide = found.padding
         x = ops.constant_pad_nd(x, (wide, wide, high, high), 0) if high or wide else x

@@ -8,7 +8,7 @@ import numpy as np
 
 from adjoint.core.devices import COUNTS, CPU, META, Device, present
 from adjoint.core.dtypes import DType, complex32, complex64, of, to_dtype
-from adjoint.core.errors import ArgumentError, DependsOnValues, GradError
+from adjoint.core.errors import ArgumentError, GradError, NoData
 from adjoint.core.layouts import PRESERVE, format_number
 from adjoint.core.state import current
 from adjoint.ops import arguments
@@ -149,7 +149,7 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     if device is not None and present("to", device).type == "meta":
         return meta_tensor(self.shape, self.dtype if dtype is None else to_dtype(dtype))
     if device is not None and self.is_meta:
-        raise DependsOnValues(
+        raise NoData(
             f"to({str(device)!r}): a meta tensor has a shape and no data; make a tensor with "
             "ad.empty_like(x, device='cpu'), or a module with to_empty()"
         )

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.checks.resampling import INTERPOLATIONS as GRID_SAMPLE_INTERPOLATION_MODES
+from adjoint.checks.resampling import PADDINGS as GRID_SAMPLE_PADDING_MODES
 from adjoint.core.errors import MissingOperator
 from adjoint.nn import grad
 from adjoint.nn.functional.activations import (

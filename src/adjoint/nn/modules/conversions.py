@@ -9,6 +9,7 @@ from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.devices import Device
 from adjoint.core.dtypes import DType, to_dtype
+from adjoint.core.errors import ValueRangeError
 from adjoint.nn.modules.members import Members
 from adjoint.nn.parameter import NoShapeYet, Parameter, is_lazy
 from adjoint.tensor.modes import no_grad
@@ -189,6 +190,10 @@ def _targets(*args: Any, **kwargs: Any) -> tuple[Any, DType | None, Any]:
     kwargs.pop("non_blocking", None)
     if "tensor" in kwargs:
         args = (kwargs.pop("tensor"), *args)
+    if "copy" in kwargs:
+        raise ValueRangeError(
+            "Module.to(copy=...): a module is converted in place; convert copy.deepcopy(module)."
+        )
     if kwargs:
         raise TypeError(f"Module.to has no argument {next(iter(kwargs))!r}")
     for position, value in enumerate(args):
