@@ -271,3 +271,33 @@ def test_batch_norm_of_an_empty_batch_leaves_running_statistics() -> None:
     assert result.shape == (0, 3, 2)
     assert mean.tolist() == [0.0] * 3
     assert variance.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "form"), [((2, 4, 3, 5), ad.channels_last), ((2, 4, 3, 2, 5), ad.channels_last_3d)]
+)
+def test_group_norm_keeps_channels_last(shape: tuple[int, ...], form: object) -> None:
+    x = ad.randn(*shape, generator=ad.Generator().manual_seed(1))
+    found = F.group_norm(x.to(memory_format=form), 2)
+    assert found.is_contiguous(memory_format=form)
+    assert ad.allclose(found, F.group_norm(x, 2))
+
+
+def test_batch_norm_of_nothing_takes_parameters_of_any_dtype() -> None:
+    weight = ad.ones(3, requires_grad=True)
+    result = F.batch_norm(ad.zeros(0, 3, dtype=ad.float64), None, None, weight, None, True)
+    assert result.dtype is ad.float64
+    result.sum().backward()
+    assert weight.grad.tolist() == [0.0] * 3
+
+
+def test_instance_norm_keeps_running_statistics_of_another_dtype() -> None:
+    x = ad.randn(2, 3, 8, dtype=ad.float64, generator=ad.Generator().manual_seed(1))
+    means = []
+    for dtype in (ad.float32, ad.float64):
+        mean, variance = ad.zeros(3, dtype=dtype), ad.ones(3, dtype=dtype)
+        assert F.instance_norm(x, mean, variance).dtype is ad.float64
+        assert mean.dtype is dtype
+        means.append(mean)
+    assert ad.allclose(means[0].double(), means[1])
+    assert means[1].abs().min() > 0

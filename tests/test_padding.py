@@ -70,7 +70,7 @@ def test_constant_pad_keeps_the_dtype(dtype: ad.DType) -> None:
         (lambda x: F.pad(x, (-3, -2)), "takes 5 elements off"),
         (lambda x: F.pad(x, (4, 0), "reflect"), "at most 3"),
         (lambda x: F.pad(x, (5, 0), "circular"), "at most 4"),
-        (lambda x: F.pad(x[..., :0], (1, 0), "replicate"), "at most 0"),
+        (lambda x: F.pad(x[..., :0], (1, 0), "replicate"), "only the batch may be empty"),
         (lambda x: F.pad(x, (1, 1), "mirror"), "there are 'reflect'"),
         (lambda x: F.pad(x, (1, 1), "reflect", 2.0), "only 'constant'"),
         (lambda x: F.pad(x, (1, 1, 1, 1, 1, 1), "reflect"), "5, or 4 without a batch"),
@@ -96,3 +96,20 @@ def test_constant_padding_keeps_channels_last() -> None:
     padded = ad.nn.functional.pad(x, (1, 2, 1, 0))
     assert padded.is_contiguous(memory_format=ad.channels_last)
     assert padded.shape == (2, 3, 5, 8)
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padding_with_own_elements_keeps_channels_last(mode: str) -> None:
+    x = ad.arange(120.0).reshape(2, 3, 4, 5)
+    padded = F.pad(x.to(memory_format=ad.channels_last), (1, 2, 1, 0), mode)
+    assert padded.is_contiguous(memory_format=ad.channels_last)
+    assert ad.equal(padded, F.pad(x, (1, 2, 1, 0), mode))
+
+
+@pytest.mark.parametrize("mode", ["reflect", "replicate"])
+def test_padding_with_own_elements_needs_some(mode: str) -> None:
+    assert F.pad(ad.zeros(0, 3, 4), (1, 1), mode).shape == (0, 3, 6)  # the batch may be empty
+    with pytest.raises(ShapeError, match="only the batch may be empty"):
+        F.pad(ad.zeros(3, 0, 4), (1, 1), mode)
+    with pytest.raises(ShapeError, match="leaves nothing of dimension 2"):
+        F.pad(ad.zeros(1, 1, 4), (-2, -2), mode)

@@ -389,3 +389,12 @@ def test_what_cannot_be_says_so(name: str) -> None:
     call, kind, said = WRONG[name]
     with pytest.raises(kind, match=said):
         call()
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_channels_last_is_kept_of_a_part_of_an_image(mode: str) -> None:
+    x = ad.arange(2 * 3 * 9 * 9).reshape(2, 3, 9, 9).to(ad.uint8)
+    part = x.to(memory_format=ad.channels_last)[:, :, 1:-1, 1:-1]
+    found = F.interpolate(part, (4, 12), mode=mode)
+    assert found.is_contiguous(memory_format=ad.channels_last)
+    assert ad.equal(found, F.interpolate(part.contiguous(), (4, 12), mode=mode))

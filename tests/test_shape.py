@@ -216,3 +216,9 @@ def test_a_dimension_out_of_range_is_an_index_error() -> None:
     for call in (x.squeeze, x.unbind, lambda d: x.transpose(0, d), lambda d: ad.cat([x, x], d)):
         with pytest.raises(IndexError, match="dimension 5 is out of range"):
             call(5)
+
+
+def test_flip_keeps_the_order_of_dimensions_in_memory() -> None:
+    x = counted(2, 3, 4, 5).to(memory_format=ad.channels_last)
+    assert x.flip((2,)).stride() == x.stride()
+    assert x.T.flip((0,)).stride() == x.T.stride()

@@ -51,7 +51,17 @@ def check_room(what: str, mode: str, self: Any, pad: Sequence[int]) -> None:
             f"{what}: pad={tuple(pad)} is for {count} dimensions, so the input needs "
             f"{count + 2}, or {count + 1} without a batch; got {show(self.shape)}."
         )
+    if mode != "circular" and 0 in self.shape[self.ndim - count - 1 :]:
+        raise ShapeError(
+            f"{what}: only the batch may be empty, got {show(self.shape)}: there are no elements "
+            "to pad with."
+        )
     for dim, before, after in sides(what, tuple(self.shape), pad):
+        if self.shape[dim] + before + after < 1 and mode != "circular":
+            raise ShapeError(
+                f"{what}: pad={tuple(pad)} leaves nothing of dimension {dim}, which has "
+                f"{self.shape[dim]}."
+            )
         size, most = int(self.shape[dim]), max(before, after)
         room = {"reflect": size - 1, "circular": size, "replicate": most if size else 0}[mode]
         if most > room:

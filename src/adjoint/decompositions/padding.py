@@ -9,6 +9,7 @@ from adjoint import ops
 from adjoint.checks import padding
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
+from adjoint.decompositions.images import laid_out_as
 
 Tensor = Any
 MODES = ("reflect", "replicate", "circular", "constant")  # in the order of PyTorch's numbers
@@ -65,6 +66,7 @@ def _after(x: Tensor, dim: int, count: int, mode: str) -> Tensor:
 def _around(what: str, self: Tensor, pad: Sequence[int], mode: str) -> Tensor:
     """Each dimension between pieces of itself; negative widths are cut off (PyTorch's order)."""
     padding.check_room(what, mode, self, pad)
+    input = self
     for dim, before, after in padding.sides(what, tuple(self.shape), pad):
         if mode == "circular":
             self = _cut(self, dim, before, after)
@@ -76,7 +78,9 @@ def _around(what: str, self: Tensor, pad: Sequence[int], mode: str) -> Tensor:
         self = ops.cat(pieces, dim) if len(pieces) > 1 else self
         if mode != "circular":
             self = _cut(self, dim, before, after)
-    return self if any(n > 0 for n in pad) else self.clone()  # never a view of the input
+    if not any(n > 0 for n in pad):
+        return self.clone()  # never a view of the input
+    return self if mode == "circular" else laid_out_as(input, self)
 
 
 def _placed(x: Tensor, dim: int, before: int, after: int) -> Tensor:

@@ -188,11 +188,18 @@ def batch_norm(
     cudnn_enabled: bool,
 ) -> Tensor:
     """The result of `native_batch_norm`; a batch without elements leaves running statistics."""
-    if training and input.numel() == 0:
-        running_mean = running_var = None
+    if training and input.numel() == 0 and input.ndim > 1:
+        return _of_nothing(input, weight, bias)
     return native_batch_norm(
         input, weight, bias, running_mean, running_var, training, momentum, eps
     )[0]
+
+
+def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    """A batch without elements: nothing is computed, and dtypes may differ, as in PyTorch."""
+    normalization.check_channels("batch_norm", input, weight=weight, bias=bias)
+    affine = (_maybe_across(t, input.ndim) for t in (weight, bias))
+    return scaled(input, *affine).to(input.dtype)
 
 
 def no_stats(
@@ -359,14 +366,17 @@ def instance_norm(
     if input.ndim < 2:
         raise ShapeError(f"instance_norm: needs samples of channels, got {show(input.shape)}.")
     running = {"running_mean": running_mean, "running_var": running_var}
-    _check("instance_norm", input, weight=weight, bias=bias, **running)
+    normalization.check_channels("instance_norm", input, **running)
+    _check("instance_norm", input, weight=weight, bias=bias)
     count, channels, *sizes = input.shape
     each = input.reshape((1, count * channels, *sizes))
     w, b = (None if t is None else t.repeat((count,)) for t in (weight, bias))
     if running_mean is None or running_var is None:
         result = native_batch_norm(each, w, b, None, None, use_input_stats, momentum, eps)[0]
         return result.reshape(input.shape)
-    old = [t.repeat((count,)) for t in (running_mean, running_var)]
+    # Running statistics of another dtype keep it, and are computed in that of the input.
+    kind = dtypes.float32 if input.dtype.np in dtypes.REDUCED else input.dtype
+    old = [t.to(kind).repeat((count,)) for t in (running_mean, running_var)]
     result, _, _, mean, variance = batch_norm_functional(
         each, w, b, old[0], old[1], use_input_stats, momentum, eps
     )

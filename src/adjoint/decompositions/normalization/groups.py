@@ -10,6 +10,7 @@ from adjoint import ops
 from adjoint.checks import normalization
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show, wrap_dim
+from adjoint.decompositions.images import laid_out_as
 from adjoint.decompositions.normalization.common import moments, scaled, total, wide
 
 Tensor = Any
@@ -40,7 +41,7 @@ def group_norm(
     rows = _grouped("group_norm", input, count, channels, math.prod(sizes), num_groups)
     normal = ops.layer_norm(rows, (rows.shape[2],), None, None, eps).reshape(input.shape)
     result = scaled(normal, _by_channel(weight, input.ndim), _by_channel(bias, input.ndim))
-    return result.to(input.dtype)
+    return laid_out_as(input, result.to(input.dtype))
 
 
 def _check(what: str, input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Any:
@@ -77,7 +78,8 @@ def native_group_norm(
     rstd = (variance + eps).rsqrt()
     normal = (centered * rstd).reshape(input.shape)
     result = scaled(normal, _by_channel(weight, input.ndim), _by_channel(bias, input.ndim))
-    return result.to(input.dtype), mean.squeeze(2).to(kind), rstd.squeeze(2).to(kind)
+    result = laid_out_as(input, result.to(input.dtype))
+    return result, mean.squeeze(2).to(kind), rstd.squeeze(2).to(kind)
 
 
 def native_group_norm_backward(

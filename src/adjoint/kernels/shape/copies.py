@@ -84,10 +84,10 @@ def repeat(self: Array, repeats: Shape) -> Array:
 
 
 def flip(self: Array, dims: Shape) -> Array:
-    """Reverse the order along each of `dims`."""
+    """Reverse the order along each of `dims`; the order of dimensions in memory stays."""
     gone = layout.distinct("flip", dims, self.ndim)
     index = tuple(slice(None, None, -1) if d in gone else slice(None) for d in range(self.ndim))
-    return self[(*index, ...)].copy(order="C")
+    return self[(*index, ...)].copy(order_of(self))
 
 
 def roll(self: Array, shifts: Shape, dims: Shape) -> Array:
