@@ -573,3 +573,9 @@ def test_values_that_are_parted_must_be_real(name: str, way: str) -> None:
     }
     with pytest.raises(DtypeError, match="are real, float32 or float64; got ad.complex128"):
         ways[way]()
+
+
+def test_the_number_of_differences_is_not_known_where_a_difference_is_not() -> None:
+    x = ad.tensor([[math.inf, 1.0], [math.inf, 2.0], [0.0, 2.0], [math.nan, 2.0]])
+    assert ad.pdist(x, 0.0).nan_to_num(-1.0).tolist() == [-1.0, 2.0, -1.0, 1.0, -1.0, -1.0]
+    assert ad.cdist(x[:1], x, 0.0).nan_to_num(-1.0).tolist() == [[-1.0, -1.0, 2.0, -1.0]]

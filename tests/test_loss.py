@@ -301,3 +301,25 @@ def test_linear_cross_entropy_refuses_what_does_not_fit() -> None:
         loss(x, w, target, options=both)
     with pytest.raises(IndexOutOfRange, match="class 9"):
         loss(x, w, ad.tensor([0, 9, 2]), options=ad.nn.LinearCrossEntropyOptions())
+
+
+def test_margin_losses_need_classes() -> None:
+    for many, loss in enumerate((F.multi_margin_loss, F.multilabel_margin_loss)):
+        with pytest.raises(ShapeError, match="no classes"):
+            loss(ad.zeros(2, 0), ad.zeros(2, *(0,) * many, dtype=ad.int64))
+    none = F.multi_margin_loss(ad.zeros(0, 3), ad.zeros(0, dtype=ad.int64), reduction="none")
+    assert none.shape == (0,)  # the batch may be empty
+
+
+def test_the_margin_loss_of_one_sample_has_the_shape_of_its_target() -> None:
+    scores = ad.tensor([0.1, 0.4, 0.2])
+    for target in (ad.tensor(1), ad.tensor([1])):
+        found = F.multi_margin_loss(scores, target, reduction="none")
+        assert found.shape == target.shape
+        assert F.multi_margin_loss(scores, target).shape == ()
+
+
+def test_ctc_needs_probabilities() -> None:
+    none = ad.zeros(0, dtype=ad.int64)
+    with pytest.raises(ShapeError, match="no elements"):
+        F.ctc_loss(ad.zeros(0, 0, 4), none, none, none, reduction="none")

@@ -16,6 +16,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
 
 AVERAGES_OF_INTEGERS = ("int64",)  # the one integer dtype that PyTorch averages
+LARGEST = 2**31 - 1  # of sizes and steps, so that places in memory stay whole numbers of 64 bits
 FEW = 16  # elements of a window up to which native code does best with a slice for each
 
 
@@ -36,6 +37,8 @@ def each(what: str, name: str, values: Sequence[int], dims: int) -> Shape:
     if len(values) not in (1, dims):
         numbers = "a number" if dims == 1 else f"a number, or {dims} of them"
         raise ShapeError(f"{what}: {name} must be {numbers}; got {tuple(values)}.")
+    if any(abs(v) > LARGEST for v in values):
+        raise ValueRangeError(f"{what}: {name} is at most {LARGEST}, got {tuple(values)}.")
     return tuple(values) if len(values) == dims else tuple(values) * dims
 
 
@@ -130,8 +133,10 @@ def adapted(what: str, shape: Shape, dims: int, output_size: Sequence[int]) -> S
             f"{tuple(output_size)}."
         )
     check_rank(what, shape, dims)
-    if any(n < 0 for n in output_size):
-        raise ValueRangeError(f"{what}: output_size must not be negative: {tuple(output_size)}.")
+    if any(not 0 <= n <= LARGEST for n in output_size):
+        raise ValueRangeError(
+            f"{what}: output_size must lie between 0 and {LARGEST}, got {tuple(output_size)}."
+        )
     return (*shape[:-dims], *output_size)
 
 

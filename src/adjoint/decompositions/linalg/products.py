@@ -91,7 +91,13 @@ def _with_coinciding(x1: Tensor, x2: Tensor, distances: Tensor) -> Tensor:
 
 def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None) -> Tensor:
     """|x1[i] - x2[j]| in the p-norm."""
-    return ops.linalg_vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, (-1,))
+    return _lengths(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
+
+
+def _lengths(differences: Tensor, p: float) -> Tensor:
+    """The p-norms of differences; one that is not known is not counted as different (p = 0)."""
+    norms = ops.linalg_vector_norm(differences, p, (-1,))
+    return norms.masked_fill(differences.isnan().any(-1), math.nan) if p == 0 else norms
 
 
 def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
@@ -129,8 +135,7 @@ def pdist(self: Tensor, p: float) -> Tensor:
     if p < 0:
         raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")
     i, j = _pairs(self)
-    difference = self.index_select(0, i) - self.index_select(0, j)
-    return ops.linalg_vector_norm(difference, p, (-1,))
+    return _lengths(self.index_select(0, i) - self.index_select(0, j), p)
 
 
 def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:

@@ -34,6 +34,8 @@ def _check(
             "ctc_loss: log_probs must be real numbers and targets integers, got "
             f"{log_probs.dtype} and {targets.dtype}."
         )
+    if log_probs.numel() == 0:
+        raise ShapeError(f"ctc_loss: log_probs has no elements, {show(log_probs.shape)}.")
     steps, count, classes = log_probs.shape
     if len(inputs) != count or len(lengths) != count:
         raise ShapeError(

@@ -83,6 +83,8 @@ def _check_scores(what: str, self: Tensor) -> None:
         raise ShapeError(
             f"{what}: needs scores of classes, or rows of them, got {show(self.shape)}."
         )
+    if self.shape[-1] == 0:
+        raise ShapeError(f"{what}: there are no classes in an input of {show(self.shape)}.")
 
 
 def _at_least_one(tensor: Tensor) -> Tensor:
@@ -111,7 +113,10 @@ def multi_margin_loss(
     """Σ max(0, margin - x at the class + x)ᵖ over the other classes, over their number."""
     _, within, weights = _distances(_at_least_one(self), target, p, margin, weight)
     losses = (within if p == 1 else within * within) * weights
-    return reduced("multi_margin_loss", losses.sum(-1), reduction)
+    losses = losses.sum(-1)
+    if self.ndim < 2 and reduction == loss.NONE:  # one sample, with or without a dimension
+        return losses.reshape(target.shape)
+    return reduced("multi_margin_loss", losses, reduction)
 
 
 def multi_margin_loss_backward(

@@ -89,7 +89,12 @@ def _distances(a: Array, b: Array, p: float) -> Array:
     from scipy.spatial.distance import cdist as scipy_cdist
 
     if p == 0:
-        return scipy_cdist(a, b, "hamming") * a.shape[-1]
+        found = scipy_cdist(a, b, "hamming") * a.shape[-1]
+        if np.isfinite(a).all() and np.isfinite(b).all():
+            return found
+        with np.errstate(invalid="ignore"):  # ∞ - ∞
+            unknown = np.isnan(a[:, None] - b).any(-1)
+        return np.where(unknown, np.nan, found)
     if p == math.inf:
         return scipy_cdist(a, b, "chebyshev")
     if p == 1:
