@@ -724,3 +724,81 @@ def test_an_observer_of_a_pass_is_told_each_node_before_its_rule_runs() -> None:
     (grad,) = engine.gradients([y], [ad.ones(())], [x], how)
     assert seen == ["SumBackward0", "MulBackward0", "SinBackward0"]
     assert close(grad, np.sin(2.0) + 2 * np.cos(2.0))
+
+
+def test_a_creation_hook_sees_every_node_once_with_what_it_saves() -> None:
+    x, y = ad.tensor([1.0, 2.0], requires_grad=True), ad.tensor([3.0, 4.0], requires_grad=True)
+    seen: list[Any] = []
+    with ad.autograd.graph.node_creation_hook(seen.append):
+        product = x * y
+        parts = product.exp().split(1)
+        with ad.no_grad():
+            x.exp()
+        total = (parts[0] + parts[1]).sum()
+    product.exp()  # outside
+    names = [node.name() for node in seen]
+    assert names == ["MulBackward0", "ExpBackward0", "SplitBackward0", "AddBackward0", "SumBackward0"]
+    assert seen[0] is product.grad_fn
+    assert seen[2] is parts[1].grad_fn
+    assert seen[-1] is total.grad_fn
+    assert ad.equal(seen[0]._saved_self, x)
+
+
+def test_creation_hooks_nest_and_see_functions_and_second_derivatives() -> None:
+    class Double(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2
+
+    x, calls = ad.tensor([1.0], requires_grad=True), []
+    with ad.autograd.graph.node_creation_hook(lambda n: calls.append(("outer", n.saved_tensors))):
+        with ad.autograd.graph.node_creation_hook(lambda _: calls.append(("inner", None))):
+            Double.apply(x)
+    assert [who for who, _ in calls] == ["outer", "inner"]
+    assert ad.equal(calls[0][1][0], x)
+    names: list[str] = []
+    with ad.autograd.graph.node_creation_hook(lambda node: names.append(node.name())):
+        (grad,) = ad.autograd.grad((x * x).sum(), x, create_graph=True)
+    assert grad.grad_fn.name() in names[2:]
+
+
+def test_a_creation_hook_returns_none_and_records_nothing() -> None:
+    x = ad.ones(1, requires_grad=True)
+    with ad.autograd.graph.node_creation_hook(lambda node: node):
+        with pytest.raises(RuntimeError, match="must return None"):
+            x * 2
+    with ad.autograd.graph.node_creation_hook(lambda _: (x + 1) and None):
+        with pytest.raises(RuntimeError, match="from inside a node creation hook"):
+            x * 2
+    assert (x * 2).grad_fn is not None
+
+
+def test_boxed_gradients_come_as_one_list() -> None:
+    class Both(ad.autograd.Function):
+        boxed_grads_call = True
+
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return x * 2, x * 3
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            """Nothing is saved."""
+
+        @staticmethod
+        def backward(ctx: Any, grads: list[Any]) -> Any:
+            assert type(grads) is list
+            total = grads[0] * 2 + grads[1] * 3
+            grads.clear()
+            return total
+
+    x = ad.ones(2, requires_grad=True)
+    first, second = Both.apply(x)
+    (first + second).sum().backward()
+    assert x.grad.tolist() == [5.0, 5.0]
+    assert ad.vmap(ad.grad(lambda x: sum(Both.apply(x))))(x.detach()).tolist() == [5.0, 5.0]

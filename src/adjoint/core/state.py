@@ -24,6 +24,7 @@ class State:
     anomaly: bool = False
     check_nan: bool = True
     saved_hooks: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()
+    node_hooks: tuple[Callable[..., Any], ...] = ()  # called with each new node of the tape
     hooks_refused: str = ""  # why saved-tensor hooks may not be used now
     passes: tuple[Any, ...] = ()  # the backward passes under way, innermost last
     at_kinks: int = 0  # LIMIT, NEAR or EXACT: Note [Kinks] in tensor/limits.py
@@ -52,7 +53,7 @@ class State:
 
     def when_on(self) -> int:
         """How to record, if at all."""
-        return OBSERVED if self.anomaly or self.saved_hooks else ON
+        return OBSERVED if self.anomaly or self.saved_hooks or self.node_hooks else ON
 
 
 _FIELDS = [name for name in State.__annotations__ if name != "scope"]

@@ -15,7 +15,7 @@ from adjoint.core.state import changed, current
 from adjoint.tensor import passes, tape
 from adjoint.tensor.edges import GradientEdge, get_gradient_edge
 from adjoint.tensor.function.context import FunctionContext
-from adjoint.tensor.modes import saved_tensors_hooks
+from adjoint.tensor.modes import node_creation_hook, saved_tensors_hooks
 from adjoint.tensor.mutation import allow_mutation_on_saved_tensors
 from adjoint.tensor.passes import queue_callback
 from adjoint.tensor.saved import SavedTensor
@@ -31,6 +31,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "node_creation_hook",
     "queue_callback",
     "register_multi_grad_hook",
     "save_on_cpu",

@@ -431,3 +431,28 @@ class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
 
     def _clone(self) -> Any:
         return saved_tensors_hooks(*self.hooks)
+
+
+class node_creation_hook(Mode):  # noqa: N801 - PyTorch's name
+    """Call a hook with each node that is recorded in a block, once it holds what it saves.
+
+    The hook returns None, and computes nothing that would be recorded. Of several hooks the
+    outermost is called first.
+
+        >>> import adjoint as ad
+        >>> x, names = ad.ones(2, requires_grad=True), []
+        >>> with ad.autograd.graph.node_creation_hook(lambda node: names.append(node.name())):
+        ...     y = x.exp().sum()
+        >>> names
+        ['ExpBackward0', 'SumBackward0']
+    """
+
+    def __init__(self, hook: Callable[[Any], None]) -> None:
+        self.hook = hook
+
+    def changes(self, before: State) -> dict[str, Any]:
+        hooks = (*before.node_hooks, self.hook)
+        return {"node_hooks": hooks, "recording": OBSERVED if before.recording else OFF}
+
+    def _clone(self) -> Any:
+        return node_creation_hook(self.hook)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from adjoint.core.errors import ArgumentError, GradError, InplaceError
+from adjoint.core.errors import ArgumentError, GradError, HookError, InplaceError
 from adjoint.core.places import show_place, source_of
 from adjoint.core.state import OFF, changed, current
 from adjoint.tensor import passes
@@ -214,6 +214,30 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
 
 
 def observe(node: Node) -> None:
+    """Do what anomaly mode and hooks ask for a new node."""
+    watch(node)
+    announce(node)
+
+
+def announce(node: Node) -> None:
+    """Call the hooks of new nodes, the outermost first."""
+    hooks = current().node_hooks
+    if not hooks:
+        return
+    with changed(node_hooks=(_refuse,)):
+        for hook in hooks:
+            if hook(node) is not None:
+                raise HookError("node_creation_hook: the hook must return None.")
+
+
+def _refuse(node: Node) -> None:
+    raise HookError(
+        f"node_creation_hook: {node.name()} was recorded from inside a node creation hook; compute "
+        "under no_grad() there."
+    )
+
+
+def watch(node: Node) -> None:
     """Do what anomaly mode and saved-tensor hooks ask for a new node."""
     state = current()
     if state.anomaly:

@@ -441,6 +441,10 @@ class Handle:
         for known in (self.hooks, *self.marks):
             known.pop(self.id, None)
 
+    def hooks_dict_ref(self) -> dict[int, Callable[..., Any]]:
+        """The hooks that this one is among, by their numbers; PyTorch's name."""
+        return self.hooks
+
     def __enter__(self) -> Handle:
         return self
 

@@ -40,6 +40,7 @@ class Function:
     """
 
     generate_vmap_rule = False  # accepted; a rule for vmap is generated wherever none is given
+    boxed_grads_call = False  # whether backward takes its gradients as one list
     _backward_cls: type[FunctionNode] = FunctionNode  # the class of its nodes
     _rule: Rule
 
@@ -110,7 +111,10 @@ class Function:
             raise GradError(
                 f"{cls.__name__} has both 'backward' and 'vjp', which are one method; keep one"
             )
-        return cls.backward if cls.has("backward") else cls.vjp if cls.has("vjp") else None
+        found = cls.backward if cls.has("backward") else cls.vjp if cls.has("vjp") else None
+        if found is None or not cls.boxed_grads_call:
+            return found
+        return lambda ctx, *grads: found(ctx, list(grads))
 
     @classmethod
     def apply(cls, *args: Any, **keywords: Any) -> Any:

@@ -54,6 +54,8 @@ def _record(
         if results.is_differentiable(context, output):
             _connect(function, context, output, Output(node, number))
     node.saved = tuple(_saved(t, inputs, returned, outputs) for t in context.take_saved(function))
+    if current().recording == OBSERVED:
+        observe.announce(node)
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Callable[[], Tensor]:
@@ -96,7 +98,7 @@ def make_node(
     )
     node._inputs = [] if function.reverse() else list(args)
     if current().recording == OBSERVED:
-        observe.observe(node)
+        observe.watch(node)
     return node
 
 
