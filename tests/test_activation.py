@@ -202,7 +202,8 @@ def test_softmax_of_integers_asks_for_a_dtype() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: F.softshrink(ad.ones(2), -1.0), ValueError, "negative"),
+        (lambda: F.softshrink(ad.ones(2), -1.0), ValueError, "between 0 and"),
+        (lambda: F.softshrink(ad.ones(2).half(), 65505.0), ValueError, "between 0 and 65504"),
         (lambda: F.celu(ad.ones(2), 0.0), ValueError, "alpha"),
         (lambda: F.hardtanh(ad.ones(2), 1.0, -1.0), ValueError, "min_val"),
         (lambda: F.glu(ad.ones(3)), ValueError, "halved"),

@@ -165,3 +165,14 @@ def test_a_stride_between_no_two_windows_does_not_count() -> None:
     assert ad.equal(far, F.conv1d(x, w)[:, :, :1])
     (grad,) = ad.autograd.grad(far.sum(), x)
     assert ad.allclose(grad[0, :, :4], w.sum(0))
+
+
+@pytest.mark.parametrize("dtype", [ad.float32, ad.complex64])
+def test_a_convolution_of_no_channels_is_its_bias(dtype: Any) -> None:
+    x, bias = ad.zeros(2, 0, 7, dtype=dtype, requires_grad=True), ad.ones(3, dtype=dtype)
+    bias.requires_grad_()
+    result = F.conv1d(x, ad.zeros(3, 0, 2, dtype=dtype), bias, stride=2)
+    assert ad.equal(result, ad.ones(2, 3, 3, dtype=dtype))
+    result.backward(ad.ones_like(result))
+    assert x.grad.shape == x.shape
+    assert bias.grad.tolist() == [6.0] * 3

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks import activation
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
 
@@ -148,8 +149,7 @@ def hardswish_backward(grad_output: Tensor, self: Tensor) -> Tensor:
 
 def softshrink(self: Tensor, lambd: float) -> Tensor:
     """Nearer to 0 by lambd, and 0 within lambd of it."""
-    if not lambd >= 0:
-        raise ValueRangeError(f"softshrink(lambd={lambd}): lambd cannot be negative.")
+    activation.check_lambd(lambd, self.dtype)
     right = ops.where(self > lambd, self - lambd, self)
     moved = ops.where(self < -lambd, self + lambd, right)
     return moved.masked_fill((self >= -lambd) & (self <= lambd), 0)

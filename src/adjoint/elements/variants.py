@@ -201,7 +201,8 @@ def elu_backward(given: Arguments, dtype: str) -> str | None:
 
 
 def softshrink(given: Arguments, dtype: str) -> str | None:
-    return "self - ad_bend@(self, lambd)" if given["lambd"] >= 0 else None
+    ordinary = 0 <= given["lambd"] <= 65504  # of others the kernel says whether they can be
+    return "self - ad_bend@(self, lambd)" if ordinary else None
 
 
 # -- special functions ----------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.checks import activation
 from adjoint.core import dtypes
 from adjoint.core.choosing import MANY, choose, limited
 from adjoint.core.dtypes import DType
@@ -364,8 +365,7 @@ def hardswish_backward(grad_output: Array, self: Array) -> Array:
 def softshrink(self: Array, lambd: float) -> Array:
     """Nearer to 0 by lambd, and 0 within lambd of it."""
     _require_real("softshrink", self)
-    if not lambd >= 0:
-        raise ValueRangeError(f"softshrink(lambd={lambd}): lambd cannot be negative.")
+    activation.check_lambd(lambd, dtypes.of(self.dtype))
     return _widely(lambda x: x - limited(x, -lambd, lambd), self)
 
 

@@ -62,7 +62,7 @@ def _added(small: Array, weight: Array, sizes: Geometry) -> Array:
     for start in range(0, len(small), steps):
         part = slice(start, start + steps)
         columns = np.matmul(matrix, source[part])
-        columns = columns.reshape((-1, sizes.large[1], *sizes.kernel, *sizes.small[2:]))
+        columns = columns.reshape((len(columns), sizes.large[1], *sizes.kernel, *sizes.small[2:]))
         for place in itertools.product(*map(range, sizes.kernel)):
             padded[(part, slice(None), *_seen(place, sizes))] += columns[:, :, *place]
     return padded
