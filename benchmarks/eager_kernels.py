@@ -1,9 +1,10 @@
 """Eager operators on large arrays, ours over PyTorch's, one operator after the other.
 
-    python benchmarks/eager_kernels.py [--size 1000000] [--threads 2] [PATTERN]
+    python benchmarks/eager_kernels.py [--size 1000000] [--threads 2] [--type '*'] [PATTERN]
 
 Each library runs in a process of its own; they take turns, so that both meet the same machine. The
-number of an operator is the median of its rounds, forward only.
+number of an operator is the median of its rounds; with one thread it is processor time, which the
+other users of a machine do not change.
 """
 
 from __future__ import annotations
@@ -23,28 +24,68 @@ from typing import Any
 ROUNDS, SECONDS = 5, 0.02  # turns of each library, and how long one lasts at least
 
 UNARY = (
-    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "digamma", "erf", "erfc", "exp", "expm1",
-    "floor", "log1p", "neg", "reciprocal", "relu", "round", "sigmoid", "sign", "sin", "sinh",
-    "square", "tan", "tanh", "trunc",
+    "abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "digamma", "erf", "erfc", "exp", "exp2",
+    "expm1", "floor", "isnan", "log1p", "neg", "reciprocal", "relu", "round", "sigmoid", "sign",
+    "sin", "sinc", "sinh", "square", "tan", "tanh", "trunc",
 )  # fmt: skip
 POSITIVE = ("lgamma", "log", "log10", "log2", "rsqrt", "sqrt")
-BINARY = ("add", "atan2", "div", "fmod", "hypot", "maximum", "minimum", "mul", "pow", "sub")
-ACTIVATIONS = ("elu", "gelu", "hardswish", "leaky_relu", "mish", "selu", "silu", "softplus")
+BINARY = (
+    "add", "atan2", "copysign", "div", "eq", "floor_divide", "fmod", "ge", "gt", "heaviside",
+    "hypot", "logaddexp", "maximum", "minimum", "mul", "pow", "remainder", "sub", "xlogy",
+)  # fmt: skip
+ACTIVATIONS = (
+    "celu", "elu", "gelu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid",
+    "mish", "relu6", "selu", "silu", "softplus", "softsign", "tanhshrink",
+)  # fmt: skip
+LOSSES = ("binary_cross_entropy_with_logits", "huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss")
+# what the gradient is taken of: activations, then functions of rows
+BACKWARD = ("gelu", "leaky_relu", "relu", "sigmoid", "silu", "softplus", "tanh")
+REDUCTIONS = ("amax", "amin", "argmax", "logsumexp", "mean", "norm", "prod", "std", "sum", "var")
+OTHER_TYPES = ("float16", "bfloat16", "int64", "int32", "uint8")
+TYPES = ("float32", "float64", *OTHER_TYPES)
+Calls = Iterator[tuple[str, Callable[[], Any]]]
 
 
-def calls(lib: Any, size: int, dtype: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+class Arguments:
+    """The arguments of operators; those that have `size` elements are large."""
+
+    def __init__(self, lib: Any, size: int, dtype: str) -> None:
+        import numpy as np
+
+        draw = np.random.default_rng(0)
+        self.side = side = math.isqrt(size)
+
+        def make(x: Any) -> Any:
+            whole = 100 * x if "int" in dtype else x
+            return lib.tensor(whole.astype("float64")).to(getattr(lib, dtype))
+
+        self.x, self.y = make(draw.uniform(-0.9, 0.9, size)), make(draw.uniform(0.1, 2.0, size))
+        self.matrix = make(draw.standard_normal((side, side)))
+        self.batch = make(draw.standard_normal((max(size // 50_000, 1), 50, 20, 50)))
+        self.weight = make(draw.standard_normal(side))
+        self.index = lib.tensor(draw.integers(0, side, (side, side)))
+        self.places = lib.tensor(draw.integers(0, size, size))
+        self.label = lib.tensor(draw.integers(0, side, side))
+        self.mask = lib.tensor(draw.uniform(size=size) < 0.5)
+        self.wide = make(draw.uniform(-0.9, 0.9, 2 * size))
+
+
+def calls(lib: Any, size: int, dtype: str) -> Calls:
     """The operators, each with its arguments."""
-    import numpy as np
+    given = Arguments(lib, size, dtype)
+    if dtype in OTHER_TYPES:
+        yield from other_types(lib, given, dtype)
+        return
+    yield from elements(lib, given)
+    yield from layouts(lib, given)
+    yield from reductions(lib, given)
+    yield from rows(lib, given)
+    yield from moves(lib, given)
+    yield from gradients(lib, given)
 
-    draw = np.random.default_rng(0)
-    make = lambda x: lib.tensor(x.astype(dtype))
-    x, y = make(draw.uniform(-0.9, 0.9, size)), make(draw.uniform(0.1, 2.0, size))
-    side = math.isqrt(size)
-    matrix = make(draw.standard_normal((side, side)))
-    batch = make(draw.standard_normal((max(size // 50_000, 1), 50, 20, 50)))
-    index = lib.tensor(draw.integers(0, side, (side, side)))
-    weight, label = make(draw.standard_normal(side)), lib.tensor(draw.integers(0, side, side))
-    f = lib.nn.functional
+
+def elements(lib: Any, given: Arguments) -> Calls:
+    x, y, f = given.x, given.y, lib.nn.functional
     for name in UNARY:
         yield name, lambda name=name: getattr(lib, name)(x)
     for name in POSITIVE:
@@ -53,35 +94,203 @@ def calls(lib: Any, size: int, dtype: str) -> Iterator[tuple[str, Callable[[], A
         yield name, lambda name=name: getattr(lib, name)(y, x)
     for name in ACTIVATIONS:
         yield name, lambda name=name: getattr(f, name)(x)
+    for name in LOSSES:
+        yield name, lambda name=name: getattr(f, name)(x, y)
     yield "gelu tanh", lambda: f.gelu(x, approximate="tanh")
+    yield "add number", lambda: x + 1.5
+    yield "mul number", lambda: x * 1.5
+    yield "pow 2", lambda: x**2
+    yield "pow 2.5", lambda: y**2.5
     yield "clamp", lambda: lib.clamp(x, -0.5, 0.5)
+    yield "clamp tensors", lambda: lib.clamp(x, -y, y)
     yield "erfinv", lambda: lib.erfinv(x)
     yield "where", lambda: lib.where(x > 0, x, y)
+    yield "where mask", lambda: lib.where(given.mask, x, y)
+    yield "masked_fill", lambda: x.masked_fill(given.mask, 0.0)
     yield "lerp", lambda: lib.lerp(x, y, 0.3)
+    yield "addcmul", lambda: lib.addcmul(x, x, y, value=0.5)
+    yield "nan_to_num", lambda: lib.nan_to_num(x)
+    yield "logical_not", lambda: given.mask.logical_not()
+    yield "mask and", lambda: given.mask & given.mask
+    for name in ("float16", "float32", "float64", "int64", "bool"):
+        yield f"to {name}", lambda name=name: x.to(getattr(lib, name), copy=True)
+    yield "mask to float", lambda: given.mask.to(x.dtype)
+    z = x.clone()
+    yield "add_", lambda: z.add_(x)
+    yield "mul_", lambda: z.mul_(0.5)
+    yield "sigmoid_", lambda: z.sigmoid_()
+    yield "clamp_", lambda: z.clamp_(-0.5, 0.5)
+    yield "copy_", lambda: z.copy_(x)
+    yield "zero_", lambda: z.zero_()
+
+
+def layouts(lib: Any, given: Arguments) -> Calls:
+    matrix, weight, batch = given.matrix, given.weight, given.batch
+    column, turned = weight.reshape(-1, 1), batch.permute(0, 2, 3, 1)
+    channels = batch[:1, :, :1, :1]
+    yield "add row", lambda: matrix + weight
+    yield "add column", lambda: matrix + column
+    yield "add channels", lambda: batch + channels
+    yield "add outer", lambda: column + weight
+    yield "add turned", lambda: matrix + matrix.t()
+    yield "exp turned", lambda: matrix.t().exp()
+    yield "mul of steps", lambda: given.wide[::2] * given.wide[1::2]
+    yield "exp of steps", lambda: given.wide[::2].exp()
+    yield "add of a part", lambda: matrix[:, 1:] + matrix[:, :-1]
+    yield "mul permuted", lambda: turned * turned
+    yield "transpose", lambda: matrix.t().contiguous()
+    yield "permute", lambda: turned.contiguous()
+
+
+def reductions(lib: Any, given: Arguments) -> Calls:
+    x, matrix, batch = given.x, given.matrix, given.batch
+    for name in ("sum", "mean", "std", "norm", "amax", "argmax", "prod"):
+        yield name, lambda name=name: getattr(x, name)()
+    for name in REDUCTIONS:
+        yield f"{name} of rows", lambda name=name: getattr(matrix, name)(dim=1)
+        yield f"{name} of columns", lambda name=name: getattr(matrix, name)(dim=0)
+    yield "max of rows", lambda: matrix.max(1)
+    yield "sum of channels", lambda: batch.sum((0, 2, 3))
+    yield "sum of middle", lambda: batch.sum(1)
+    yield "mask sum", lambda: given.mask.sum()
+    yield "any", lambda: (x > 2).any()
+    yield "dot", lambda: lib.dot(x, x)
+    for name in ("cumsum", "cumprod", "cummax"):
+        yield f"{name} of rows", lambda name=name: getattr(matrix, name)(1)
+        yield f"{name} of columns", lambda name=name: getattr(matrix, name)(0)
+
+
+def rows(lib: Any, given: Arguments) -> Calls:
+    matrix, batch, weight, f = given.matrix, given.batch, given.weight, lib.nn.functional
+    side = given.side
+    yield "softmax", lambda: matrix.softmax(1)
+    yield "softmax of columns", lambda: matrix.softmax(0)
+    yield "log_softmax", lambda: matrix.log_softmax(1)
+    yield "layer_norm", lambda: f.layer_norm(matrix, (side,), weight, weight)
+    yield "rms_norm", lambda: f.rms_norm(matrix, (side,), weight)
+    yield "group_norm", lambda: f.group_norm(batch, 10)
+    yield "batch_norm", lambda: f.batch_norm(batch, None, None, training=True)
+    channels = batch[0, :, 0, 0]
+    yield "batch_norm eval", lambda: f.batch_norm(batch, channels, channels**2)
+    yield "normalize", lambda: f.normalize(matrix)
+    yield "cross_entropy", lambda: f.cross_entropy(matrix, given.label)
+    few = matrix[:, : side // 10].contiguous()
+    yield "cdist", lambda: lib.cdist(few, few)
+    yield "glu", lambda: f.glu(matrix)
+
+
+def moves(lib: Any, given: Arguments) -> Calls:
+    x, y, matrix, index, label = given.x, given.y, given.matrix, given.index, given.label
+    yield "clone", lambda: x.clone()
+    yield "cat", lambda: lib.cat([x, y])
+    yield "cat of columns", lambda: lib.cat([matrix, matrix], 1)
+    yield "stack", lambda: lib.stack([x, y], 1)
+    yield "flip", lambda: matrix.flip(1)
+    yield "flip of rows", lambda: matrix.flip(0)
+    yield "roll", lambda: matrix.roll(3, 1)
+    yield "tril", lambda: matrix.tril()
+    yield "repeat", lambda: given.weight.repeat(given.side, 1)
+    yield "expand", lambda: given.weight.expand(given.side, -1).contiguous()
+    yield "pad", lambda: lib.nn.functional.pad(matrix, (1, 1, 1, 1))
+    yield "gather", lambda: matrix.gather(1, index)
+    yield "gather of columns", lambda: matrix.gather(0, index)
+    yield "scatter", lambda: matrix.scatter(1, index, matrix)
+    yield "scatter_add", lambda: matrix.scatter_add(1, index, matrix)
+    yield "index_select", lambda: matrix.index_select(0, label)
+    yield "index_select of columns", lambda: matrix.index_select(1, label)
+    yield "index_add", lambda: matrix.index_add(0, label, matrix)
+    yield "embedding", lambda: lib.nn.functional.embedding(label, matrix)
+    yield "index", lambda: x[given.places]
+    yield "index rows", lambda: matrix[label]
+    yield "index mask", lambda: x[given.mask]
+    yield "index_put_", lambda: y.clone().index_put_((given.places,), x, accumulate=True)
+    yield "nonzero", lambda: given.mask.nonzero()
+    yield "one_hot", lambda: lib.nn.functional.one_hot(label, given.side)
+    yield "sort", lambda: x.sort()
+    yield "sort of rows", lambda: matrix.sort(1)
+    yield "topk", lambda: matrix.topk(10, 1)
+    yield "bincount", lambda: given.places.bincount()
+
+
+def gradients(lib: Any, given: Arguments) -> Calls:
+    """Backward passes of one operator, with a gradient of its own for each element."""
+    f, side = lib.nn.functional, given.side
+    x, matrix, batch = (a.clone().requires_grad_() for a in (given.x, given.matrix, given.batch))
+    weight = given.weight.clone().requires_grad_()
+    functions: list[tuple[str, Any, tuple[Any, ...]]] = [
+        (name, lambda name=name: getattr(f, name)(x), (x,)) for name in BACKWARD
+    ]
+    functions += [
+        ("exp", lambda: x.exp(), (x,)),
+        ("mul", lambda: matrix * matrix, (matrix,)),
+        ("mul row", lambda: matrix * weight, (matrix, weight)),
+        ("add row", lambda: matrix + weight, (matrix, weight)),
+        ("div", lambda: x / given.y, (x,)),
+        ("sum of rows", lambda: matrix.sum(1), (matrix,)),
+        ("mean", lambda: x.mean(), (x,)),
+        ("amax of rows", lambda: matrix.amax(1), (matrix,)),
+        ("norm", lambda: x.norm(), (x,)),
+        ("softmax", lambda: matrix.softmax(1), (matrix,)),
+        ("log_softmax", lambda: matrix.log_softmax(1), (matrix,)),
+        ("layer_norm", lambda: f.layer_norm(matrix, (side,), weight, weight), (matrix, weight)),
+        ("batch_norm", lambda: f.batch_norm(batch, None, None, training=True), (batch,)),
+        ("cross_entropy", lambda: f.cross_entropy(matrix, given.label), (matrix,)),
+        ("mse_loss", lambda: f.mse_loss(x, given.y), (x,)),
+        ("cumsum", lambda: matrix.cumsum(1), (matrix,)),
+        ("gather", lambda: matrix.gather(1, given.index), (matrix,)),
+        ("embedding", lambda: f.embedding(given.label, matrix), (matrix,)),
+        ("cat", lambda: lib.cat([matrix, matrix]), (matrix,)),
+        ("where", lambda: lib.where(given.mask, x, given.y), (x,)),
+    ]
+    for name, make, inputs in functions:
+        result = make()
+        ones = result.detach().clone()
+        yield (
+            f"{name} backward",
+            lambda result=result, inputs=inputs, ones=ones: lib.autograd.grad(
+                result, inputs, ones, retain_graph=True
+            ),
+        )
+
+
+def other_types(lib: Any, given: Arguments, dtype: str) -> Calls:
+    """The operators that people use on halves, or on whole numbers."""
+    x, y, matrix, f = given.x, given.y, given.matrix, lib.nn.functional
+    for name in ("add", "mul", "maximum", "gt", "eq"):
+        yield name, lambda name=name: getattr(lib, name)(y, x)
+    for name in ("abs", "neg", "sign"):
+        yield name, lambda name=name: getattr(lib, name)(x)
+    yield "add row", lambda: matrix + given.weight
+    yield "clamp", lambda: lib.clamp(x, 3, 9)
+    yield "where mask", lambda: lib.where(given.mask, x, y)
+    yield "to float32", lambda: x.to(lib.float32)
     yield "sum", lambda: x.sum()
     yield "sum of rows", lambda: matrix.sum(1)
     yield "sum of columns", lambda: matrix.sum(0)
-    yield "mean", lambda: x.mean()
-    yield "var", lambda: matrix.var(1)
-    yield "amax", lambda: matrix.amax(1)
-    yield "cumsum", lambda: matrix.cumsum(1)
-    yield "cumprod", lambda: matrix.cumprod(1)
-    yield "softmax", lambda: matrix.softmax(1)
-    yield "log_softmax", lambda: matrix.log_softmax(1)
-    yield "logsumexp", lambda: matrix.logsumexp(1)
-    yield "layer_norm", lambda: f.layer_norm(matrix, (side,), weight, weight)
-    yield "batch_norm", lambda: f.batch_norm(batch, None, None, training=True)
-    yield "cross_entropy", lambda: f.cross_entropy(matrix, label)
-    yield "gather", lambda: matrix.gather(1, index)
-    yield "scatter_add", lambda: matrix.scatter_add(1, index, matrix)
-    yield "index_select", lambda: matrix.index_select(0, label)
+    yield "amax of rows", lambda: matrix.amax(1)
+    yield "argmax of rows", lambda: matrix.argmax(1)
+    yield "cumsum of rows", lambda: matrix.cumsum(1)
+    yield "gather", lambda: matrix.gather(1, given.index)
     yield "transpose", lambda: matrix.t().contiguous()
-    yield "cat", lambda: lib.cat([x, y])
-    yield "sort", lambda: x.sort()
+    yield "sort of rows", lambda: matrix.sort(1)
+    if "int" in dtype:
+        for name in ("floor_divide", "remainder", "bitwise_and"):
+            yield name, lambda name=name: getattr(lib, name)(x, 7)
+        return
+    for name in ("div", "exp", "log", "sigmoid", "tanh"):
+        call = getattr(lib, name)
+        yield name, lambda call=call, name=name: call(y, y) if name == "div" else call(y)
+    for name in ("gelu", "relu", "silu"):
+        yield name, lambda name=name: getattr(f, name)(x)
+    yield "mean of rows", lambda: matrix.mean(1)
+    yield "softmax", lambda: matrix.softmax(1)
+    yield "layer_norm", lambda: f.layer_norm(matrix, (given.side,), given.weight, given.weight)
+    yield "batch_norm", lambda: f.batch_norm(given.batch, None, None, training=True)
 
 
 def serve(library: str, size: int, dtype: str, pattern: str) -> None:
     """Time one operator for each line that asks for it."""
+    clock = time.process_time if os.environ["OMP_NUM_THREADS"] == "1" else time.perf_counter
     if library == "torch":
         import torch as lib
 
@@ -93,11 +302,11 @@ def serve(library: str, size: int, dtype: str, pattern: str) -> None:
     for line in sys.stdin:
         call = known[line.strip()]
         call()
-        start, count = time.perf_counter(), 0
-        while time.perf_counter() - start < SECONDS:
+        start, count = clock(), 0
+        while clock() - start < SECONDS:
             call()
             count += 1
-        print((time.perf_counter() - start) / count, flush=True)
+        print((clock() - start) / count, flush=True)
 
 
 def started(library: str, args: argparse.Namespace, dtype: str) -> subprocess.Popen[str]:
@@ -128,7 +337,7 @@ def compare(args: argparse.Namespace, dtype: str) -> dict[str, tuple[float, floa
         pairs = [(ask(ours, name), ask(theirs, name)) for _ in range(ROUNDS)]
         a, b = (1e3 * statistics.median(column) for column in zip(*pairs, strict=True))
         found[name] = a, b
-        print(f"{dtype}  {name:16} {a:9.3f} {b:9.3f}   {a / b:6.2f}", flush=True)
+        print(f"{dtype:8} {name:32} {a:9.3f} {b:9.3f}   {a / b:6.2f}", flush=True)
     for process in (ours, theirs):
         process.kill()
     return found
@@ -137,6 +346,7 @@ def compare(args: argparse.Namespace, dtype: str) -> dict[str, tuple[float, floa
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("pattern", nargs="?", default="*")
+    parser.add_argument("--type", default="float[36]*", help="a pattern of dtypes: '*' for all")
     parser.add_argument("--size", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--serve", help=argparse.SUPPRESS)
@@ -145,11 +355,15 @@ def main() -> None:
     if args.serve:
         serve(args.serve, args.size, args.dtype, args.pattern)
         return
-    print("dtype    operator           adjoint     torch    ratio   (ms)")
-    ratios = [a / b for dtype in ("float32", "float64") for a, b in compare(args, dtype).values()]
-    mean = math.exp(statistics.mean(map(math.log, ratios)))
-    slow = sum(r > 1.5 for r in ratios)
-    print(f"\n{len(ratios)} operators: geometric mean {mean:.2f}, {slow} above 1.5")
+    print(f"{'dtype':8} {'operator':32}   adjoint     torch    ratio   (ms)")
+    types = [t for t in TYPES if fnmatch.fnmatch(t, args.type)]
+    found = {dtype: [a / b for a, b in compare(args, dtype).values()] for dtype in types}
+    print()
+    for dtype, ratios in (*found.items(), ("all", [r for each in found.values() for r in each])):
+        if ratios:
+            mean = math.exp(statistics.mean(map(math.log, ratios)))
+            slow = sum(r > 1.5 for r in ratios)
+            print(f"{dtype:8} {len(ratios)} operators: geometric mean {mean:.2f}, {slow} above 1.5")
 
 
 if __name__ == "__main__":

@@ -12,8 +12,10 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.core import dtypes
 from adjoint.elements import large
 from adjoint.native import background, discovery
+from adjoint.native.loops import Loop
 from adjoint.tensor import binding
 
 pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
@@ -67,37 +69,55 @@ def test_native_kernels_equal_numpys(name: str, dtype: Any) -> None:
     np.testing.assert_allclose(native[:1000], plain[:1000], rtol=tolerance, atol=tolerance)
 
 
-LAYOUTS: dict[str, Callable[[], tuple[Any, Any]]] = {
-    "same": lambda: (draw(N), draw(N, seed=1)),
-    "one number": lambda: (draw(N), draw(1, seed=1)),
-    "a row": lambda: (draw(200, 100), draw(100, seed=1)),
-    "a row with ones": lambda: (draw(200, 100), draw(1, 100, seed=1)),
-    "a column": lambda: (draw(200, 100), draw(200, 1, seed=1)),
-    "an image's channels": lambda: (draw(20, 10, 12, 11), draw(20, 10, 1, 1, seed=1)),
-    "both turned": lambda: (draw(200, 100).T, draw(200, 100, seed=1).T),
-    "channels last": lambda: (
+LAYOUTS: dict[str, Callable[[Any], tuple[Any, Any]]] = {
+    "same": lambda draw: (draw(N), draw(N, seed=1)),
+    "one number": lambda draw: (draw(N), draw(1, seed=1)),
+    "a row": lambda draw: (draw(200, 100), draw(100, seed=1)),
+    "a row with ones": lambda draw: (draw(200, 100), draw(1, 100, seed=1)),
+    "a column": lambda draw: (draw(200, 100), draw(200, 1, seed=1)),
+    "an image's channels": lambda draw: (draw(20, 10, 12, 11), draw(20, 10, 1, 1, seed=1)),
+    "both turned": lambda draw: (draw(200, 100).T, draw(200, 100, seed=1).T),
+    "channels last": lambda draw: (
         np.moveaxis(draw(20, 12, 11, 10), -1, 1), np.moveaxis(draw(20, 12, 11, 10, seed=1), -1, 1)
     ),
-    "one turned": lambda: (draw(200, 100), draw(100, 200, seed=1).T),
-    "two dimensions between": lambda: (draw(20, 10, 12, 11), draw(10, 1, 1, seed=1)),
-    "with gaps": lambda: (draw(2 * N)[::2], draw(2 * N, seed=1)[::2]),
-    "backwards": lambda: (draw(N)[::-1], draw(N, seed=1)[::-1]),
-    "the first is small": lambda: (draw(100), draw(200, 100, seed=1)),
+    "one turned": lambda draw: (draw(200, 100), draw(100, 200, seed=1).T),
+    "two dimensions between": lambda draw: (draw(20, 10, 12, 11), draw(10, 1, 1, seed=1)),
+    "with gaps": lambda draw: (draw(2 * N)[::2], draw(2 * N, seed=1)[::2]),
+    "backwards": lambda draw: (draw(N)[::-1], draw(N, seed=1)[::-1]),
+    "the first is small": lambda draw: (draw(100), draw(200, 100, seed=1)),
 }  # fmt: skip
-LOOPS = ("same", "one number", "a row", "a row with ones", "a column", "an image's channels",
-         "both turned", "channels last", "the first is small")  # fmt: skip
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int32"])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_every_layout_gives_numpys_result(name: str) -> None:
-    a, b = LAYOUTS[name]()
-    found = large.Large(ad.ops.atan2.default.row)(a, b)
-    assert (found is not None) == (name in LOOPS)
-    expected = np.arctan2(a, b)
-    if found is not None:
-        assert found.shape == expected.shape
-        np.testing.assert_allclose(found, expected, rtol=1e-14)
-    np.testing.assert_allclose(ad.atan2(ad.tensor(a), ad.tensor(b)), expected, rtol=1e-14)
+def test_every_layout_gives_numpys_result(name: str, dtype: str) -> None:
+    kind = dtypes.NAMES[dtype].np
+    a, b = LAYOUTS[name](lambda *shape, seed=0: (10 * draw(*shape, seed=seed)).astype(kind))
+    found = large.Large(ad.ops.maximum.default.row)(a, b)
+    expected = np.maximum(a, b)
+    assert found is not None
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    np.testing.assert_array_equal(found.astype(np.float64), expected.astype(np.float64))
+    if found.flags.c_contiguous != expected.flags.c_contiguous:
+        assert found.strides == expected.strides
+
+
+@pytest.mark.parametrize("shape", [(N, 1), (N // 3 + 1, 3), (3, N // 3), (7, 5, 3, 2, 200)])
+def test_rows_of_any_length(shape: tuple[int, ...]) -> None:
+    """Rows shorter than a vector, longer than a block, more dimensions than a loop has."""
+    a, b = draw(*shape), draw(*shape[1:], seed=1)
+    for x, y in ((a, b), (a, b[..., :1]), (a[..., ::-1], b), (a.T, b.T[..., None])):
+        found = large.Large(ad.ops.sub.Tensor.row)(x, y, 1)
+        assert found is not None
+        np.testing.assert_array_equal(found, x - y)
+
+
+def test_a_column_beside_a_row_is_large_when_the_result_is() -> None:
+    column, row = draw(300, 1), draw(1, 300, seed=1)
+    found = ad.tensor(column) * ad.tensor(row)
+    np.testing.assert_array_equal(found, column * row)
+    empty = ad.ones(300, 1, 200) * ad.ones(300, 0, 200)
+    assert empty.shape == (300, 0, 200)
 
 
 def test_shapes_that_do_not_fit_are_refused_in_our_words() -> None:
@@ -112,7 +132,8 @@ def test_a_row_is_built_for_few_numbers_only() -> None:
         found = kernel(x, float(number), 1)
         if found is not None:
             np.testing.assert_allclose(found, x + number)
-    assert len(kernel.texts) <= large._MOST_TEXTS
+    (texts,) = kernel.loops.values()
+    assert len(texts) <= large._MOST_TEXTS
 
 
 def test_gradients_of_large_arrays_are_those_of_small_ones() -> None:
@@ -126,10 +147,112 @@ def test_gradients_of_large_arrays_are_those_of_small_ones() -> None:
     np.testing.assert_allclose(whole, parts, rtol=1e-12, atol=1e-14)
 
 
-def test_integers_and_half_precision_stay_with_numpy() -> None:
-    kernel = large.Large(ad.ops.abs.default.row)
-    assert kernel(np.ones(N, np.int64)) is None
-    assert kernel(np.ones(N, np.float16)) is None
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_halves_are_computed_in_float32_and_rounded_once(dtype: str) -> None:
+    half = dtypes.NAMES[dtype].np
+    x = np.concatenate([draw(N), [np.nan, np.inf, -np.inf, -0.0, 1e-7, 6e4]]).astype(half)
+    wide = x.astype(np.float32)
+    found = large.Large(ad.ops.silu.default.row)(x)
+    exact = large.Large(ad.ops.silu.default.row)(wide)
+    assert found is not None
+    assert exact is not None
+    np.testing.assert_array_equal(found.view(np.uint16), exact.astype(half).view(np.uint16))
+
+
+def test_every_float16_is_read_and_written_as_numpy_does() -> None:
+    bits = np.arange(1 << 16, dtype=np.uint16)
+    halves = bits.view(np.float16)
+    read = Loop("{x}", {"x": "float16"}, [], "float32")
+    write = Loop("{x}", {"x": "float32"}, [], "float16")
+    for step in (1, 2, -1):  # in vectors, and one by one
+        wide = read([halves[::step]])
+        assert wide is not None
+        np.testing.assert_array_equal(wide, halves[::step].astype(np.float32))
+        with np.errstate(all="ignore"):
+            near = [np.nextafter(wide, np.float32(to)) for to in (np.inf, -np.inf)]
+            between = wide + np.spacing(halves[::step]).astype(np.float32) / 2
+            for x in (wide, *near, between):
+                back = write([x[::step]])
+                assert back is not None
+                np.testing.assert_array_equal(back, x[::step].astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint8])
+def test_whole_numbers_wrap_as_numpys_do(dtype: Any) -> None:
+    a, b = (np.random.default_rng(k).integers(-300, 300, N).astype(dtype) for k in (0, 1))
+    for op, expected in ((ad.ops.add.Tensor, a + b), (ad.ops.sub.Tensor, a - b)):
+        found = large.Large(op.row)(a, b, 1)
+        assert found is not None
+        np.testing.assert_array_equal(found, expected)
+    limited = large.Large(ad.ops.clamp.default.row)(a, 3, 9)
+    np.testing.assert_array_equal(limited, np.clip(a, 3, 9))
+    assert large.Large(ad.ops.add.Scalar.row)(a, 1.5, 1) is None
+
+
+def test_conditions_choose() -> None:
+    mask, a, b = draw(N) > 0, draw(N, seed=1), draw(N, seed=2)
+    found = large.Large(ad.ops.where.self.row)(mask, a, b)
+    np.testing.assert_array_equal(found, np.where(mask, a, b))
+    low = large.Large(ad.ops.clamp.Tensor.row)(a, b, None)
+    np.testing.assert_array_equal(low, np.maximum(a, b))
+    np.testing.assert_array_equal(large.Large(ad.ops.gt.Scalar.row)(a, 0.5), a > 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_results_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
+    x = draw(300, 401).astype(dtype)
+    before = ad.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2, 3):
+            ad.set_num_threads(count)
+            t = ad.tensor(x)
+            found.append([(t.T.sigmoid() * t[:1].T).numpy(), ad.nn.functional.gelu(t).numpy()])
+    finally:
+        ad.set_num_threads(before)
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(one, two)
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "add": lambda x: x.add_(x.detach().clone(), alpha=2),
+    "to itself": lambda x: x.mul_(x),
+    "over itself": lambda x: x[1:].add_(x[:-1]),
+    "turned": lambda x: x.reshape(-1, 10).T.sigmoid_(),
+    "every second": lambda x: x[::2].clamp_(-0.5, 0.5),
+    "a row": lambda x: x.reshape(-1, 10).sub_(x[:10].clone()),
+    "copy": lambda x: x.copy_(x.flip(0)),
+    "from another type": lambda x: x.copy_(ad.arange(x.numel())),
+    "zero": lambda x: x.zero_(),
+    "fill": lambda x: x[::3].fill_(2.5),
+    "compare": lambda x: x.gt_(0.25),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_in_place_are_those_of_small_arrays(name: str, monkeypatch: Any) -> None:
+    values = draw(20 * N // 10 // 30 * 30)
+    found = ad.tensor(values)
+    version = found._version
+    WRITES[name](found)
+    assert found._version == version + 1
+    monkeypatch.setattr(large, "LARGE", 1 << 40)
+    expected = ad.tensor(values)
+    WRITES[name](expected)
+    np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_writes_to_what_is_needed_are_refused() -> None:
+    x = ad.tensor(draw(N), requires_grad=True)
+    y = x.exp()
+    y.mul_(2)
+    with pytest.raises(ad.errors.InplaceError):
+        y.sum().backward()
+    with pytest.raises(ad.errors.InplaceError):
+        ad.ones(1).expand(N).add_(ad.ones(N))
+    with pytest.raises(ad.errors.ShapeError):
+        ad.ones(N).add_(ad.ones(2, N))
 
 
 PROGRAM = """

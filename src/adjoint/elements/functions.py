@@ -113,12 +113,24 @@ _BERNOULLI = (
 )  # fmt: skip
 
 _REALS = {
-    # NaN wins, as in NumPy
-    "ad_max": "real ad_max@(real a, real b) { return (a > b) | (a != a) ? a : b; }",
-    "ad_min": "real ad_min@(real a, real b) { return (a < b) | (a != a) ? a : b; }",
+    # NaN wins, as in NumPy; gcc makes no vectors of nested choices with two conditions in one
+    "ad_max": """real ad_max@(real a, real b) {
+  const real larger = a > b ? a : b;
+  return a != a ? a : larger;
+}""",
+    "ad_min": """real ad_min@(real a, real b) {
+  const real smaller = a < b ? a : b;
+  return a != a ? a : smaller;
+}""",
     # the other number wins
-    "ad_fmax": "real ad_fmax@(real a, real b) { return (a > b) | (b != b) ? a : b; }",
-    "ad_fmin": "real ad_fmin@(real a, real b) { return (a < b) | (b != b) ? a : b; }",
+    "ad_fmax": """real ad_fmax@(real a, real b) {
+  const real larger = a > b ? a : b;
+  return b != b ? a : larger;
+}""",
+    "ad_fmin": """real ad_fmin@(real a, real b) {
+  const real smaller = a < b ? a : b;
+  return b != b ? a : smaller;
+}""",
     "ad_sign": "real ad_sign@(real x) {"
     " return x > 0 ? (real)1 : x < 0 ? (real)-1 : x != x ? x : (real)0; }",
     "ad_bend": "real ad_bend@(real x, real most) {"

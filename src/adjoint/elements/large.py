@@ -1,15 +1,13 @@
 """Kernels of elements for large arrays: one pass over memory, shared by all cores.
 
 The C text of a row (column `c`), which compiled programs fuse, here becomes a loop of its own, with
-open sizes. It is built in the background when an operator first meets a large array, kept on disk,
-and used from then on; until then, for small arrays, and for layouts that no loop fits, the row's
-NumPy kernel computes, with the same results to rounding.
+open sizes (`native/loops.py`). It is built in the background when an operator first meets a large
+array, kept on disk, and used from then on; until then, for small arrays, and for what no loop fits,
+the row's NumPy kernel computes, with the same results to rounding.
 """
 
 from __future__ import annotations
 
-import ctypes
-import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -17,32 +15,34 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.shapes import Shape
-from adjoint.core.storage import fills_memory
+from adjoint.core.dtypes import OF
 from adjoint.elements import functions, language
-from adjoint.native import background
+from adjoint.native.loops import LARGE, STORED, Loop
 from adjoint.table.rows import Row
 
-Array = np.ndarray[Any, Any]
-Names = tuple[str, ...]
+__all__ = ["LARGE", "Large", "can_write", "has_text", "loop_of"]
 
-LARGE = 1 << 14  # elements from which a call of native code pays
-_MOST_TEXTS = 6  # of one row: a text that depends on a number is not built for every number
-_NARROW = 16  # columns below which rows are too short for loops of their own
+Array = np.ndarray[Any, Any]
+
+_MOST_TEXTS = 6  # of one row and dtype: a text that depends on a number is not built for each
+_MOST_CALLS = 256  # kinds of calls that a row remembers
+_COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # where not in the dtype itself
 _NUMBERS = (int, float, bool)
-_C_TYPES = {"f": ("float32", "float"), "d": ("float64", "double")}  # by dtype.char
 
 
 def has_text(row: Row) -> bool:
-    """Whether there is a text for one real result of real numbers."""
+    """Whether there is a text for one result of real or whole numbers."""
+    return row.archetype.promotes and can_write(row)
+
+
+def can_write(row: Row) -> bool:
+    """Whether a row with a text can write over its first argument, which its result is like."""
     returned = row.schema.returns
     return (
-        "real" in row.c
+        ("real" in row.c or "whole" in row.c)
         and len(returned) == 1
         and not returned[0].alias
         and not row.schema.mutates
-        and row.archetype.promotes
-        and row.archetype.result != "bool"
         and not any(a.type.is_list for a in row.schema.tensors)
     )
 
@@ -56,203 +56,118 @@ class Large:
         self.tensors = [i for i, a in enumerate(arguments) if a.type.is_tensor]
         self.others = [i for i, a in enumerate(arguments) if not a.type.is_tensor]
         self.names = row.schema.names
-        self.texts: dict[tuple[str, str], Any] = {}  # functions, by dtype and text
+        promoted = row.promoted_tensors or tuple(a.name for a in row.schema.tensors)
+        self.promoted = frozenset(promoted)  # operands that are computed with, of one dtype
+        self.known: dict[Any, tuple[Loop, list[Any]] | None] = {}  # by dtypes and other arguments
+        self.loops: dict[tuple[str, ...], dict[str, Loop]] = {}  # by dtypes, then by text
 
-    def __call__(self, *values: Any) -> Array | None:
-        """The result; None where the NumPy kernel shall compute."""
+    def __call__(self, *values: Any, out: Array | None = None) -> Array | None:
+        """The result, in `out` if that is given; None where the NumPy kernel shall compute."""
         arrays = [values[i] for i in self.tensors]
-        kind = _C_TYPES.get(arrays[0].dtype.char)
-        if kind is None or any(a is None or a.dtype != arrays[0].dtype for a in arrays):
+        others = [values[i] for i in self.others]
+        kinds = [a if a is None else a.dtype.num for a in arrays]
+        key = (*kinds, *others, *map(type, others))
+        try:
+            found = self.known[key]
+        except KeyError:
+            if len(self.known) >= _MOST_CALLS:
+                self.known.clear()
+            found = self.known[key] = self._find(arrays, values)
+        except TypeError:  # an argument without a hash: a list
             return None
+        if found is None:
+            return None
+        loop, numbers = found
+        given = [a for a in arrays if a is not None]
+        if out is not None and (out.dtype != loop.dtype or _overlap(given, out)):
+            return None
+        return loop(given, numbers, out)
+
+    def _find(self, arrays: Sequence[Any], values: Sequence[Any]) -> tuple[Loop, list[Any]] | None:
+        """The loop for such arguments, and the numbers among them."""
+        operands = self._operands(arrays)
+        if operands is None:
+            return None
+        dtype = next(d for n, d in operands.items() if n in self.promoted)
         given = dict(zip(self.names, values, strict=True))
-        text = language.expression(self.row, kind[0], given)
-        numbers = self._numbers(values)
+        text = language.expression(self.row, _COMPUTED.get(dtype, dtype), given)
+        numbers = self._numbers(values, whole="int" in dtype)
         if text is None or numbers is None or any(given[n] is None for n in _used(text)):
             return None
-        sizes = _sizes(tuple(_lie(a) for a in arrays))
-        run = None if sizes is None else self._function(kind, text)
-        if run is None or sizes is None:
-            return None
-        shape, fields = sizes
-        result = np.empty_like(arrays[0]) if shape is None else np.empty(shape, arrays[0].dtype)
-        run(fields, numbers, *(ctypes.c_void_p(a.ctypes.data) for a in (*arrays, result)))
-        return result
+        loops = self.loops.setdefault(tuple(operands.values()), {})
+        if text not in loops:
+            if len(loops) >= _MOST_TEXTS:
+                return None
+            loops[text] = self._loop(text, operands, dtype)
+        return loops[text], numbers
 
-    def _numbers(self, values: Sequence[Any]) -> Any:
+    def _operands(self, arrays: Sequence[Any]) -> dict[str, str] | None:
+        """The dtypes of the arrays: one for those that are computed with, and conditions."""
+        names = [self.names[i] for i in self.tensors]
+        given = {n: OF[a.dtype].name for n, a in zip(names, arrays, strict=True) if a is not None}
+        computed = {d for n, d in given.items() if n in self.promoted}
+        others = {d for n, d in given.items() if n not in self.promoted}
+        if len(computed) != 1 or computed & {"bool"} or others - {"bool"}:
+            return None
+        return given if computed <= STORED.keys() else None
+
+    def _numbers(self, values: Sequence[Any], *, whole: bool) -> list[Any] | None:
         """The arguments that are numbers, as C takes them; None where one is none."""
         found = [values[i] for i in self.others]
         if any(type(v) not in _NUMBERS and v is not None and type(v) is not str for v in found):
             return None
-        plain = [float(v) if type(v) in _NUMBERS else 0.0 for v in found]
-        return (ctypes.c_double * max(len(plain), 1))(*plain)
+        if whole and any(type(v) is float for v in found):
+            return None
+        return [v if type(v) in _NUMBERS else 0 for v in found]
 
-    def _function(self, kind: tuple[str, str], text: str) -> Any:
-        key = kind[0], text
-        if self.texts.get(key) is None:
-            if key not in self.texts and len(self.texts) >= _MOST_TEXTS:
-                return None
-            library = background.soon(self.source(kind[1], text))
-            self.texts[key] = None if library is None else library.elements
-        return self.texts[key]
+    def _loop(self, text: str, operands: dict[str, str], dtype: str) -> Loop:
+        others = [self.names[i] for i in self.others]
+        result = "bool" if self.row.archetype.result == "bool" else dtype
+        return loop_of(text, operands, others, result)
 
     def sources(self) -> Iterator[str]:
         """The sources for both types, where all numbers have defaults."""
         arguments = self.row.schema.arguments
-        if not all(arguments[i].has_default for i in self.others):
+        if "real" not in self.row.c or not all(arguments[i].has_default for i in self.others):
             return
         given = {a.name: None if a.type.is_tensor else a.default for a in arguments}
-        for dtype, c_type in _C_TYPES.values():
+        tensors = [arguments[i] for i in self.tensors]
+        for dtype in ("float32", "float64"):
             text = language.expression(self.row, dtype, given)
             if text is not None and all(
                 given[n] is not None or self.row.schema.argument(n).type.is_tensor
                 for n in _used(text)
             ):
-                yield self.source(c_type, text)
-
-    def source(self, c_type: str, text: str) -> str:
-        """The C source of a text: its loop over the elements of dense rows."""
-        return _source(
-            text, c_type, tuple(self.names[i] for i in self.tensors),
-            tuple(self.names[i] for i in self.others),
-        )  # fmt: skip
+                kinds = {
+                    a.name: dtype if a.name in self.promoted else "bool"
+                    for a in tensors
+                    if not a.type.is_optional
+                }
+                yield self._loop(text, kinds, dtype).source
 
 
-# -- how arrays lie -------------------------------------------------------------------------------
+def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result: str) -> Loop:
+    """The loop of a text in the language of the column `c`, with names marked: `{self} + 1`."""
+    computed = next((d for d in operands.values() if d != "bool"), result)
+    suffix = "f" if STORED[computed][1] == "float" else ""
+    plain = text.replace("{@}", suffix)
+    declarations = functions.prelude(plain, 0)
+    return Loop(plain, operands, numbers, result, declarations)
 
 
-def _lie(array: Array) -> tuple[Shape, Shape, bool, int]:
-    return array.shape, array.strides, array.flags.c_contiguous, array.itemsize
+def _overlap(arrays: Sequence[Array], out: Array) -> bool:
+    """Whether writing an element may change another one that is still to be read."""
+    return any(
+        a is not out
+        and np.may_share_memory(a, out)
+        and (a.ctypes.data, a.shape, a.strides) != (out.ctypes.data, out.shape, out.strides)
+        for a in arrays
+    )
 
-
-@lru_cache(maxsize=4096)
-def _sizes(arrays: tuple[tuple[Shape, Shape, bool, int], ...]) -> tuple[Shape | None, Any] | None:
-    """The shape of the result (None: like the first array) and the fields for C; None where no
-    loop fits: rows, columns, and for each operand whether it steps along them.
-    """
-    shapes = [shape for shape, *_ in arrays]
-    first, strides, dense, size = arrays[0]
-    if all(a == arrays[0] for a in arrays[1:]) and (dense or fills_memory(first, strides, size)):
-        steps = [(0, 1)] * len(arrays)
-        return (first if dense else None), _fields(1, math.prod(first), steps)
-    try:
-        shape = np.broadcast_shapes(*shapes)
-    except ValueError:
-        return None  # the NumPy kernel says why
-    if len(arrays) > 2 or not all(dense for *_, dense, _ in arrays):
-        return None
-    rows, columns = 1, math.prod(shape)
-    for own in shapes:
-        cut = _cut(own, shape)
-        if cut is not None and cut != (1, columns):
-            rows, columns = cut
-    found = [_step(own, shape, rows, columns) for own in shapes]
-    if columns < _NARROW or any(step is None for step in found):
-        return None
-    return shape, _fields(rows, columns, [step for step in found if step is not None])
-
-
-def _fields(rows: int, columns: int, steps: Sequence[tuple[int, int]]) -> Any:
-    flat = [n for step in steps for n in step]
-    return (ctypes.c_long * (2 + len(flat)))(rows, columns, *flat)
-
-
-def _cut(own: Shape, shape: Shape) -> tuple[int, int] | None:
-    """Rows and columns of a result by an operand that repeats along one of them."""
-    total, count = math.prod(shape), math.prod(own)
-    if count in (1, total):
-        return None
-    if _stripped(own) == shape[len(shape) - len(_stripped(own)) :]:
-        return total // count, count  # the same row for all
-    return count, total // count
-
-
-def _stripped(shape: Shape) -> Shape:
-    """A shape without its leading ones."""
-    lead = next((d for d, n in enumerate(shape) if n != 1), len(shape))
-    return shape[lead:]
-
-
-def _step(own: Shape, shape: Shape, rows: int, columns: int) -> tuple[int, int] | None:
-    """From row to row and from column to column of an operand; None where it lies otherwise."""
-    count = math.prod(own)
-    if own == shape:
-        return columns, 1
-    if count == 1:
-        return 0, 0
-    full = (1,) * (len(shape) - len(own)) + own
-    kept = [d for d, n in enumerate(full) if n != 1]
-    if count == columns and _stripped(own) == shape[len(shape) - len(_stripped(own)) :]:
-        return 0, 1
-    leading = all(full[d] == shape[d] for d in range(kept[-1] + 1))
-    return (1, 0) if count == rows and leading else None
-
-
-# -- text -----------------------------------------------------------------------------------------
 
 _PLACEHOLDER = re.compile(r"{(\w+)}")
-
-# numbers are constants of the loop: a load under a condition would keep it from vectors
-_LOOP = """static void {name}(long n, const {t} *numbers, {parameters}, {t} *restrict out) {{
-  (void)numbers;
-{constants}#pragma omp simd
-  for (long i = 0; i < n; i++) out[i] = {expression};
-}}
-"""
-# Rows of the result in pieces that threads share; a long row is cut.
-_RUN = """
-#define PIECE 8192
-int elements(const long *z, const double *given, {pointers}, {t} *out) {{
-  const long rows = z[0], columns = z[1];
-  const long across = columns >= PIECE ? 1 : PIECE / columns, down = (rows + across - 1) / across;
-  const long cuts = (columns + PIECE - 1) / PIECE, pieces = down * cuts;
-  {t} numbers[{count}];
-  for (int k = 0; k < {count}; k++) numbers[k] = ({t})given[k];
-#pragma omp parallel for schedule(static) if (pieces > 3)
-  for (long p = 0; p < pieces; p++) {{
-    const long column = p % cuts * PIECE, first = p / cuts * across;
-    const long n = columns - column < PIECE ? columns - column : PIECE;
-    const long last = first + across < rows ? first + across : rows;
-    for (long r = first; r < last; r++) {{
-      {t} *to = out + r * columns + column;
-{choices}
-    }}
-  }}
-  return 0;
-}}
-"""
 
 
 @lru_cache(maxsize=4096)
 def _used(template: str) -> tuple[str, ...]:
     return tuple(_PLACEHOLDER.findall(template))
-
-
-@lru_cache(maxsize=512)
-def _source(template: str, c_type: str, tensors: Names, others: Names) -> str:
-    suffix = "f" if c_type == "float" else ""
-    # which operands step along columns: all of them, or one of two
-    ways = [(1,) * len(tensors)] + ([(1, 0), (0, 1)] if len(tensors) == 2 else [])
-    loops, choices = [], []
-    for way in ways:
-        name = "row_" + "".join(map(str, way))
-        operands = {t: f"{t}_[{'i' if s else '0'}]" for t, s in zip(tensors, way, strict=True)}
-        operands |= {o: f"{o}_" for o in others}
-        expression = template.format_map(operands | {"@": suffix})
-        parameters = ", ".join(f"const {c_type} *restrict {t}_" for t in tensors)
-        constants = "".join(
-            f"  const {c_type} {o}_ = numbers[{k}];\n"
-            for k, o in enumerate(others)
-            if f"{{{o}}}" in template
-        )
-        values = {"parameters": parameters, "constants": constants, "expression": expression}
-        loops.append(_LOOP.format(name=name, t=c_type, **values))
-        test = " && ".join(f"z[{3 + 2 * k}] == {s}" for k, s in enumerate(way))
-        given = ", ".join(
-            f"{t}_ + r * z[{2 + 2 * k}] + column * z[{3 + 2 * k}]" for k, t in enumerate(tensors)
-        )
-        choices.append(f"      if ({test}) {name}(n, numbers, {given}, to);")
-    pointers = ", ".join(f"const {c_type} *{t}_" for t in tensors)
-    run = _RUN.format(
-        t=c_type, pointers=pointers, count=max(len(others), 1), choices="\n".join(choices)
-    )
-    return functions.prelude("".join(loops), 0) + "".join(loops) + run

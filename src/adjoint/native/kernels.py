@@ -152,9 +152,9 @@ def steps(array: Array) -> list[int]:
 
 
 def merged(
-    batch: Shape, operands: Sequence[tuple[Shape, Shape]]
+    batch: Shape, operands: Sequence[tuple[Shape, Shape]], most: int = MOST
 ) -> tuple[Shape, list[Shape]] | None:
-    """A batch as at most three dimensions, those that lie evenly in all operands joined, and the
+    """A batch as at most so many dimensions, those that lie evenly in all operands joined, and the
     steps of each operand along them; None where it has more.
 
     An operand is its leading shape, which broadcasts to the batch, and its steps.
@@ -171,7 +171,7 @@ def merged(
         else:
             sizes.append(size)
             found.append(here)
-    if len(sizes) > MOST:
+    if len(sizes) > most:
         return None
     return tuple(sizes), [tuple(each[n] for each in found) for n in range(len(operands))]
 

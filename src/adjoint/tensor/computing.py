@@ -139,12 +139,20 @@ class Computing:
         run = f"{self._results()} = {self._kernel()}"
         if not large.has_text(self.row):
             return [run]
-        first = python_name(self.schema.tensors[0].name)
         values = ", ".join(self._values())
-        return [
-            f"if _v_{first}.size < {large.LARGE} or (_r := _large({values})) is None:",
-            f"    {run}",
-        ]
+        return [f"if {self._is_small()} or (_r := _large({values})) is None:", f"    {run}"]
+
+    def _is_small(self) -> str:
+        """The test that NumPy's kernel is as good; a column and a row may make a large result."""
+        first, *others = (f"_v_{python_name(a.name)}" for a in self.schema.tensors)
+        small = f"{first}.size < {large.LARGE}"
+        if len(others) != 1 or self.schema.tensors[1].type.is_optional:
+            return small
+        other = others[0]
+        outer = (
+            f"{first}.size * {other}.size < {16 * large.LARGE} or {first}.shape == {other}.shape"
+        )
+        return f"{small} and ({first}.ndim < 2 or {outer})"
 
     def _values(self) -> list[str]:
         """The arguments of a kernel."""

@@ -16,6 +16,7 @@ from adjoint.core.promotion import check_inplace_cast
 from adjoint.core.shapes import show
 from adjoint.core.state import changed, current, seeing
 from adjoint.core.storage import is_expanded
+from adjoint.elements import large
 from adjoint.ops import arguments
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor import dispatch, forward, overrides, views
@@ -31,6 +32,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     keeps_result = any(s.kind == RESULT for s in saves)
     is_view = op.row.archetype.name == "inplace_view"
     what = op.schema.name
+    loops = large.Large(op.row) if large.can_write(op.row) else None
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
         if seeing and (now := current()).seen:  # Note [Seen calls]; autocast leaves writes alone
@@ -38,6 +40,10 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
                 return overrides.ask_mode(overrides.function_of(op), args, keywords)
             with changed(seen=False):
                 return write_in_place(*args, **keywords)
+        if (
+            loops is not None and args and is_plain(args[0]) and args[0].value.size >= large.LARGE
+        ) and _write_at_once(op, loops, args, keywords):
+            return args[0]
         if not (current().recording or keywords or is_view) and args and is_plain(args[0]):
             written = _write_plainly(what, functional, args)
             if written is not None:
@@ -68,6 +74,26 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     write_in_place.__name__ = write_in_place.__qualname__ = what
     write_in_place.__doc__ = f"{op.schema}\n\nIn place: {op.row.doc}".rstrip(": ")
     return write_in_place
+
+
+def _write_at_once(
+    op: Operator, loops: large.Large, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> bool:
+    """Whether native code wrote a large result without history straight over the tensor."""
+    values = _bind(op, args, keywords)
+    tensors = [v for v in values if isinstance(v, Tensor)]
+    recording = current().recording != 0
+    if not all(is_plain(t) for t in tensors) or (
+        recording and any(t.edge is not None for t in tensors)
+    ):
+        return False
+    tensor = values[0]
+    check_writable(tensor, op.schema.name)
+    arrays = [v.value if isinstance(v, Tensor) else v for v in values]
+    if loops(*arrays, out=tensor.value) is None:
+        return False
+    wrote(tensor, op.schema.name)
+    return True
 
 
 def _write_plainly(

@@ -1,0 +1,387 @@
+"""Loops over the elements of arrays, in C: one pass over memory, shared by all cores.
+
+A `Loop` computes each element of its result from one element of each operand, for arrays of any
+strides that broadcast. It goes over blocks that stay in the cache: an operand that lies otherwise
+than the block, or whose type is not the one that is computed in (float16, bfloat16), is brought
+into a row first, so there is one loop over dense rows, which runs in vectors. Values do not depend
+on the number of threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from adjoint.core import dtypes
+from adjoint.core.records import record
+from adjoint.core.shapes import Shape
+from adjoint.native import background, build, kernels
+
+Array = np.ndarray[Any, Any]
+Lie = tuple[Shape, Shape, int]  # shape, strides, bytes of an element
+
+LARGE = 1 << 14  # elements from which a call of native code pays
+_MOST = 4  # dimensions that may be left when those that lie evenly are joined
+# of each dtype: the type in memory, and the type that an element has in an expression
+STORED = {
+    "bool": ("unsigned char", "unsigned char"),
+    "uint8": ("unsigned char", "unsigned char"),
+    "int8": ("signed char", "signed char"),
+    "int16": ("short", "short"),
+    "int32": ("int", "int"),
+    "int64": ("long long", "long long"),
+    "float16": ("unsigned short", "float"),
+    "bfloat16": ("unsigned short", "float"),
+    "float32": ("float", "float"),
+    "float64": ("double", "double"),
+}
+_REAL = ("float", "double")
+
+
+class Loop:
+    """One expression over the elements of some arrays.
+
+    >>> loop = Loop("{x} * {k}", {"x": "float32"}, ["k"], "float32")
+    >>> loop.c_type
+    'float'
+    """
+
+    def __init__(
+        self,
+        expression: str,  # C text, with names of operands and numbers: "{x} * {k}"
+        operands: dict[str, str],  # names and dtypes of the arrays: {"x": "float32"}
+        numbers: Sequence[str],  # names of the numbers that a call gives: ["k"]
+        result: str,  # the result's dtype
+        declarations: str = "",  # of the functions that the expression calls
+    ) -> None:
+        self.expression, self.operands, self.numbers = expression, operands, numbers
+        self.result, self.declarations = result, declarations
+        self.dtype = dtypes.NAMES[result].np
+        computed = next((d for d in operands.values() if d != "bool"), result)
+        self.c_type = STORED[computed][1]  # what is computed in
+        self.is_real = self.c_type in _REAL
+        self._number: Any = ctypes.c_double if self.is_real else ctypes.c_longlong
+        self._source = ""
+        self._run: Any = None
+
+    @property
+    def source(self) -> str:
+        """The C source."""
+        if not self._source:
+            self._source = _source(self)
+        return self._source
+
+    def __call__(
+        self, arrays: Sequence[Array], numbers: Sequence[Any] = (), out: Array | None = None
+    ) -> Array | None:
+        """The result, written to `out` if that is given; None where NumPy shall compute: as long
+        as the code is being built, and for shapes, strides and addresses that do not fit.
+        """
+        lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
+        into = None if out is None else (out.shape, out.strides, out.itemsize)
+        plan = _plan(lies, self.dtype, into)
+        run = self._run or self._found()
+        if plan is None or run is None:
+            return None
+        result = plan.room(self.dtype) if out is None else out
+        if plan.is_empty:
+            return result
+        given = (self._number * (len(numbers) or 1))(*numbers)
+        objects = (ctypes.c_void_p * (len(arrays) + 1))(*map(id, arrays), id(result))
+        return None if run(plan.fields, given, objects) else result
+
+    def _found(self) -> Any:
+        library = background.soon(self.source)
+        self._run = None if library is None else library.elements
+        return self._run
+
+
+# -- how arrays lie -------------------------------------------------------------------------------
+
+
+@record
+class _Plan:
+    """How a loop goes over arrays that lie in a certain way."""
+
+    shape: Shape  # of the result
+    order: Shape  # its dimensions from the outermost in memory to the innermost: (1, 0)
+    fields: Any  # four sizes, then four steps for each operand and for the result
+
+    @property
+    def is_empty(self) -> bool:
+        return 0 in self.shape
+
+    def room(self, dtype: Any) -> Array:
+        """Memory for the result."""
+        if self.order == tuple(range(len(self.shape))):
+            return np.empty(self.shape, dtype)
+        turned = np.empty([self.shape[d] for d in self.order], dtype)
+        return turned.transpose(np.argsort(self.order))
+
+
+@lru_cache(maxsize=4096)
+def _plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Plan | None:
+    try:
+        shape = np.broadcast_shapes(*(shape for shape, *_ in lies))
+    except ValueError:
+        return None  # the NumPy kernel says why
+    if any(s % size for _, strides, size in lies for s in strides):
+        return None
+    if out is None:
+        strides = _strides_of_result(shape, lies)
+        out = shape, tuple(s * dtype.itemsize for s in strides), dtype.itemsize
+    elif out[0] != shape or any(s % out[2] for s in out[1]):
+        return None
+    order = tuple(sorted(range(len(shape)), key=lambda d: -abs(out[1][d])))
+    operands = [_turned(lie, order) for lie in (*lies, out)]
+    joined = kernels.merged(tuple(shape[d] for d in order), operands, _MOST)
+    if joined is None:
+        return None
+    sizes, steps = joined
+    missing = _MOST - len(sizes)
+    fields = [1] * missing + list(sizes)
+    for each in steps:
+        fields += [0] * missing + list(each)
+    return _Plan(shape, order, kernels.block(fields))
+
+
+def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:
+    """The steps that NumPy gives to a new array beside such operands."""
+    nothing = np.empty(1, np.uint8)
+    if 0 in shape or not shape:
+        return tuple(math.prod(shape[d + 1 :]) for d in range(len(shape)))
+    operands = [as_strided(nothing, own, strides) for own, strides, _ in lies]
+    flags: Any = [["readonly"]] * len(lies) + [["writeonly", "allocate"]]
+    return np.nditer([*operands, None], op_flags=flags).operands[-1].strides
+
+
+def _turned(lie: Lie, order: Shape) -> tuple[Shape, Shape]:
+    """Shape and steps of an operand, its dimensions in the order of the result's memory."""
+    shape, strides, size = lie
+    missing = len(order) - len(shape)
+    full, steps = (1,) * missing + shape, (0,) * missing + tuple(s // size for s in strides)
+    return tuple(full[d] for d in order), tuple(steps[d] for d in order)
+
+
+# -- text -----------------------------------------------------------------------------------------
+
+_HALVES = """
+static inline float from_float16(unsigned short h) {
+  const unsigned size = (unsigned)(h & 0x7fff) << 13, sign = (unsigned)(h & 0x8000) << 16;
+  float f; unsigned u = size; __builtin_memcpy(&f, &u, 4);
+  f *= 0x1p112f; __builtin_memcpy(&u, &f, 4);
+  u = size >= 0x0f800000u ? size | 0x7f800000u : u;
+  u |= sign; __builtin_memcpy(&f, &u, 4);
+  return f;
+}
+static inline unsigned short to_float16(float f) {
+  unsigned u; __builtin_memcpy(&u, &f, 4);
+  const unsigned sign = (u & 0x80000000u) >> 16, size = u & 0x7fffffffu;
+  float small; __builtin_memcpy(&small, &size, 4);
+  small += 0.5f; unsigned low; __builtin_memcpy(&low, &small, 4); /* rounded to 2^-24 */
+  const unsigned normal = (size + 0xc8000fffu + ((size >> 13) & 1)) >> 13;
+  const unsigned value = size < 0x38800000u ? low - 0x3f000000u : normal;
+  const unsigned large = size > 0x7f800000u ? 0x7e00u | ((size >> 13) & 0x3ffu) : 0x7c00u;
+  return (unsigned short)(sign | (size >= 0x47800000u ? large : value));
+}
+static inline float from_bfloat16(unsigned short h) {
+  const unsigned u = (unsigned)h << 16; float f; __builtin_memcpy(&f, &u, 4);
+  return f;
+}
+static inline unsigned short to_bfloat16(float f) {
+  unsigned u; __builtin_memcpy(&u, &f, 4);
+  const unsigned rounded = (u + 0x7fffu + ((u >> 16) & 1)) >> 16;
+  return (unsigned short)(f != f ? (u >> 16) | 0x40u : rounded);
+}
+typedef short eight_halves __attribute__((vector_size(16), aligned(2), may_alias));
+typedef float eight_floats __attribute__((vector_size(32), aligned(4), may_alias));
+static void row_from_float16(long n, const unsigned short *from, float *to) {
+  long i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    *(eight_floats *)(to + i) = __builtin_ia32_vcvtph2ps256(*(const eight_halves *)(from + i));
+#endif
+  for (; i < n; i++) to[i] = from_float16(from[i]);
+}
+static void row_to_float16(long n, const float *from, unsigned short *to) {
+  long i = 0;
+#ifdef __F16C__
+  for (; i + 8 <= n; i += 8)
+    *(eight_halves *)(to + i) = __builtin_ia32_vcvtps2ph256(*(const eight_floats *)(from + i), 0);
+#endif
+  for (; i < n; i++) to[i] = to_float16(from[i]);
+}
+static void row_from_bfloat16(long n, const unsigned short *from, float *to) {
+  for (long i = 0; i < n; i++) to[i] = from_bfloat16(from[i]);
+}
+static void row_to_bfloat16(long n, const float *from, unsigned short *to) {
+  for (long i = 0; i < n; i++) to[i] = to_bfloat16(from[i]);
+}
+"""
+# An operand as a dense row: itself, or a copy.
+_PACK = """
+static const {c} *pack_{dtype}(const {s} *from, long rows, long columns, long s1, long s0,
+    {c} *room) {{
+  if ({direct} && s0 == 1 && (rows == 1 || s1 == columns)) return (const {c} *)from;
+  for (long r = 0; r < rows; r++) {{
+    const {s} *own = from + r * s1;
+    {c} *to = room + r * columns;
+    const {c} first = {load}(own[0]);
+    if (s0 == 1)
+      {load_row};
+    else if (s0 == 0)
+      for (long i = 0; i < columns; i++) to[i] = first;
+    else
+      for (long i = 0; i < columns; i++) to[i] = {load}(own[i * s0]);
+  }}
+  return room;
+}}
+"""
+_UNPACK = """
+static void unpack(const {c} *room, long rows, long columns, long s1, long s0, {s} *to) {{
+  for (long r = 0; r < rows; r++, room += columns, to += s1)
+    if (s0 == 1)
+      {store_row};
+    else
+      for (long i = 0; i < columns; i++) to[i * s0] = {store}(room[i]);
+}}
+"""
+# numbers are constants of the loop: a load under a condition would keep it from vectors
+_COMPUTE = """
+static void compute{way}(long n, const {number} *numbers{parameters}, {c} *out) {{
+  (void)numbers;
+{constants}#pragma omp simd
+  for (long i = 0; i < n; i++) out[i] = {expression};
+}}
+"""
+# Blocks of whole short rows, or parts of one long row, which threads share.
+_RUN = """
+#define BLOCK 2048
+#define SHORT 256
+int elements(const long *z, const {number} *numbers, void **objects) {{
+  const long rows = z[2], columns = z[3], *s = z + 4;
+  const long across = columns >= SHORT ? 1 : BLOCK / columns, cuts = (columns + BLOCK - 1) / BLOCK;
+  const long plane = (rows + across - 1) / across * cuts, blocks = z[0] * z[1] * plane;
+{pointers}
+#pragma omp parallel if (z[0] * z[1] * rows * columns > 15 * BLOCK)
+  {{
+{rooms}
+#pragma omp for schedule(static)
+    for (long b = 0; b < blocks; b++) {{
+      const long o3 = b / plane / z[1], o2 = b / plane % z[1];
+      const long r = b % plane / cuts * across, c = b % cuts * BLOCK;
+      const long h = rows - r < across ? rows - r : across;
+      const long w = columns - c < BLOCK ? columns - c : BLOCK;
+#define PLACE(k) (o3 * s[4 * k] + o2 * s[4 * k + 1] + r * s[4 * k + 2] + c * s[4 * k + 3])
+      {s} *to = p_out + PLACE({last});
+      const int dense = {direct} && s[{inner}] == 1 && (h == 1 || s[{inner} - 1] == w);
+      {c} *made = dense ? ({c} *)to : room_out;
+{computed}
+      if (!dense) unpack(room_out, h, w, s[{inner} - 1], s[{inner}], to);
+    }}
+  }}
+  return 0;
+}}
+"""
+
+
+def _source(loop: Loop) -> str:
+    used = {n: dtype for n, dtype in loop.operands.items() if f"{{{n}}}" in loop.expression}
+    parts = [_HALVES] if {"float16", "bfloat16"} & {*used.values(), loop.result} else []
+    parts.append(loop.declarations)
+    parts += [_pack(dtype) for dtype in dict.fromkeys(used.values())]
+    s, c = STORED[loop.result]
+    row = f"row_to_{loop.result}(columns, room, to)" if s != c else _COPY.format("room")
+    parts.append(_UNPACK.format(c=c, s=s, store=_converter("to", loop.result), store_row=row))
+    parts += [_compute(loop, used, way) for way in _ways(used)]
+    return "".join(parts) + _run(loop, used)
+
+
+_COPY = "for (long i = 0; i < columns; i++) to[i] = {}[i]"
+
+
+def _converter(which: str, dtype: str) -> str:
+    s, c = STORED[dtype]
+    return f"{which}_{dtype}" if s != c else ""
+
+
+def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
+    """The operands that are one number in all of a block: none of them, or one of two."""
+    plain = len(used) == 2 and all(s == c for s, c in (STORED[d] for d in used.values()))
+    return [(), *((n,) for n in used if plain)]
+
+
+def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
+    number = "double" if loop.is_real else "long long"
+    names = {n: f"a_{n}[{'0' if n in way else 'i'}]" for n in used}
+    names |= {n: f"n_{n}" for n in loop.numbers}
+    constants = [
+        f"  const {loop.c_type} n_{n} = ({loop.c_type})numbers[{k}];\n"
+        for k, n in enumerate(loop.numbers)
+        if f"{{{n}}}" in loop.expression
+    ]
+    for n in way:
+        constants.append(f"  const {STORED[used[n]][1]} b_{n} = a_{n}[0];\n")
+        names[n] = f"b_{n}"
+    return _COMPUTE.format(
+        way="".join(f"_{n}" for n in way), c=STORED[loop.result][1], number=number,
+        constants="".join(constants),
+        parameters="".join(f", const {STORED[d][1]} *a_{n}" for n, d in used.items()),
+        expression=loop.expression.format_map(names),
+    )  # fmt: skip
+
+
+def _pack(dtype: str) -> str:
+    s, c = STORED[dtype]
+    row = f"row_from_{dtype}(columns, own, to)" if s != c else _COPY.format("own")
+    load = _converter("from", dtype)
+    return _PACK.format(dtype=dtype, s=s, c=c, load=load, load_row=row, direct=int(s == c))
+
+
+def _run(loop: Loop, used: dict[str, str]) -> str:
+    s, c = STORED[loop.result]
+    places = {name: k for k, name in enumerate(loop.operands)}
+    last = len(places)
+    address = f"*(void **)((char *)objects[{{}}] + {build.data_offset()})"
+    pointers, rooms, packed = [], [], []
+    for name, dtype in used.items():
+        stored, own = STORED[dtype]
+        k = places[name]
+        pointers.append(f"  const {stored} *p_{name} = {address.format(k)};")
+        pointers.append(f"  if ((unsigned long)p_{name} % sizeof({stored})) return 1;")
+        rooms.append(f"    {own} room_{name}[BLOCK];")
+        packed.append(
+            f"        const {own} *a_{name} = pack_{dtype}(p_{name} + PLACE({k}), h, w, "
+            f"s[{4 * k + 2}], s[{4 * k + 3}], room_{name});\n"
+        )
+    pointers.append(f"  {s} *p_out = {address.format(last)};")
+    pointers.append(f"  if ((unsigned long)p_out % sizeof({s})) return 1;")
+    rooms.append(f"    {c} room_out[BLOCK];")
+    return _RUN.format(
+        s=s, c=c, number="double" if loop.is_real else "long long", last=last,
+        inner=4 * last + 3, direct=int(s == c), pointers="\n".join(pointers),
+        rooms="\n".join(rooms), computed=_computed(used, places, packed),
+    )  # fmt: skip
+
+
+def _computed(used: dict[str, str], places: dict[str, int], packed: list[str]) -> str:
+    """The choice among the ways of a block."""
+    operands = "".join(f", a_{name}" for name in used)
+    lines = []
+    for way in _ways(used)[1:]:
+        others = [n for n in used if n not in way]
+        steps = [f"s[{4 * places[n] + 3}] == 0" for n in way]
+        steps += [f"s[{4 * places[n] + 3}] == 1" for n in others]
+        given = "".join(f", p_{n} + PLACE({places[n]})" for n in used)
+        lines.append(f"      if (h == 1 && {' && '.join(steps)})")
+        lines.append(f"        compute{''.join(f'_{n}' for n in way)}(w, numbers{given}, made);")
+        lines.append("      else")
+    packing = "".join(packed)
+    lines.append(f"      {{\n{packing}        compute(h * w, numbers{operands}, made);\n      }}")
+    return "\n".join(lines)
