@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import dtypes
-from adjoint.elements import large
+from adjoint.elements import fused, large
 from adjoint.native import background, discovery
 from adjoint.native.loops import Loop
 from adjoint.tensor import binding
@@ -213,6 +214,66 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
     for other in found[1:]:
         for one, two in zip(found[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
+    "relu": lambda x, y: x.relu(),
+    "leaky relu": lambda x, y: ad.nn.functional.leaky_relu(x, 0.2),
+    "gelu": lambda x, y: ad.nn.functional.gelu(x),
+    "gelu by tanh": lambda x, y: ad.nn.functional.gelu(x, approximate="tanh"),
+    "elu": lambda x, y: ad.nn.functional.elu(x, 0.7),
+    "softplus": lambda x, y: ad.nn.functional.softplus(x, 2.0),
+    "hardsigmoid": lambda x, y: ad.nn.functional.hardsigmoid(x),
+    "clamp": lambda x, y: x.clamp(-0.5, 0.5),
+    "power": lambda x, y: x.square().pow(1.5),
+    "product": lambda x, y: x * y,
+    "quotient": lambda x, y: x / (y * y + 1),
+    "row": lambda x, y: x.reshape(-1, 30) * y[:30],
+    "column": lambda x, y: x.reshape(30, -1) / (2 + y[:30, None].square()),
+    "turned": lambda x, y: (x.reshape(30, -1).T * 2).exp(),
+    "choice": lambda x, y: ad.where(x > y, x, y),
+    "mask": lambda x, y: x.masked_fill(y > 0, 0.5),
+    "logarithms": lambda x, y: ad.logaddexp(x, y) + ad.log1p(x.square()),
+    "of two types": lambda x, y: x * y.float(),
+    "hypotenuse": lambda x, y: ad.hypot(x, y),
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_gradients_in_one_loop_are_those_of_their_formulas(name: str, monkeypatch: Any) -> None:
+    """A formula on large arrays is one loop; on small ones NumPy's arithmetic."""
+    values = [draw(N // 30 * 30, seed=seed) for seed in (0, 1)]
+
+    def gradients() -> Any:
+        x, y = (ad.tensor(v, requires_grad=True) for v in values)
+        result = GRADIENTS[name](x, y)
+        weight = ad.tensor(draw(result.numel(), seed=2)).reshape(result.shape)
+        return ad.autograd.grad(result, (x, y), weight, allow_unused=True)
+
+    found = gradients()
+    monkeypatch.setattr(fused.Fused, "__call__", lambda self, *given: self.plain(*given))
+    for one, other in zip(found, gradients(), strict=True):
+        assert (one is None) == (other is None)
+        if one is not None:
+            assert (one.dtype, one.stride()) == (other.dtype, other.stride())
+            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
+
+
+def test_a_formula_is_one_loop_where_all_that_it_calls_has_a_text() -> None:
+    x = draw(N)
+
+    def loop(text: str, **more: Any) -> Any:
+        return fused.loop(ast.parse(text, mode="eval").body, {"grad": x, "self": x} | more)
+
+    assert loop("grad * (1 - self.sigmoid())") is not None
+    assert loop("where(self > low, grad, 0)", low=0.5) is not None
+    assert loop("gelu_backward(grad, self, approximate=how)", how="tanh") is not None
+    assert loop("grad * self if mode is None else grad", mode=None) is not None
+    assert loop("grad") is None  # nothing to compute
+    assert loop("grad * self.sum()") is None
+    assert loop("grad * activation.mish_curvature(self)") is None
+    assert loop("grad * other", other=x.astype(np.float32)) is None
+    assert loop("grad * other", other=x + 1j) is None
 
 
 WRITES: dict[str, Callable[[Any], Any]] = {

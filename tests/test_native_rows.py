@@ -92,29 +92,6 @@ def test_running_totals(
     np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == np.float32 else 1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    "shape", [(1, 200_000, 1), (300, 7, 1), (1, 2000, 256), (2, 100, 700), (5, 3, 2), (40, 1, 9)]
-)
-def test_sums(shape: tuple[int, ...], dtype: Any) -> None:
-    x = draw(shape, dtype)
-    found = rows.sums(x)
-    assert found is not None
-    expected = x.astype(np.longdouble).sum(1)
-    scale = np.abs(x.astype(np.float64)).sum(1).max()
-    np.testing.assert_allclose(found, expected, rtol=0, atol=8 * np.finfo(dtype).eps * scale)
-
-
-def test_sums_keep_infinities_and_nan() -> None:
-    x = draw((1, 5000, 3), np.float64)
-    x[0, 10, 0], x[0, 4000, 1] = np.inf, np.nan
-    found = rows.sums(x)
-    assert found is not None
-    assert found[0, 0] == np.inf
-    assert np.isnan(found[0, 1])
-    assert np.isfinite(found[0, 2])
-
-
 def test_other_layouts_are_left_to_numpy() -> None:
     x = draw((40, 50), np.float64)
     assert rows.softmax(x.T, 1, logarithm=False) is None

@@ -20,13 +20,13 @@ from adjoint.elements import functions, language
 from adjoint.native.loops import LARGE, STORED, Loop
 from adjoint.table.rows import Row
 
-__all__ = ["LARGE", "Large", "can_write", "has_text", "loop_of"]
+__all__ = ["COMPUTED", "LARGE", "Large", "can_write", "has_text", "loop_of"]
 
 Array = np.ndarray[Any, Any]
 
 _MOST_TEXTS = 6  # of one row and dtype: a text that depends on a number is not built for each
 _MOST_CALLS = 256  # kinds of calls that a row remembers
-_COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # where not in the dtype itself
+COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # where not in the dtype itself
 _NUMBERS = (int, float, bool)
 
 
@@ -90,7 +90,7 @@ class Large:
             return None
         dtype = next(d for n, d in operands.items() if n in self.promoted)
         given = dict(zip(self.names, values, strict=True))
-        text = language.expression(self.row, _COMPUTED.get(dtype, dtype), given)
+        text = language.expression(self.row, COMPUTED.get(dtype, dtype), given)
         numbers = self._numbers(values, whole="int" in dtype)
         if text is None or numbers is None or any(given[n] is None for n in _used(text)):
             return None

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.shapes import Shape
-from adjoint.native import background
+from adjoint.native import background, build
 
 Array = np.ndarray[Any, Any]
 MOST = 3  # dimensions of windows, and of batches
@@ -122,7 +122,12 @@ def _five(steps: Sequence[int]) -> list[int]:
 
 
 def block(fields: Sequence[int]) -> Any:
-    """Fields as a C structure of whole numbers."""
+    """Fields as a C structure of whole numbers, which nobody may change."""
+    return _block(tuple(fields))
+
+
+@lru_cache(maxsize=4096)
+def _block(fields: tuple[int, ...]) -> Any:
     return (ctypes.c_long * len(fields))(*fields)
 
 
@@ -130,15 +135,15 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
     """Call a C function with a `block`, then arrays, numbers of ctypes or None; whether it says
     that it could not.
     """
-    return bool(run(fields, *[_argument(run, value) for value in arguments]))
+    return run(fields, *[_argument(run, value) for value in arguments]) != 0
 
 
 def _argument(run: Any, value: Any) -> Any:
     if not isinstance(value, np.ndarray):
         return value
-    if value.dtype.kind == "f" and _TYPES.get(value.dtype.char) != run.kind:
+    if _TYPES.get(value.dtype.char, run.kind) != run.kind:
         raise TypeError(f"native code for {run.kind} was called with numbers of {value.dtype}")
-    return ctypes.c_void_p(value.ctypes.data)
+    return ctypes.c_void_p.from_address(id(value) + build.data_offset())
 
 
 def aligned(array: Array) -> Array:

@@ -11,8 +11,6 @@ extern double exp(double);
 #define WORTH (1L << 15) /* elements from which threads share the rows */
 #define SHORT 512        /* elements of a sum in vectors */
 #define SIDE 256         /* totals that go on at once */
-#define FEW 64           /* rows of a sum in vectors */
-#define PIECE (1L << 15) /* elements of a piece of a sum */
 
 static long end(long start, long n) { return start + SHORT < n ? start + SHORT : n; }
 
@@ -151,58 +149,5 @@ int running_REAL(const long *sizes, const REAL *x, REAL *y) {
         for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] += from[c]);
     }
   }
-  return 0;
-}
-
-/* Some rows of `wide` columns, added to totals. */
-static void add_rows_REAL(const REAL *from, long rows, long step, long wide, double *total) {
-  for (long b = 0; b < rows; b += FEW) {
-    REAL part[SIDE] = {0};
-    for (long i = b; i < rows && i < b + FEW; i++)
-      for (long c = 0; c < wide; c++) part[c] += from[i * step + c];
-    for (long c = 0; c < wide; c++) total[c] += part[c];
-  }
-}
-
-typedef REAL vec_REAL __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
-#define LANES_REAL ((long)(64 / sizeof(REAL)))
-
-/* One long row, added to a total: in four vectors, since one addition waits for the one before. */
-static void add_row_REAL(const REAL *from, long n, double *total) {
-  const long step = 4 * LANES_REAL, whole = n / step * step;
-  for (long b = 0; b < whole; b += 16 * step) {
-    vec_REAL part[4] = {{0}};
-    for (long i = b; i < whole && i < b + 16 * step; i += step)
-      for (int v = 0; v < 4; v++) part[v] += *(const vec_REAL *)(from + i + v * LANES_REAL);
-    const vec_REAL both = (part[0] + part[1]) + (part[2] + part[3]);
-    for (long l = 0; l < LANES_REAL; l++) *total += both[l];
-  }
-  for (long i = whole; i < n; i++) *total += from[i];
-}
-
-/* Sums over the middle one of three dimensions: sizes. Long sums are cut into pieces, by their length alone. */
-int sums_REAL(const long *sizes, const REAL *x, REAL *y) {
-  const long outer = sizes[0], n = sizes[1], inner = sizes[2];
-  const long sides = (inner + SIDE - 1) / SIDE, wide = inner < SIDE ? inner : SIDE;
-  const long each = wide > PIECE ? 1 : PIECE / wide, cuts = (n + each - 1) / each, pieces = outer * sides * cuts;
-  double *totals = calloc((size_t)(pieces * wide), sizeof(double));
-  if (!totals) return 1;
-#pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
-  for (long p = 0; p < pieces; p++) {
-    const long side = p / cuts % sides, first = p % cuts * each, rows = n - first < each ? n - first : each;
-    const long columns = inner - side * SIDE < wide ? inner - side * SIDE : wide;
-    const REAL *from = x + (p / cuts / sides * n + first) * inner + side * SIDE;
-    if (inner == 1) add_row_REAL(from, rows, totals + p);
-    else add_rows_REAL(from, rows, inner, columns, totals + p * wide);
-  }
-  for (long q = 0; q < outer * sides; q++) {
-    const long columns = inner - q % sides * SIDE < wide ? inner - q % sides * SIDE : wide;
-    for (long c = 0; c < columns; c++) {
-      double total = 0;
-      for (long k = 0; k < cuts; k++) total += totals[(q * cuts + k) * wide + c];
-      y[q / sides * inner + q % sides * SIDE + c] = (REAL)total;
-    }
-  }
-  free(totals);
   return 0;
 }

@@ -88,17 +88,5 @@ def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | Non
     return result
 
 
-def sums(x: Array) -> Array | None:
-    """The sums over the middle one of three dimensions, without it."""
-    outer, count, inner = x.shape
-    run = _function("sums", count, x) if x.size else None
-    if run is None:
-        return None
-    result = np.empty((outer, inner), x.dtype)
-    if kernels.call(run, kernels.block([outer, count, inner]), x, result):
-        raise MemoryError("there is no memory for the sums of pieces")
-    return result
-
-
 def _sizes(array: Array, columns: int, *more: int) -> Any:
     return kernels.block([array.size // columns, columns, *more])

@@ -12,6 +12,8 @@ from typing import Any
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import NotDifferentiable
 from adjoint.core.quiet import NO_MODULE
+from adjoint.elements import fused
+from adjoint.elements.large import LARGE
 from adjoint.table import TABLE
 from adjoint.table.formula import BUILTINS, methods_used
 from adjoint.table.rows import Reverse, Row
@@ -173,10 +175,15 @@ def _lines(rule: RowRule, raw: bool) -> list[str]:
 
 
 def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
-    """The formula that a backward function calls _formula_0, or _real_0 for real numbers."""
+    """The formula that a backward function calls _formula_0, _real_0 for real numbers, or _large_0
+    for large arrays.
+    """
     _, kind, number = name.split("_")
     row, entry = rule.row, rule.row.reverse[int(number)]
     assert entry.formula is not None
+    if kind == "large":
+        plain = _bound(rule, f"_formula_{number}", raw)
+        return fused.Fused(entry.formula, _parameters(rule, entry), plain)
     formula = entry.formula.without_conj() if kind == "real" else entry.formula
     symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
     key = row.prepared_key("raw" if raw else "general", name)
@@ -255,6 +262,8 @@ def _entry(
     function = f"_formula_{number}"
     if raw and _is_real_with_its_output(row) and "conj" in methods_used(formula.tree):
         function = f"({function} if _node.dtype.kind == 'c' else _real_{number})"
+    if raw and "grad" in parameters and row.archetype.promotes and len(row.schema.returns) == 1:
+        function = f"(_large_{number} if _grad.size >= {LARGE} else {function})"
     call = f"{function}({', '.join(parameters)})"
     lines = []
     if "grad_input_mask" in parameters:

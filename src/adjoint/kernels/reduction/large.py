@@ -1,10 +1,11 @@
 """Reductions of large arrays, several times faster than NumPy's own where that is slow.
 
 NumPy's inner loop runs over what comes after the reduced axis; where that is short, overhead is all
-there is. Three ways around it, for neighbouring axes, with the array seen as
+there is. Ways around it, for neighbouring axes, with the array seen as
 `x[before, count, after]`:
 
-- a sum is native code, or a product with ones, in blocks: as accurate as a pairwise sum;
+- native code, where there is some;
+- a sum is a product with ones, in blocks: as accurate as a pairwise sum;
 - few elements, many times over: combine whole slices `x[:, k]`;
 - many short rows: fold them into fewer and longer ones first.
 """
@@ -16,7 +17,7 @@ import math
 import numpy as np
 
 from adjoint.kernels.reduction.common import Array, Dims
-from adjoint.native import rows
+from adjoint.native import reduction as native
 
 LARGE = 2048  # smaller arrays are not worth the choice
 BLOCK = 1024  # summed in one go; longer sums are sums of sums
@@ -48,33 +49,47 @@ def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
 def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | None:
     """`reduce` of a C-contiguous array; None where NumPy's way is as good."""
     shape, ndim = x.shape, x.ndim
-    if axis is None:
-        first, last = 0, ndim - 1
-    else:
-        axes = sorted({a % ndim for a in axis if -ndim <= a < ndim})
-        if not axes or len(axes) != len(axis) or axes[-1] - axes[0] != len(axes) - 1:
-            return None
-        first, last = axes[0], axes[-1]
+    axes = (
+        list(range(ndim)) if axis is None else sorted({a % ndim for a in axis if -ndim <= a < ndim})
+    )
+    if not axes or (axis is not None and len(axes) != len(axis)):
+        return None
+    last = axes[-1]
+    first = next(a for a in reversed(axes) if a - 1 not in axes)  # the last of neighbours
     before, after = math.prod(shape[:first]), math.prod(shape[last + 1 :])
     matrices = x.reshape(before, math.prod(shape[first : last + 1]), after)
     result = _choose(ufunc, matrices)
     if result is None:
         return None
     kept = (1,) * (last + 1 - first) if keepdims else ()
-    return result.reshape(shape[:first] + kept + shape[last + 1 :])
+    result = result.reshape(shape[:first] + kept + shape[last + 1 :])
+    rest = tuple(a for a in axes if a < first)
+    return reduce(ufunc, result, rest, keepdims) if rest else result
 
 
 def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
     before, count, after = x.shape
-    adds = ufunc is np.add and x.dtype.char in "fd"
-    if adds and (after == 1 or before == 1 or count * after >= 64):
-        found = rows.sums(x)
-        return _by_products(x) if found is None else found
+    found = _native(ufunc, x)
+    if found is not None:
+        return found
+    if (
+        ufunc is np.add
+        and x.dtype.char in "fd"
+        and (after == 1 or before == 1 or count * after >= 64)
+    ):
+        return _by_products(x)
     if 2 <= count <= FEW and before >= 8 * count:
         return _by_slices(ufunc, x)
     if before == 1 and 1 < after < 256 and count >= 256:
         return _folded(ufunc, x[0])
     return None
+
+
+def _native(ufunc: np.ufunc, x: Array) -> Array | None:
+    kind = native.OF_UFUNC.get(ufunc)
+    _, count, after = x.shape
+    # of few elements NumPy's slices are as good
+    return None if kind is None or count * after < FEW or count < 2 else native.reduce(kind, x)
 
 
 def _by_products(x: Array) -> Array:

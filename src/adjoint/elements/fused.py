@@ -1,0 +1,227 @@
+"""A formula on large arrays as one loop, where all that it calls has a C text.
+
+Formulas of derivatives are expressions in arrays; NumPy would pass over memory once for each of
+their operators. Here the texts of those operators are put into one another. What has no text (a
+function of another module, a reduction) leaves the formula as it is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import OF
+from adjoint.core.records import record
+from adjoint.elements import language
+from adjoint.elements.large import COMPUTED, loop_of
+from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.native.loops import Loop
+from adjoint.table import TABLE
+from adjoint.table.formula import BUILTINS, Formula, free_names
+
+_MOST_TEXTS = 12  # of one formula: a text that depends on a number is not built for each
+_LONGEST = 4000  # characters of a text
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_LOGIC: dict[type, str] = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
+_ORDER: dict[type, str] = {
+    ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=",
+}  # fmt: skip
+
+
+class Fused:
+    """A formula on arrays: one loop where there is one, else `plain`."""
+
+    def __init__(
+        self, formula: Formula, parameters: Sequence[str], plain: Callable[..., Any]
+    ) -> None:
+        self.formula, self.parameters, self.plain = formula, parameters, plain
+        self.known: dict[Any, Loop | None] = {}  # by dtypes and other arguments
+
+    def __call__(self, *values: Any) -> Any:
+        key = tuple([v.dtype.num if type(v) is np.ndarray else (type(v), v) for v in values])
+        try:
+            loop = self.known[key]
+        except KeyError:
+            loop = self._find(values) if len(self.known) < _MOST_TEXTS else None
+            self.known[key] = loop
+        except TypeError:  # an argument without a hash
+            loop = None
+        if loop is None:
+            return self.plain(*values)
+        given = dict(zip(self.parameters, values, strict=True))
+        result = loop([given[name] for name in loop.operands])
+        return self.plain(*values) if result is None else result
+
+    def _find(self, values: Sequence[Any]) -> Loop | None:
+        return loop(self.formula.tree.body, dict(zip(self.parameters, values, strict=True)))
+
+
+def loop(tree: ast.expr, given: Mapping[str, Any]) -> Loop | None:
+    """The loop of an expression in arrays of one dtype; None where a part has no text."""
+    dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
+    computed = {dtypes[n] for n in free_names(ast.Expression(tree)) & dtypes.keys()} - {"bool"}
+    if len(computed) != 1 or not computed <= {*_FLOATS}:
+        return None
+    dtype = computed.pop()
+    try:
+        term = _Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
+    except _NoText:
+        return None
+    if term.kind != "real" or isinstance(tree, ast.Name):
+        return None
+    used = {n: d for n, d in dtypes.items() if f"{{{n}}}" in term.text}
+    return loop_of(term.text, used, (), dtype) if dtype in used.values() else None
+
+
+class _NoText(Exception):
+    pass
+
+
+@record
+class _Term:
+    """A part of an expression."""
+
+    kind: str  # "real", "bool", or "constant"
+    text: str  # as C: "({grad} * {self})"
+    value: Any = None  # of a constant: 0.5, "tanh"
+
+
+class _Writer:
+    """Writes expressions in the names of arrays as C text."""
+
+    def __init__(self, given: Mapping[str, Any], dtypes: dict[str, str], dtype: str) -> None:
+        self.given, self.dtypes, self.dtype = given, dtypes, dtype
+
+    def term(self, node: ast.expr) -> _Term:
+        if not free_names(ast.Expression(node)) & self.dtypes.keys():
+            return self.constant(node)
+        found = getattr(self, f"of_{type(node).__name__}", self.nothing)(node)
+        if len(found.text) > _LONGEST:
+            raise _NoText
+        return found
+
+    def nothing(self, node: ast.expr) -> _Term:
+        raise _NoText
+
+    def constant(self, node: ast.expr) -> _Term:
+        """A part without arrays."""
+        code = compile(ast.fix_missing_locations(ast.Expression(node)), "<formula>", "eval")
+        try:
+            value = eval(code, {"__builtins__": BUILTINS}, dict(self.given))
+        except Exception:  # it names an operator, or fails: the formula itself will say of what
+            raise _NoText from None
+        if type(value) in (int, float, bool):
+            return _Term("constant", literal(float(value), C_TYPES[self.dtype]), value)
+        return _Term("constant", "", value)
+
+    def number(self, node: ast.expr) -> _Term:
+        """A part that is a number."""
+        found = self.term(node)
+        if not found.text:
+            raise _NoText
+        return found
+
+    def condition(self, node: ast.expr) -> _Term:
+        found = self.term(node)
+        if found.kind != "bool":
+            raise _NoText
+        return found
+
+    def of_Name(self, node: ast.Name) -> _Term:
+        kind = "bool" if self.dtypes[node.id] == "bool" else "real"
+        return _Term(kind, f"{{{node.id}}}")
+
+    def of_BinOp(self, node: ast.BinOp) -> _Term:
+        kind = type(node.op)
+        if kind in _LOGIC:
+            one, two = self.condition(node.left), self.condition(node.right)
+            return _Term("bool", f"({one.text} {_LOGIC[kind]} {two.text})")
+        if kind is ast.Pow:
+            return self.operator("pow", [node.left, node.right], {})
+        if kind not in _ARITHMETIC:
+            raise _NoText
+        one, two = self.number(node.left), self.number(node.right)
+        if "real" not in (one.kind, two.kind):
+            raise _NoText
+        return _Term("real", f"({one.text} {_ARITHMETIC[kind]} {two.text})")
+
+    def of_UnaryOp(self, node: ast.UnaryOp) -> _Term:
+        if isinstance(node.op, ast.Invert):
+            return _Term("bool", f"(!{self.condition(node.operand).text})")
+        found = self.number(node.operand)
+        if not isinstance(node.op, ast.USub) or found.kind != "real":
+            raise _NoText
+        return _Term("real", f"(-{found.text})")
+
+    def of_Compare(self, node: ast.Compare) -> _Term:
+        if len(node.ops) != 1 or type(node.ops[0]) not in _ORDER:
+            raise _NoText
+        one, two = self.number(node.left), self.number(node.comparators[0])
+        return _Term("bool", f"({one.text} {_ORDER[type(node.ops[0])]} {two.text})")
+
+    def of_IfExp(self, node: ast.IfExp) -> _Term:
+        test = self.term(node.test)
+        if test.kind != "constant":
+            raise _NoText
+        return self.term(node.body if test.value else node.orelse)
+
+    def of_Call(self, node: ast.Call) -> _Term:
+        keywords = {k.arg: k.value for k in node.keywords if k.arg is not None}
+        if isinstance(node.func, ast.Name):
+            return self.operator(node.func.id, node.args, keywords)
+        if isinstance(node.func, ast.Attribute):
+            return self.operator(node.func.attr, [node.func.value, *node.args], keywords)
+        raise _NoText
+
+    def operator(self, name: str, args: list[ast.expr], keywords: dict[str, ast.expr]) -> _Term:
+        if name == "conj" and len(args) == 1:
+            return self.term(args[0])
+        if name == "where" and len(args) == 3:
+            return self.choice(*args)
+        if name == "masked_fill" and len(args) == 3:
+            return self.choice(args[1], args[2], args[0])
+        positional = [self.term(a) for a in args]
+        named = {k: self.term(v) for k, v in keywords.items()}
+        for overload in TABLE.overloads(name) if name in TABLE else ():
+            found = self.call(name, overload, positional, named)
+            if found is not None:
+                return found
+        raise _NoText
+
+    def choice(self, condition: ast.expr, one: ast.expr, two: ast.expr) -> _Term:
+        test = self.condition(condition)
+        texts = [self.number(one).text, self.number(two).text]
+        return _Term("real", f"({test.text} ? {texts[0]} : {texts[1]})")
+
+    def call(
+        self, name: str, overload: str, positional: list[_Term], named: dict[str, _Term]
+    ) -> _Term | None:
+        """An operator with a text, on such arguments; None where it takes others."""
+        row = TABLE.row(name, overload)
+        arguments = row.schema.arguments
+        if "real" not in row.c or not row.archetype.promotes or len(positional) > len(arguments):
+            return None
+        terms = dict(zip(row.schema.names, positional, strict=False)) | named
+        given: dict[str, Any] = {}
+        texts: dict[str, str] = {"@": "{@}"}
+        for a in arguments:
+            term = terms.get(a.name)
+            if term is None:
+                if not a.has_default:
+                    return None
+                term = _Term("constant", "", a.default)
+                if type(a.default) in (int, float, bool):
+                    term = _Term("constant", literal(a.default, C_TYPES[self.dtype]), a.default)
+            if a.type.is_tensor != (term.kind == "real"):
+                return None
+            given[a.name] = term if a.type.is_tensor else term.value
+            texts[a.name] = f"({term.text})" if term.text else ""
+        text = language.expression(row, self.dtype, given)
+        if text is None:
+            return None
+        kind = "bool" if row.archetype.result == "bool" else "real"
+        return _Term(kind, f"({text.format_map(texts)})")

@@ -1,0 +1,94 @@
+"""Reductions in C give what NumPy's give, whatever the number of threads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.kernels.reduction import large
+from adjoint.native import kernels, reduction
+
+pytestmark = pytest.mark.skipif(
+    kernels.function("reduction", "reduce", np.float32) is None, reason="needs a C compiler"
+)
+
+SHAPES = [
+    (1, 200_000, 1), (300, 7, 1), (3, 4097, 1), (1, 2000, 256), (2, 100, 700), (5, 3, 2),
+    (40, 1, 9), (3, 64, 3), (1, 640, 5), (2, 70, 1100), (1, 65, 1),
+]  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def small_arrays_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reduction, "LARGE", 1)
+
+
+def draw(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Numbers near 1 or -1: their products are neither large nor small."""
+    generator = np.random.default_rng(0)
+    sign = generator.choice([-1, 1], shape)
+    return (sign * (1 + 1e-3 * generator.standard_normal(shape))).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_kind_over_every_shape(shape: tuple[int, ...], dtype: Any) -> None:
+    x = draw(shape, dtype)
+    wide = x.astype(np.longdouble)
+    eps = np.finfo(dtype).eps
+    expected = {kind: ufunc.reduce(wide, axis=1) for ufunc, kind in reduction.OF_UFUNC.items()}
+    expected |= {
+        reduction.SQUARES: (wide * wide).sum(1), reduction.SIZES: np.abs(wide).sum(1),
+    }  # fmt: skip
+    scale = np.abs(wide).sum(1).max()
+    for kind, value in expected.items():
+        found = reduction.reduce(kind, x)
+        assert found is not None
+        assert found.dtype == dtype
+        exact = kind in (reduction.LARGEST, reduction.SMALLEST)
+        np.testing.assert_allclose(found, value, rtol=0, atol=0 if exact else 8 * eps * scale)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_infinities_and_nan_are_kept(shape: tuple[int, ...]) -> None:
+    x = draw(shape, np.float64)
+    x[..., -1] = np.inf
+    x[0, shape[1] // 2, 0] = np.nan
+    for ufunc, kind in reduction.OF_UFUNC.items():
+        with np.errstate(all="ignore"):
+            expected = ufunc.reduce(x, axis=1)
+        found = reduction.reduce(kind, x)
+        assert found is not None
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+        odd = ~np.isfinite(expected)
+        np.testing.assert_array_equal(found[odd], expected[odd])
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2, (0, 2), (1, 2), (0, 1, 2), (0, 1)])
+@pytest.mark.parametrize("ufunc", [np.add, np.maximum, np.multiply])
+def test_dimensions_that_are_no_neighbours(ufunc: Any, dim: Any) -> None:
+    x = draw((30, 20, 25), np.float64)
+    axes = dim if isinstance(dim, tuple) else (dim,)
+    for keepdims in (False, True):
+        for array in (x, x.T, x[:, ::2]):
+            found = large.reduce(ufunc, array, axes, keepdims)
+            expected = ufunc.reduce(array, axis=axes, keepdims=keepdims)
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
+
+
+def test_values_do_not_depend_on_the_number_of_threads() -> None:
+    x = ad.tensor(draw((700, 301), np.float32))
+    before = ad.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2, 3):
+            ad.set_num_threads(count)
+            found.append([x.sum(), *x.sum(0), *x.sum(1), x.prod(), *x.norm(dim=1), *x.std(0)])
+    finally:
+        ad.set_num_threads(before)
+    for other in found[1:]:
+        assert all(bool(a == b) for a, b in zip(found[0], other, strict=True))
