@@ -192,6 +192,8 @@ _MODULES = (
     "signal",
     "sparse",
     "testing",
+    "tree",
+    "tree_util",
     "types",
     "utils",
     "version",

@@ -13,17 +13,51 @@ import dataclasses
 import functools
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.records import record
 
 Children = Sequence[Any]
 IsLeaf = Callable[[Any], bool]
+F = TypeVar("F", bound=type)
 
 
 class StructureError(AdjointError, ValueError, TypeError):
     """Two pytrees that should have the same structure and have not."""
+
+
+@record
+class SequenceKey:
+    """One step of a path: the place in a tuple or list."""
+
+    idx: int  # 2
+
+    def __str__(self) -> str:
+        return f"[{self.idx}]"
+
+
+@record
+class DictKey:
+    """One step of a path: the key in a dictionary."""
+
+    key: Any  # "w"
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+
+@record
+class GetAttrKey:
+    """One step of a path: the attribute of a named tuple, dataclass or registered class."""
+
+    name: str  # "weight"
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+
+Key = SequenceKey | DictKey | GetAttrKey | Any  # str() writes it as Python does
 
 
 @record
@@ -33,9 +67,10 @@ class Container:
     name: str  # "dict"
     flatten: Callable[[Any], tuple[Children, Any]]  # {'a': 1} -> ([1], ('a',))
     unflatten: Callable[[Any, Children], Any]  # ('a',), [1] -> {'a': 1}
-    parts: Callable[[Any, int], list[str]]  # path of each child: ("['a']",)
+    parts: Callable[[Any, int], list[Key]]  # step to each child: [DictKey('a')]
     show: Callable[[Any, list[str]], str]  # text from the children's texts: "{'a': *}"
     keyed: bool = False  # whether the auxiliary data are keys, matched in any order
+    derived: bool = False  # whether it was made of what the class is; users may register another
 
 
 class TreeDef:
@@ -102,16 +137,16 @@ def _make(kind: type, data: Any, children: tuple[TreeDef, ...]) -> TreeDef:
 # --- the containers ---------------------------------------------------------------------------
 
 
-def _indices(data: Any, count: int) -> list[str]:
-    return [f"[{i}]" for i in range(count)]
+def _indices(data: Any, count: int) -> list[Key]:
+    return [SequenceKey(i) for i in range(count)]
 
 
-def _keys(data: Any, count: int) -> list[str]:
-    return [f"[{key!r}]" for key in data]
+def _keys(data: Any, count: int) -> list[Key]:
+    return [DictKey(key) for key in data]
 
 
-def _names(data: Any, count: int) -> list[str]:
-    return [f".{name}" for name in data]
+def _names(data: Any, count: int) -> list[Key]:
+    return [GetAttrKey(name) for name in data]
 
 
 def _show_tuple(data: Any, texts: list[str]) -> str:
@@ -211,23 +246,39 @@ def _named_tuple(cls: Any) -> Container:
         lambda d, c: cls._make(c),
         _names,
         _show_named(cls.__name__),
+        derived=True,
     )
 
 
 def _dataclass(cls: Any) -> Container:
-    names = tuple(field.name for field in dataclasses.fields(cls))
+    """The container of a dataclass; fields with metadata={"static": True} are no children."""
+    fields = dataclasses.fields(cls)
+    children = [f.name for f in fields if not f.metadata.get("static")]
+    return _attributes(cls, children, [f.name for f in fields if f.metadata.get("static")])
+
+
+def _attributes(cls: Any, children: Sequence[str], static: Sequence[str]) -> Container:
+    """A container of some attributes; the values of others belong to the structure."""
+    names = tuple(children)
 
     def take_apart(tree: Any) -> tuple[Children, Any]:
-        return [getattr(tree, name) for name in names], names
+        fixed = tuple([(name, getattr(tree, name)) for name in static])
+        return [getattr(tree, name) for name in names], fixed
 
     def put_together(data: Any, children: Children) -> Any:
         # Not cls(...): __post_init__ may check or convert what a transform puts in for a leaf.
         tree = object.__new__(cls)
-        for name, child in zip(data, children):
+        for name, child in (*zip(names, children), *data):
             object.__setattr__(tree, name, child)
         return tree
 
-    return Container(cls.__name__, take_apart, put_together, _names, _show_named(cls.__name__))
+    def show(data: Any, texts: list[str]) -> str:
+        told = [*zip(names, texts), *((name, repr(value)) for name, value in data)]
+        return f"{cls.__name__}({', '.join(f'{name}={text}' for name, text in told)})"
+
+    return Container(
+        cls.__name__, take_apart, put_together, lambda d, n: _names(names, n), show, derived=True
+    )
 
 
 def register(
@@ -236,12 +287,13 @@ def register(
     unflatten: Callable[[Any, Children], Any],
     *,
     names: Sequence[str] | None = None,
+    keys: Callable[[Any, int], Sequence[Key]] | None = None,
 ) -> None:
     """Make instances of `cls` containers.
 
     `flatten(value)` returns the children and hashable auxiliary data; `unflatten(data, children)`
     makes the value again, and must accept any objects as children. `names` are the attributes
-    that hold the children, for messages.
+    that hold the children, or `keys(data, count)` the steps to them, for paths and messages.
 
     >>> class Pair:
     ...     def __init__(self, a, b): self.a, self.b = a, b
@@ -249,18 +301,70 @@ def register(
     >>> leaves([Pair(1, 2), 3])
     [1, 2, 3]
     """
-    if not isinstance(cls, type):
-        raise ArgumentError(f"register: {cls!r} is not a class")
-    if _CONTAINERS.get(cls) is not None:
-        raise ArgumentError(f"register: {cls.__name__} is a container already")
 
-    def parts(data: Any, count: int) -> list[str]:
+    def parts(data: Any, count: int) -> list[Key]:
+        if keys is not None:
+            return list(keys(data, count))
         return _names(names, count) if names is not None else _indices(data, count)
 
     def show(data: Any, texts: list[str]) -> str:
         return f"{cls.__name__}({', '.join(texts)})"
 
+    _check_class(cls)
     _CONTAINERS[cls] = Container(cls.__name__, flatten, unflatten, parts, show)
+
+
+def register_dataclass(
+    cls: F, data_fields: Sequence[str] | None = None, meta_fields: Sequence[str] | None = None
+) -> F:
+    """Make instances of `cls` containers of their attributes `data_fields`; return the class.
+
+    The values of `meta_fields` belong to the structure: they are compared and hashed, and no
+    transform sees them. A dataclass is a container without being registered; the names are then
+    those of its fields, and `metadata={"static": True}` in a field makes it one of the structure.
+
+    >>> @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     activation: str = "tanh"
+    >>> _ = register_dataclass(Layer, ["weight"], ["activation"])
+    >>> flatten(Layer(2.0))
+    ([2.0], TreeDef(Layer(weight=*, activation='tanh')))
+    """
+    _check_class(cls)
+    made: Any = cls
+    if data_fields is None and meta_fields is None and dataclasses.is_dataclass(made):
+        found = _dataclass(made)
+    elif data_fields is None or meta_fields is None:
+        raise ArgumentError(
+            f"register_dataclass({cls.__name__}): give both data_fields and meta_fields, or none "
+            "of them for a dataclass"
+        )
+    else:
+        _check_fields(cls, [*data_fields, *meta_fields])
+        found = _attributes(cls, data_fields, meta_fields)
+    _CONTAINERS[cls] = dataclasses.replace(found, derived=False)
+    return cls
+
+
+def _check_class(cls: Any) -> None:
+    if not isinstance(cls, type):
+        raise ArgumentError(f"register: {cls!r} is not a class")
+    known = _CONTAINERS.get(cls)
+    if known is not None and not known.derived:
+        raise ArgumentError(f"register: {cls.__name__} is a container already")
+
+
+def _check_fields(cls: Any, given: list[str]) -> None:
+    """Raise unless the fields that a dataclass is made of are all given, once."""
+    name = cls.__name__
+    if dataclasses.is_dataclass(cls):
+        wanted = sorted(f.name for f in dataclasses.fields(cls) if f.init)
+        if sorted(given) != wanted:
+            raise ArgumentError(
+                f"register_dataclass({name}): data_fields and meta_fields must name each "
+                f"field once: {', '.join(wanted)}; got {', '.join(given)}"
+            )
 
 
 def is_container(value: Any) -> bool:
@@ -387,7 +491,7 @@ def _flatten_up_to(
     container = _CONTAINERS[treedef.kind]
     parts = container.parts(data, len(children))
     for child, subtree, part in zip(treedef.children, children, parts):
-        _flatten_up_to(child, subtree, append, what, path + part)
+        _flatten_up_to(child, subtree, append, what, f"{path}{part}")
 
 
 def _matching_children(treedef: TreeDef, tree: Any, what: str, path: str) -> tuple[list[Any], Any]:
@@ -448,7 +552,7 @@ def broadcast_prefix(
         children, data = _matching_children(below, part, what, path)
         parts = _CONTAINERS[below.kind].parts(data, len(children))
         for child, subtree, name in zip(below.children, children, parts):
-            visit(subtree, child, path + name)
+            visit(subtree, child, f"{path}{name}")
 
     visit(prefix, treedef, root)
     return found
@@ -460,15 +564,32 @@ def paths(treedef: TreeDef, root: str = "") -> list[str]:
     >>> paths(structure(({"w": [1, 2, 3]},)), "args")
     ["args[0]['w'][0]", "args[0]['w'][1]", "args[0]['w'][2]"]
     """
+    return [root + "".join([str(key) for key in path]) for path in key_paths(treedef)]
+
+
+def key_paths(treedef: TreeDef) -> list[tuple[Key, ...]]:
+    """Return the path of each leaf as a tuple of steps.
+
+    >>> key_paths(structure({"w": [1]}))
+    [(DictKey(key='w'), SequenceKey(idx=0))]
+    """
     if treedef is LEAF:
-        return [root]
+        return [()]
     parts = _CONTAINERS[treedef.kind].parts(treedef.data, len(treedef.children))
-    return [p for c, part in zip(treedef.children, parts) for p in paths(c, root + part)]
+    return [(part, *p) for c, part in zip(treedef.children, parts) for p in key_paths(c)]
 
 
-def check_same(what: str, expected: TreeDef, got: TreeDef, root: str = "tree") -> None:
-    """Raise StructureError in the name of `what` unless the structures are equal."""
-    if expected != got:
+def like(treedef: TreeDef, tree: Any, *, what: str, root: str) -> Any:
+    """Return `tree` with the keys of its dictionaries in the order of `treedef`.
+
+    Raises StructureError in the name of `what` if the structures differ in anything else.
+    """
+    got = structure(tree)
+    if got == treedef:
+        return tree
+    matched = unflatten(treedef, flatten_up_to(treedef, tree, what=what, root=root))
+    if structure(matched) != treedef:
         raise StructureError(
-            f"{what}: {root} should have the structure {expected.show()}, got {got.show()}"
+            f"{what}: {root} should have the structure {treedef.show()}, got {got.show()}"
         )
+    return matched

@@ -78,16 +78,11 @@ def cond(
 
     def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
         def run(values: Flat) -> Flat:
-            leaves, got = _flatten(
-                "cond", function(*pytrees.unflatten(structure, values)), "result"
-            )
+            result = function(*pytrees.unflatten(structure, values))
             if returned:
-                pytrees.check_same(
-                    "cond: the second function must return what the first does; its result",
-                    returned[0],
-                    got,
-                    "result",
-                )
+                told = "cond: the second function must return what the first does; its result"
+                result = pytrees.like(returned[0], result, what=told, root="result")
+            leaves, got = _flatten("cond", result, "result")
             returned.append(got)
             return leaves
 
@@ -129,8 +124,10 @@ def scan(
         returned = f(pytrees.unflatten(structure, carry), pytrees.unflatten(x_structure, x))
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
-        new, got = _flatten("scan", returned[0], "carry")
-        pytrees.check_same("scan: the carry that the function returns", structure, got, "carry")
+        told = "scan: the carry that the function returns"
+        new, _ = _flatten(
+            "scan", pytrees.like(structure, returned[0], what=told, root="carry"), "carry"
+        )
         y, y_structure = _flatten("scan", returned[1], "y")
         return new, y
 
@@ -160,8 +157,8 @@ def _length(xs: Flat, paths: list[str], length: int | None) -> int:
     return next(iter(sizes))
 
 
-def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: Any) -> Any:
-    """Run `carry = body_fn(carry)` as long as `cond_fn(carry)` holds; return the last carry.
+def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
+    """Run `carry = body_fun(carry)` as long as `cond_fun(carry)` holds; return the last carry.
 
     Differentiable in both modes; reverse mode keeps the carry of each step.
 
@@ -172,23 +169,25 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], init: A
     >>> root(ad.tensor(9.0)), ad.grad(root)(9.0)
     (tensor(3.), tensor(0.1667))
     """
-    start, structure = _flatten("while_loop", init, "carry")
+    start, structure = _flatten("while_loop", init_val, "carry")
 
     def condition(_: Flat, carry: Flat) -> Any:
-        return _predicate("while_loop", cond_fn(pytrees.unflatten(structure, carry)))
+        return _predicate("while_loop", cond_fun(pytrees.unflatten(structure, carry)))
 
     def body(_: Flat, carry: Flat) -> Flat:
-        new, got = _flatten("while_loop", body_fn(pytrees.unflatten(structure, carry)), "carry")
-        pytrees.check_same("while_loop: the carry that body_fn returns", structure, got, "carry")
-        return new
+        told = "while_loop: the carry that body_fun returns"
+        returned = body_fun(pytrees.unflatten(structure, carry))
+        return _flatten(
+            "while_loop", pytrees.like(structure, returned, what=told, root="carry"), "carry"
+        )[0]
 
     paths = lambda: pytrees.paths(structure, "carry")
     found = while_loops.while_flat(condition, body, [], [], start, False, paths)
     return pytrees.unflatten(structure, _fresh(found, start))
 
 
-def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) -> Any:
-    """Run `carry = body_fn(i, carry)` for i from `lower` to `upper` - 1; return the last carry.
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
+    """Run `carry = body_fun(i, carry)` for i from `lower` to `upper` - 1; return the last carry.
 
     Bounds that are Python numbers give a `scan`, bounds that are tensors a `while_loop`.
 
@@ -198,12 +197,12 @@ def fori_loop(lower: Any, upper: Any, body_fn: Callable[..., Any], init: Any) ->
     """
     if isinstance(lower, int) and isinstance(upper, int):
         numbers = operators.packet("arange")(lower, max(lower, upper))
-        return scan(lambda carry, i: (body_fn(i, carry), None), init, numbers)[0]
+        return scan(lambda carry, i: (body_fun(i, carry), None), init_val, numbers)[0]
     low, high = (as_tensor(v) for v in (lower, upper))
     if low.dtype is not high.dtype:
         low, high = (v.to(operators.packet("arange")(1).dtype) for v in (low, high))
     return while_loop(
         lambda state: state[0] < high,
-        lambda state: (state[0] + 1, body_fn(state[0], state[1])),
-        (low, init),
+        lambda state: (state[0] + 1, body_fun(state[0], state[1])),
+        (low, init_val),
     )[1]

@@ -74,6 +74,14 @@ def flattened(tree: Any) -> tuple[list[Any], TreeDef]:
     return (leaves, structure) if is_settled(structure) else pytrees.flatten(settled(tree))
 
 
+def matched(what: str, structure: TreeDef, tree: Any, name: str) -> list[Any]:
+    """The leaves of a pytree in the order of a structure that it must have."""
+    leaves, got = flattened(tree)
+    if got == structure:
+        return leaves
+    return flattened(pytrees.like(structure, tree, what=what, root=name))[0]
+
+
 def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
     """The leaves of a pytree as differentiable tensors, and its structure."""
     if is_variable(tree):

@@ -19,8 +19,7 @@ from adjoint.transforms.vectorize import vmap
 
 
 def _tangents(what: str, primals: list[Any], structure: Any, tangents: Any) -> list[Any]:
-    given, got = arguments.flattened(tangents)
-    pytrees.check_same(f"{what}: the tangents", structure, got, "tangents")
+    given = arguments.matched(f"{what}: the tangents", structure, tangents, "tangents")
     found = []
     for primal, tangent, path in zip(
         primals, given, pytrees.paths(structure, "tangents"), strict=True

@@ -178,8 +178,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
     def pullback(*cotangents: Any) -> Any:
         tree = cotangents[0] if len(cotangents) == 1 else cotangents
-        given, got = arguments.flattened(tree)
-        pytrees.check_same("vjp: the cotangent", out_structure, got, "cotangent")
+        given = arguments.matched("vjp: the cotangent", out_structure, tree, "cotangent")
         checked = [_cotangent(c, o) for c, o in zip(given, outputs, strict=True)]
         return pytrees.unflatten(structure, filled(pull(checked), inputs))
 
