@@ -134,7 +134,7 @@ from adjoint.tensor.overrides import DisableTorchFunction, DisableTorchFunctionS
 from adjoint.tensor.printing import get_printoptions, printoptions, set_printoptions
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.checkpoints import checkpoint
-from adjoint.transforms.custom import custom_jvp, custom_rule, custom_vjp
+from adjoint.transforms.custom import custom_gradient, custom_jvp, custom_rule, custom_vjp
 from adjoint.transforms.jacobians import (
     gvp,
     hessian,

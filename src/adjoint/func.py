@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from adjoint.absent import absent
-from adjoint.transforms import arguments
 from adjoint.transforms.jacobians import hessian, jacfwd, jacrev, jvp, linearize
 from adjoint.transforms.reverse import grad as grad
 from adjoint.transforms.reverse import value_and_grad, vjp
 from adjoint.transforms.stateless import functional_call, stack_module_state
+from adjoint.transforms.transformed import Transformed
 from adjoint.transforms.vectorize import vmap
 
 __all__ = [
@@ -40,7 +40,7 @@ def grad_and_value(
         value, gradient = both(*args, **keywords)
         return gradient, value
 
-    return arguments.keeps_signature(f, compute, "grad_and_value")
+    return Transformed(grad_and_value, f, compute, argnums=argnums, has_aux=has_aux)
 
 
 def replace_all_batch_norm_modules_(root: Any) -> Any:

@@ -31,10 +31,10 @@ from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor, make
-from adjoint.transforms.arguments import keeps_signature
+from adjoint.transforms.transformed import Wrapper, keeps_signature
 
 
-class Compiled:
+class Compiled(Wrapper):
     """A function that runs as native code; made by `ad.compile`."""
 
     def __init__(
@@ -47,6 +47,7 @@ class Compiled:
         self.function = function
         self.static = static
         self.verbose = verbose
+        self.dynamic = dynamic
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
         self.entry: Any = None  # calls the program of the last signature
         self.count = -1  # how many arguments it takes
@@ -54,6 +55,10 @@ class Compiled:
         self.latest: Stages | None = None
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
         keeps_signature(function, self, "compile")
+
+    def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function and the options; another process compiles, or finds the program on disk."""
+        return Compiled, (self.function, self.verbose, self.dynamic, self.static)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         seen = seeing and current().seen  # Note [Seen calls]

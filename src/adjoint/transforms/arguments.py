@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
+import inspect
 from collections.abc import Callable, Sequence
 from operator import index
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,29 +19,66 @@ from adjoint.tensor.sparse import is_settled, settled
 from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
-Argnums = int | Sequence[int]
+Argnums = int | str | Sequence[int | str]
 
 
-def chosen(what: str, argnums: Argnums, args: tuple[Any, ...]) -> tuple[list[int], bool]:
-    """The positions that `argnums` names, and whether the user gave several."""
-    several = isinstance(argnums, Sequence)
-    numbers = [index(n) for n in argnums] if isinstance(argnums, Sequence) else [index(argnums)]
-    count = len(args)
-    for number in numbers:
-        if not -count <= number < count:
-            raise ArgumentError(
-                f"{what}: argnums={argnums} but the function was called with {count} arguments"
-            )
-    wrapped = [n % count for n in numbers]
-    if len(set(wrapped)) != len(wrapped):
-        raise ArgumentError(f"{what}: argnums={argnums} names an argument twice")
-    return wrapped, several
+def chosen(
+    what: str,
+    f: Callable[..., Any],
+    argnums: Argnums,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+) -> tuple[list[int | str], bool]:
+    """The places that `argnums` names, and whether the user gave several.
+
+    A place is a position, or the name of an argument that was given by name.
+    """
+    several = isinstance(argnums, Sequence) and not isinstance(argnums, str)
+    numbers: Any = argnums if several else [argnums]
+    found = [_place(f, number, args, keywords) for number in numbers]
+    if None in found:
+        given = f"{len(args)} arguments"
+        if keywords:
+            given += f" and {', '.join(keywords)}"
+        raise ArgumentError(f"{what}: argnums={argnums!r} but the function was called with {given}")
+    places = [p for p in found if p is not None]
+    if len(set(places)) != len(places):
+        raise ArgumentError(f"{what}: argnums={argnums!r} names an argument twice")
+    return places, several
 
 
-def to_tensor(what: str, value: Any, path: str) -> Tensor:
-    """A leaf of a differentiated argument as a tensor of a dtype that has derivatives."""
-    if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)) or isinstance(
-        value, bool
+def _place(
+    f: Callable[..., Any], number: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> int | str | None:
+    """Where an argument was given, by position or by name; None if it was not."""
+    if isinstance(number, str):
+        if number in keywords:
+            return number
+        names = _names(f)[: len(args)]
+        return names.index(number) if number in names else None
+    number = index(number)
+    if -len(args) <= number < len(args):
+        return number % len(args)
+    name = dict(enumerate(_names(f))).get(number)
+    return name if name in keywords else None
+
+
+def _names(f: Callable[..., Any]) -> list[str]:
+    """The names of arguments that may be given by position."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    try:
+        return [p.name for p in inspect.signature(f).parameters.values() if p.kind in kinds]
+    except (TypeError, ValueError):  # what is built in may have none
+        return []
+
+
+def to_tensor(what: str, value: Any, path: str, integers: bool = False) -> Tensor:
+    """A leaf of a differentiated argument as a tensor of a dtype that has derivatives.
+
+    With `integers` a tensor may have another dtype.
+    """
+    if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)) or (
+        isinstance(value, bool) and not integers
     ):
         raise ArgumentError(
             f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}"
@@ -49,8 +86,9 @@ def to_tensor(what: str, value: Any, path: str) -> Tensor:
     if isinstance(value, np.ndarray):
         tensor = tensor_of(value)
     else:
-        tensor = as_tensor(float(value) if isinstance(value, int) else value)
-    if not tensor.is_differentiable_dtype():
+        number = isinstance(value, int) and not isinstance(value, bool)
+        tensor = as_tensor(float(cast(int, value)) if number else value)
+    if not (integers or tensor.is_differentiable_dtype()):
         raise DtypeError(
             f"{what}: {path} is {tensor.dtype.name}, which has no derivative; convert it to a "
             "floating point dtype"
@@ -82,14 +120,16 @@ def matched(what: str, structure: TreeDef, tree: Any, name: str) -> list[Any]:
     return flattened(pytrees.like(structure, tree, what=what, root=name))[0]
 
 
-def flatten(what: str, tree: Any, name: str) -> tuple[list[Tensor], TreeDef]:
+def flatten(
+    what: str, tree: Any, name: str, integers: bool = False
+) -> tuple[list[Tensor], TreeDef]:
     """The leaves of a pytree as differentiable tensors, and its structure."""
     if is_variable(tree):
         return [tree], LEAF
     leaves, structure = flattened(tree)
     if not all(map(is_variable, leaves)):
         paths = pytrees.paths(structure, name)
-        leaves = [to_tensor(what, v, p) for v, p in zip(leaves, paths, strict=True)]
+        leaves = [to_tensor(what, v, p, integers) for v, p in zip(leaves, paths, strict=True)]
     return leaves, structure
 
 
@@ -105,25 +145,32 @@ def flatten_output(what: str, output: Any) -> tuple[list[Any], TreeDef]:
     return [as_tensor(v) for v in leaves], structure
 
 
-def replaced(args: tuple[Any, ...], positions: list[int], values: Sequence[Any]) -> tuple[Any, ...]:
-    """`args` with other values at some positions."""
-    new = list(args)
-    for position, value in zip(positions, values, strict=True):
-        new[position] = value
-    return tuple(new)
+def flat_function(
+    what: str,
+    f: Callable[..., Any],
+    argnums: Argnums,
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    integers: bool = False,
+) -> tuple[list[Any], TreeDef, Callable[..., Any]]:
+    """The chosen arguments as flat tensors, their structure, and `f` as a function of them."""
+    if argnums == 0 and len(args) == 1 and is_variable(args[0]):
+        return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords)  # most calls
+    places, several = chosen(what, f, argnums, args, keywords)
+    trees = tuple([args[p] if isinstance(p, int) else keywords[p] for p in places])
+    inputs, structure = flatten(what, trees if several else trees[0], "argument", integers)
 
+    def flat(*variables: Any) -> Any:
+        tree = pytrees.unflatten(structure, variables)
+        given, named = list(args), dict(keywords)
+        for place, value in zip(places, tree if several else (tree,), strict=True):
+            if isinstance(place, int):
+                given[place] = value
+            else:
+                named[place] = value
+        return f(*given, **named)
 
-def keeps_signature(
-    function: Callable[..., Any], made: Callable[..., Any], name: str
-) -> Callable[..., Any]:
-    """Give a transformed function the name and signature of the original."""
-    if not callable(function):
-        raise ArgumentError(f"{name}: needs a function, got {type(function).__name__}")
-    functools.update_wrapper(
-        made, function, updated=()
-    )  # `inspect.signature` follows `__wrapped__`
-    made.__name__ = f"{name}({getattr(function, '__name__', 'f')})"
-    return made
+    return inputs, structure, flat
 
 
 def zero_tangent(primal: Any) -> Any:

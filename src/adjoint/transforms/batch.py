@@ -370,16 +370,20 @@ def _sample(value: Any, has: Any, i: int) -> Any:
     return value.select(0, i) if has else value
 
 
-def batch_size(axes: list[tuple[Any, int | None]], names: Callable[[], list[str]]) -> int:
+def batch_size(
+    axes: list[tuple[Any, int | None]],
+    names: Callable[[], list[str]],
+    given: int | None = None,
+) -> int:
     """The common size of the mapped dimensions, or an error that names the arguments."""
-    sizes: dict[int, int] = {}
+    sizes: dict[int, int] = {} if given is None else {given: -1}
     for number, (value, axis) in enumerate(axes):
         if axis is not None:
             sizes.setdefault(value.shape[axis], number)
     if not sizes:
         raise ShapeError("vmap: no argument is mapped; give in_dims with at least one dimension")
     if len(sizes) > 1:
-        known = names()
+        known = [*names(), "axis_size"]
         shown = ", ".join(f"{known[number]} has {size}" for size, number in sizes.items())
         raise ShapeError(f"vmap: the mapped dimensions must have one size: {shown}")
     return next(iter(sizes))

@@ -1,4 +1,4 @@
-"""Derivatives of users' own: custom_vjp, custom_jvp, custom_rule.
+"""Derivatives of users' own: custom_vjp, custom_jvp, custom_rule, custom_gradient.
 
 All are `Function`s underneath, so they work under every transform and in eager; the mode that the
 user did not write is derived from the one that he did, by transposition.
@@ -11,6 +11,7 @@ elsewhere, and is refused.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -26,6 +27,7 @@ from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments
+from adjoint.transforms.transformed import Wrapper, keeps_signature
 
 
 class UsesOutsideTensor(GradError):
@@ -35,9 +37,16 @@ class UsesOutsideTensor(GradError):
 class Call:
     """A call of a user's function with its tensors taken out, to be put back later."""
 
-    def __init__(self, what: str, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        what: str,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+        fixed: frozenset[int] = frozenset(),
+    ) -> None:
         leaves, self.structure = pytrees.flatten((args, keywords))
         self.what = what  # "custom_vjp(f)"
+        self.fixed = fixed  # positions of the arguments that no rule differentiates
         self.leaves = [arguments.tensor_of(v) if isinstance(v, np.ndarray) else v for v in leaves]
         self.places = [i for i, v in enumerate(self.leaves) if isinstance(v, Tensor)]
         self.out_structure: Any = None
@@ -50,6 +59,25 @@ class Call:
     @property
     def tensors(self) -> list[Any]:
         return [self.leaves[i] for i in self.places]
+
+    def arguments(self, tensors: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The user's arguments with other tensors in them: fixed ones, and the others."""
+        args, _ = self.rebuild(tensors)
+        return (
+            tuple([a for i, a in enumerate(args) if i in self.fixed]),
+            tuple([a for i, a in enumerate(args) if i not in self.fixed]),
+        )
+
+    def refuse_fixed(self, needed: Sequence[bool]) -> None:
+        """Raise if a tensor of a fixed argument is differentiated; `needed` says which are."""
+        if not self.fixed:
+            return
+        wanted = set(pytrees.leaves(self.arguments(range(len(self.places)))[0]))
+        if any(need for i, need in enumerate(needed) if i in wanted):
+            raise GradError(
+                f"{self.what}: an argument of nondiff_argnums is being differentiated; detach() "
+                "it, or take it out of nondiff_argnums"
+            )
 
     def forget_tensors(self) -> None:
         """Keep the places of the tensors only."""
@@ -92,7 +120,8 @@ class Call:
 
     def spread(self, tree: Any) -> list[Any]:
         """One gradient for each tensor, from one for each argument (None: nothing)."""
-        args, _ = pytrees.unflatten(self.structure, list(range(len(self.leaves))))
+        every, _ = pytrees.unflatten(self.structure, list(range(len(self.leaves))))
+        args = [a for i, a in enumerate(every) if i not in self.fixed]
         given = tuple(tree) if isinstance(tree, (tuple, list)) else (tree,)
         if len(given) != len(args):
             raise GradError(
@@ -123,26 +152,11 @@ def _name(function: Any) -> str:
     return getattr(function, "__name__", "f")
 
 
-def _positional(
-    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
-) -> tuple[Any, ...]:
-    """Arguments by position, which is how rules get them."""
-    if not keywords:
-        return args
-    bound = inspect.signature(function).bind(*args, **keywords)
-    if bound.kwargs:
-        raise ArgumentError(
-            f"{_name(function)}: {', '.join(bound.kwargs)} can only be given by name, which a "
-            "rule does not take"
-        )
-    return bound.args
-
-
 class _WithVjp(Function):
     """A function with fwd and bwd; its outputs are the user's, then residuals of their own."""
 
     @staticmethod
-    def forward(call: Any, rule: Any, bwd: Any, *tensors: Any) -> Any:
+    def forward(call: Any, rule: Any, *tensors: Any) -> Any:
         returned, given = call.run(rule.run_forward, tensors)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError(f"{call.what}: fwd must return (output, residuals)")
@@ -151,9 +165,10 @@ class _WithVjp(Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.call, ctx.rule, ctx.bwd = inputs[:3]
+        ctx.call, ctx.rule = inputs[:2]
+        ctx.call.refuse_fixed(ctx.needs_input_grad[2:])
         ctx.set_materialize_grads(False)
-        ctx.save_for_backward(*inputs[3:], *output)
+        ctx.save_for_backward(*inputs[2:], *output)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -167,14 +182,15 @@ class _WithVjp(Function):
                 for g, o in zip(grads, made[: call.count], strict=False)
             ]
             cotangent = pytrees.unflatten(call.out_structure, cotangents)
-            found = call.spread(ctx.bwd(_residuals(call, inputs, made), cotangent))
+            fixed, _ = call.arguments(inputs)
+            found = call.spread(ctx.rule.bwd(*fixed, _residuals(call, inputs, made), cotangent))
         if any(g is not None for g in grads[call.count :]):
             more = _pull_residuals(call, ctx.rule.fwd, inputs, grads[call.count :])
             found = [
                 m if f is None else f if m is None else f + m
                 for f, m in zip(found, more, strict=True)
             ]
-        return (None, None, None, *found)
+        return (None, None, *found)
 
 
 def _place_residuals(
@@ -247,17 +263,18 @@ def pull_some(
 
 
 class _WithJvp(Function):
-    """A function with a forward rule (primals, output, tangents) -> tangent of the output."""
+    """A function with a forward rule."""
 
     @staticmethod
-    def forward(call: Any, function: Any, rule: Any, *tensors: Any) -> Any:
-        return call.outputs(call.run(function, tensors)[0])
+    def forward(call: Any, rule: Any, *tensors: Any) -> Any:
+        return call.outputs(call.run(rule.function, tensors)[0])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.call, _, ctx.rule = inputs[:3]
-        ctx.save_for_backward(*inputs[3:], *output)
-        ctx.save_for_forward(*inputs[3:], *output)
+        ctx.call, ctx.rule = inputs[:2]
+        ctx.call.refuse_fixed(ctx.needs_input_grad[2:])
+        ctx.save_for_backward(*inputs[2:], *output)
+        ctx.save_for_forward(*inputs[2:], *output)
 
     @staticmethod
     def jvp(ctx: Any, *tangents: Any) -> Any:
@@ -266,11 +283,10 @@ class _WithJvp(Function):
         inputs, made = saved[: len(call.places)], saved[len(call.places) :]
         filled = [
             arguments.zero_tangent(p) if t is None else t
-            for p, t in zip(inputs, tangents[3:], strict=True)
+            for p, t in zip(inputs, tangents[2:], strict=True)
         ]
-        leaves = pytrees.leaves(
-            ctx.rule(call.rebuild(inputs)[0], call.result(made), call.rebuild(filled)[0])
-        )
+        (fixed, primals), (_, directions) = call.arguments(inputs), call.arguments(filled)
+        leaves = pytrees.leaves(ctx.rule.tangent(fixed, primals, call.result(made), directions))
         if len(leaves) != call.count:
             raise GradError(
                 f"{call.what}: the rule returned {len(leaves)} tangents for {call.count} outputs"
@@ -281,13 +297,67 @@ class _WithJvp(Function):
 _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=frozenset())
 
 
-class custom_vjp:  # noqa: N801 - reads as a decorator
+class _Custom(Wrapper):
+    """A function with a rule of its own; arguments `nondiff_argnums` are left out of the rule."""
+
+    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
+        self.function = fun
+        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        self.nondiff_argnums = numbers  # (0,)
+        keeps_signature(fun, self, type(self).__name__)
+
+    def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
+        """A call with these arguments."""
+        given = self._positional(args, keywords)
+        fixed = frozenset([number % len(given) for number in self.nondiff_argnums if given])
+        return Call(self.what, given, {}, fixed)
+
+    def _positional(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments by position, defaults included, which is how rules get them."""
+        signature = self._signature
+        if signature is None or (not keywords and len(args) == len(signature.parameters)):
+            return args
+        bound = signature.bind(*args, **keywords)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise ArgumentError(
+                f"{_name(self.function)}: {', '.join(bound.kwargs)} can only be given by name, "
+                "which a rule does not take"
+            )
+        return bound.args
+
+    @functools.cached_property
+    def _signature(self) -> inspect.Signature | None:
+        try:
+            return inspect.signature(self.function)
+        except (TypeError, ValueError):  # what is built in may have none
+            return None
+
+    @property
+    def what(self) -> str:
+        """The call in messages: custom_vjp(f)."""
+        return f"{type(self).__name__}({_name(self.function)})"
+
+    def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The function, and the rules that it has got."""
+        held = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return _with_rules, (type(self), held)
+
+
+def _with_rules(kind: type[_Custom], held: dict[str, Any]) -> _Custom:
+    made = kind(held["function"])
+    vars(made).update(held)
+    return made
+
+
+class custom_vjp(_Custom):  # noqa: N801 - reads as a decorator
     """Give a function its own reverse derivative; forward mode is derived from it.
 
     `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a
     tuple with the gradient of each argument (None where there is none). Second derivatives
     differentiate `bwd`, and `fwd` as written. Where `fwd` calls the function itself, that is the
-    function without its rule.
+    function without its rule. Arguments `nondiff_argnums`, such as functions and options, come
+    first in `bwd`, which returns no gradient for them.
 
     >>> import adjoint as ad
     >>> @ad.custom_vjp
@@ -298,11 +368,8 @@ class custom_vjp:  # noqa: N801 - reads as a decorator
     tensor(1.)
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        arguments.keeps_signature(function, self, "custom_vjp")
+    fwd: Callable[..., Any] | None = None
+    bwd: Callable[..., Any] | None = None
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Set the two halves of the derivative."""
@@ -320,50 +387,86 @@ class custom_vjp:  # noqa: N801 - reads as a decorator
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         if self in _IN_FORWARD.get():
             return self.function(*args, **keywords)
-        what = f"custom_vjp({_name(self.function)})"
         if self.fwd is None or self.bwd is None:
-            raise GradError(f"{what}: no derivative was given; call defvjp(fwd, bwd) first")
-        call = Call(what, _positional(self.function, args, keywords), {})
-        return call.result(_WithVjp.apply(call, self, self.bwd, *call.tensors))
+            raise GradError(f"{self.what}: no derivative was given; call defvjp(fwd, bwd) first")
+        call = self.call(args, keywords)
+        return call.result(_WithVjp.apply(call, self, *call.tensors))
 
 
-class custom_jvp:  # noqa: N801 - reads as a decorator
+class custom_jvp(_Custom):  # noqa: N801 - reads as a decorator
     """Give a function its own forward derivative; reverse mode is derived from it by transposition.
 
-    `defjvp(rule)`: `rule(primals, tangents)` returns the output and its tangent.
+    `defjvp(rule)`: `rule(primals, tangents)` returns the output and its tangent. Arguments
+    `nondiff_argnums`, such as functions and options, come first in the rule, apart from `primals`.
 
     >>> import adjoint as ad
     >>> @ad.custom_jvp
     ... def f(x):
     ...     return x.sin()
-    >>> f.defjvp(lambda primals, tangents: (primals[0].sin(), primals[0].cos() * tangents[0]))
+    >>> @f.defjvp
+    ... def rule(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), x.cos() * t
     >>> ad.grad(f)(0.0)
     tensor(1.)
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
-        self.rule: Callable[..., Any] | None = None  # (primals, output, tangents) -> tangent
-        arguments.keeps_signature(function, self, "custom_jvp")
+    rule: Callable[..., Any] | None = None
+    rules: tuple[Callable[..., Any] | None, ...] | None = None  # one for each argument
 
-    def defjvp(self, rule: Callable[..., Any]) -> None:
-        """Set the rule."""
+    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Set the rule, and return it, so that this decorates."""
+        self.rule, self.rules = rule, None
+        return rule
 
-        def tangent(primals: Any, output: Any, tangents: Any) -> Any:
-            returned = rule(primals, tangents)
-            if not (isinstance(returned, tuple) and len(returned) == 2):
-                what = f"custom_jvp({_name(self.function)})"
-                raise ArgumentError(f"{what}: the rule must return (output, tangent of the output)")
-            return returned[1]
+    def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
+        """Set a rule for each argument: `jvp(tangent, output, *primals)`; None where it is zero.
 
-        self.rule = tangent
+        >>> import adjoint as ad
+        >>> product = ad.custom_jvp(lambda x, y: x * y)
+        >>> product.defjvps(lambda t, output, x, y: t * y, lambda t, output, x, y: x * t)
+        >>> ad.grad(product, argnums=(0, 1))(2.0, 3.0)
+        (tensor(3.), tensor(2.))
+        """
+        if self.nondiff_argnums:
+            raise ArgumentError(f"{self.what}: with nondiff_argnums use defjvp")
+        self.rule, self.rules = None, jvps
+
+    def tangent(self, fixed: tuple[Any, ...], primals: Any, output: Any, tangents: Any) -> Any:
+        """The tangent of the output."""
+        if self.rules is not None:
+            return self._summed(self.rules, primals, output, tangents)
+        assert self.rule is not None
+        returned = self.rule(*fixed, primals, tangents)
+        if not (isinstance(returned, tuple) and len(returned) == 2):
+            raise ArgumentError(
+                f"{self.what}: the rule must return (output, tangent of the output)"
+            )
+        return returned[1]
+
+    def _summed(self, rules: Sequence[Any], primals: Any, output: Any, tangents: Any) -> Any:
+        if len(rules) != len(primals):
+            raise ArgumentError(
+                f"{self.what}: defjvps got {len(rules)} rules for {len(primals)} arguments"
+            )
+        found = [r(t, output, *primals) for r, t in zip(rules, tangents, strict=True) if r]
+        if not found:
+            return pytrees.map(arguments.zero_tangent, output)
+        return functools.reduce(lambda a, b: pytrees.map(lambda s, t: s + t, a, b), found)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        what = f"custom_jvp({_name(self.function)})"
-        if self.rule is None:
-            raise GradError(f"{what}: no derivative was given; call defjvp(rule) first")
-        call = Call(what, _positional(self.function, args, keywords), {})
-        return call.result(_WithJvp.apply(call, self.function, self.rule, *call.tensors))
+        if self.rule is None and self.rules is None:
+            raise GradError(f"{self.what}: no derivative was given; call defjvp(rule) first")
+        call = self.call(args, keywords)
+        return call.result(_WithJvp.apply(call, self, *call.tensors))
+
+
+class _RuleOfOutput(custom_jvp):
+    """A function with the rule of `custom_rule`, which gets the output."""
+
+    def tangent(self, fixed: tuple[Any, ...], primals: Any, output: Any, tangents: Any) -> Any:
+        assert self.rule is not None
+        return self.rule(primals, output, tangents)
 
 
 def custom_rule(
@@ -387,15 +490,51 @@ def custom_rule(
     if function is None:
         return lambda f: custom_rule(f, vjp=vjp, jvp=jvp)
     if jvp is not None:
-        made = custom_jvp(function)
-        made.rule = jvp
+        made = _RuleOfOutput(function)
+        made.defjvp(jvp)
         return made
-    pair = custom_vjp(function)
     assert vjp is not None
-
-    def fwd(*args: Any) -> Any:
-        output = function(*args)
-        return output, (args, output)
-
-    pair.defvjp(fwd, lambda residuals, cotangent: vjp(residuals[0], residuals[1], cotangent))
+    pair = custom_vjp(function)
+    pair.defvjp(functools.partial(_kept, function), functools.partial(_pulled, vjp))
     return pair
+
+
+def _kept(function: Callable[..., Any], *args: Any) -> Any:
+    output = function(*args)
+    return output, (args, output)
+
+
+def _pulled(vjp: Callable[..., Any], residuals: Any, cotangent: Any) -> Any:
+    return vjp(*residuals, cotangent)
+
+
+def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
+    """Give a function its own reverse derivative, which it returns beside its output.
+
+    `fun(*args)` returns the output and a function from the output's cotangent to a tuple with the
+    gradient of each argument. That function may use what `fun` has computed: `fun` is run again for
+    a backward pass.
+
+    >>> import adjoint as ad
+    >>> @ad.custom_gradient
+    ... def f(x):
+    ...     return x**2, lambda g: (g * x,)
+    >>> f(ad.tensor(3.0)), ad.grad(f)(3.0)
+    (tensor(9.), tensor(3.))
+    """
+    made = custom_vjp(functools.update_wrapper(functools.partial(_first, fun), fun))
+    made.defvjp(functools.partial(_first_and_args, fun), functools.partial(_second, fun))
+    keeps_signature(fun, made, "custom_gradient")
+    return made
+
+
+def _first(fun: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    return fun(*args, **keywords)[0]
+
+
+def _first_and_args(fun: Callable[..., Any], *args: Any) -> Any:
+    return fun(*args)[0], args
+
+
+def _second(fun: Callable[..., Any], args: Any, cotangent: Any) -> Any:
+    return fun(*args)[1](cotangent)

@@ -15,6 +15,7 @@ from adjoint.transforms import arguments, reverse
 from adjoint.transforms.arguments import Argnums
 from adjoint.transforms.forward import pushforward
 from adjoint.transforms.progress import is_shown
+from adjoint.transforms.transformed import Transformed
 from adjoint.transforms.vectorize import vmap
 
 
@@ -71,8 +72,10 @@ def jvp(
     return (output, derivative, aux) if has_aux else (output, derivative)
 
 
-def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+def linearize(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """Return `f(*primals)` and the linear map of its derivative there; `f` runs once.
+
+    With `has_aux` the function returns a pair of its output and anything, which comes third.
 
     >>> import adjoint as ad
     >>> y, push = ad.linearize(ad.sin, ad.tensor(0.0))
@@ -80,8 +83,8 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
     (tensor(2.), tensor(3.))
     """
     inputs, structure = arguments.flatten("linearize", primals, "primals")
-    outputs, out_structure, _, pull = reverse.run(
-        "linearize", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux=False
+    outputs, out_structure, aux, pull = reverse.run(
+        "linearize", lambda *v: f(*pytrees.unflatten(structure, v)), inputs, has_aux
     )
 
     def push(*tangents: Any) -> Any:
@@ -89,7 +92,8 @@ def linearize(f: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., 
         found = derive.transpose(lambda *cotangents: pull(cotangents), outputs, directions)
         return pytrees.unflatten(out_structure, reverse.filled(found, outputs))
 
-    return pytrees.unflatten(out_structure, outputs), push
+    output = pytrees.unflatten(out_structure, outputs)
+    return (output, push, aux) if has_aux else (output, push)
 
 
 class _Problem:
@@ -104,17 +108,10 @@ class _Problem:
         keywords: Any,
         has_aux: bool,
     ) -> None:
-        positions, several = arguments.chosen(what, argnums, args)
-        tree = tuple(args[p] for p in positions) if several else args[positions[0]]
         self.what, self.has_aux = what, has_aux
-        self.inputs, structure = arguments.flatten(what, tree, "argument")
-        self.structure = structure
-
-        def flat(*values: Any) -> Any:  # without `self`, which holds it
-            made = pytrees.unflatten(structure, values)
-            return f(*arguments.replaced(args, positions, made if several else (made,)), **keywords)
-
-        self.flat = flat
+        self.inputs, self.structure, self.flat = arguments.flat_function(
+            what, f, argnums, args, keywords
+        )
 
     def assemble(self, out_structure: Any, blocks: list[list[Any]], aux: Any) -> Any:
         """Blocks [output][input] as a pytree of outputs of pytrees of inputs."""
@@ -285,7 +282,16 @@ def jacrev(
             structure, _reverse_blocks(problem, outputs, pull, chunk_size, progress), aux
         )
 
-    return arguments.keeps_signature(f, compute, "jacrev")
+    return Transformed(
+        jacrev,
+        f,
+        compute,
+        argnums=argnums,
+        has_aux=has_aux,
+        chunk_size=chunk_size,
+        holomorphic=holomorphic,
+        progress=progress,
+    )
 
 
 def jacfwd(
@@ -298,7 +304,13 @@ def jacfwd(
     holomorphic: bool = False,
     progress: bool = False,
 ) -> Callable[..., Any]:
-    """Return the Jacobian function of `f`, in forward mode: one pass for each input element."""
+    """Return the Jacobian function of `f`, in forward mode: one pass for each input element.
+
+    >>> import adjoint as ad
+    >>> ad.jacfwd(lambda x, a: a * x**2)(ad.tensor([1.0, 2.0]), a=3.0)
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
 
     def compute(*args: Any, **keywords: Any) -> Any:
         problem = _Problem("jacfwd", f, argnums, args, keywords, has_aux)
@@ -306,7 +318,17 @@ def jacfwd(
         _check_complex("jacfwd", problem.inputs, [b for row in blocks for b in row], holomorphic)
         return problem.assemble(structure, blocks, aux)
 
-    return arguments.keeps_signature(f, compute, "jacfwd")
+    return Transformed(
+        jacfwd,
+        f,
+        compute,
+        argnums=argnums,
+        has_aux=has_aux,
+        chunk_size=chunk_size,
+        randomness=randomness,
+        holomorphic=holomorphic,
+        progress=progress,
+    )
 
 
 def jacobian(
@@ -346,12 +368,23 @@ def jacobian(
             blocks, structure, aux = _forward_blocks(problem, chunk_size, progress)
         return problem.assemble(structure, blocks, aux)
 
-    return arguments.keeps_signature(f, compute, "jacobian")
+    return Transformed(
+        jacobian,
+        f,
+        compute,
+        argnums=argnums,
+        has_aux=has_aux,
+        chunk_size=chunk_size,
+        holomorphic=holomorphic,
+        progress=progress,
+    )
 
 
 def hessian(
     f: Callable[..., Any],
     argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
     *,
     chunk_size: int | None = None,
     progress: bool = False,
@@ -363,10 +396,9 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    inner = jacrev(f, argnums)
-    return arguments.keeps_signature(
-        f, jacfwd(inner, argnums, chunk_size=chunk_size, progress=progress), "hessian"
-    )
+    shared: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux, "holomorphic": holomorphic}
+    options: dict[str, Any] = {**shared, "chunk_size": chunk_size, "progress": progress}
+    return Transformed(hessian, f, jacfwd(jacrev(f, **shared), **options), **options)
 
 
 def hvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]) -> Any:

@@ -16,6 +16,7 @@ from adjoint.tensor.pullback import Pullback, pullback
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
 from adjoint.transforms.arguments import Argnums
+from adjoint.transforms.transformed import Transformed
 
 
 def zeros_like(tensor: Any) -> Any:
@@ -54,14 +55,20 @@ def filled(grads: list[Any], inputs: list[Tensor]) -> list[Any]:
 
 
 def value_and_grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """Return a function that computes `f` and its gradient in the arguments `argnums`.
 
     `f` must return a real scalar (with `has_aux`, a pair of it and anything). An argument may be a
-    pytree; its gradient has the same structure. The gradient of a real function of a complex z is
-    ∂f/∂Re z + i ∂f/∂Im z, PyTorch's convention; with `holomorphic=True` a complex f is allowed and
-    the result is its complex derivative f′(z).
+    pytree; its gradient has the same structure. Arguments are chosen by position or by name, and
+    may be given either way. The gradient of a real function of a complex z is ∂f/∂Re z +
+    i ∂f/∂Im z, PyTorch's convention; with `holomorphic=True` a complex f is allowed and the result
+    is its complex derivative f′(z). With `allow_int` the argument may hold tensors of whole
+    numbers, whose gradient is zeros of their own dtype.
 
     An argument that `f` ignores has the gradient zero; one that reaches an operator without a
     derivative there raises. A tensor that `f` keeps for later (in a list, say) has no derivative
@@ -70,17 +77,28 @@ def value_and_grad(
     >>> import adjoint as ad
     >>> ad.value_and_grad(lambda x: (x**2).sum())(ad.tensor([1.0, 2.0]))
     (tensor(5.), tensor([2., 4.]))
+    >>> loss = lambda x, w, b: (w * x + b) ** 2
+    >>> ad.value_and_grad(loss, argnums=("w", "b"))(3.0, w=2.0, b=1.0)
+    (tensor(49.), (tensor(42.), tensor(14.)))
     """
-    return arguments.keeps_signature(
-        f, _value_and_grad(f, argnums, has_aux, holomorphic, "value_and_grad"), "value_and_grad"
-    )
+    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": allow_int}
+    compute = _value_and_grad("value_and_grad", f, argnums, **options)
+    return Transformed(value_and_grad, f, compute, argnums=argnums, **options)
 
 
 def _value_and_grad(
-    f: Callable[..., Any], argnums: Argnums, has_aux: bool, holomorphic: bool, what: str
+    what: str,
+    f: Callable[..., Any],
+    argnums: Argnums,
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
 ) -> Callable[..., Any]:
     def compute(*args: Any, **keywords: Any) -> Any:
-        inputs, structure, flat = _flat_function(what, f, argnums, args, keywords)
+        given, structure, flat = arguments.flat_function(
+            what, f, argnums, args, keywords, allow_int
+        )
+        inputs, flat = _differentiable(given, flat) if allow_int else (given, flat)
         if holomorphic and not all(t.is_complex() for t in inputs):
             raise GradError(f"{what}(f): holomorphic=True needs complex arguments")
         outputs, _, aux, pull = run(what, flat, inputs, has_aux)
@@ -88,31 +106,25 @@ def _value_and_grad(
         grads = filled(pull.last([_one(outputs[0])]), inputs)
         if holomorphic:
             grads = [g.conj() for g in grads]
+        if allow_int:
+            rest = iter(grads)
+            grads = [next(rest) if t.is_differentiable_dtype() else zeros_like(t) for t in given]
         value = (outputs[0], aux) if has_aux else outputs[0]
         return value, grads[0] if structure is LEAF else pytrees.unflatten(structure, grads)
 
     return compute
 
 
-def _flat_function(
-    what: str,
-    f: Callable[..., Any],
-    argnums: Argnums,
-    args: tuple[Any, ...],
-    keywords: dict[str, Any],
-) -> tuple[list[Any], Any, Callable[..., Any]]:
-    """The chosen arguments as flat tensors, their structure, and `f` as a function of them."""
-    if argnums == 0 and len(args) == 1 and arguments.is_variable(args[0]):
-        return [args[0]], LEAF, f if not keywords else lambda x: f(x, **keywords)  # most calls
-    positions, several = arguments.chosen(what, argnums, args)
-    trees = tuple(args[p] for p in positions)
-    inputs, structure = arguments.flatten(what, trees if several else trees[0], "argument")
+def _differentiable(
+    given: list[Any], flat: Callable[..., Any]
+) -> tuple[list[Any], Callable[..., Any]]:
+    """The tensors that have a derivative, and the function of these alone."""
 
-    def flat(*variables: Any) -> Any:
-        tree = pytrees.unflatten(structure, variables)
-        return f(*arguments.replaced(args, positions, tree if several else (tree,)), **keywords)
+    def some(*variables: Any) -> Any:
+        rest = iter(variables)
+        return flat(*[next(rest) if t.is_differentiable_dtype() else t for t in given])
 
-    return inputs, structure, flat
+    return [t for t in given if t.is_differentiable_dtype()], some
 
 
 def _one(output: Any) -> Any:
@@ -146,7 +158,11 @@ def _check_scalar(what: str, outputs: list[Any], holomorphic: bool) -> None:
 
 
 def grad(
-    f: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+    f: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
 ) -> Callable[..., Any]:
     """Return the gradient function of `f` in the arguments `argnums`. See `value_and_grad`.
 
@@ -154,13 +170,14 @@ def grad(
     >>> ad.grad(ad.sin)(0.0), ad.grad(ad.grad(lambda x: x**3))(2.0)
     (tensor(1.), tensor(12.))
     """
-    both = _value_and_grad(f, argnums, has_aux, holomorphic, "grad")
+    options = {"has_aux": has_aux, "holomorphic": holomorphic, "allow_int": allow_int}
+    both = _value_and_grad("grad", f, argnums, **options)
 
     def compute(*args: Any, **keywords: Any) -> Any:
         value, gradient = both(*args, **keywords)
         return (gradient, value[1]) if has_aux else gradient
 
-    return arguments.keeps_signature(f, compute, "grad")
+    return Transformed(grad, f, compute, argnums=argnums, **options)
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:

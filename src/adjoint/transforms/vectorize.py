@@ -13,9 +13,9 @@ from adjoint.core.generator import get_rng_state, set_rng_state
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
-from adjoint.transforms import arguments
 from adjoint.transforms.batch import BatchLevel, batch_size
 from adjoint.transforms.progress import bar
+from adjoint.transforms.transformed import Transformed
 
 _RANDOMNESS = ("error", "same", "different")
 
@@ -28,18 +28,29 @@ def vmap(
     *,
     chunk_size: int | None = None,
     progress: bool = False,
+    in_axes: Any = ...,
+    out_axes: Any = ...,
+    axis_size: int | None = None,
 ) -> Callable[..., Any]:
     """Return a function that maps `f` over a dimension of its arguments, in one vectorised call.
 
     `in_dims` says which dimension of each argument is mapped: an integer, None for none, or a
     pytree of these that matches the arguments or is a prefix of them; `out_dims` where the results
-    have it. `chunk_size` limits how many samples are computed at once. `randomness` says what
-    random operators do inside: 'error', 'same', 'different'.
+    have it. Arguments that are given by name are mapped over their first dimension. `chunk_size`
+    limits how many samples are computed at once. `randomness` says what random operators do inside:
+    'error', 'same', 'different'. `in_axes` and `out_axes` are JAX's names of `in_dims` and
+    `out_dims`; `axis_size` is the number of samples, where no argument is mapped.
 
     >>> import adjoint as ad
     >>> ad.vmap(lambda x, y: (x * y).sum())(ad.ones(3, 2), ad.ones(3, 2))
     tensor([2., 2., 2.])
+    >>> scale = lambda p, x: p["a"] * x
+    >>> ad.vmap(scale, in_axes=({"a": None}, -1))({"a": 2.0}, ad.tensor([[1.0, 3.0]]))
+    tensor([[2.],
+            [6.]])
     """
+    in_dims = _one_of("in", in_dims, in_axes)
+    out_dims = _one_of("out", out_dims, out_axes)
     if randomness not in _RANDOMNESS:
         raise ArgumentError(
             f"vmap: randomness must be one of {', '.join(_RANDOMNESS)}, got {randomness!r}"
@@ -49,10 +60,10 @@ def vmap(
 
     def mapped(*args: Any, **keywords: Any) -> Any:
         if keywords or type(in_dims) is not int or {*map(type, args)} != {Tensor}:
-            leaves, axes, structure, size = _mapped_leaves(args, keywords, in_dims)
+            leaves, axes, structure, size = _mapped_leaves(args, keywords, in_dims, axis_size)
         else:  # tensors alone: no tree to take apart
             leaves, structure = list(args), None
-            axes, size = _axes(leaves, [in_dims] * len(leaves), args, keywords)
+            axes, size = _axes(leaves, [in_dims] * len(leaves), args, keywords, axis_size)
 
         def call(*values: Any) -> Any:
             if structure is None:
@@ -64,13 +75,32 @@ def vmap(
             return _run(call, leaves, axes, size, out_dims, randomness)
         return _in_chunks(call, leaves, axes, size, out_dims, randomness, chunk_size, progress)
 
-    return arguments.keeps_signature(f, mapped, "vmap")
+    return Transformed(
+        vmap,
+        f,
+        mapped,
+        in_dims=in_dims,
+        out_dims=out_dims,
+        randomness=randomness,
+        chunk_size=chunk_size,
+        progress=progress,
+        axis_size=axis_size,
+    )
+
+
+def _one_of(side: str, dims: Any, axes: Any) -> Any:
+    """What was given under PyTorch's name or under JAX's."""
+    if axes is ...:
+        return dims
+    if dims != 0:
+        raise ArgumentError(f"vmap: {side}_dims and {side}_axes are two names of one; give one")
+    return axes
 
 
 def _mapped_leaves(
-    args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any
+    args: tuple[Any, ...], keywords: dict[str, Any], in_dims: Any, axis_size: int | None
 ) -> tuple[list[Any], list[Any], Any, int]:
-    if not args and not keywords:
+    if not args and not keywords and axis_size is None:
         raise ArgumentError(
             "vmap: the function was called without arguments; there is nothing to map over"
         )
@@ -78,20 +108,24 @@ def _mapped_leaves(
     if isinstance(in_dims, list):
         in_dims = tuple(in_dims)
     if isinstance(in_dims, int):
-        dims = [in_dims if _can_be_mapped(v) else None for v in leaves]
-        if not any(d is not None for d in dims):
+        dims = [in_dims if _can_be_mapped(v) else None for v in pytrees.leaves(args)]
+        if not any(map(_can_be_mapped, leaves)) and axis_size is None:
             raise ArgumentError("vmap: none of the arguments is a tensor or array")
     else:
         dims = pytrees.broadcast_prefix(
             in_dims, pytrees.structure(args), what="vmap: in_dims", root="in_dims", is_leaf=_is_dim
         )
-        dims += [0 if _can_be_mapped(v) else None for v in pytrees.leaves(keywords)]
-    axes, size = _axes(leaves, dims, args, keywords)
+    dims += [0 if _can_be_mapped(v) else None for v in pytrees.leaves(keywords)]
+    axes, size = _axes(leaves, dims, args, keywords, axis_size)
     return leaves, axes, structure, size
 
 
 def _axes(
-    leaves: list[Any], dims: list[Any], args: tuple[Any, ...], keywords: dict[str, Any]
+    leaves: list[Any],
+    dims: list[Any],
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    axis_size: int | None,
 ) -> tuple[list[Any], int]:
     """The mapped axis of each leaf, or None; and their size."""
 
@@ -107,7 +141,7 @@ def _axes(
         if isinstance(leaf, np.ndarray):
             leaves[number] = leaf = as_tensor(leaf)
         found.append(_axis(leaf, dim, lambda number=number: paths()[number]))
-    return found, batch_size(list(zip(leaves, found, strict=True)), paths)
+    return found, batch_size(list(zip(leaves, found, strict=True)), paths, axis_size)
 
 
 def _is_dim(value: Any) -> bool:

@@ -10,10 +10,10 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.core.state import current
 from adjoint.tensor import dispatch
-from adjoint.transforms import arguments
 from adjoint.transforms.checkpoints import functional, selective
 from adjoint.transforms.checkpoints.recompute import Frame, on_the_tape
 from adjoint.transforms.custom import Call, UsesOutsideTensor
+from adjoint.transforms.transformed import Transformed
 
 
 class Options(NamedTuple):
@@ -41,7 +41,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
     def checkpointed(*args: Any, **keywords: Any) -> Any:
         return run(f, args, keywords, Options())
 
-    return arguments.keeps_signature(f, checkpointed, "checkpoint")
+    return Transformed(checkpoint, f, checkpointed)
 
 
 def run(

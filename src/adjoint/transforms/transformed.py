@@ -1,0 +1,86 @@
+"""What a transform returns: a function that knows what it was made of.
+
+It has the name, documentation and signature of the original, is bound as a method like a function,
+and is pickled as the call that made it: `grad(f, argnums=1)`. One that stands under its own name in
+its module, as a decorated function does, is pickled by that name.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+
+
+class Wrapper:
+    """A callable object in place of the function that it wraps."""
+
+    __wrapped__: Callable[..., Any]
+    __name__: str
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raise AssertionError(f"{type(self).__name__} defines __call__")
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __reduce__(self) -> Any:
+        name = getattr(self, "__qualname__", "")  # a partial, for one, has no name
+        return name if _named(self.__module__, name) is self else self.remake()
+
+    def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """A function and its arguments that make such an object again."""
+        raise AssertionError(f"{type(self).__name__} defines remake")
+
+
+class Transformed(Wrapper):
+    """The function that `transform(function, **options)` returns; `compute` is what it does."""
+
+    def __init__(
+        self,
+        transform: Callable[..., Any],
+        function: Callable[..., Any],
+        compute: Callable[..., Any],
+        **options: Any,
+    ) -> None:
+        self.transform, self.compute, self.options = transform, compute, options
+        keeps_signature(function, self, transform.__name__)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        return self.compute(*args, **keywords)
+
+    def __repr__(self) -> str:
+        return f"<{self.__name__}>"
+
+    def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """The transform with its options, and the function."""
+        return _remade, (self.transform, self.__wrapped__, self.options)
+
+
+def _remade(transform: Callable[..., Any], function: Any, options: dict[str, Any]) -> Any:
+    return transform(function, **options)
+
+
+def _named(module: str, path: str) -> Any:
+    """What stands under a name in a module; None if nothing does."""
+    found: Any = sys.modules.get(module)
+    for name in path.split("."):
+        found = getattr(found, name, None)
+    return found
+
+
+def keeps_signature(
+    function: Callable[..., Any], made: Callable[..., Any], name: str
+) -> Callable[..., Any]:
+    """Give a transformed function the name and signature of the original."""
+    if not callable(function):
+        raise ArgumentError(f"{name}: needs a function, got {type(function).__name__}")
+    functools.update_wrapper(
+        made, function, updated=()
+    )  # `inspect.signature` follows `__wrapped__`
+    made.__name__ = f"{name}({getattr(function, '__name__', 'f')})"
+    return made
