@@ -346,3 +346,36 @@ def test_a_forward_rule_may_call_the_function_itself() -> None:
         dual = ad.autograd.forward_ad.make_dual(ad.tensor(0.7), ad.tensor(1.0))
         tangent = ad.autograd.forward_ad.unpack_dual(f(dual)).tangent
     np.testing.assert_allclose(tangent, plain[0])
+
+
+CREATING: dict[str, Callable[[Any, Any], Any]] = {
+    "vmap": lambda f, a: ad.vmap(lambda s: f(a) * s)(ad.ones(2))[0],
+    "grad": lambda f, a: ad.grad(lambda s: f(a) * s)(a),
+    "jvp": lambda f, a: ad.jvp(lambda s: f(a) * s, (a,), (ad.ones_like(a),))[1],
+    "vmap of grad": lambda f, a: ad.vmap(ad.grad(lambda s: f(a) * s))(ad.ones(2))[1],
+    "jacfwd": lambda f, a: ad.jacfwd(f)(a) / 2,
+    "hessian": lambda f, a: ad.hessian(f)(a) * a / 2,
+}
+
+
+@pytest.mark.parametrize("name", CREATING)
+def test_a_function_with_a_rule_may_make_tensors_inside_any_transform(name: str) -> None:
+    value = lambda x: x.clone() + ad.zeros(())
+
+    class Twice(ad.autograd.Function):
+        @staticmethod
+        def forward(x: Any) -> Any:
+            return value(x)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.save_for_backward(*inputs)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 2 * ctx.saved_tensors[0]
+
+    f = ad.custom_vjp(value)
+    f.defvjp(lambda x: (value(x), value(x)), lambda x, g: (g * 2 * x,))
+    for made in (f, Twice.apply):
+        assert CREATING[name](made, ad.tensor(3.0)).item() == 3.0

@@ -169,6 +169,12 @@ def _create(op: Operator, values: list[Any]) -> Any:
     return made
 
 
+def height(values: Sequence[Any]) -> int:
+    """The height of the highest level among the arguments; 0 for the eager one."""
+    top = topmost(values)
+    return 0 if top is None else top.height
+
+
 def topmost(values: Sequence[Any]) -> Any:
     """The interpreter of the highest level among the arguments; None for the eager one."""
     top = None

@@ -314,6 +314,18 @@ def created(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def carried(value: Any, height: int) -> Any:
+    """A tensor without the levels above a height of which it carries nothing: it was made inside.
+
+    Anything else as it is.
+    """
+    while on_level(value) and value.home.height > height:
+        if value.home.creates or not value.home.is_idle(value):
+            break
+        value = value.value
+    return value
+
+
 def _any_owned(level: Level, values: Sequence[Any]) -> bool:
     return any(_any_owned(level, v) if type(v) is list else level.owns(v) for v in values)
 

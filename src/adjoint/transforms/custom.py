@@ -97,8 +97,8 @@ class Call:
         positional, named = self.rebuild(given)
         with enable_grad():
             tree = function(*positional, **named)
-        top = dispatch.topmost(given)
-        height = 0 if top is None else top.height
+        height = dispatch.height(given)
+        tree = pytrees.map(lambda leaf: levels.carried(leaf, height), tree)
         for leaf in pytrees.leaves(tree):
             if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height):
                 raise UsesOutsideTensor(

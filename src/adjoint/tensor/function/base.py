@@ -8,7 +8,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from adjoint.core import pytrees
 from adjoint.core.errors import GradError, MissingRule
+from adjoint.core.state import current
 from adjoint.tensor import dispatch, forward, levels
 from adjoint.tensor.function import eager, on_levels
 from adjoint.tensor.function.context import FunctionContext, FunctionNode
@@ -133,10 +135,17 @@ class Function:
         cls, context: FunctionContext, args: Sequence[Any], keywords: dict[str, Any]
     ) -> Any:
         """Call the user's `forward`, and `setup_context` if it is apart."""
-        if not cls.has("setup_context"):
-            return cls.forward(context, *args, **keywords)
-        output = cls.forward(*args, **keywords)
-        cls.setup_context(context, tuple(args), output)
+        apart = cls.has("setup_context")
+        output = cls.forward(*(args if apart else (context, *args)), **keywords)
+        if current().levels:
+            height = dispatch.height(args)
+            output = pytrees.map(
+                lambda value: levels.carried(value, height),
+                output,
+                is_leaf=lambda value: isinstance(value, Tensor),
+            )
+        if apart:
+            cls.setup_context(context, tuple(args), output)
         return output
 
 
