@@ -1,4 +1,4 @@
-"""cond, scan, while_loop, fori_loop: eager, transformed, traced, printed, differentiated."""
+"""Branches and loops: eager, transformed, traced, printed, differentiated."""
 
 from __future__ import annotations
 
@@ -74,7 +74,44 @@ def nested(w: Any, xs: Any) -> Any:
     return c.sum() + ys.sum()
 
 
-FUNCTIONS = (branch, recurrent, backwards, newton, powers, counted, nested)
+def switched(w: Any, xs: Any) -> Any:
+    """Three branches, closing over a tensor; each index is met, in and out of range."""
+    branches = (lambda v: (v * w).sin(), lambda v: v * v * xs[0], lambda v: v.exp())
+    choose = lambda index, x: ad.switch(index, branches, x).sum()
+    chosen = [choose(i, xs[1]) for i in (-3, 1)]
+    return ad.scan(lambda c, i: (c + choose(i, w), None), sum(chosen), ad.tensor([0, 1, 2, 9]))[0]
+
+
+def turns(w: Any, xs: Any) -> Any:
+    """Loops with steps written out: some at a time, with one left over, and all."""
+    step = lambda c, x: ((w * c).sin() + x, c * x)
+    found = [
+        ad.scan(step, w, xs[:3], reverse=reverse, unroll=unroll)
+        for reverse, unroll in ((False, 2), (True, 2), (False, True), (True, 9))
+    ]
+    return sum((c * c).sum() + (y * xs[1:]).sum() for c, y in found)
+
+
+def linear(w: Any, xs: Any) -> Any:
+    """The recurrence c ← a·c + x along a dimension, by an associative function of pairs."""
+    combine = lambda p, q: (p[0] * q[0], p[1] * q[0] + q[1])
+    a = w.sin().expand(4, 2)
+    down = ad.associative_scan(combine, (a, xs))[1]
+    across = ad.associative_scan(combine, (a[:3].T, xs[:3].T), reverse=True, axis=-1)[1]
+    return (down * xs).sum() + (across**2).sum()
+
+
+def mapped(w: Any, xs: Any) -> Any:
+    """One row after the other, and three at a time."""
+    f = lambda x: {"y": (x * w).sin(), "z": x.sum()}
+    one, three = ad.map(f, xs), ad.map(f, xs, batch_size=3)
+    return (one["y"] * three["y"]).sum() + (one["z"] * three["z"]).sum()
+
+
+FUNCTIONS = (
+    *(branch, recurrent, backwards, newton, powers, counted, nested),
+    *(switched, turns, linear, mapped),
+)
 
 TRANSFORMS: dict[str, Callable[[Any], Any]] = {
     "value": lambda f: f,
@@ -282,6 +319,33 @@ BAD: dict[str, tuple[type[Exception], str, Callable[[Any], Any]]] = {
         "use .all",
         lambda x: ad.cond(x > 0, lambda: x, lambda: x),
     ),
+    "no branches": (ArgumentError, "at least one", lambda x: ad.switch(0, [])),
+    "index is no number": (
+        ArgumentError,
+        "one whole number, got float32",
+        lambda x: ad.switch(x[0], [ad.sin], x),
+    ),
+    "index is many numbers": (
+        ArgumentError,
+        r"int64 of shape \(3,\)",
+        lambda x: ad.switch(x.long(), [ad.sin], x),
+    ),
+    "no turn": (
+        ArgumentError,
+        "unroll must be",
+        lambda x: ad.scan(lambda c, v: (c, v), 0.0, x, unroll=0),
+    ),
+    "a function that reduces": (
+        ShapeError,
+        "combine them one by one",
+        lambda x: ad.associative_scan(lambda a, b: (a + b).sum(), x),
+    ),
+    "no such axis": (
+        ShapeError,
+        "axis=1 for a tensor of 1",
+        lambda x: ad.associative_scan(ad.add, x, axis=1),
+    ),
+    "no batch": (ArgumentError, "batch_size", lambda x: ad.map(ad.sin, x, batch_size=0)),
     "carry changes structure": (
         ValueError,
         "carry",
@@ -352,3 +416,61 @@ def test_a_traced_gradient_of_a_loop_does_not_ask_whether_outside_is_recorded() 
         assert expected != 0
         with ad.no_grad():
             assert ad.allclose(ad.trace(ad.grad(f), w)(w), expected)
+
+
+def test_switch_takes_the_nearest_branch() -> None:
+    branches = [lambda x, i=i: x + i for i in range(5)]
+    for f in (ad.switch, lambda i, *rest: ad.trace(ad.switch, i, *rest)(i, *rest)):
+        found = [f(ad.tensor(i), branches, ad.tensor(0.0)).item() for i in range(-2, 8)]
+        assert found == [0, 0, 0, 1, 2, 3, 4, 4, 4, 4]
+    assert [ad.switch(i, branches, 0.0) for i in (-1, 3, 7)] == [0, 3, 4]
+    assert ad.vmap(lambda i: ad.switch(i, branches, ad.tensor(0.0)))(ad.arange(-1, 6)).tolist() == [
+        0,
+        0,
+        1,
+        2,
+        3,
+        4,
+        4,
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 13])
+def test_an_associative_scan_is_a_running_result(size: int) -> None:
+    x = ad.tensor(np.random.default_rng(size).normal(size=(2, size)))
+    close(ad.associative_scan(ad.add, x, axis=1), x.cumsum(1))
+    close(ad.associative_scan(ad.mul, x, axis=-1), x.cumprod(1))
+    close(ad.associative_scan(ad.add, x, axis=1, reverse=True), x.flip(1).cumsum(1).flip(1))
+    matrices = ad.tensor(np.random.default_rng(size).normal(size=(size, 2, 2)))  # do not commute
+    found = ad.associative_scan(ad.matmul, matrices)
+    close(found[-1], ad.linalg.multi_dot([ad.eye(2, dtype=ad.float64), *matrices]))
+
+
+def test_an_associative_scan_calls_its_function_a_logarithm_of_times() -> None:
+    calls = []
+    ad.associative_scan(lambda a, b: calls.append(1) or a + b, ad.ones(1000))
+    assert len(calls) <= 20
+
+
+def test_map_over_nothing_has_the_right_shape() -> None:
+    for batch_size in (None, 4):
+        found = ad.map(lambda x: (x, x.sum()), ad.ones(0, 3), batch_size=batch_size)
+        assert [tuple(t.shape) for t in found] == [(0, 3), (0,)]
+
+
+def test_written_out_steps_are_no_loop() -> None:
+    f = lambda x: ad.scan(lambda c, v: (c * v, c), ad.tensor(1.0), x, unroll=True)[0]
+    assert "scan" not in str(ad.trace(f, ad.ones(3)))
+    half = lambda x: ad.scan(lambda c, v: (c * v, c), ad.tensor(1.0), x, unroll=2)[1]
+    graph = ad.trace(half, ad.ones(5))
+    assert graph(ad.arange(1.0, 6.0)).tolist() == [1, 1, 2, 6, 24]
+    (loop,) = [n for n in graph.nodes if n.name == "scan"]
+    assert loop.args[3] == 2  # two turns of two steps
+
+
+def test_fori_loop_unrolls_where_bounds_are_known() -> None:
+    f = lambda x: ad.fori_loop(0, 3, lambda i, c: c * x + i, x, unroll=True)
+    assert "scan" not in str(ad.trace(f, ad.tensor(2.0)))
+    assert f(ad.tensor(2.0)).item() == ad.trace(f, ad.tensor(2.0))(ad.tensor(2.0)).item()
+    with pytest.raises(ArgumentError, match="unroll needs bounds"):
+        ad.fori_loop(0, ad.tensor(3), lambda i, c: c, 0.0, unroll=2)

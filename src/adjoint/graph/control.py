@@ -1,4 +1,4 @@
-"""Branches and loops on data: cond, scan, while_loop, fori_loop.
+"""Branches and loops on data: cond, switch, scan, while_loop, fori_loop.
 
 On tensors with values they are Python's own branches and loops, and derivatives go through what was
 run. Inside `ad.trace` they become one node with graphs of its own (staging.py). Under `vmap` a
@@ -8,12 +8,13 @@ done, and chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjoint.core import pytrees
+from adjoint.core.dtypes import INTEGER
 from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.graph import branches, loops, while_loops
 from adjoint.graph.staging import Flat
@@ -22,7 +23,7 @@ from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
 
 
-def _flatten(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
+def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
     """The leaves of a pytree as tensors, and its structure."""
     leaves, structure = pytrees.flatten(tree)
     for leaf, path in zip(leaves, pytrees.paths(structure, root), strict=True):
@@ -73,7 +74,7 @@ def cond(
     if isinstance(pred, (bool, np.bool_)):
         return (true_fn if pred else false_fn)(*operands)
     predicate = _predicate("cond", pred)
-    tensors, structure = _flatten("cond", operands, "operands")
+    tensors, structure = tensors_of("cond", operands, "operands")
     returned: list[Any] = []
 
     def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
@@ -82,7 +83,7 @@ def cond(
             if returned:
                 told = "cond: the second function must return what the first does; its result"
                 result = pytrees.like(returned[0], result, what=told, root="result")
-            leaves, got = _flatten("cond", result, "result")
+            leaves, got = tensors_of("cond", result, "result")
             returned.append(got)
             return leaves
 
@@ -98,24 +99,62 @@ def cond(
     return pytrees.unflatten(returned[0], _fresh(found, tensors))
 
 
+def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+    """Return `branches[index](*operands)`; an index outside is taken as the nearest inside.
+
+    All branches must return the same structure and types.
+
+    >>> import adjoint as ad
+    >>> f = lambda i, x: ad.switch(i, (ad.sin, ad.exp, lambda x: x**2), x)
+    >>> f(2, ad.tensor(3.0)), ad.grad(f, argnums=1)(ad.tensor(1), 0.0)
+    (tensor(9.), tensor(1.))
+    >>> ad.vmap(f, in_axes=(0, None))(ad.tensor([-5, 2]), ad.tensor(0.0))
+    tensor([0., 0.])
+    """
+    functions = list(branches)
+    if not functions or not all(map(callable, functions)):
+        raise ArgumentError("switch: branches must be functions, at least one")
+    if isinstance(index, (int, np.integer)) and not isinstance(index, bool):
+        return functions[min(max(int(index), 0), len(functions) - 1)](*operands)
+    place = as_tensor(index)
+    if place.ndim or place.dtype.category != INTEGER:
+        raise ArgumentError(
+            f"switch: the index must be one whole number, got {place.dtype.name} of shape "
+            f"{tuple(place.shape)}"
+        )
+
+    def choose(low: int, high: int) -> Callable[..., Any]:
+        """The branch among those from `low` to `high` - 1: halves, so that few are asked for."""
+        if high - low == 1:
+            return functions[low]
+        middle = (low + high) // 2
+        return lambda *given: cond(
+            place < middle, choose(low, middle), choose(middle, high), *given
+        )
+
+    return choose(0, len(functions))(*operands)
+
+
 def scan(
     f: Callable[..., Any],
     init: Any,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
+    unroll: int | bool = 1,
 ) -> tuple[Any, Any]:
     """Run `carry, y = f(carry, x)` for each x of `xs`; return the last carry and all y, stacked.
 
     `xs` is a pytree of tensors with the same first dimension. With `reverse` the last x comes
-    first; each y stays at the place of its x. Without `xs`, `length` says how often.
+    first; each y stays at the place of its x. Without `xs`, `length` says how often. In a graph the
+    loop is one node; `unroll` writes so many steps out in each turn, or all if it is True.
 
     >>> import adjoint as ad
     >>> ad.scan(lambda total, x: (total + x, total * x), 0.0, ad.tensor([1.0, 2.0, 3.0]))
     (tensor(6.), tensor([0., 2., 9.]))
     """
-    start, structure = _flatten("scan", init, "carry")
-    scanned, x_structure = _flatten("scan", xs, "xs")
+    start, structure = tensors_of("scan", init, "carry")
+    scanned, x_structure = tensors_of("scan", xs, "xs")
     count = _length(scanned, pytrees.paths(x_structure, "xs"), length)
     y_structure: Any = None
 
@@ -125,17 +164,27 @@ def scan(
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
         told = "scan: the carry that the function returns"
-        new, _ = _flatten(
+        new, _ = tensors_of(
             "scan", pytrees.like(structure, returned[0], what=told, root="carry"), "carry"
         )
-        y, y_structure = _flatten("scan", returned[1], "y")
+        y, y_structure = tensors_of("scan", returned[1], "y")
         return new, y
 
-    found = loops.scan_flat(
-        step, [], start, scanned, count, reverse, lambda: pytrees.paths(structure, "carry")
-    )
+    paths = lambda: pytrees.paths(structure, "carry")
+    found = loops.unrolled(step, start, scanned, count, reverse, _turn(unroll, count), paths)
     carry = _fresh(found[: len(start)], [*start, *scanned])
     return pytrees.unflatten(structure, carry), pytrees.unflatten(y_structure, found[len(start) :])
+
+
+def _turn(unroll: Any, count: int) -> int:
+    """How many steps one turn of a loop makes."""
+    if unroll is True:
+        return max(count, 1)
+    if unroll is False:
+        return 1
+    if not isinstance(unroll, int) or unroll < 1:
+        raise ArgumentError(f"scan: unroll must be a number from 1 on or a bool, got {unroll!r}")
+    return min(unroll, max(count, 1))
 
 
 def _length(xs: Flat, paths: list[str], length: int | None) -> int:
@@ -169,7 +218,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     >>> root(ad.tensor(9.0)), ad.grad(root)(9.0)
     (tensor(3.), tensor(0.1667))
     """
-    start, structure = _flatten("while_loop", init_val, "carry")
+    start, structure = tensors_of("while_loop", init_val, "carry")
 
     def condition(_: Flat, carry: Flat) -> Any:
         return _predicate("while_loop", cond_fun(pytrees.unflatten(structure, carry)))
@@ -177,7 +226,7 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     def body(_: Flat, carry: Flat) -> Flat:
         told = "while_loop: the carry that body_fun returns"
         returned = body_fun(pytrees.unflatten(structure, carry))
-        return _flatten(
+        return tensors_of(
             "while_loop", pytrees.like(structure, returned, what=told, root="carry"), "carry"
         )[0]
 
@@ -186,10 +235,18 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     return pytrees.unflatten(structure, _fresh(found, start))
 
 
-def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: Any) -> Any:
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[..., Any],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Any:
     """Run `carry = body_fun(i, carry)` for i from `lower` to `upper` - 1; return the last carry.
 
-    Bounds that are Python numbers give a `scan`, bounds that are tensors a `while_loop`.
+    Bounds that are Python numbers give a `scan`, whose `unroll` this is, bounds that are tensors a
+    `while_loop`.
 
     >>> import adjoint as ad
     >>> ad.fori_loop(1, 5, lambda i, x: x * i, 1.0)
@@ -197,7 +254,11 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[..., Any], init_val: An
     """
     if isinstance(lower, int) and isinstance(upper, int):
         numbers = operators.packet("arange")(lower, max(lower, upper))
-        return scan(lambda carry, i: (body_fun(i, carry), None), init_val, numbers)[0]
+        return scan(
+            lambda carry, i: (body_fun(i, carry), None), init_val, numbers, unroll=unroll or 1
+        )[0]
+    if unroll is not None:
+        raise ArgumentError("fori_loop: unroll needs bounds that are Python numbers")
     low, high = (as_tensor(v) for v in (lower, upper))
     if low.dtype is not high.dtype:
         low, high = (v.to(operators.packet("arange")(1).dtype) for v in (low, high))

@@ -39,6 +39,7 @@ from adjoint.graph.staging import (
     type_of_output,
     zeros,
 )
+from adjoint.ops import operator as operators
 from adjoint.ops import stepping
 from adjoint.ops.stepping import Step
 from adjoint.transforms.batch import BatchLevel
@@ -294,12 +295,52 @@ def _scan_eagerly(
         check_alike("scan", start, body.outputs[: len(start)], paths)
         return [*start, *(zeros(Type((0, *o.shape), o.dtype)) for o in body.outputs[len(start) :])]
 
-    def checked(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
+    return stepping.stepwise(checked(step, start, paths), constants, start, xs, count, backwards)
+
+
+def checked(step: Step, start: Flat, paths: Paths) -> Step:
+    """A step that raises if it changes the type of the carry."""
+
+    def run(constants: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         new, y = step(constants, carry, x)
         check_alike("scan", start, new, paths)
         return new, y
 
-    return stepping.stepwise(checked, constants, start, xs, count, backwards)
+    return run
+
+
+def unrolled(
+    step: Step, start: Flat, xs: Flat, length: int, backwards: bool, turn: int, paths: Paths
+) -> Flat:
+    """`scan_flat` with `turn` steps in each turn of its node; those left over are written out."""
+    if turn == 1 or not is_tracing():
+        return scan_flat(step, [], start, xs, length, backwards, paths)
+    one, count = checked(step, start, paths), len(start)
+    rest = length % turn if length > turn else length
+    whole = length - rest
+    carry, stacks = list(start), []
+    if whole:
+
+        def several(_: Flat, carry: Flat, rows: Flat) -> tuple[Flat, Flat]:
+            results = stepping.stepwise(one, [], carry, rows, turn, backwards)
+            return results[:count], results[count:]
+
+        rows = [x.narrow(0, rest if backwards else 0, whole) for x in xs]
+        cut_rows = [r.reshape((whole // turn, turn, *r.shape[1:])) for r in rows]
+        results = scan_flat(several, [], carry, cut_rows, whole // turn, backwards, paths)
+        carry = results[:count]
+        stacks.append([y.reshape((whole, *y.shape[2:])) for y in results[count:]])
+    if rest:
+        rows = [x.narrow(0, 0 if backwards else whole, rest) for x in xs]
+        results = stepping.stepwise(one, [], carry, rows, rest, backwards)
+        carry = results[:count]
+        stacks.append(results[count:])
+    if backwards:
+        stacks.reverse()
+    joined = [
+        ys[0] if len(ys) == 1 else operators.packet("cat")(list(ys), 0) for ys in zip(*stacks)
+    ]
+    return [*carry, *joined]
 
 
 def scan(
