@@ -120,6 +120,7 @@ from adjoint.tensor.methods import (
     tensor,
 )
 from adjoint.tensor.modes import (
+    default_dtype,
     enable_grad,
     get_default_device,
     inference_mode,

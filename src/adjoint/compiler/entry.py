@@ -18,6 +18,7 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.sizes import is_open
+from adjoint.core.state import dtype_blocks
 from adjoint.graph.ir import Value
 from adjoint.native import build
 from adjoint.tensor.tensor import Tensor, make
@@ -78,7 +79,8 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
     They may stand alone or in tuples, lists and dictionaries; other containers have none.
     """
     names = [f"x{i}" for i in range(len(arguments.children))]
-    tests = ["DEFAULT.dtype is default"]  # what is not said in the arguments may depend on it
+    # what is not said in the arguments may depend on it
+    tests = ["(DEFAULT.dtype if dtype_blocks else DEFAULT.process) is default"]
     leaves: list[str] = []
     for name, child in zip(names, arguments.children, strict=True):
         if not _taken(child, name, tests, leaves):
@@ -123,6 +125,7 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
         "unflatten": pytrees.unflatten,
         "structure": structure,
         "DEFAULT": DEFAULT,
+        "dtype_blocks": dtype_blocks,
         "default": DEFAULT.dtype,
     }
     for number, (_, shape, dtype, _) in enumerate(program.results):

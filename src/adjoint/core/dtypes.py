@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from adjoint.core.errors import DtypeError
-from adjoint.core.records import structure
+from adjoint.core.state import current, dtype_blocks, state
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # categories, in the order of promotion
 
@@ -118,11 +118,19 @@ REDUCED: frozenset[np.dtype[Any]] = frozenset((float16.np, bfloat16.np))  # comp
 _PYTHON_TYPES: dict[Any, DType] = {bool: bool_, int: int64, float: float64, complex: complex128}
 
 
-@structure
 class Defaults:
-    """The process-wide default dtype; read by creation functions and by promotion."""
+    """The default dtype, read by creation functions and by promotion."""
 
-    dtype: DType = float32
+    __slots__ = ("process",)
+
+    def __init__(self) -> None:
+        self.process: DType = float32  # the default of all contexts that are in no block
+
+    @property
+    def dtype(self) -> DType:
+        """The default of the innermost `default_dtype` block here, or of the process."""
+        chosen: DType | None = current().default_dtype if dtype_blocks else None
+        return self.process if chosen is None else chosen
 
     @property
     def complex_dtype(self) -> DType:
@@ -178,11 +186,28 @@ def to_dtype(value: Any) -> DType:
 
 
 def set_default_dtype(d: Any) -> None:
-    """Set the dtype of tensors made from Python floats; float32 unless set."""
+    """Set the dtype of tensors made from Python floats; float32 unless set.
+
+    It holds for the process, and for the `default_dtype` block that this is called in.
+
+    >>> import adjoint as ad
+    >>> ad.set_default_dtype(ad.float64)
+    >>> ad.tensor([0.1]).dtype, (ad.tensor([1]) / 2).dtype, ad.tensor([1j]).dtype
+    (ad.float64, ad.float64, ad.complex128)
+    >>> ad.set_default_dtype(ad.float32)
+    """
+    wanted = default_of("set_default_dtype", d)
+    DEFAULT.process = wanted
+    if current().default_dtype is not None:
+        state.set(current().but(default_dtype=wanted))
+
+
+def default_of(what: str, d: Any) -> DType:
+    """A dtype that may be the default."""
     wanted = to_dtype(d)
     if not wanted.is_floating_point:
-        raise DtypeError(f"set_default_dtype({wanted}): the default must be a floating point dtype")
-    DEFAULT.dtype = wanted
+        raise DtypeError(f"{what}({wanted}): the default must be a floating point dtype")
+    return wanted
 
 
 def get_default_dtype() -> DType:

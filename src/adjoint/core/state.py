@@ -39,6 +39,7 @@ class State:
     function_modes: tuple[Any, ...] = ()  # users' modes, innermost last: tensor/overrides.py
     asks_classes: bool = True  # whether users' classes see calls: DisableTorchFunctionSubclass
     autocast: Any = None  # the innermost autocast: tensor/autocast.py
+    default_dtype: Any = None  # that of a block; None: the one of the process (core/dtypes.py)
     default_device: Any = None  # where new tensors are made that no device is named for
     scopes: tuple[Any, ...] = ()  # the open modes of tensor/modes.py, outermost first
 
@@ -67,6 +68,9 @@ inference_modes: list[object] = []
 # default device have their say. It holds the open modes of all contexts that see calls, so that
 # without one a call pays for nothing but a look at an empty list.
 seeing: list[object] = []
+
+# The open `default_dtype` blocks of all contexts: without one nobody need ask for the context's.
+dtype_blocks: list[object] = []
 
 state: ContextVar[State] = ContextVar("adjoint state", default=_START)
 current = state.get

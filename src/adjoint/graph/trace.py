@@ -25,7 +25,7 @@ from adjoint.core.layouts import Layout, strided
 from adjoint.core.places import user_line, warn
 from adjoint.core.shapes import Spec
 from adjoint.core.state import current
-from adjoint.graph import custom, functional, layouts, typing
+from adjoint.graph import custom, defaults, functional, layouts, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.numbers import NumberTensor, TraceNumber, number_of, number_on
 from adjoint.graph.passes.dead_code import eliminate_dead
@@ -125,7 +125,10 @@ class TraceLevel(Level):
         if not current().recording and typing.needs_gradient(row, args):
             args = typing.substitute_needing(args, self._detach)
         kind, types = self._infer(op, args)
-        out = self._node(op, args, kind, types, values)
+        explicit = defaults.explicit(self, op, args, (kind, types))
+        if explicit is None:
+            return binding.decomposition(row)(*values)
+        out = self._node(op, explicit, kind, types, values)
         if asked == "view" and op.name == "reshape" and out.extra is None:
             self.copied[id(out)] = out  # a graph copies here: a write would not reach the source
         return approach_traced(self, op, values, out) if "kink" in row.texts else out

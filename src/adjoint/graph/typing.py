@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.dtypes import DEFAULT
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import Spec
 from adjoint.graph.ir import GraphError, Type, Value, substitute
@@ -76,7 +77,7 @@ class Types:
     def of(self, op: Operator, args: tuple[Any, ...]) -> tuple[Any, tuple[Type, ...]]:
         """As `result_types`."""
         try:
-            key = (op, *[_key(a) for a in args])
+            key = (DEFAULT.dtype, op, *[_key(a) for a in args])
             found = self.known.get(key)
         except TypeError:  # a list of floats, a generator
             return result_types(op, args)

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 from adjoint.core.devices import CPU, Device, present
+from adjoint.core.dtypes import default_of
 from adjoint.core.errors import GradError
 from adjoint.core.places import warn
 from adjoint.core.state import (
@@ -23,6 +24,7 @@ from adjoint.core.state import (
     OFF,
     State,
     current,
+    dtype_blocks,
     inference_modes,
     seeing,
     state,
@@ -208,6 +210,42 @@ class default_device(SeenMode):  # noqa: N801 - as the other modes
 
     def _clone(self) -> Any:
         return default_device(self.device)
+
+
+class default_dtype(Mode):  # noqa: N801 - as the other modes
+    """Make tensors of Python floats in a dtype, in a block or a function.
+
+    Each thread and each asyncio task has its own. Traces and compiled functions keep the default
+    that they were made with: a new one is part of the signature.
+
+    >>> import adjoint as ad
+    >>> with ad.default_dtype(ad.float64):
+    ...     x = ad.tensor([0.1, 0.2])
+    >>> x.dtype, ad.tensor([0.1, 0.2]).dtype
+    (ad.float64, ad.float32)
+    >>> @ad.default_dtype(ad.float64)
+    ... def exact():
+    ...     return ad.ones(2)
+    >>> exact().dtype
+    ad.float64
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = default_of("default_dtype", dtype)
+
+    def changes(self, before: State) -> dict[str, Any]:
+        return {"default_dtype": self.dtype}
+
+    def __enter__(self) -> None:
+        dtype_blocks.append(self)
+        super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        dtype_blocks.remove(self)
+
+    def _clone(self) -> Any:
+        return default_dtype(self.dtype)
 
 
 # The modes that `with device:` opened, in the order of opening; a device is a name and keeps none.

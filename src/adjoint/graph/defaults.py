@@ -1,0 +1,76 @@
+"""Calls in a graph that do not depend on the default dtype of whoever runs it.
+
+Without a floating point argument an operator asks for the default: `ad.rand(3)`, `x / 2` of whole
+numbers, `ad.where(mask, 0.5, 1.5)`. A trace writes the dtype down: as the argument `dtype`, by a
+conversion of the tensors, or by the operator's decomposition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType, float32, float64
+from adjoint.core.errors import AdjointError
+from adjoint.graph.ir import Value, substitute
+from adjoint.ops.operator import Operator, packet
+from adjoint.tensor.modes import default_dtype
+
+Arguments = tuple[Any, ...]
+
+
+def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Arguments | None:
+    """The arguments of the same call, whose result has the same dtype under every default.
+
+    None if they cannot say it, and the operator's decomposition can.
+    """
+    if any(v.dtype.is_differentiable for v in _values(args)):
+        return args
+    if _is_fixed(level, op, args, wanted):
+        return args
+    for change in _CHANGES:
+        changed = change(level, op, args, wanted[1][0].dtype)
+        if changed is not None and _is_fixed(level, op, changed, wanted):
+            return changed
+    return None if op.row.decompose else args
+
+
+def _values(args: Arguments) -> Iterator[Value]:
+    for argument in args:
+        for value in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(value, Value):
+                yield value
+
+
+def _is_fixed(level: Any, op: Operator, args: Arguments, wanted: Any) -> bool:
+    """Whether the results have the wanted types under another default, too."""
+    with default_dtype(float64 if DEFAULT.dtype is float32 else float32):
+        try:
+            return level.types.of(op, args) == wanted
+        except AdjointError:  # a change that the operator does not take
+            return False
+
+
+def _with_dtype(level: Any, op: Operator, args: Arguments, wanted: DType) -> Arguments | None:
+    names = list(op.schema.names)
+    if "dtype" not in names or args[names.index("dtype")] is not None:
+        return None
+    place = names.index("dtype")
+    return (*args[:place], wanted, *args[place + 1 :])
+
+
+def _converted(lowest: int) -> Callable[..., Arguments]:
+    """Convert the tensors of a category from `lowest` on: masks only where that is needed."""
+
+    def change(level: Any, op: Operator, args: Arguments, wanted: DType) -> Arguments:
+        def converted(value: Value) -> Value:
+            if value.dtype.category < lowest:
+                return value
+            return level.value(packet("_to_copy")(level.lift(value), dtype=DEFAULT.dtype))
+
+        return substitute(args, converted)
+
+    return change
+
+
+_CHANGES = (_with_dtype, _converted(INTEGER), _converted(BOOL))
