@@ -17,6 +17,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.records import record
 from adjoint.core.remembering import remembered
 from adjoint.graph import partition
+from adjoint.graph.facts import has_effect
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.ir import (
     Block,
@@ -153,6 +154,7 @@ class _Joint(_Retrace):
         self.starts: list[int] = []  # how far the tape's numbers had come when each of them ran
         self.block: Block | None = None  # of the nodes that are traced now
         self.marked: Node | None = None  # the last node before them
+        self.effects: list[list[Node]] = [[], []]  # nodes that print, of forward and of backward
 
     def forward(self, wanted: Sequence[int]) -> None:
         """Run the source, with variables at the wanted positions of its inputs."""
@@ -167,6 +169,7 @@ class _Joint(_Retrace):
         (outputs, _), self.pull = pullback_on(self.tape, run, [self.inputs[i] for i in wanted])
         self.outputs = [self.output(o) for o in outputs]
         self.computed = [v for node in self.graph.nodes for v in node.outputs]
+        self.effects[0] = [node for node in self.graph.nodes if has_effect(node)]
         self.tape.look()
 
     def backward(self, roots: Sequence[Value]) -> list[Any]:
@@ -175,11 +178,12 @@ class _Joint(_Retrace):
             self.grads.append(self.input(root, f"grad_{root.name}"))
         if not roots:
             return [None] * len(self.pull.inputs)
-        self.marked = self.graph.last
+        self.marked = start = self.graph.last
         how = Pass(retain_graph=True, level=self.tape, whole=True, observer=self._passes)
         edges = [self.tape.edges[v] for v in roots]
         found = self.pull.settled(engine.gradients(edges, self.grads, self.pull.inputs, how))
         self._mark()
+        self.effects[1] = [node for node in self.graph.after(start) if has_effect(node)]
         return [None if g is None else self.value(g) for g in found]
 
     def _runs(self, node: Node) -> None:
@@ -194,14 +198,14 @@ class _Joint(_Retrace):
 
     def _mark(self) -> None:
         """Say of the nodes since the last call which block they belong to."""
-        node = self.graph.first if self.marked is None else self.marked.following
-        while node is not None:
-            node.block, node = self.block, node.following
+        for node in self.graph.after(self.marked):
+            node.block = self.block
         self.marked, self.block = self.graph.last, None
 
     def cut(self, results: Sequence[Any]) -> partition.Cut:
         """The joint graph with these gradients, to be cut."""
         present = [g for g in results if g is not None]
+        present += [v for node in self.effects[1] for v in node.inputs()]
         inputs, grads = ([t.value for t in some] for some in (self.inputs, self.grads))
         return partition.Cut(self.graph, inputs, self.outputs, grads, present)
 
@@ -290,11 +294,14 @@ def _pair(
     forward = Signature(name=source.name, names=source.names)
     given = [t.value for t in joint.grads] + captured
     grads = [g for g in results if g is not None]
+    backward = Signature(name=f"d{source.name}")
+    halves = (
+        partition.extract(joint.graph, list(inputs), outputs, forward, joint.effects[0]),
+        partition.extract(joint.graph, given, grads, backward, joint.effects[1]),
+    )
     return Gradient(
-        f=prune_loops(simplified(partition.extract(joint.graph, list(inputs), outputs, forward))),
-        df=simplified(
-            partition.extract(joint.graph, given, grads, Signature(name=f"d{source.name}"))
-        ),
+        f=prune_loops(simplified(halves[0])),
+        df=simplified(halves[1]),
         real_outputs=len(joint.outputs),
         output_grads=(*rooted, *(places[v] for v in temporaries)),
         captured_inputs=tuple(inputs[v] for v in captured if v in inputs),

@@ -5,15 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint.core.dtypes import DType
-from adjoint.graph.ir import Constant, Graph, Node, Value
+from adjoint.graph.ir import Constant, Graph, Node, Region, Value
 from adjoint.ops.operator import Operator
 
 
 def is_random(node: Node) -> bool:
-    """Whether running the node twice gives two results; also a region with such a node inside."""
+    """Whether running the node twice is not running it once; also a region with such a node inside.
+
+    It draws random numbers, or it has an effect.
+    """
     if isinstance(node.op, Operator):
         return node.op.row.random
+    if isinstance(node.op, Region) and node.op.effect:
+        return True
     return any(is_random(inner) for graph in node.graphs.values() for inner in graph.nodes)
+
+
+def has_effect(node: Node) -> bool:
+    """Whether a node runs for what it does: it prints, or a node in its graphs does."""
+    return (isinstance(node.op, Region) and node.op.effect) or any(
+        has_effect(inner) for graph in node.graphs.values() for inner in graph.nodes
+    )
 
 
 def is_view(node: Node) -> bool:

@@ -103,12 +103,13 @@ class Block:
 
 @record
 class Region:
-    """An operator that runs graphs: `cond`, `scan`, `while_loop`."""
+    """An operator that runs graphs: `cond`, `scan`, `while_loop`; or a user's Python function."""
 
     name: str  # "scan"
     run: Callable[
         ..., Any
     ]  # (node, values of the arguments) -> outputs; interprets the node's graphs
+    effect: bool = False  # whether it runs for what it does, in its place: it prints
 
 
 class Node:
@@ -276,7 +277,11 @@ class Graph:
     @property
     def nodes(self) -> Iterator[Node]:
         """All nodes in order; the current one may be removed while iterating."""
-        node = self.first
+        return self.after(None)
+
+    def after(self, node: Node | None) -> Iterator[Node]:
+        """The nodes behind a node in order, or all; the current one may be removed meanwhile."""
+        node = self.first if node is None else node.following
         while node is not None:
             following = node.following
             yield node

@@ -270,12 +270,19 @@ def _minimum_cut(
 
 
 def extract(
-    joint: Graph, inputs: Sequence[Value], outputs: Sequence[Any], signature: Signature
+    joint: Graph,
+    inputs: Sequence[Value],
+    outputs: Sequence[Any],
+    signature: Signature,
+    also: Sequence[Node] = (),
 ) -> Graph:
-    """The graph that computes `outputs` from `inputs`, both values of the joint graph."""
+    """The graph that computes `outputs` from `inputs`, both values of the joint graph.
+
+    It has the nodes `also`, too, whether or not their results are needed.
+    """
     made = Graph(signature)
     mapping: dict[Value, Any] = {v: made.add_input(v.type, v.name) for v in inputs}
-    for node in _needed(joint, set(inputs), outputs):
+    for node in _needed(joint, set(inputs), outputs, also):
         graphs = {k: g.clone() for k, g in node.graphs.items()} if node.graphs else None
         args = substitute(node.args, mapping.__getitem__)
         copied = made.add(node.op, args, [v.type for v in node.outputs], graphs=graphs)
@@ -286,10 +293,13 @@ def extract(
     return made
 
 
-def _needed(joint: Graph, given: set[Value], outputs: Sequence[Any]) -> list[Node]:
-    """The nodes on the way from `given` to `outputs`, in order."""
-    wanted: set[Node] = set()
+def _needed(
+    joint: Graph, given: set[Value], outputs: Sequence[Any], also: Sequence[Node] = ()
+) -> list[Node]:
+    """The nodes on the way from `given` to `outputs`, and to `also`, in order."""
+    wanted = set(also)
     stack = [o for o in outputs if isinstance(o, Value)]
+    stack.extend(value for node in also for value in node.inputs())
     seen = set(given)
     while stack:
         value = stack.pop()

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjoint.core.errors import DtypeError, GradError, ShapeError
 from adjoint.core.places import user_line
 from adjoint.core.state import current
+from adjoint.graph.facts import has_effect
 from adjoint.graph.interpret import run_flat
-from adjoint.graph.ir import Graph, Type
+from adjoint.graph.ir import Graph, Region, Type
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.regions import REGIONS
 from adjoint.graph.trace import TraceLevel
@@ -207,6 +209,8 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
             return [level.lift(o) for o in bind(call, primals)]
         keeping = call.keeping()
         results = bind(keeping, primals)
+    graphs = {name: without_effects(graph) for name, graph in keeping.graphs.items()}
+    silent: Call = replace(keeping, graphs=graphs)  # type: ignore[type-var] - calls are records
     watches = [Watch(t) for t in primals if isinstance(t, Tensor)]
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
@@ -219,7 +223,7 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
                 observe.raise_changed(node, counter)
         wanted = [bool(n) and e is not None for n, e in zip(needs, edges, strict=True)]
         given = grads if isinstance(grads, list) else [grads]
-        return tuple(keeping.pull(node.saved[0], node.saved[1], given, wanted))
+        return tuple(silent.pull(node.saved[0], node.saved[1], given, wanted))
 
     node = TapeNode(
         Rule(f"{call.name.title().replace('_', '')}Backward", general),
@@ -235,6 +239,19 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
         if out.is_differentiable_dtype():
             out.edge = Output(node, number)
     return lifted[: call.count]
+
+
+def without_effects(graph: Graph) -> Graph:
+    """The graph without nodes that run for what they do: a pass back only computes again."""
+    if not any(map(has_effect, graph.nodes)):
+        return graph
+    made = graph.clone()
+    for node in made.reversed_nodes():
+        if isinstance(node.op, Region) and node.op.effect:
+            made.discard(node)
+        else:
+            node.graphs = {name: without_effects(inner) for name, inner in node.graphs.items()}
+    return made
 
 
 def filled(tangents: Flat, primals: Flat, wanted: list[int]) -> Flat:

@@ -1,0 +1,197 @@
+"""Python functions that programs call: ad.debug, pure_callback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core.errors import ArgumentError, GradError, ShapeError
+
+X = ad.tensor([1.0, 2.0, 3.0])
+
+
+def watched(x: Any) -> Any:
+    """A function that prints in the order of its lines, dead values included."""
+    ad.debug.print("begin")
+    y = x * x
+    ad.debug.print("y = {}, again {y:.1f}", y, y=y)
+    ad.debug.print("dead = {}", x - 1)
+    return y.sin()
+
+
+LINES = "begin\ny = 4.0, again 4.0\ndead = 1.0\n"
+RUNS: dict[str, Callable[[Any], Any]] = {
+    "eager": lambda x: watched(x),
+    "grad": lambda x: ad.grad(watched)(x),
+    "jvp": lambda x: ad.jvp(watched, (x,), (x,)),
+    "second order": lambda x: ad.grad(ad.grad(watched))(x),
+    "tape": lambda x: watched(x.clone().requires_grad_()).backward(),
+    "trace": lambda x: ad.trace(watched, x)(x),
+    "grad of trace": lambda x: ad.grad(ad.trace(watched, x))(x),
+    "trace of grad": lambda x: ad.trace(ad.grad(watched), x)(x),
+    "simplified": lambda x: ad.simplify(ad.trace(watched, x))(x),
+    "compile": lambda x: ad.compile(watched)(x),
+    "compile of grad": lambda x: ad.compile(ad.grad(watched))(x),
+    "compiled backward": lambda x: ad.compile(watched)(x.clone().requires_grad_()).backward(),
+    "differentiate": lambda x: _pulled(x),
+    "branch": lambda x: ad.compile(ad.grad(lambda x: ad.cond(x > 0, watched, ad.cos, x)))(x),
+    "vmap of one": lambda x: ad.vmap(lambda s: watched(s[0]))(x.reshape(1, 1)),
+}
+
+
+def _pulled(x: Any) -> None:
+    pair = ad.differentiate(ad.trace(watched, x))
+    outputs, captured = pair.run(x)
+    pair.pull(captured, [ad.ones_like(outputs[0])])
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_lines_are_printed_once_and_in_order_by_every_transform(name: str, capsys: Any) -> None:
+    RUNS[name](ad.tensor(2.0))
+    assert capsys.readouterr().out == LINES
+
+
+def test_a_compiled_function_prints_at_every_call(capsys: Any) -> None:
+    f = ad.compile(watched)
+    for _ in range(3):
+        f(ad.tensor(2.0))
+    assert capsys.readouterr().out == LINES * 3
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_each_step_and_each_sample_is_seen(compiled: bool) -> None:
+    seen: list[float] = []
+
+    def total(xs: Any) -> Any:
+        def step(c: Any, x: Any) -> Any:
+            ad.debug.callback(lambda v: seen.append(float(v)), x)
+            return c * x, c
+
+        return ad.scan(step, ad.tensor(1.0), xs)[0]
+
+    f = ad.compile(ad.grad(total)) if compiled else ad.grad(total)
+    f(X)
+    assert seen == [1.0, 2.0, 3.0]
+    seen.clear()
+    g = ad.vmap(
+        lambda s: (ad.debug.callback(lambda v, w: seen.append(float(v + w)), s, X[0]), s)[1]
+    )
+    (ad.compile(g) if compiled else g)(X)
+    assert seen == [2.0, 3.0, 4.0]
+
+
+def test_a_rule_prints_when_its_backward_runs(capsys: Any) -> None:
+    @ad.custom_vjp
+    def f(x: Any) -> Any:
+        return x**2
+
+    def backward(x: Any, g: Any) -> Any:
+        ad.debug.print("g = {}", g)
+        ad.debug.print("x = {}", x)
+        return (2 * x * g,)
+
+    f.defvjp(lambda x: (x**2, x), backward)
+    for run in (ad.grad(f), ad.compile(ad.grad(f))):
+        run(ad.tensor(3.0))
+        assert capsys.readouterr().out == "g = 1.0\nx = 3.0\n"
+    x = ad.tensor(3.0, requires_grad=True)
+    y = ad.compile(lambda x: f(x) * 2)(x)
+    assert capsys.readouterr().out == ""
+    y.backward()
+    assert capsys.readouterr().out == "g = 2.0\nx = 3.0\n"
+
+
+def test_a_callback_sees_arrays_that_it_cannot_change() -> None:
+    def write(array: Any, *, n: int) -> None:
+        assert type(array) is np.ndarray
+        assert n == 3
+        array[0] = 5.0
+
+    with pytest.raises(ValueError, match="read-only"):
+        ad.debug.callback(write, X, n=3)
+    assert X.tolist() == [1.0, 2.0, 3.0]
+
+
+# --- pure_callback ------------------------------------------------------------------------------
+
+
+def outer(a: Any, b: Any) -> Any:
+    shape = {"p": ad.ShapeDtype((a.shape[0], b.shape[0])), "s": ad.ShapeDtype(())}
+    return ad.pure_callback(lambda a, b: {"p": np.outer(a, b), "s": a.sum()}, shape, a, b)
+
+
+def test_results_of_any_function_in_every_mode() -> None:
+    expected = {"p": ad.outer(X, X + 1), "s": X.sum()}
+    for f in (
+        outer,
+        ad.trace(outer, X, X),
+        ad.compile(outer),
+        ad.compile(lambda a, b: outer(a, b)),
+    ):
+        found = f(X, X + 1)
+        for key, value in expected.items():
+            np.testing.assert_allclose(found[key], value)
+    assert ad.eval_shape(outer, X, X)["p"] == ad.ShapeDtype((3, 3))
+
+
+@pytest.mark.parametrize("method", ["sequential", "expand_dims", "broadcast_all"])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_vmap_calls_for_each_sample_or_for_all(method: str, compiled: bool) -> None:
+    shapes: list[Any] = []
+
+    def product(a: Any, b: Any) -> Any:
+        shapes.append((a.shape, b.shape))
+        return a * b
+
+    f = lambda a, b: ad.pure_callback(product, a, a, b, vmap_method=method)
+    mapped = ad.vmap(f, in_axes=(0, None))
+    rows = ad.arange(6.0).reshape(2, 3)
+    found = (ad.compile(mapped) if compiled else mapped)(rows, X)
+    np.testing.assert_allclose(found, rows * X)
+    assert (
+        set(shapes)
+        == {
+            "sequential": {((3,), (3,))},
+            "expand_dims": {((2, 3), (1, 3))},
+            "broadcast_all": {((2, 3), (2, 3))},
+        }[method]
+    )
+
+
+def test_a_callback_has_the_derivative_that_a_rule_gives_it() -> None:
+    sine = lambda x: ad.pure_callback(np.sin, x, x)
+    for differentiated in (
+        lambda: ad.grad(sine)(1.0),
+        lambda: ad.jvp(sine, (X,), (X,)),
+        lambda: sine(X.clone().requires_grad_()),
+        lambda: ad.compile(ad.grad(lambda x: sine(x).sum()))(X),
+    ):
+        with pytest.raises(GradError, match="no derivative; give it one with ad.custom_jvp"):
+            differentiated()
+    assert ad.grad(lambda x: x * sine(ad.stop_gradient(x)))(0.0).item() == 0.0
+    f = ad.custom_jvp(sine)
+    f.defjvp(lambda primals, tangents: (f(*primals), ad.cos(primals[0]) * tangents[0]))
+    for order in (
+        ad.grad,
+        ad.jacfwd,
+        lambda f: ad.grad(ad.grad(f)),
+        lambda f: ad.compile(ad.grad(f)),
+    ):
+        found, expected = order(f)(ad.tensor(0.7)), order(ad.sin)(ad.tensor(0.7))
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(ad.vmap(ad.grad(f))(X), ad.cos(X), rtol=1e-6)
+
+
+def test_mistakes_are_explained() -> None:
+    with pytest.raises(ShapeError, match="returned an array of shape"):
+        ad.pure_callback(lambda x: x[:2], X, X)
+    with pytest.raises(ValueError, match="result should have the structure"):
+        ad.pure_callback(lambda x: (x, x), X, X)
+    with pytest.raises(ArgumentError, match="vmap_method must be one of"):
+        ad.pure_callback(np.sin, X, X, vmap_method="legacy")
+    with pytest.raises(ArgumentError, match="needs a function"):
+        ad.debug.callback(X)
