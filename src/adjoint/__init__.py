@@ -180,6 +180,7 @@ _MODULES = (
     "distributions",
     "export",
     "graph",
+    "lax",
     "masked",
     "mps",
     "mtia",

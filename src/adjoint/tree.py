@@ -89,7 +89,9 @@ def all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
     return _every(leaves(tree, is_leaf))
 
 
-def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) -> Any:
+def transpose(
+    outer_treedef: TreeDef, inner_treedef: TreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """Turn a tree of trees inside out: the inner structure comes outside.
 
     With None for `inner_treedef` all inner trees must have one structure, which is found.
@@ -97,7 +99,7 @@ def transpose(outer_treedef: TreeDef, inner_treedef: TreeDef | None, tree: Any) 
     >>> transpose(structure({"a": 0, "b": 0}), structure([0, 0]), {"a": [1, 2], "b": [3, 4]})
     [{'a': 1, 'b': 3}, {'a': 2, 'b': 4}]
     """
-    rows = pytrees.flatten_up_to(outer_treedef, tree, what="transpose")
+    rows = pytrees.flatten_up_to(outer_treedef, pytree_to_transpose, what="transpose")
     if inner_treedef is None:
         if not rows:
             raise ArgumentError("transpose: without leaves the inner structure must be given")
