@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import ml_dtypes
@@ -27,7 +28,9 @@ ROWS = np.array([1, 0, -1])
 
 SAME_AS_NUMPY: list[Any] = [
     0, -1, (1, 2, 3), (), ..., None, (0, ...), (..., 1), (None, 0, ..., None), True, False,
-    slice(1, None), slice(None, None, 2), (slice(None), 1), (slice(None), slice(0, 2), slice(3)),
+    slice(1, None), slice(None, None, 2), slice(None, None, -1), (0, slice(5, None, -2)),
+    (slice(None, None, -1), None, ROWS, slice(0, 3, -1)), (..., slice(-2, None, -1), [0, 2]),
+    (slice(None), 1), (slice(None), slice(0, 2), slice(3)),
     (slice(5, 9),), ROWS, [1, 0], ([0, 1], [2, 0]), (slice(None), ROWS),
     (ROWS, slice(None), [0, 1, 2]),
     (slice(None), [[0], [1]], [0, 3]), MASK, (MASK, 0), (MASK, slice(2)), (slice(None), MASK[0]),
@@ -123,13 +126,40 @@ def test_a_write_to_a_saved_value_is_noticed() -> None:
         c.backward()
 
 
+def test_every_slice_with_a_negative_step_is_numpys() -> None:
+    ends = (None, -7, -3, -1, 0, 2, 4, 9)
+    for size, start, stop, step in itertools.product((0, 1, 5), ends, ends, (-1, -2, -7)):
+        array, key = np.arange(float(size)), slice(start, stop, step)
+        x = ad.tensor(array)
+        assert np.array_equal(x[key].numpy(), array[key])
+        x[key], array[key] = 7.0, 7.0
+        assert np.array_equal(x.numpy(), array)
+
+
+def test_negative_steps_hold_in_every_transform() -> None:
+    def swapped(x: Any) -> Any:
+        y = 2 * x[::-1]
+        y[::-2] *= x[1:]
+        return y
+
+    x = ad.tensor([1.0, 2.0, 3.0], dtype=ad.float64)
+    # y = (2 x2 x2, 2 x1, 2 x0 x1)
+    jacobian = np.array([[0.0, 0.0, 12.0], [0.0, 2.0, 0.0], [4.0, 2.0, 0.0]])
+    for take in (ad.jacrev, ad.jacfwd):
+        assert np.array_equal(take(swapped)(x).numpy(), jacobian)
+    rows = ad.vmap(swapped)(ad.stack([x, 2 * x]))
+    assert np.array_equal(rows[1].numpy(), swapped(2 * x).numpy())
+    assert np.array_equal(ad.compile(swapped)(x).numpy(), swapped(x).numpy())
+    assert np.array_equal(ad.trace(swapped, x)(x).numpy(), swapped(x).numpy())
+
+
 @pytest.mark.parametrize(
     ("key", "error", "words"),
     [
         (3, IndexOutOfRange, "index 3 is out of range for dimension 0 of size 2"),
         ((0, -4), IndexOutOfRange, "index -4"),
         ((0, 0, 0, 0), DimensionError, "too many indices: 4 for a tensor of 3 dimensions"),
-        (slice(None, None, -1), ValueRangeError, "flip"),
+        (slice(None, None, 0), ValueRangeError, "positive"),
         (1.5, ArgumentError, "float 1.5"),
         ("a", ArgumentError, "str 'a'"),
         ([0.5], DtypeError, "integers or booleans"),

@@ -2,7 +2,9 @@
 
 A key is taken apart from left to right. Numbers, slices, None and Ellipsis become views (select,
 slice, unsqueeze); tensors, arrays and lists are collected, and one `index` or `index_put_` at the
-end does them all. Only operators are used, so that it works in every transform.
+end does them all. A slice with a negative step is a view of the same elements in ascending order,
+which is flipped: a copy when it is read, and flipped back into the view when it is written to. Only
+operators are used, so that it works in every transform.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ def getitem(tensor: Any, key: Any) -> Any:
         return ops.index.Tensor.function(tensor, [key])
     elif kind is not tuple:
         key = _as_tuple(key)
-    view, indices = _take_apart(tensor, key)
+    view, indices, backwards = _take_apart(tensor, key)
+    if backwards:
+        view = view.flip(backwards)
     if indices:
         return ops.index.Tensor.function(view, indices)
     return tensor.alias() if view is tensor else view
@@ -55,13 +59,22 @@ def setitem(tensor: Any, key: Any, value: Any) -> None:
         return
     if type(key) is not tuple:
         key = (key,) if type(key) in _SIMPLE else _as_tuple(key)
-    view, indices = _take_apart(tensor, key)
+    view, indices, backwards = _take_apart(tensor, key)
+    if not backwards:
+        _write(view, indices, value)
+    else:
+        flipped = view.flip(backwards)
+        _write(flipped, indices, value)
+        view.copy_(flipped.flip(backwards))
+
+
+def _write(view: Any, indices: list[Any], value: Any) -> None:
     if indices:
         _put(view, indices, value)
     elif type(value) in _NUMBERS:
         view.fill_(value)
     else:
-        view.copy_(_shortened(_as_value(tensor, value), view.ndim))
+        view.copy_(_shortened(_as_value(view, value), view.ndim))
 
 
 # ---- the short way ----------------------------------------------------------------------------
@@ -110,7 +123,7 @@ def _fits(dtype: np.dtype[Any], value: Any) -> bool:
 def _is_simple(entry: Any) -> bool:
     kind = type(entry)
     if kind is slice:
-        return entry.step is None or (type(entry.step) is int and entry.step > 0)
+        return entry.step is None or (type(entry.step) is int and entry.step != 0)
     return kind is int or entry is None or entry is Ellipsis
 
 
@@ -195,12 +208,15 @@ def _as_value(tensor: Any, value: Any) -> Any:
 # ---- taking a key apart -----------------------------------------------------------------------
 
 
-def _take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any]]:
-    """Return a view of `tensor` and the list of index tensors that is left to apply to it."""
+def _take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any], list[int]]:
+    """Return a view of `tensor`, and what is left to do to it: first flip some dimensions, those
+    of slices with a negative step, then apply a list of index tensors.
+    """
     missing = None  # how many dimensions an Ellipsis stands for; counted when there is one
     dim = 0
     result = tensor
     found: _Found = []
+    backwards: list[int] = []
     for entry in key:
         kind = type(entry)
         if kind is int:
@@ -212,7 +228,11 @@ def _take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any]]:
                 _too_many(tensor, key)
             if entry != _EVERYTHING:
                 step = 1 if entry.step is None else entry.step
-                result = result.slice(dim, entry.start, entry.stop, step)
+                if isinstance(step, (int, np.integer)) and step < 0:
+                    result = _ascending(result, dim, entry)
+                    backwards.append(dim)
+                else:
+                    result = result.slice(dim, entry.start, entry.stop, step)
             dim += 1
         elif entry is None:
             result = result.unsqueeze(dim)
@@ -223,7 +243,20 @@ def _take_apart(tensor: Any, key: tuple[Any, ...]) -> tuple[Any, list[Any]]:
                 dim += max(missing, 0)  # a second Ellipsis stands for nothing
         else:
             result, dim = _advanced(tensor, key, result, dim, entry, found)
-    return (result, _listed(found)) if found else (result, [])
+    return result, _listed(found) if found else [], backwards
+
+
+def _ascending(tensor: Any, dim: int, entry: slice) -> Any:
+    """The view of the elements of a slice with a negative step, in ascending order."""
+    size = tensor.shape[dim]
+    places = range(size)[entry][::-1]
+    if len(places) == size:
+        return tensor
+    return (
+        tensor.slice(dim, places.start, places.stop, places.step)
+        if places
+        else tensor.narrow(dim, 0, 0)
+    )
 
 
 def _advanced(
