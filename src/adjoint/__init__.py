@@ -187,6 +187,7 @@ _MODULES = (
     "multiprocessing",
     "nested",
     "nn",
+    "numpy",
     "onnx",
     "optim",
     "overrides",

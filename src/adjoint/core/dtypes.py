@@ -52,6 +52,11 @@ class DType:
         return named, (self.name,)
 
     @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy's dtype, for `np.dtype(ad.float64)`."""
+        return self.np
+
+    @property
     def is_differentiable(self) -> bool:
         """Whether tensors of this dtype can require gradients."""
         return self.category >= FLOAT

@@ -10,6 +10,7 @@ otherwise than a plain one: its strides, its numbers, its text. Operators of the
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import operator
 import warnings
@@ -326,6 +327,18 @@ class Tensor:
             return array.copy() if copy else array
         return array.astype(dtype)
 
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        _join_numpy()
+        return self.__array_ufunc__(ufunc, method, *inputs, **keywords)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        _join_numpy()
+        return self.__array_function__(func, types, args, kwargs)
+
+    def __buffer__(self, flags: int) -> memoryview:
+        """The memory of the tensor, for `memoryview(x)` from Python 3.12 on."""
+        return memoryview(self.numpy())
+
     def __bool__(self) -> bool:
         if self.numel() != 1:
             raise ValueRangeError(
@@ -344,6 +357,15 @@ class Tensor:
     def __complex__(self) -> complex:
         self.check_leaves("complex()")
         return complex(self._number("complex()"))
+
+    def __round__(self, ndigits: int | None = None) -> Tensor:
+        return self.round(decimals=ndigits or 0)
+
+    def __divmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Tensor, Tensor]:
+        return other // self, other % self
 
     def __index__(self) -> int:
         if self.dtype.is_differentiable:
@@ -611,6 +633,13 @@ class Tensor:
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
         def __getattr__(self, name: str) -> Any: ...
+
+
+def _join_numpy() -> None:
+    """Let tensors answer NumPy's protocols, by the table of names, when NumPy first asks."""
+    protocol = importlib.import_module("adjoint.numpy.protocol")
+    Tensor.__array_ufunc__ = protocol.array_ufunc  # type: ignore[method-assign]
+    Tensor.__array_function__ = protocol.array_function  # type: ignore[method-assign]
 
 
 def leaving(what: str, transform: str) -> str:

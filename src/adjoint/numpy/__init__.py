@@ -1,0 +1,62 @@
+"""NumPy's functions on tensors: `import adjoint.numpy as np` in place of autograd's or JAX's.
+
+    >>> import adjoint as ad
+    >>> import adjoint.numpy as np
+    >>> def f(x):
+    ...     return np.sum(np.sin(x) ** 2, axis=0)
+    >>> ad.grad(f)(np.array([1.0, 2.0]))
+    tensor([ 0.9093, -0.7568], dtype=ad.float64)
+
+Names, keywords and dtypes are NumPy's: numbers are float64, whatever `ad.set_default_dtype` says,
+and `float32 + int64` is float64. Results are tensors. Each name is a row of `names.txt`; the same
+rows answer when NumPy's own functions are called with tensors (protocol.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as _numpy
+
+from adjoint.core.errors import MissingOperator, did_you_mean
+from adjoint.numpy import reading
+from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
+from adjoint.tensor.tensor import Tensor as ndarray  # noqa: N813 - what functions return
+
+_MODULES = ("fft", "linalg", "random", "special")
+# What is the same as NumPy's: numbers, dtypes and their properties, the state of printing.
+_SAME = frozenset("""
+    bool bool_ complex128 complex64 complexfloating character double single float16 float32 float64
+    floating generic half inexact int16 int32 int64 int8 int_ integer intc intp long longlong number
+    object_ csingle cdouble dtype e euler_gamma finfo iinfo inf nan newaxis pi signedinteger uint
+    uint16 uint32 uint64 uint8 uintc uintp ulong unsignedinteger errstate geterr seterr s_ index_exp
+    ndindex True_ False_
+""".split())
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"adjoint.numpy.{name}")
+    if name in reading.TABLES[""]:
+        found = reading.function("", name)
+    elif name in _SAME:
+        found = getattr(_numpy, name)
+    else:
+        raise absent("", name)
+    globals()[name] = found
+    return found
+
+
+def absent(module: str, name: str) -> MissingOperator:
+    """The error for a name that is not there."""
+    full = f"adjoint.numpy.{module}" if module else "adjoint.numpy"
+    theirs = "" if module or not hasattr(_numpy, name) else (
+        f"; NumPy's {name} has no operator here: np.{name}(x.detach().numpy()) gives its value"
+    )
+    known = reading.TABLES[module]
+    return MissingOperator(f"{full} has no {name!r}{theirs or did_you_mean(name, known)}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*reading.TABLES[""], *_MODULES, *_SAME, "ndarray", "ufunc"})

@@ -1,0 +1,66 @@
+"""Functions that take functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+from adjoint.core.pytrees import flatten, unflatten
+from adjoint.numpy.conversion import Array
+from adjoint.numpy.words import ad, dims_of
+from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.vectorize import vmap
+
+
+def apply_along_axis(
+    func1d: Callable[..., Any], axis: int, arr: Tensor, *args: Any, **keywords: Any
+) -> Tensor:
+    """A function of vectors, of all vectors along a dimension at once."""
+    (d,) = dims_of(axis, arr.ndim)
+    moved = arr.movedim(d, -1)
+    left = moved.shape[:-1]
+    rows = moved.reshape((-1, moved.shape[-1]))
+    found = vmap(lambda row: Array(func1d(row, *args, **keywords)))(rows)
+    found = found.reshape((*left, *found.shape[1:]))
+    for i in range(found.ndim - len(left)):
+        found = found.movedim(len(left) + i, d + i)
+    return found
+
+
+def apply_over_axes(func: Callable[..., Any], a: Tensor, axes: Any) -> Tensor:
+    """A function of an array and a dimension, for one dimension after the other."""
+    for axis in axes if isinstance(axes, (tuple, list)) else (axes,):
+        found = Array(func(a, axis))
+        a = found if found.ndim == a.ndim else found.unsqueeze(axis)
+    return a
+
+
+def vectorize(
+    pyfunc: Callable[..., Any], otypes: Any, doc: Any, excluded: Any, cache: bool, signature: Any
+) -> Callable[..., Any]:
+    """A function of numbers as one of arrays, which broadcast against one another."""
+    if signature is not None:
+        raise ArgumentError("vectorize: signature= is not there; use ad.vmap(f, in_dims=...)")
+    kept = frozenset(excluded or ())
+
+    def vectorized(*args: Any, **keywords: Any) -> Any:
+        places = [i for i in range(len(args)) if i not in kept]
+        arrays = ad.broadcast_tensors([Array(args[i]) for i in places])
+        shape = arrays[0].shape
+
+        def of_elements(*elements: Tensor) -> Any:
+            given = list(args)
+            for i, element in zip(places, elements, strict=True):
+                given[i] = element
+            return pyfunc(*given, **keywords)
+
+        if not shape:
+            return of_elements(*arrays)
+        found = vmap(of_elements)(*(a.reshape(-1) for a in arrays))
+        leaves, tree = flatten(found)
+        return unflatten(tree, [v.reshape((*shape, *v.shape[1:])) for v in leaves])
+
+    vectorized.__name__ = getattr(pyfunc, "__name__", "vectorized")
+    vectorized.__doc__ = doc or pyfunc.__doc__
+    return vectorized

@@ -1,0 +1,87 @@
+"""Sets of elements, which are sorted vectors."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from adjoint.functions import unique as our_unique
+from adjoint.numpy.conversion import common
+from adjoint.numpy.words import ad
+from adjoint.tensor.tensor import Tensor
+
+
+class UniqueAll(NamedTuple):
+    """Distinct values, where each is first, which of them each element is, how often it occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct values and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct values and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def distinct(a: Tensor) -> Tensor:
+    """The distinct elements in order."""
+    return our_unique(a)
+
+
+def unique(
+    ar: Tensor,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: Any = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Distinct elements, or slices; where each is first, which one each element is, how often."""
+    line = ar if axis is not None else ar.reshape(-1)
+    values, inverse, counts = our_unique(line, True, True, True, dim=axis)
+    found = [values]
+    if return_index:
+        places = ad.arange(inverse.shape[0])
+        first = ad.full((counts.shape[0],), inverse.shape[0], dtype=places.dtype)
+        found.append(ad.scatter_reduce(first, 0, inverse, places, "amin"))
+    if return_inverse:
+        found.append(inverse if axis is not None else inverse.reshape(ar.shape))
+    if return_counts:
+        found.append(counts)
+    return tuple(found) if len(found) > 1 else values
+
+
+def intersect1d(ar1: Tensor, ar2: Tensor, assume_unique: bool, return_indices: bool) -> Any:
+    """The elements of both."""
+    a, b = (v.reshape(-1) for v in common(ar1, ar2))
+    first, at = unique(a, return_index=True)
+    second, where = unique(b, return_index=True)
+    both = first[ad.isin(first, second)]
+    if not return_indices:
+        return both
+    return both, at[ad.isin(first, second)], where[ad.isin(second, first)]
+
+
+def setdiff1d(ar1: Tensor, ar2: Tensor, assume_unique: bool) -> Tensor:
+    """The elements of the first that the second has not."""
+    a, b = (v.reshape(-1) for v in common(ar1, ar2))
+    a = a if assume_unique else distinct(a)
+    return a[~ad.isin(a, b)]
+
+
+def setxor1d(ar1: Tensor, ar2: Tensor, assume_unique: bool) -> Tensor:
+    """The elements of one, not of both."""
+    a, b = (distinct(v.reshape(-1)) for v in common(ar1, ar2))
+    return distinct(ad.cat([a[~ad.isin(a, b)], b[~ad.isin(b, a)]]))

@@ -1,0 +1,239 @@
+"""Rearranging arrays: padding, blocks, insertions, deletions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import int64
+from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
+from adjoint.numpy.conversion import Array, common
+from adjoint.numpy.functions.reductions import quantiles
+from adjoint.numpy.words import ad, dims_of, lined, made, reduced
+from adjoint.tensor.tensor import Tensor
+
+
+def paired(shift: Any, axis: Any) -> tuple[list[int], list[int]]:
+    """Shifts and dimensions, one shift for all dimensions if there is one."""
+    shifts, dims = (list(v) if isinstance(v, tuple) else [v] for v in (shift, axis))
+    count = max(len(shifts), len(dims))
+    return shifts * (count // len(shifts)), dims * (count // len(dims))
+
+
+def rolled(axis: int, start: int, ndim: int) -> int:
+    """Where a dimension comes to stand that is rolled before another."""
+    start = start + ndim if start < 0 else start
+    return start - 1 if axis < start else start
+
+
+def squeezed(a: Tensor, axis: Any) -> Tensor:
+    """The tensor without dimensions of size 1, which must be so."""
+    dims = dims_of(axis, a.ndim)
+    if any(a.shape[d] != 1 for d in dims):
+        raise ShapeError(f"squeeze: axis {axis} of shape {tuple(a.shape)} has not size 1")
+    return a.squeeze(dims)
+
+
+def triangle(shape: Any) -> tuple[int, ...]:
+    """The shape of a triangle of a matrix; a vector is each of its rows."""
+    return (*shape, *shape) if len(shape) == 1 else tuple(shape)
+
+
+def block(arrays: Any) -> Tensor:
+    """An array of nested lists of blocks: the innermost lists are joined along the last axis."""
+    depth = _depth(arrays)
+    ndim = max([depth, *(Array(b).ndim for b in _leaves(arrays))])
+    return _block(arrays, depth, ndim)
+
+
+def _depth(arrays: Any) -> int:
+    return 1 + max(map(_depth, arrays)) if isinstance(arrays, list) and arrays else 0
+
+
+def _leaves(arrays: Any) -> list[Any]:
+    return [b for a in arrays for b in _leaves(a)] if isinstance(arrays, list) else [arrays]
+
+
+def _block(arrays: Any, depth: int, ndim: int) -> Tensor:
+    if not isinstance(arrays, list):
+        a = Array(arrays)
+        return a.reshape([*(1,) * (ndim - a.ndim), *a.shape])
+    parts = [_block(a, depth - 1, ndim) for a in arrays]
+    return ad.cat(list(common(*parts)), -depth)
+
+
+def meshgrid(*arrays: Any, copy: bool, sparse: bool, indexing: str) -> tuple[Tensor, ...]:
+    """Coordinates of a grid; `sparse` leaves the dimensions that repeat at size 1."""
+    vectors = [Array(a).reshape(-1) for a in arrays]
+    count = len(vectors)
+    places = list(range(count))
+    if indexing == "xy" and count > 1:
+        places[:2] = [1, 0]
+    elif indexing not in ("xy", "ij"):
+        raise ValueRangeError(f"meshgrid: indexing={indexing!r} is 'xy' or 'ij'")
+    sizes = [0] * count
+    for place, vector in zip(places, vectors, strict=True):
+        sizes[place] = vector.shape[0]
+    grids = [
+        v.reshape([-1 if d == place else 1 for d in range(count)])
+        for place, v in zip(places, vectors, strict=True)
+    ]
+    return tuple(grids if sparse else [g.expand(sizes) for g in grids])
+
+
+def resize(a: Tensor, new_shape: Any) -> Tensor:
+    """The elements in another shape, repeated or cut off as needed."""
+    sizes = [int(n) for n in new_shape] if isinstance(new_shape, (tuple, list)) else [int(new_shape)]
+    wanted, flat = math.prod(sizes), a.reshape(-1)
+    if not flat.shape[0] or not wanted:
+        return ad.zeros(sizes, dtype=a.dtype)
+    times = -(-wanted // flat.shape[0])
+    return ad.tile(flat, (times,)).narrow(0, 0, wanted).reshape(sizes)
+
+
+# ---- padding ------------------------------------------------------------------------------------
+
+_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
+_STATISTICS = {"maximum": "amax", "minimum": "amin", "mean": "mean"}
+
+
+def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **keywords: Any) -> Tensor:
+    """More elements before and after each dimension, by NumPy's modes."""
+    widths = _pairs(pad_width, array.ndim)
+    if callable(mode):
+        raise ArgumentError("pad: a function as mode writes to memory; use ad.cat with its values")
+    if mode in _BY_INDEX:
+        if keywords.pop("reflect_type", "even") != "even":
+            raise ArgumentError("pad: reflect_type='odd' is not there; use 2 * edge - pad(...)")
+        _no_more(mode, keywords)
+        for d, width in enumerate(widths):
+            if any(width):
+                index = np.pad(np.arange(array.shape[d]), width, mode)
+                array = ad.index_select(array, d, Array(index))
+        return array
+    if mode in ("constant", "empty"):
+        values = _pairs(keywords.pop("constant_values", 0), array.ndim)
+        ends = lambda a, d: [Array(v).to(a.dtype) for v in values[d]]  # noqa: E731
+    elif mode == "linear_ramp":
+        return _ramp(array, widths, _pairs(keywords.pop("end_values", 0), array.ndim))
+    elif mode in (*_STATISTICS, "median"):
+        lengths = _pairs(keywords.pop("stat_length", None), array.ndim)
+        ends = lambda a, d: _statistics(a, d, mode, lengths[d])  # noqa: E731
+    else:
+        raise ValueRangeError(f"pad: there is no mode {mode!r}")
+    _no_more(mode, keywords)
+    for d, (before, after) in enumerate(widths):
+        first, last = ends(array, d)
+        array = ad.cat([_wide(first, array, d, before), array, _wide(last, array, d, after)], d)
+    return array
+
+
+def _no_more(mode: str, keywords: Any) -> None:
+    if keywords:
+        raise ArgumentError(f"pad(mode={mode!r}) has no argument {next(iter(keywords))!r}")
+
+
+def _pairs(value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    """A value for both ends of all dimensions, a pair for all, or a pair for each."""
+    if isinstance(value, dict):
+        given = {d % ndim: v for d, v in value.items()}
+        return [_pair(given.get(d, 0)) for d in range(ndim)]
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if not isinstance(value, (tuple, list)):
+        return [(value, value)] * ndim
+    if len(value) == 1:
+        return _pairs(value[0], ndim)
+    if not isinstance(value[0], (tuple, list)):
+        return [(value[0], value[1])] * ndim
+    return [_pair(v) for v in value]
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if isinstance(value, (tuple, list)):
+        return (value[0], value[-1])
+    return (value, value)
+
+
+def _wide(value: Tensor, a: Tensor, d: int, width: int) -> Tensor:
+    sizes = [width if i == d else n for i, n in enumerate(a.shape)]
+    return value.expand(sizes)
+
+
+def _statistics(a: Tensor, d: int, mode: str, lengths: Any) -> list[Tensor]:
+    size = a.shape[d]
+    found = []
+    for first, length in zip((True, False), lengths, strict=True):
+        count = size if length is None else min(int(length), size)
+        part = a.narrow(d, 0 if first else size - count, count)
+        floats = part if part.dtype.is_differentiable else part.to(Array(0.0).dtype)
+        if mode == "median":
+            value = quantiles(floats, Array(0.5), d, "linear", True)
+        else:
+            value = reduced(_STATISTICS[mode], floats, d, True)
+        found.append((value if a.dtype.is_differentiable else value.round()).to(a.dtype))
+    return found
+
+
+def _ramp(array: Tensor, widths: Any, ends: Any) -> Tensor:
+    for d, ((before, after), (low, high)) in enumerate(zip(widths, ends, strict=True)):
+        size = array.shape[d]
+        first, last = array.narrow(d, 0, 1), array.narrow(d, size - 1, 1)
+        shape = [-1 if i == d else 1 for i in range(array.ndim)]
+        rise = made(np.arange(before) / max(before, 1), array.dtype).reshape(shape)
+        fall = made(np.arange(after)[::-1] / max(after, 1), array.dtype).reshape(shape)
+        array = ad.cat([low + (first - low) * rise, array, high + (last - high) * fall], d)
+    return array
+
+
+# ---- insertions and deletions -------------------------------------------------------------------
+
+
+def _positions(obj: Any, size: int) -> Any:
+    if isinstance(obj, slice):
+        return np.arange(size)[obj]
+    found = np.asarray(obj.numpy() if isinstance(obj, Tensor) else obj)
+    return np.nonzero(found)[0] if found.dtype == bool else found.astype(np.int64)
+
+
+def delete(arr: Tensor, obj: Any, axis: Any) -> Tensor:
+    """The array without some of its slices."""
+    a, d = lined(arr, axis)
+    left = np.delete(np.arange(a.shape[d]), _positions(obj, a.shape[d]))
+    return ad.index_select(a, d, Array(left))
+
+
+def insert(arr: Tensor, obj: Any, values: Any, axis: Any) -> Tensor:
+    """The array with slices put in before others."""
+    a, d = lined(arr, axis)
+    size = a.shape[d]
+    before = _positions(obj, size)
+    v = Array(values).to(a.dtype)
+    count = before.size
+    if before.ndim == 0:
+        v = v.movedim(0, d) if v.ndim == a.ndim and v.ndim > 1 and v.shape[0] != 1 else v
+        rest = math.prod(n for i, n in enumerate(a.shape) if i != d)
+        count = v.numel() // rest if v.ndim == a.ndim and v.numel() > rest else 1
+        count = v.numel() if a.ndim == 1 else count
+        if v.ndim and v.ndim == a.ndim - 1:
+            v = v.unsqueeze(d)
+        before = np.full(count, int(before))
+    v = v.expand([count if i == d else n for i, n in enumerate(a.shape)])
+    marks = np.insert(np.arange(size), before, -1 - np.arange(count))
+    index = np.where(marks < 0, size - 1 - marks, marks)
+    return ad.index_select(ad.cat([a, v], d), d, Array(index).to(int64))
+
+
+def trim_zeros(filt: Tensor, trim: str, axis: Any) -> Tensor:
+    """The array without zeros at its front and its back."""
+    found = np.nonzero(filt.detach().numpy())
+    for d in dims_of(axis, filt.ndim):
+        places = found[d]
+        size = filt.shape[d]
+        low = int(places.min()) if places.size else size
+        high = int(places.max()) + 1 if places.size else size
+        low, high = low if "f" in trim.lower() else 0, high if "b" in trim.lower() else size
+        filt = filt.narrow(d, low, max(high - low, 0))
+    return filt

@@ -1,0 +1,54 @@
+"""Special functions with SciPy's signatures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.core.errors import ArgumentError
+from adjoint.numpy.conversion import Float, common
+from adjoint.numpy.words import ad, dims_of
+from adjoint.tensor.tensor import Tensor
+
+
+def gamma_sign(x: Tensor) -> Tensor:
+    """The sign of Γ(x): it alternates between negative whole numbers."""
+    below = ad.floor(x)
+    odd = ad.remainder(below, 2) != 0
+    sign = ad.where((x < 0) & odd, -1.0, 1.0).to(x.dtype)
+    return ad.where((x < 0) & (below == x), float("nan"), sign)
+
+
+def gamma_of(x: Tensor) -> Tensor:
+    """Γ(x)."""
+    return gamma_sign(x) * ad.exp(ad.lgamma(x))
+
+
+def student(df: Any, t: Any) -> Tensor:
+    """Student's distribution function: 1 - I(x; ν/2, 1/2)/2 for t > 0, x = ν/(ν + t²)."""
+    tail = ad.special_betainc(df / 2, ad.full_like(df, 0.5), df / (df + t * t)) / 2
+    return ad.where(t > 0, 1 - tail, tail)
+
+
+def logsumexp(a: Tensor, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
+    """log Σ b exp(a), and the sign of the sum if it is asked for."""
+    dims = dims_of(axis, a.ndim)
+    if b is None and not return_sign:
+        return ad.logsumexp(a, dims, keepdim=keepdims)
+    weights = Float(1.0 if b is None else b)
+    a, weights = common(a, weights)
+    top = ad.amax(a.detach(), dims, keepdim=True)
+    top = ad.where(ad.isfinite(top), top, 0.0)
+    total = ad.sum(weights * ad.exp(a - top), dims, keepdim=keepdims)
+    top = top if keepdims else top.squeeze(dims)
+    if return_sign:
+        return ad.log(ad.abs(total)) + top, ad.sgn(total)
+    return ad.log(total) + top
+
+
+def polygamma(n: Any, x: Tensor) -> Tensor:
+    """The n-th derivative of the digamma function; n is a whole number."""
+    if isinstance(n, Tensor):
+        n = n.item()
+    if int(n) != n:
+        raise ArgumentError(f"polygamma: n={n} is a whole number")
+    return ad.polygamma(int(n), x)

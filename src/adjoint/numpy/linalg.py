@@ -1,0 +1,23 @@
+"""NumPy's linear algebra on tensors, by the table of names.
+
+    >>> from adjoint.numpy import linalg
+    >>> linalg.norm([3.0, 4.0])
+    tensor(5., dtype=ad.float64)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.numpy import absent, reading
+
+
+def __getattr__(name: str) -> Any:
+    if name not in reading.TABLES["linalg"]:
+        raise absent("linalg", name)
+    found = globals()[name] = reading.function("linalg", name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted(reading.TABLES["linalg"])

@@ -1,0 +1,129 @@
+"""NumPy's protocols: what `np.sin(x)`, `np.sum(x, axis=0)` and `array * x` do with tensors.
+
+A tensor answers `__array_ufunc__` and `__array_function__` by the table of names. What has no row
+raises, so that nothing leaves the library, and a derivative, unseen.
+
+`array * x` and `np.multiply(array, x)` come here alike. So that `array * x` is what `x * array`
+is, ufuncs that are Python's operators promote as tensors do, and NumPy's scalars count as numbers;
+all others compute in the dtypes that NumPy chooses.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import ArgumentError, did_you_mean
+from adjoint.numpy import reading
+from adjoint.numpy.conversion import Number, common
+from adjoint.numpy.ufuncs import Ufunc
+from adjoint.ops.operator import packet
+from adjoint.tensor.tensor import Tensor
+
+_OPERATORS: dict[np.ufunc, str] = {
+    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.power: "pow",
+    np.floor_divide: "floor_divide", np.remainder: "remainder", np.negative: "neg",
+    np.bitwise_and: "bitwise_and", np.bitwise_or: "bitwise_or", np.bitwise_xor: "bitwise_xor",
+    np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt",
+    np.greater_equal: "ge",
+}  # fmt: skip
+_UFUNCS: dict[np.ufunc, Ufunc] = {}
+_FUNCTIONS: dict[Any, Any] = {}
+_CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
+
+
+def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
+    """NumPy's call of a ufunc, or of one of its methods, with a tensor among the arguments."""
+    if method == "__call__" and not keywords:
+        call = _CALLS.get(ufunc)
+        return (call or _call(ufunc))(*inputs)
+    ours = _ufunc(ufunc)
+    if method == "__call__":
+        return ours(*inputs, **keywords)
+    if method == "at":
+        return ours.at(*inputs)
+    keywords = {k: v[0] if k == "out" else v for k, v in keywords.items()}
+    return getattr(ours, method)(*inputs, **keywords)
+
+
+def _call(ufunc: np.ufunc) -> Any:
+    """The function of a plain call."""
+    ours = _ufunc(ufunc)
+    if ufunc in _OPERATORS:
+        call = _as_operator(packet(_OPERATORS[ufunc]).function)
+    elif ufunc is np.matmul:
+        call = _product
+    elif ufunc.nin == 1:
+        call = _of_one(ours)
+    else:
+        call = ours
+    _CALLS[ufunc] = call
+    return call
+
+
+def _as_operator(function: Any) -> Any:
+    def operator(*inputs: Any) -> Any:
+        return function(*[v if type(v) is Tensor else Number(v) for v in inputs])
+
+    return operator
+
+
+def _of_one(ours: Ufunc) -> Any:
+    """The short way of `np.sin(x)`: nothing is converted if the tensor has floats."""
+    function, of = ours.function, ours.of
+
+    def of_one(x: Any) -> Any:
+        return function(x) if x.dtype.is_differentiable else of([x])
+
+    return of_one
+
+
+def _product(a: Any, b: Any) -> Any:
+    return packet("matmul").function(*common(*(Number(v) for v in (a, b))))
+
+
+def _ufunc(ufunc: np.ufunc) -> Ufunc:
+    found = _UFUNCS.get(ufunc)
+    if found is None:
+        found = _UFUNCS[ufunc] = _find_ufunc(ufunc)
+    return found
+
+
+def _find_ufunc(ufunc: np.ufunc) -> Ufunc:
+    name = ufunc.__name__
+    special = sys.modules.get("scipy.special")
+    for module, theirs in (("", np), ("special", special)):
+        if getattr(theirs, name, None) is ufunc and name in reading.TABLES[module]:
+            found = reading.function(module, name)
+            if isinstance(found, Ufunc):
+                return found
+    home = "np" if getattr(np, name, None) is ufunc else "scipy.special"
+    raise _without_operator(f"{home}.{name}")
+
+
+def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords: Any) -> Any:
+    """NumPy's call of a function with a tensor among the arguments."""
+    found = _FUNCTIONS.get(function)
+    if found is None:
+        found = _FUNCTIONS[function] = _find_function(function)
+    return found(*args, **keywords)
+
+
+def _find_function(function: Any) -> Any:
+    home, name = function.__module__ or "numpy", function.__name__
+    module = {"numpy.linalg": "linalg", "numpy.fft": "fft"}.get(home, "")
+    rows = reading.TABLES[module]
+    if name not in rows or home not in ("numpy", "numpy.linalg", "numpy.fft"):
+        raise _without_operator(f"{home.replace('numpy', 'np', 1)}.{name}", name)
+    return reading.function(module, name)
+
+
+def _without_operator(called: str, name: str = "") -> ArgumentError:
+    near = did_you_mean(name, reading.TABLES[""]) if name else ""
+    return ArgumentError(
+        f"{called}(tensor): there is no operator for it, so it cannot be differentiated or traced"
+        f"{near}; for its value call it with x.detach().numpy(), or give it rules with "
+        "ad.custom_vjp"
+    )

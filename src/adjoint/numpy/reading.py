@@ -1,0 +1,204 @@
+"""The table of names, read: a function for each row of `names.txt`, built when first asked for.
+
+The text of a row is a signature with types and an expression. Its function has that signature; it
+converts the arguments as their types say (conversion.py), computes the expression, and writes the
+result to `out` if there is one. A row without an expression calls the function of that name in the
+file of its section, in functions/. Names of an expression are, in this order: words (words.py),
+functions of the section's file, other rows, Python's builtins.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.errors import TableError
+from adjoint.numpy import conversion, words
+from adjoint.numpy.conversion import array_or_refuse
+from adjoint.numpy.ufuncs import Ufunc
+from adjoint.ops.operator import packet
+
+_FILE = Path(__file__).with_name("names.txt")
+# Arguments that say how to compute or to store, not what: taken, and without effect.
+_IGNORED = frozenset(
+    ("casting", "device", "kind", "like", "order", "out", "overwrite_input", "subok")
+)
+# The module of a section's names, where it is not adjoint.numpy itself.
+_MODULES = {"linalg": "linalg", "fft": "fft", "special": "special", "special.ufunc": "special"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table."""
+
+    name: str  # "sum"
+    section: str  # "reductions"
+    signature: str  # "a: Array, axis=None, …"; "" of a ufunc that is an operator
+    expression: str  # "reduced(…)"; an operator's name for a ufunc; "" for a function of the file
+    line: int
+
+    @property
+    def is_ufunc(self) -> bool:
+        return self.section.endswith("ufunc")
+
+
+def _lines() -> list[tuple[int, str]]:
+    """The lines of the file, with continuations joined, and their numbers."""
+    found: list[tuple[int, str]] = []
+    for number, line in enumerate(_FILE.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith(" "):
+            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+        elif line and not line.startswith("#"):
+            found.append((number, line))
+    return found
+
+
+def read() -> dict[str, dict[str, Row]]:
+    """The rows of each module ("" is adjoint.numpy) by name."""
+    tables: dict[str, dict[str, Row]] = {"": {}, "linalg": {}, "fft": {}, "special": {}}
+    section = ""
+    for number, line in _lines():
+        if line.startswith("["):
+            section = line[1:-1]
+            continue
+        rows = tables[_MODULES.get(section, "")]
+        for row in _rows(section, number, line):
+            if row.name in rows:
+                raise TableError(f"names.txt:{number}: {row.name} stands twice in the table")
+            rows[row.name] = row
+    return tables
+
+
+def _rows(section: str, number: int, line: str) -> list[Row]:
+    left, _, expression = line.partition(" = ")
+    names, bracket, signature = left.partition("(")
+    found = [n.strip() for n in names.split(",")]
+    signature = signature.rpartition(")")[0] if bracket else ""
+    return [Row(name, section, signature, expression.strip(), number) for name in found]
+
+
+TABLES = read()
+
+
+def function(module: str, name: str) -> Any:
+    """The function of a row; KeyError if there is none of that name."""
+    key = (module, name)
+    if key not in _BUILT:
+        _BUILT[key] = _build(module, TABLES[module][name])
+    return _BUILT[key]
+
+
+_BUILT: dict[tuple[str, str], Any] = {}
+
+
+def _build(module: str, row: Row) -> Any:
+    if row.is_ufunc:
+        theirs = getattr(np if module == "" else importlib.import_module("scipy.special"), row.name)
+        return Ufunc(theirs, _elements(module, row), tensors_only=bool(row.signature))
+    if row.section == "theirs":
+        return _on_values(row.name)
+    return _compiled(module, row, _text(row), typed=True)
+
+
+def _elements(module: str, row: Row) -> Callable[..., Any]:
+    """What a ufunc does to tensors: an operator, or an expression."""
+    if not row.signature:
+        return packet(row.expression).function
+    text = f"def {row.name}({row.signature}):\n    return {row.expression}\n"
+    return _compiled(module, row, text, typed=False)
+
+
+def _on_values(name: str) -> Callable[..., Any]:
+    """A function of NumPy's that needs the values: it prints or saves them."""
+    theirs = getattr(np, name)
+
+    def on_values(*args: Any, **keywords: Any) -> Any:
+        plain = [array_or_refuse(name, a) for a in args]
+        found = theirs(*plain, **{k: array_or_refuse(name, v) for k, v in keywords.items()})
+        return conversion.Array(found) if isinstance(found, np.ndarray) else found
+
+    on_values.__name__ = on_values.__qualname__ = name
+    on_values.__doc__ = f"NumPy's `{name}` of the values of tensors."
+    return on_values
+
+
+def _text(row: Row) -> str:
+    """The Python text of a row's function."""
+    tree = ast.parse(f"def {row.name}({row.signature}): pass").body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    given = tree.args
+    lines = []
+    plain = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    for argument in plain:
+        kind = ast.unparse(argument.annotation) if argument.annotation else None
+        if kind is not None:
+            short = f"if type({argument.arg}) is not Tensor: " if kind in ("Array", "Number") else ""
+            lines.append(f"{short}{argument.arg} = {kind}({argument.arg})")
+        argument.annotation = None
+    expression = row.expression or _call(row.name, given)
+    if any(a.arg == "out" for a in plain):
+        lines.append(f"result = {expression}")
+        lines.append(f"return result if out is None else written({row.name!r}, result, out)")
+    else:
+        lines.append(f"return {expression}")
+    body = "".join(f"    {line}\n" for line in lines)
+    return f"def {row.name}({ast.unparse(given)}):\n{body}"
+
+
+def _call(name: str, given: ast.arguments) -> str:
+    """The call of a section's function with a row's arguments."""
+    parts = [a.arg for a in (*given.posonlyargs, *given.args) if a.arg not in _IGNORED]
+    parts += [f"*{given.vararg.arg}"] if given.vararg else []
+    parts += [f"{a.arg}={a.arg}" for a in given.kwonlyargs if a.arg not in _IGNORED]
+    parts += [f"**{given.kwarg.arg}"] if given.kwarg else []
+    return f"_own({', '.join(parts)})"
+
+
+def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[..., Any]:
+    tree = ast.parse(text)
+    environment: dict[str, Any] = {"__name__": f"adjoint.numpy{'.' * bool(module)}{module}"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id not in environment:
+            found = _found(node.id, module, row)
+            if found is not None:
+                environment[node.id] = found
+    exec(compile(tree, f"<adjoint.numpy, names.txt:{row.line}>", "exec"), environment)  # noqa: S102
+    built = environment[row.name]
+    if typed:
+        said = f"= {row.expression}" if row.expression else ""
+        built.__doc__ = f"NumPy's `{row.name}`, of tensors. {said}".strip()
+    return built
+
+
+def _found(name: str, module: str, row: Row) -> Any:
+    """What a name in a row's text stands for; None for an argument, or one of Python's builtins."""
+    own = _file(row.section)
+    if name == "_own":
+        return getattr(own, row.name)
+    for place in (words, conversion, own):
+        if place is not None and name in vars(place):
+            return getattr(place, name)
+    for table in (module, ""):
+        if name != row.name and name in TABLES[table] and not _shadows(name, table, module):
+            return function(table, name)
+    return None
+
+
+def _shadows(name: str, table: str, module: str) -> bool:
+    """Whether a name of adjoint.numpy would hide a builtin in another module."""
+    return table != module and hasattr(builtins, name)
+
+
+def _file(section: str) -> Any:
+    """The file of a section, if it has one."""
+    name = section.partition(".")[0]
+    if not _FILE.with_name("functions").joinpath(f"{name}.py").exists():
+        return None
+    return importlib.import_module(f"adjoint.numpy.functions.{name}")

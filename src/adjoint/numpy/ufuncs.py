@@ -1,0 +1,223 @@
+"""NumPy's ufuncs on tensors: calls with `where=`, `out=`, `dtype=`, and `reduce`, `outer`, `at`, …
+
+What an element becomes is an operator of ours, by the table of names. Which dtypes the operands
+are brought to is asked of NumPy's ufunc itself.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from adjoint.core.dtypes import OF
+from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.numpy import words
+from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, stacked, written
+from adjoint.ops.operator import packet
+from adjoint.ops.runtime import NUMBER_TYPES
+from adjoint.tensor.tensor import Tensor
+
+# What `reduce` and `accumulate` are of operators that have their own: (total, running total).
+TOTALS: dict[str, tuple[str | None, str | None]] = {
+    "add": ("sum", "cumsum"),
+    "multiply": ("prod", "cumprod"),
+    "maximum": ("amax", "cummax"),
+    "minimum": ("amin", "cummin"),
+    "logical_and": ("all", None),
+    "logical_or": ("any", None),
+    "logaddexp": ("logsumexp", "logcumsumexp"),
+}
+
+
+class Ufunc:
+    """A function of elements, with NumPy's keywords and methods.
+
+    >>> import adjoint.numpy as np
+    >>> np.add([1, 2], 0.5), np.add.reduce([1, 2, 3]), np.multiply.outer([1, 2], [3, 4])[1]
+    (tensor([1.5000, 2.5000], dtype=ad.float64), tensor(6), tensor([6, 8]))
+    """
+
+    def __init__(
+        self, theirs: np.ufunc, function: Callable[..., Any], *, tensors_only: bool = False
+    ) -> None:
+        self.theirs, self.function = theirs, function
+        self.tensors_only = tensors_only  # whether the function takes no numbers
+        self.__name__ = self.__qualname__ = theirs.__name__
+        self.__doc__ = f"NumPy's `{theirs.__name__}` of the elements of tensors."
+        self.nin, self.nout, self.nargs = theirs.nin, theirs.nout, theirs.nargs
+        self.identity, self.signature = theirs.identity, theirs.signature
+        self._plans: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<adjoint.numpy ufunc {self.__name__!r}>"
+
+    def __call__(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        where: Any = True,
+        dtype: Any = None,
+        casting: str = "same_kind",
+        order: str = "K",
+        subok: bool = True,
+    ) -> Any:
+        if len(inputs) != self.nin:
+            if self.nin < len(inputs) <= self.nargs and out is None:  # outputs by position
+                inputs, out = inputs[: self.nin], inputs[self.nin :]
+            else:
+                raise ArgumentError(f"{self.__name__}() takes {self.nin} arrays, got {len(inputs)}")
+        result = self.of([v if type(v) is Tensor else Number(v) for v in inputs], Dtype(dtype))
+        if where is not True:
+            result = self._where(result, where, out)
+        return result if out is None or out == (None,) else written(self.__name__, result, out)
+
+    def of(self, inputs: list[Any], dtype: Any = None) -> Any:
+        """The function of tensors and numbers, brought to the dtypes that NumPy computes with."""
+        parts = [v.__class__ if v.__class__ in NUMBERS else _dtype(v) for v in inputs]
+        key = (*parts, dtype)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._plans[key] = self._plan(parts, dtype)
+        casts, results = plan
+        if casts is not None:
+            inputs = [v if c is None else _cast(v, c) for v, c in zip(inputs, casts, strict=True)]
+        result = self.function(*inputs)
+        if results is None:
+            return result
+        if self.nout == 1:
+            return result if result.dtype is results[0] else result.to(results[0])
+        return tuple(r.to(d) for r, d in zip(result, results, strict=True))
+
+    def _plan(self, parts: list[Any], dtype: Any) -> tuple[Any, Any]:
+        """(what each input is cast to, what each result is), None where nothing is to be done."""
+        alone = all(isinstance(p, type) for p in parts)  # numbers alone are arrays, as in NumPy
+        theirs = [np.result_type(p(0)) if alone else getattr(p, "np", p) for p in parts]
+        wish = (*(None,) * self.nin, *(dtype.np,) * self.nout) if dtype is not None else None
+        more: Any = {} if wish is None else {"signature": wish}
+        try:
+            found = self.theirs.resolve_dtypes((*theirs, *(None,) * self.nout), **more)
+        except TypeError as error:
+            raise ArgumentError(f"{self.__name__}: {error}") from None
+        wanted = [OF[d] for d in found[: self.nin]]
+        kept = not alone and not self.tensors_only  # whether numbers stay numbers
+        casts = [
+            None if part is want or (kept and isinstance(part, type)) else want
+            for part, want in zip(parts, wanted, strict=True)
+        ]
+        results = [OF[d] for d in found[self.nin :]]
+        exact = any(c is not None for c in casts) or any(not d.is_differentiable for d in wanted)
+        return (casts if any(c is not None for c in casts) else None), results if exact else None
+
+    def _where(self, result: Any, where: Any, out: Any) -> Any:
+        """The result where a condition holds; elsewhere what is in `out`, or 0."""
+        if self.nout > 1:
+            raise ArgumentError(f"{self.__name__}: where= is for ufuncs with one result")
+        (kept,) = out if isinstance(out, tuple) else (out,)
+        other = 0 if kept is None else Array(kept)
+        return packet("where").function(Array(where), result, other)
+
+    # -- methods -----------------------------------------------------------------------------
+
+    def reduce(
+        self,
+        array: Any,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Any:
+        """Combine the elements along dimensions: `np.add.reduce` is a sum."""
+        self._check_binary("reduce")
+        a = Array(array) if dtype is None else Array(array).to(Dtype(dtype))
+        neutral = self.identity if initial is None else initial
+        if where is not True:
+            if neutral is None:
+                raise ArgumentError(f"{self.__name__}.reduce: where= needs initial=")
+            a = packet("where").function(Array(where), a, neutral)
+        total = TOTALS.get(self.__name__, (None, None))[0]
+        if total is None:
+            result = self._folded(a, axis, keepdims)
+        elif total in ("sum", "prod"):
+            result = words.reduced(total, words.widened(a), axis, keepdims)
+        else:
+            result = words.reduced(total, a, axis, keepdims)
+        if initial is not None:
+            result = self.of([Number(initial), result])
+        return result if out is None else written(self.__name__, result, out)
+
+    def _folded(self, a: Tensor, axis: Any, keepdims: bool) -> Tensor:
+        """Combine slices one after the other."""
+        joined, shape = words.joined(a, axis, keepdims)
+        if not joined.shape[-1]:
+            if self.identity is None:
+                raise ShapeError(f"{self.__name__}.reduce of no elements has no identity")
+            return Array(np.full(shape, self.identity, a.dtype.np))
+        parts = joined.unbind(-1)
+        return functools.reduce(lambda left, right: self.of([left, right]), parts).reshape(shape)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Combine each element with those before it: `np.add.accumulate` is a running sum."""
+        self._check_binary("accumulate")
+        a = Array(array) if dtype is None else Array(array).to(Dtype(dtype))
+        running = TOTALS.get(self.__name__, (None, None))[1]
+        if running is not None and a.dtype.is_differentiable:
+            found = packet(running).function(a, axis)
+            result = found if isinstance(found, Tensor) else found[0]
+        else:
+            parts = list(a.unbind(axis))
+            for i in range(1, len(parts)):
+                parts[i] = self.of([parts[i - 1], parts[i]])
+            result = stacked(parts, axis) if parts else a
+        return result if out is None else written(self.__name__, result, out)
+
+    def outer(self, A: Any, B: Any, /, **keywords: Any) -> Any:
+        """Combine every element of A with every element of B."""
+        self._check_binary("outer")
+        a, b = Array(A), Array(B)
+        return self(a.reshape((*a.shape, *(1,) * b.ndim)), b, **keywords)
+
+    def at(self, a: Any, indices: Any, b: Any = None, /) -> None:
+        """Change elements in place, also those that `indices` names several times."""
+        if not isinstance(a, Tensor):
+            raise ArgumentError(f"{self.__name__}.at changes a tensor, got {type(a).__name__}")
+        places = words.places(a.shape, indices)
+        values = None if b is None else Array(b).expand(places.shape).reshape(-1)
+        places, flat = places.reshape(-1), a.reshape(-1).clone()
+        if values is not None and self.__name__ in ("add", "subtract"):
+            values = (values if self.__name__ == "add" else -values).to(a.dtype)
+            flat = flat.index_put([places], values, True)
+        else:
+            for i, place in enumerate(places.tolist()):
+                more = [] if values is None else [values[i]]
+                flat[place] = self.of([flat[place], *more]).to(a.dtype)
+        a.copy_(flat.reshape(a.shape))
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None) -> Any:
+        """Combine the elements between consecutive indices."""
+        a, starts = Array(array), [int(i) for i in indices]
+        ends = [*starts[1:], a.shape[axis]]
+        parts = [
+            a.narrow(axis, i, max(j - i, 1))
+            for i, j in zip(starts, ends, strict=True)
+        ]
+        return stacked([self.reduce(p, axis, dtype) for p in parts], axis)
+
+    def _check_binary(self, method: str) -> None:
+        if self.nin != 2 or self.nout != 1 or self.signature is not None:
+            raise ArgumentError(
+                f"{self.__name__}.{method}: only a function of two elements has it"
+            )
+
+
+def _dtype(value: Any) -> Any:
+    """The part of the key of a plan: a dtype, or Python's type of a number in a trace."""
+    return value.wrapped.kind if type(value) in NUMBER_TYPES else value.dtype
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    return value.to(dtype) if isinstance(value, Tensor) else Array(value).to(dtype)
