@@ -342,7 +342,7 @@ SPECIAL: dict[str, tuple[str, ...]] = {
 PER_MODULE = {"": CALLS, "linalg": LINALG, "fft": FFT, "special": SPECIAL}
 # Two of several equally right answers, or values that nobody set: compared elsewhere or not at all.
 WITHOUT_SAMPLES = {"argpartition", "partition", "copyto", "fill_diagonal", "place", "put",
-                   "put_along_axis", "putmask"}  # fmt: skip
+                   "put_along_axis", "putmask", "row_stack", "unique_values"}  # fmt: skip
 # Functions that NumPy does not hand to others, or that take no arrays.
 NOT_HANDED_ON = {"asarray_chkfinite", "isscalar", "iterable", "broadcast_shapes", "vectorize",
                  "promote_types", "apply_along_axis", "array", "asarray", "asanyarray",

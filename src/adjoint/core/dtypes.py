@@ -16,6 +16,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.state import current, dtype_blocks, state
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)  # categories, in the order of promotion
+_SPELLINGS = (np.dtype, type, str)  # what names a dtype in NumPy
 
 
 class DType:
@@ -51,10 +52,31 @@ class DType:
     def __reduce__(self) -> tuple[Any, ...]:
         return named, (self.name,)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same dtype; also as NumPy spells it: `x.dtype == np.float64`."""
+        if self is other or isinstance(other, DType) or not isinstance(other, _SPELLINGS):
+            return self is other
+        try:
+            return OF.get(np.dtype(other)) is self
+        except TypeError:
+            return False
+
+    __hash__ = object.__hash__
+
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy's dtype, for `np.dtype(ad.float64)`."""
         return self.np
+
+    @property
+    def kind(self) -> str:
+        """NumPy's letter for the kind: b, i, u, f or c."""
+        return "f" if self.is_floating_point else self.np.kind
+
+    @property
+    def type(self) -> Any:
+        """NumPy's class of scalars."""
+        return self.np.type
 
     @property
     def is_differentiable(self) -> bool:

@@ -18,6 +18,7 @@ import importlib
 from typing import Any
 
 import numpy as _numpy
+from numpy import __version__ as __version__
 
 from adjoint.core.errors import MissingOperator, did_you_mean
 from adjoint.numpy import reading
@@ -25,6 +26,7 @@ from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it 
 from adjoint.tensor.tensor import Tensor as ndarray  # noqa: N813 - what functions return
 
 _MODULES = ("fft", "linalg", "random", "special")
+_BRACKETS = ("c_", "mgrid", "ogrid", "r_")
 # What is the same as NumPy's: numbers, dtypes and their properties, the state of printing.
 _SAME = frozenset("""
     bool bool_ complex128 complex64 complexfloating character double single float16 float32 float64
@@ -38,6 +40,8 @@ _SAME = frozenset("""
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"adjoint.numpy.{name}")
+    if name in _BRACKETS:
+        return getattr(importlib.import_module("adjoint.numpy.functions.grids"), name)
     if name in reading.TABLES[""]:
         found = reading.function("", name)
     elif name in _SAME:
@@ -59,4 +63,4 @@ def absent(module: str, name: str) -> MissingOperator:
 
 
 def __dir__() -> list[str]:
-    return sorted({*reading.TABLES[""], *_MODULES, *_SAME, "ndarray", "ufunc"})
+    return sorted({*reading.TABLES[""], *_MODULES, *_BRACKETS, *_SAME, "ndarray", "ufunc"})

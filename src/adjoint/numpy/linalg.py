@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.core.errors import LinAlgError as LinAlgError
 from adjoint.numpy import absent, reading
 
 

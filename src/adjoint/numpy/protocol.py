@@ -22,12 +22,17 @@ from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import packet
 from adjoint.tensor.tensor import Tensor
 
-_OPERATORS: dict[np.ufunc, str] = {
-    np.add: "add", np.subtract: "sub", np.multiply: "mul", np.divide: "div", np.power: "pow",
-    np.floor_divide: "floor_divide", np.remainder: "remainder", np.negative: "neg",
-    np.bitwise_and: "bitwise_and", np.bitwise_or: "bitwise_or", np.bitwise_xor: "bitwise_xor",
-    np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt",
-    np.greater_equal: "ge",
+# Ufuncs that are Python's operators: the method of the tensor on the left, and on the right.
+_OPERATORS: dict[np.ufunc, tuple[str, str]] = {
+    **{getattr(np, ufunc): (f"__{name}__", f"__r{name}__") for ufunc, name in (
+        ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"),
+        ("floor_divide", "floordiv"), ("remainder", "mod"), ("power", "pow"), ("divmod", "divmod"),
+        ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"),
+    )},
+    **{getattr(np, ufunc): (f"__{name}__", f"__{mirrored}__") for ufunc, name, mirrored in (
+        ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("less", "lt", "gt"),
+        ("less_equal", "le", "ge"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
+    )},
 }  # fmt: skip
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
 _FUNCTIONS: dict[Any, Any] = {}
@@ -52,7 +57,7 @@ def _call(ufunc: np.ufunc) -> Any:
     """The function of a plain call."""
     ours = _ufunc(ufunc)
     if ufunc in _OPERATORS:
-        call = _as_operator(packet(_OPERATORS[ufunc]).function)
+        call = _as_operator(*_OPERATORS[ufunc])
     elif ufunc is np.matmul:
         call = _product
     elif ufunc.nin == 1:
@@ -63,9 +68,11 @@ def _call(ufunc: np.ufunc) -> Any:
     return call
 
 
-def _as_operator(function: Any) -> Any:
-    def operator(*inputs: Any) -> Any:
-        return function(*[v if type(v) is Tensor else Number(v) for v in inputs])
+def _as_operator(left: str, right: str) -> Any:
+    def operator(a: Any, b: Any) -> Any:
+        if isinstance(a, Tensor):
+            return getattr(a, left)(b if type(b) is Tensor else Number(b))
+        return getattr(b, right)(Number(a))
 
     return operator
 

@@ -164,6 +164,33 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
     return self.clone(memory_format=number) if copy else self.contiguous(memory_format=number)
 
 
+def astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Tensor:
+    """Convert to a dtype, under NumPy's name; a copy even if it is the same, unless told."""
+    return self.to(to_dtype(dtype), copy=copy)
+
+
+def copy(self: Tensor) -> Tensor:
+    """Return a copy, under NumPy's name for `clone`."""
+    return self.clone()
+
+
+def transpose(self: Tensor, *axes: Any, **keywords: Any) -> Tensor:
+    """Exchange two dimensions; with none of them, or with all, NumPy's permutation.
+
+    >>> import adjoint as ad
+    >>> x = ad.zeros(2, 3, 4)
+    >>> x.transpose(0, 1).shape, x.transpose().shape, x.transpose(1, 2, 0).shape
+    ((3, 2, 4), (4, 3, 2), (3, 4, 2))
+    """
+    if len(axes) == 2 or keywords:
+        return operators.packet("transpose").function(self, *axes, **keywords)
+    if len(axes) == 1 and isinstance(axes[0], (tuple, list)):
+        axes = tuple(axes[0])
+    if not axes or axes == (None,):
+        axes = tuple(range(self.ndim))[::-1]
+    return self.permute(axes)
+
+
 def new_tensor(
     self: Tensor,
     data: Any,
@@ -328,7 +355,7 @@ def directory(self: Tensor) -> list[str]:
 def install() -> None:
     """Put the methods on the tensor class."""
     methods: tuple[Any, ...] = (
-        backward, to, new_tensor, equal, allclose,
+        backward, to, astype, copy, transpose, new_tensor, equal, allclose,
         cpu, cuda, xpu, get_device, is_pinned, pin_memory,
         is_same_size, is_nonzero, is_set_to, dim_order, apply_, map_, map2_,
         to_sparse_coo, resize_as_,

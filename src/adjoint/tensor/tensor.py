@@ -95,6 +95,37 @@ def _install(name: str) -> Any:
     return packet.function
 
 
+class Count(int):
+    """How many elements a tensor has, NumPy's `x.size`; called, PyTorch's `x.size()`."""
+
+    of: Tensor
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """Return the shape, or the size of one dimension."""
+        return size(self.of, dim)
+
+
+class SizeOrCount:
+    """`x.size`, which is a number in NumPy and a method in PyTorch."""
+
+    def __get__(self, tensor: Tensor | None, kind: Any = None) -> Any:
+        if tensor is None:
+            return size
+        count = Count(tensor.numel())
+        count.of = tensor
+        return count
+
+
+def size(self: Tensor, dim: int | None = None) -> Any:
+    """Return the shape, or the size of one dimension."""
+    shape = self.shape
+    if dim is None:
+        return shape
+    if not -len(shape) <= dim < len(shape):
+        raise IndexError(f"size({dim}): the tensor has {len(shape)} dimensions")
+    return shape[dim]
+
+
 class Tensor:
     """A multi-dimensional array that can be differentiated. Make one with `ad.tensor`.
 
@@ -168,14 +199,7 @@ class Tensor:
     def nbytes(self) -> int:
         return self.numel() * self.dtype.itemsize
 
-    def size(self, dim: int | None = None) -> Any:
-        """Return the shape, or the size of one dimension."""
-        shape = self.shape
-        if dim is None:
-            return shape
-        if not -len(shape) <= dim < len(shape):
-            raise IndexError(f"size({dim}): the tensor has {len(shape)} dimensions")
-        return shape[dim]
+    size = SizeOrCount()
 
     def dim(self) -> int:
         """Return the number of dimensions."""

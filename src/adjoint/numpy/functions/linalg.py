@@ -52,6 +52,14 @@ def first(*values: Any) -> Any:
     return next(v for v in values if v is not None)
 
 
+def hermitian(a: Tensor, UPLO: str) -> Tensor:
+    """The Hermitian matrix of one triangle, which is all that NumPy reads of a matrix."""
+    if UPLO.upper() not in ("L", "U"):
+        raise ValueRangeError(f"UPLO={UPLO!r} is 'L' or 'U'")
+    half = ad.tril(a, -1) if UPLO.upper() == "L" else ad.triu(a, 1)
+    return half + half.mH + ad.diag_embed(ad.real(a.diagonal(0, -2, -1)).to(a.dtype))
+
+
 def solve(a: Tensor, b: Tensor) -> Tensor:
     """The solution of a x = b; b is a vector if it has one dimension, else a stack of matrices."""
     a, b = common(a, b)

@@ -78,6 +78,20 @@ def without_nan(a: Tensor, value: Any) -> Tensor:
     return ad.where(ad.isnan(a), value, a) if a.dtype.is_differentiable else a
 
 
+def extreme(name: str, a: Tensor, axis: Any, keepdims: Any) -> Tensor:
+    """The extreme along dimensions; of complex numbers by real, then by imaginary parts."""
+    if not a.dtype.is_complex:
+        return reduced(name, a, axis, keepdims)
+    line, shape = joined(a, axis, keepdims)
+    parts = ad.real(line).detach(), ad.imag(line).detach()
+    first = getattr(ad, name)(parts[0], (-1,), keepdim=True)
+    bound = -math.inf if name == "amax" else math.inf
+    second = ad.where(parts[0] == first, parts[1], bound)
+    found = second == getattr(ad, name)(second, (-1,), keepdim=True)
+    found = found & (parts[0] == first)
+    return (ad.sum(ad.where(found, line, 0), -1) / ad.sum(found, -1)).reshape(shape)
+
+
 def nan_extreme(name: str, a: Tensor, axis: Any, keepdims: Any) -> Tensor:
     """The extreme of what is not NaN; NaN where nothing else is there."""
     if not a.dtype.is_differentiable:
