@@ -34,6 +34,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "amp": ("core", "tensor", "absent"),
     "backends": ("core", "kernels", "native", "absent"),
     "distributions": ("core", "ops", "tensor", "transforms", "graph"),
+    "numpy": ("core", "checks", "ops", "tensor", "transforms", "functions", "exchange"),
     "serialization": ("core", "tensor", "nn", "sparse"),
     "utils": ("core", "ops", "tensor", "transforms", "exchange", "absent"),
 }

@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "adjoint"
 # Each rule, sample and function there is about one operator, which its messages name.
 OF_ONE_OPERATOR = frozenset((
     "table", "kernels", "formulas", "shapes", "batching", "decompositions", "testing", "nn",
-    "checks", "masked.py", "signal", "sparse.py",
+    "checks", "masked.py", "numpy", "signal", "sparse.py",
 ))  # fmt: skip
 # Functions that make a node or call an operator: writing `rewriter.call("reshape.default", x)`
 # is using an operator, not knowing a fact about it.

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as _numpy
 from numpy import __version__ as __version__
 
+from adjoint.core.dtypes import bfloat16
 from adjoint.core.errors import MissingOperator, did_you_mean
 from adjoint.numpy import reading
 from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
@@ -27,14 +28,7 @@ from adjoint.tensor.tensor import Tensor as ndarray  # noqa: N813 - what functio
 
 _MODULES = ("fft", "linalg", "random", "special")
 _BRACKETS = ("c_", "mgrid", "ogrid", "r_")
-# What is the same as NumPy's: numbers, dtypes and their properties, the state of printing.
-_SAME = frozenset("""
-    bool bool_ complex128 complex64 complexfloating character double single float16 float32 float64
-    floating generic half inexact int16 int32 int64 int8 int_ integer intc intp long longlong number
-    object_ csingle cdouble dtype e euler_gamma finfo iinfo inf nan newaxis pi signedinteger uint
-    uint16 uint32 uint64 uint8 uintc uintp ulong unsignedinteger errstate geterr seterr s_ index_exp
-    ndindex True_ False_
-""".split())
+_OLD = {"bfloat16": bfloat16.np.type, "complex_": _numpy.complex128, "float_": _numpy.float64}
 
 
 def __getattr__(name: str) -> Any:
@@ -44,8 +38,8 @@ def __getattr__(name: str) -> Any:
         return getattr(importlib.import_module("adjoint.numpy.functions.grids"), name)
     if name in reading.TABLES[""]:
         found = reading.function("", name)
-    elif name in _SAME:
-        found = getattr(_numpy, name)
+    elif name in _OLD:
+        found = _OLD[name]
     else:
         raise absent("", name)
     globals()[name] = found
@@ -55,12 +49,16 @@ def __getattr__(name: str) -> Any:
 def absent(module: str, name: str) -> MissingOperator:
     """The error for a name that is not there."""
     full = f"adjoint.numpy.{module}" if module else "adjoint.numpy"
-    theirs = "" if module or not hasattr(_numpy, name) else (
-        f"; NumPy's {name} has no operator here: np.{name}(x.detach().numpy()) gives its value"
+    theirs = (
+        ""
+        if module or not hasattr(_numpy, name)
+        else (
+            f"; NumPy's {name} has no operator here: np.{name}(x.detach().numpy()) gives its value"
+        )
     )
     known = reading.TABLES[module]
     return MissingOperator(f"{full} has no {name!r}{theirs or did_you_mean(name, known)}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*reading.TABLES[""], *_MODULES, *_BRACKETS, *_SAME, "ndarray", "ufunc"})
+    return sorted({*reading.TABLES[""], *_MODULES, *_BRACKETS, *_OLD, "ndarray", "ufunc"})

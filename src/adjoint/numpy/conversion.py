@@ -65,7 +65,7 @@ def Int(value: Any) -> Any:
     """A whole number, or a tuple of them, out of whatever counts as one (not None)."""
     if value is None or type(value) is int:
         return value
-    if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
+    if isinstance(value, (list, tuple)) or np.ndim(value):
         return tuple(int(v) for v in value)
     return int(value)
 

@@ -1,8 +1,8 @@
 """NumPy's Fourier transforms on tensors, by the table of names.
 
-    >>> from adjoint.numpy import fft
-    >>> fft.rfft([1.0, 0.0, 0.0])
-    tensor([1.+0.j, 1.+0.j], dtype=ad.complex128)
+>>> from adjoint.numpy import fft
+>>> fft.rfft([1.0, 0.0, 0.0])
+tensor([1.+0.j, 1.+0.j], dtype=ad.complex128)
 """
 
 from __future__ import annotations

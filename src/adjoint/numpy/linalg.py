@@ -1,8 +1,8 @@
 """NumPy's linear algebra on tensors, by the table of names.
 
-    >>> from adjoint.numpy import linalg
-    >>> linalg.norm([3.0, 4.0])
-    tensor(5., dtype=ad.float64)
+>>> from adjoint.numpy import linalg
+>>> linalg.norm([3.0, 4.0])
+tensor(5., dtype=ad.float64)
 """
 
 from __future__ import annotations

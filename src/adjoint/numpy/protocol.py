@@ -17,9 +17,8 @@ import numpy as np
 
 from adjoint.core.errors import ArgumentError, did_you_mean
 from adjoint.numpy import reading
-from adjoint.numpy.conversion import Number, common
+from adjoint.numpy.conversion import Number
 from adjoint.numpy.ufuncs import Ufunc
-from adjoint.ops.operator import packet
 from adjoint.tensor.tensor import Tensor
 
 # Ufuncs that are Python's operators: the method of the tensor on the left, and on the right.
@@ -27,7 +26,7 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
     **{getattr(np, ufunc): (f"__{name}__", f"__r{name}__") for ufunc, name in (
         ("add", "add"), ("subtract", "sub"), ("multiply", "mul"), ("divide", "truediv"),
         ("floor_divide", "floordiv"), ("remainder", "mod"), ("power", "pow"), ("divmod", "divmod"),
-        ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"),
+        ("bitwise_and", "and"), ("bitwise_or", "or"), ("bitwise_xor", "xor"), ("matmul", "matmul"),
     )},
     **{getattr(np, ufunc): (f"__{name}__", f"__{mirrored}__") for ufunc, name, mirrored in (
         ("equal", "eq", "eq"), ("not_equal", "ne", "ne"), ("less", "lt", "gt"),
@@ -58,8 +57,6 @@ def _call(ufunc: np.ufunc) -> Any:
     ours = _ufunc(ufunc)
     if ufunc in _OPERATORS:
         call = _as_operator(*_OPERATORS[ufunc])
-    elif ufunc is np.matmul:
-        call = _product
     elif ufunc.nin == 1:
         call = _of_one(ours)
     else:
@@ -85,10 +82,6 @@ def _of_one(ours: Ufunc) -> Any:
         return function(x) if x.dtype.is_differentiable else of([x])
 
     return of_one
-
-
-def _product(a: Any, b: Any) -> Any:
-    return packet("matmul").function(*common(*(Number(v) for v in (a, b))))
 
 
 def _ufunc(ufunc: np.ufunc) -> Ufunc:

@@ -102,6 +102,8 @@ def _build(module: str, row: Row) -> Any:
     if row.is_ufunc:
         theirs = getattr(np if module == "" else importlib.import_module("scipy.special"), row.name)
         return Ufunc(theirs, _elements(module, row), tensors_only=bool(row.signature))
+    if row.section == "same":
+        return getattr(np, row.name)
     if row.section == "theirs":
         return _on_values(row.name)
     return _compiled(module, row, _text(row), typed=True)
@@ -139,7 +141,9 @@ def _text(row: Row) -> str:
     for argument in plain:
         kind = ast.unparse(argument.annotation) if argument.annotation else None
         if kind is not None:
-            short = f"if type({argument.arg}) is not Tensor: " if kind in ("Array", "Number") else ""
+            short = (
+                f"if type({argument.arg}) is not Tensor: " if kind in ("Array", "Number") else ""
+            )
             lines.append(f"{short}{argument.arg} = {kind}({argument.arg})")
         argument.annotation = None
     expression = row.expression or _call(row.name, given)
@@ -169,7 +173,7 @@ def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[...,
             found = _found(node.id, module, row)
             if found is not None:
                 environment[node.id] = found
-    exec(compile(tree, f"<adjoint.numpy, names.txt:{row.line}>", "exec"), environment)  # noqa: S102
+    exec(compile(tree, f"<adjoint.numpy, names.txt:{row.line}>", "exec"), environment)
     built = environment[row.name]
     if typed:
         said = f"= {row.expression}" if row.expression else ""

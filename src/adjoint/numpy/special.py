@@ -1,8 +1,8 @@
 """SciPy's special functions on tensors, by the table of names.
 
-    >>> from adjoint.numpy import special
-    >>> special.gammaln([3.0])
-    tensor([0.6931], dtype=ad.float64)
+>>> from adjoint.numpy import special
+>>> special.gammaln([3.0])
+tensor([0.6931], dtype=ad.float64)
 """
 
 from __future__ import annotations

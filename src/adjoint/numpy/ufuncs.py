@@ -69,10 +69,12 @@ class Ufunc:
                 inputs, out = inputs[: self.nin], inputs[self.nin :]
             else:
                 raise ArgumentError(f"{self.__name__}() takes {self.nin} arrays, got {len(inputs)}")
+        if isinstance(out, tuple) and all(o is None for o in out):
+            out = None
         result = self.of([v if type(v) is Tensor else Number(v) for v in inputs], Dtype(dtype))
         if where is not True:
             result = self._where(result, where, out)
-        return result if out is None or out == (None,) else written(self.__name__, result, out)
+        return result if out is None else written(self.__name__, result, out)
 
     def of(self, inputs: list[Any], dtype: Any = None) -> Any:
         """The function of tensors and numbers, brought to the dtypes that NumPy computes with."""
@@ -141,7 +143,7 @@ class Ufunc:
             a = packet("where").function(Array(where), a, neutral)
         total = TOTALS.get(self.__name__, (None, None))[0]
         if total is None:
-            result = self._folded(a, axis, keepdims)
+            result, initial = self._folded(a, axis, keepdims, initial), None
         elif total in ("sum", "prod"):
             result = words.reduced(total, words.widened(a), axis, keepdims)
         else:
@@ -150,14 +152,15 @@ class Ufunc:
             result = self.of([Number(initial), result])
         return result if out is None else written(self.__name__, result, out)
 
-    def _folded(self, a: Tensor, axis: Any, keepdims: bool) -> Tensor:
-        """Combine slices one after the other."""
+    def _folded(self, a: Tensor, axis: Any, keepdims: bool, initial: Any) -> Tensor:
+        """Combine slices one after the other, after an initial value if there is one."""
         joined, shape = words.joined(a, axis, keepdims)
-        if not joined.shape[-1]:
-            if self.identity is None:
-                raise ShapeError(f"{self.__name__}.reduce of no elements has no identity")
-            return Array(np.full(shape, self.identity, a.dtype.np))
-        parts = joined.unbind(-1)
+        parts = list(joined.unbind(-1)) if joined.shape[-1] else []
+        start = initial if parts or initial is not None else self.identity
+        if start is not None:
+            parts.insert(0, Array(start).to(a.dtype).expand(joined.shape[:-1]))
+        elif not parts:
+            raise ShapeError(f"{self.__name__}.reduce of no elements has no identity")
         return functools.reduce(lambda left, right: self.of([left, right]), parts).reshape(shape)
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -201,17 +204,12 @@ class Ufunc:
         """Combine the elements between consecutive indices."""
         a, starts = Array(array), [int(i) for i in indices]
         ends = [*starts[1:], a.shape[axis]]
-        parts = [
-            a.narrow(axis, i, max(j - i, 1))
-            for i, j in zip(starts, ends, strict=True)
-        ]
+        parts = [a.narrow(axis, i, max(j - i, 1)) for i, j in zip(starts, ends, strict=True)]
         return stacked([self.reduce(p, axis, dtype) for p in parts], axis)
 
     def _check_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1 or self.signature is not None:
-            raise ArgumentError(
-                f"{self.__name__}.{method}: only a function of two elements has it"
-            )
+            raise ArgumentError(f"{self.__name__}.{method}: only a function of two elements has it")
 
 
 def _dtype(value: Any) -> Any:

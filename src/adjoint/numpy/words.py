@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint import exchange as exchange
 from adjoint.core.dtypes import DType, bool_, int64
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
 from adjoint.numpy.conversion import Array, floating
@@ -148,6 +149,13 @@ def reshaped(a: Tensor, shape: Any, order: str | None = "C") -> Tensor:
 def places(shape: Sequence[int], indices: Any) -> Tensor:
     """Where the elements that an index names are in the flattened tensor."""
     return Array(np.arange(math.prod(shape)).reshape(tuple(shape)))[indices]
+
+
+def bits_of(a: Tensor) -> Tensor:
+    """How many bits of a whole number's size are 1."""
+    size = ad.abs(a)
+    bits = [ad.bitwise_and(ad.bitwise_right_shift(size, n), 1) for n in range(a.dtype.itemsize * 8)]
+    return ad.sum(ad.stack(bits), 0)
 
 
 def expanded(a: Tensor, axis: Any) -> Tensor:

@@ -11,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.errors import DtypeError
+from adjoint.core.promotion import promote_types
 from adjoint.ops import operator as operators
+from adjoint.ops import runtime
 from adjoint.tensor import indexing
 from adjoint.tensor.tensor import Tensor
 
@@ -77,11 +80,31 @@ def _tensor_overload(name: str, packet: operators.Packet) -> Callable[..., Any]:
     return packet.function
 
 
+def _promoting(product: Callable[..., Any]) -> Callable[..., Any]:
+    """The product of an operator, which promotes factors of different dtypes; `ad.matmul` refuses
+    them, as PyTorch's does.
+    """
+
+    def promoted(left: Any, right: Any) -> Any:
+        try:
+            return product(left, right)
+        except DtypeError:
+            factors = [f if isinstance(f, Tensor) else runtime.tensor_of(f) for f in (left, right)]
+            dtype = promote_types(factors[0].dtype, factors[1].dtype)
+            if dtype is factors[0].dtype is factors[1].dtype:
+                raise
+            return product(*(f.to(dtype) for f in factors))
+
+    return promoted
+
+
 def _binary(method: str, name: str) -> Callable[..., Any]:
     def first(self: Tensor, other: Any) -> Any:
         packet = operators.packet(name)
         with_tensor, with_scalar = _tensor_overload(name, packet), _scalar_overload(name, packet)
         general = packet.function
+        if method == "__matmul__":
+            with_tensor = _promoting(with_tensor)
 
         def operator(self: Tensor, other: Any) -> Any:
             kind = type(other)
@@ -93,6 +116,8 @@ def _binary(method: str, name: str) -> Callable[..., Any]:
                 return with_tensor(self, other)
             if isinstance(other, _NUMBERS):
                 return general(self, other)
+            if hasattr(other, "__array__"):  # a column of pandas, for instance
+                return with_tensor(self, np.asarray(other))
             return NotImplemented
 
         operator.__name__ = operator.__qualname__ = method
@@ -109,10 +134,14 @@ def _reflected(method: str, name: str) -> Callable[..., Any]:
         function = operators.packet("rsub" if name == "sub" else name).function
         reciprocal = operators.packet("reciprocal").function
         multiply = operators.packet("mul").function
+        if method == "__rmatmul__":
+            function = _promoting(function)
 
         def reflected(self: Tensor, other: Any) -> Any:
             if not isinstance(other, (Tensor, np.ndarray, *_NUMBERS)):
-                return NotImplemented
+                if not hasattr(other, "__array__"):
+                    return NotImplemented
+                other = np.asarray(other)
             if commutative or name == "sub":
                 return function(self, other)
             if name == "div" and not isinstance(other, (Tensor, np.ndarray)):

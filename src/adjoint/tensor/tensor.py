@@ -346,6 +346,12 @@ class Tensor:
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if self.edge is not None and current().recording:
+            raise GradError(
+                "np.asarray(x) of a tensor that requires a gradient: NumPy's arrays have no "
+                "history. Use np.stack([x, y]) for np.array([x, y]), adjoint.numpy for functions "
+                "that NumPy does not hand on to tensors, or x.detach() for the values alone"
+            )
         array = self.numpy()
         if dtype is None or array.dtype == dtype:
             return array.copy() if copy else array
@@ -361,7 +367,7 @@ class Tensor:
 
     def __buffer__(self, flags: int) -> memoryview:
         """The memory of the tensor, for `memoryview(x)` from Python 3.12 on."""
-        return memoryview(self.numpy())
+        return self.numpy().data
 
     def __bool__(self) -> bool:
         if self.numel() != 1:

@@ -115,7 +115,7 @@ def edges_of(a: Tensor, bins: Any, limits: Any) -> Tensor:
     low, high = (ad.amin(a), ad.amax(a)) if limits is None else map(Float, limits)
     same = low == high
     low, high = ad.where(same, low - 0.5, low), ad.where(same, high + 0.5, high)
-    return linspace(*common(low, high), int(bins) + 1).to(float64)
+    return linspace(low, high, int(bins) + 1).to(float64)
 
 
 def histogram(a: Tensor, bins: Any, range: Any, density: Any, weights: Any) -> Any:
@@ -256,9 +256,7 @@ def roots(p: Tensor) -> Tensor:
     return ad.cat([ad.linalg_eigvals(companion), zeros])
 
 
-def polyfit(
-    x: Tensor, y: Tensor, deg: Any, rcond: Any, full: bool, w: Any, cov: Any
-) -> Tensor:
+def polyfit(x: Tensor, y: Tensor, deg: Any, rcond: Any, full: bool, w: Any, cov: Any) -> Tensor:
     """The polynomial nearest to points, by least squares."""
     if full or cov:
         raise ArgumentError("polyfit: full= and cov= are not there; see np.linalg.lstsq")
@@ -271,5 +269,3 @@ def polyfit(
     scale = ad.sqrt(ad.sum(table * table, 0))
     found = ad.linalg_lstsq(table / scale, right)[0] / scale.unsqueeze(1)
     return found if y.ndim == 2 else found.squeeze(1)
-
-

@@ -18,8 +18,10 @@ def _target(what: str, a: Any) -> Tensor:
     """The tensor that a function writes to."""
     if isinstance(a, Tensor):
         return a
-    raise ArgumentError(f"{what} writes to its first argument, which must be a tensor, got "
-                        f"{type(a).__name__}: make it with ad.tensor(array)")
+    raise ArgumentError(
+        f"{what} writes to its first argument, which must be a tensor, got "
+        f"{type(a).__name__}: make it with ad.tensor(array)"
+    )
 
 
 def take(a: Tensor, indices: Tensor, axis: Any, mode: str = "raise") -> Tensor:
@@ -58,7 +60,11 @@ def choose(a: Tensor, choices: list[Tensor], mode: str = "raise") -> Tensor:
 def copyto(dst: Any, src: Any, where: Any = True) -> None:
     """Write an array to another, where a condition holds."""
     if not isinstance(dst, Tensor):
-        kept = Array(src) if where is True else ad.where(Array(where).to(bool_), Array(src), Array(dst))
+        kept = (
+            Array(src)
+            if where is True
+            else ad.where(Array(where).to(bool_), Array(src), Array(dst))
+        )
         written("copyto", kept.expand(np.shape(dst)), dst)
         return
     a, values = dst, Array(src)
@@ -106,9 +112,12 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     a = _target("put_along_axis", arr)
     line, d = lined(a, axis)
     index = Array(indices).to(int64)
-    shape = list(np.broadcast_shapes(
-        tuple(1 if i == d % line.ndim else n for i, n in enumerate(line.shape)), tuple(index.shape)
-    ))
+    shape = list(
+        np.broadcast_shapes(
+            tuple(1 if i == d % line.ndim else n for i, n in enumerate(line.shape)),
+            tuple(index.shape),
+        )
+    )
     shape[d] = index.shape[d]
     index = _bounded(index, line.shape[d], "raise").expand(shape)
     source = Array(values).to(a.dtype).expand(shape)
@@ -147,5 +156,3 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: str = "raise") -> Tenso
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
     """Indices of elements, of their numbers in the flattened array."""
     return functions.unravel_index(indices, shape)
-
-

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.dtypes import bool_, finfo
 from adjoint.core.errors import ArgumentError
-from adjoint.numpy.conversion import Array, Float, Number, common, common_numbers
-from adjoint.numpy.words import ad, made
+from adjoint.numpy.conversion import Array, Number, common, common_numbers
+from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 
 
@@ -56,7 +55,9 @@ def piecewise(x: Tensor, conditions: Any, functions: Any, *args: Any, **keywords
         rows = Array(conditions).to(bool_)
         given = [rows] if rows.ndim == x.ndim else list(rows.unbind(0))
     if len(functions) not in (len(given), len(given) + 1):
-        raise ArgumentError(f"piecewise: {len(given)} conditions need as many functions, or one more")
+        raise ArgumentError(
+            f"piecewise: {len(given)} conditions need as many functions, or one more"
+        )
     default = functions[len(given)] if len(functions) > len(given) else 0
     result = _value(default, x, args, keywords)
     for condition, function in zip(given, functions):
@@ -71,8 +72,9 @@ def _value(function: Any, x: Tensor, args: Any, keywords: Any) -> Tensor:
 
 def interp(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any, period: Any) -> Tensor:
     """Values between points (xp, fp) on straight lines; `left` and `right` beyond them."""
-    x, xp, fp = (v.to(common(x, xp, fp)[0].dtype) if not v.dtype.is_complex else v
-                 for v in (x, xp, fp))
+    x, xp, fp = (
+        v.to(common(x, xp, fp)[0].dtype) if not v.dtype.is_complex else v for v in (x, xp, fp)
+    )
     if period is not None:
         period = abs(period)
         order = (xp % period).argsort()
@@ -113,5 +115,3 @@ def real_if_close(a: Tensor, tol: float) -> Tensor:
         return a
     bound = tol * finfo(a.dtype).eps if tol > 1 else tol
     return ad.real(a) if bool((ad.imag(a).abs() < bound).all()) else a
-
-

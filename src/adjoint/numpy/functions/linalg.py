@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from adjoint.core.dtypes import int32
+from adjoint.core.dtypes import int32, int64
 from adjoint.core.errors import ValueRangeError
-from adjoint.numpy.conversion import Array, common
+from adjoint.numpy.conversion import common
 from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 
@@ -101,7 +101,7 @@ def lstsq(a: Tensor, b: Tensor, rcond: Any) -> tuple[Tensor, Tensor, Tensor, Ten
 def matrix_rank(A: Tensor, tol: Any, hermitian: bool, *, rtol: Any = None) -> Tensor:
     """How many singular values are larger than a bound."""
     if A.ndim < 2:
-        return (A != 0).any().to(Array(0).dtype)
+        return ad.any(ad.ne(A, 0)).to(int64)
     if tol is None:
         return ad.linalg_matrix_rank(A, rtol=rtol, hermitian=hermitian)
     return ad.linalg_matrix_rank(A, atol=float(tol), rtol=0.0, hermitian=hermitian)

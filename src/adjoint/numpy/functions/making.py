@@ -18,7 +18,11 @@ def array(object: Any, dtype: Any, *, copy: Any, ndmin: int, ndmax: int = 0) -> 
     a = Array(object)
     a = a if dtype is None else a.to(dtype)
     a = a.clone() if copy and isinstance(object, Tensor) and a is object else a
-    a = a if isinstance(object, Tensor) or a.requires_grad or a.home is not None else made(a.numpy())
+    a = (
+        a
+        if isinstance(object, Tensor) or a.requires_grad or a.home is not None
+        else made(a.numpy())
+    )
     return a.reshape([*(1,) * (ndmin - a.ndim), *a.shape]) if a.ndim < ndmin else a
 
 
@@ -84,14 +88,16 @@ def linspace(
     parts = count - 1 if endpoint else count
     step = (stop - start) / parts if parts > 0 else (stop - start) * np.nan
     whole = max(parts, 1)
-    ramp = made(np.arange(count), (start.dtype.to_real() if start.dtype.is_complex else start.dtype))
+    ramp = made(
+        np.arange(count), (start.dtype.to_real() if start.dtype.is_complex else start.dtype)
+    )
     ramp = ramp.reshape([-1, *(1,) * max(start.ndim, stop.ndim)])
     result = start + ramp * ((stop - start) / whole)
     if endpoint and count > 1:
         result = ad.where(ramp == count - 1, stop, result)
     result = result.movedim(0, axis) if result.ndim > 1 else result
     if dtype is not None:
-        result = (ad.floor(result) if not dtype.is_differentiable and dtype is not bool_ else result)
+        result = ad.floor(result) if not dtype.is_differentiable and dtype is not bool_ else result
         result = result.to(dtype)
     return (result, step) if retstep else result
 
@@ -113,5 +119,3 @@ def ramp(M: int) -> Tensor:
     half = (M - 1) / 2
     inside = 1 - ((np.arange(M) - half) / half) ** 2 if M > 1 else np.zeros(max(M, 0))
     return made(np.sqrt(inside))
-
-

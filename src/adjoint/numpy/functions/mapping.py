@@ -42,7 +42,7 @@ def vectorize(
     """A function of numbers as one of arrays, which broadcast against one another."""
     if signature is not None:
         raise ArgumentError("vectorize: signature= is not there; use ad.vmap(f, in_dims=...)")
-    kept = frozenset(excluded or ())
+    kept: frozenset[Any] = frozenset(excluded or ())
 
     def vectorized(*args: Any, **keywords: Any) -> Any:
         places = [i for i in range(len(args)) if i not in kept]

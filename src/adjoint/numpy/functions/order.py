@@ -39,6 +39,8 @@ def lexsort(keys: list[Tensor], axis: int) -> Tensor:
 def sort_complex(a: Tensor) -> Tensor:
     """Complex numbers by their real, then by their imaginary parts."""
     a = a if a.dtype.is_complex else a.to(a.dtype.to_complex())
-    return a[lexsort([ad.imag(a), ad.real(a)], -1)] if a.ndim == 1 else ad.take_along_dim(
-        a, lexsort([ad.imag(a), ad.real(a)], -1), -1
+    return (
+        a[lexsort([ad.imag(a), ad.real(a)], -1)]
+        if a.ndim == 1
+        else ad.take_along_dim(a, lexsort([ad.imag(a), ad.real(a)], -1), -1)
     )

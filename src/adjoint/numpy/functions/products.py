@@ -105,9 +105,7 @@ def correlations(covariances: Tensor) -> Tensor:
     return found if found.dtype.is_complex else found.clamp(-1, 1)
 
 
-def cross(
-    a: Tensor, b: Tensor, axisa: int, axisb: int, axisc: int, axis: int | None
-) -> Tensor:
+def cross(a: Tensor, b: Tensor, axisa: int, axisb: int, axisc: int, axis: int | None) -> Tensor:
     """Cross products of vectors along a dimension; of two components, the third one alone."""
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -14,9 +14,7 @@ from adjoint.numpy.words import ad, as_floating, count_of, dims_of, joined, kept
 from adjoint.tensor.tensor import Tensor
 
 
-def mean(
-    a: Tensor, axis: Any, dtype: Any, keepdims: Any = False, *, where: Any = True
-) -> Tensor:
+def mean(a: Tensor, axis: Any, dtype: Any, keepdims: Any = False, *, where: Any = True) -> Tensor:
     """The mean of the elements for which a condition holds."""
     a = as_floating(a, dtype)
     if where is True:

@@ -85,7 +85,9 @@ def meshgrid(*arrays: Any, copy: bool, sparse: bool, indexing: str) -> tuple[Ten
 
 def resize(a: Tensor, new_shape: Any) -> Tensor:
     """The elements in another shape, repeated or cut off as needed."""
-    sizes = [int(n) for n in new_shape] if isinstance(new_shape, (tuple, list)) else [int(new_shape)]
+    sizes = (
+        [int(n) for n in new_shape] if isinstance(new_shape, (tuple, list)) else [int(new_shape)]
+    )
     wanted, flat = math.prod(sizes), a.reshape(-1)
     if not flat.shape[0] or not wanted:
         return ad.zeros(sizes, dtype=a.dtype)
@@ -115,12 +117,12 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **keywords: Any) 
         return array
     if mode in ("constant", "empty"):
         values = _pairs(keywords.pop("constant_values", 0), array.ndim)
-        ends = lambda a, d: [Array(v).to(a.dtype) for v in values[d]]  # noqa: E731
+        ends = lambda a, d: [Array(v).to(a.dtype) for v in values[d]]
     elif mode == "linear_ramp":
         return _ramp(array, widths, _pairs(keywords.pop("end_values", 0), array.ndim))
     elif mode in (*_STATISTICS, "median"):
         lengths = _pairs(keywords.pop("stat_length", None), array.ndim)
-        ends = lambda a, d: _statistics(a, d, mode, lengths[d])  # noqa: E731
+        ends = lambda a, d: _statistics(a, d, mode, lengths[d])
     else:
         raise ValueRangeError(f"pad: there is no mode {mode!r}")
     _no_more(mode, keywords)
