@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.optimize
 import scipy.special
 
 import adjoint as ad
@@ -766,3 +768,41 @@ def test_the_door_is_opened_when_numpy_first_asks() -> None:
         "assert 'adjoint.numpy.protocol' in sys.modules; assert 'scipy.special' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# -- SciPy -------------------------------------------------------------------------------------
+
+
+def _rosenbrock(x: Any) -> Any:
+    return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+@pytest.mark.parametrize(
+    "method", ["BFGS", "L-BFGS-B", "SLSQP", "TNC", "Newton-CG", "trust-exact", "trust-constr"]
+)
+def test_minimizers_take_our_derivatives(method: str) -> None:
+    second = {"hess": ad.hessian(_rosenbrock)} if method[0] in "Nt" else {}
+    found = scipy.optimize.minimize(
+        _rosenbrock, np.array([1.2, 0.8, 1.1]), jac=ad.grad(_rosenbrock), method=method, **second
+    )
+    assert type(found.x) is np.ndarray
+    assert np.allclose(found.x, 1, atol=1e-2)
+
+
+def test_solvers_take_tensors_for_arrays() -> None:
+    def curve(p: Any) -> Any:
+        return p[0] * np.exp(-p[1] * np.linspace(0, 1, 9)) - 2 * np.exp(-1.5 * np.linspace(0, 1, 9))
+
+    def on_tensors(p: Any) -> Any:
+        return curve(ad.as_tensor(p))
+
+    for function in (curve, on_tensors):
+        fit = scipy.optimize.least_squares(function, [1.0, 1.0], jac=ad.jacobian(curve))
+        assert np.allclose(fit.x, [2, 1.5])
+        root = scipy.optimize.root(lambda p, f=function: f(p)[:2], [1.0, 1.0])
+        assert np.allclose(root.x, [2, 1.5])
+    motion = scipy.integrate.solve_ivp(
+        lambda t, y: ad.stack([ad.as_tensor(y)[1], -ad.as_tensor(y)[0]]), (0, 1), [1.0, 0.0],
+        method="Radau", jac=lambda t, y: ad.tensor([[0.0, 1.0], [-1.0, 0.0]]), rtol=1e-8,
+    )  # fmt: skip
+    assert np.allclose(motion.y[:, -1], [np.cos(1), -np.sin(1)], atol=1e-5)

@@ -74,6 +74,11 @@ class DType:
         return "f" if self.is_floating_point else self.np.kind
 
     @property
+    def char(self) -> str:
+        """NumPy's letter for the dtype: d for float64."""
+        return self.np.char
+
+    @property
     def type(self) -> Any:
         """NumPy's class of scalars."""
         return self.np.type

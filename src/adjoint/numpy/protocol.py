@@ -6,6 +6,10 @@ raises, so that nothing leaves the library, and a derivative, unseen.
 `array * x` and `np.multiply(array, x)` come here alike. So that `array * x` is what `x * array`
 is, ufuncs that are Python's operators promote as tensors do, and NumPy's scalars count as numbers;
 all others compute in the dtypes that NumPy chooses.
+
+Note [Libraries that compute with arrays]. SciPy's optimisers ask `np.atleast_1d(gradient)` and hand
+the result to compiled code, which wants an array. So where one of these libraries calls NumPy with
+tensors that nobody differentiates or traces, it gets what it expects: arrays.
 """
 
 from __future__ import annotations
@@ -33,6 +37,8 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
         ("less_equal", "le", "ge"), ("greater", "gt", "lt"), ("greater_equal", "ge", "le"),
     )},
 }  # fmt: skip
+# Note [Libraries that compute with arrays]
+_LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"))
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
 _FUNCTIONS: dict[Any, Any] = {}
 _CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
@@ -40,6 +46,9 @@ _CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
 
 def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
     """NumPy's call of a ufunc, or of one of its methods, with a tensor among the arguments."""
+    if _by_a_library(sys._getframe(1)) and _is_value((inputs, keywords)):
+        plain = _arrays(inputs)
+        return getattr(ufunc, method)(*plain, **{k: _arrays(v) for k, v in keywords.items()})
     if method == "__call__" and not keywords:
         call = _CALLS.get(ufunc)
         return (call or _call(ufunc))(*inputs)
@@ -105,10 +114,36 @@ def _find_ufunc(ufunc: np.ufunc) -> Ufunc:
 
 def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords: Any) -> Any:
     """NumPy's call of a function with a tensor among the arguments."""
+    if _by_a_library(sys._getframe(1)) and _is_value((args, keywords)):
+        return function(*_arrays(args), **{k: _arrays(v) for k, v in keywords.items()})
     found = _FUNCTIONS.get(function)
     if found is None:
         found = _FUNCTIONS[function] = _find_function(function)
     return found(*args, **keywords)
+
+
+def _by_a_library(frame: Any) -> bool:
+    return frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES
+
+
+def _is_value(argument: Any) -> bool:
+    """Whether all tensors in an argument are values that no derivative and no trace follows."""
+    if isinstance(argument, Tensor):
+        return argument.home is None and argument.edge is None
+    if isinstance(argument, dict):
+        argument = argument.values()
+    elif not isinstance(argument, (tuple, list)):
+        return True
+    return all(map(_is_value, argument))
+
+
+def _arrays(argument: Any) -> Any:
+    """An argument with arrays in place of tensors."""
+    if isinstance(argument, Tensor):
+        return argument.value
+    if type(argument) in (tuple, list):
+        return type(argument)(map(_arrays, argument))
+    return argument
 
 
 def _find_function(function: Any) -> Any:
