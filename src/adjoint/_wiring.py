@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 
-from adjoint import legacy
+from adjoint import exchange, legacy
 from adjoint.core import allocation, generator
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
 from adjoint.ops import runtime
@@ -39,6 +39,7 @@ nested.install()
 halves.install()
 memory.install()
 sharing.install()
+exchange.install()
 Tensor.unique, Tensor.unique_consecutive = unique, unique_consecutive  # type: ignore[attr-defined]
 Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())

@@ -83,6 +83,10 @@ class OutOfMemory(AdjointError, RuntimeError, MemoryError):
     """A result that does not fit into memory. Also a RuntimeError, as in PyTorch."""
 
 
+class ExchangeError(AdjointError, BufferError, ValueError, RuntimeError):
+    """Memory that another library cannot have, or that it offers and we cannot take (DLPack)."""
+
+
 class GradError(AdjointError, RuntimeError):
     """A derivative that was asked for and cannot be given."""
 

@@ -237,9 +237,9 @@ class TraceLevel(Level):
             f"{user_line()}: backward() inside ad.trace; use ad.grad, or differentiate the graph"
         )
 
-    def check_numpy(self) -> None:
+    def check_numpy(self, what: str) -> None:
         raise TraceError(
-            f"{user_line()}: numpy() inside ad.trace: the values are not known; use adjoint's "
+            f"{user_line()}: {what} inside ad.trace: the values are not known; use adjoint's "
             "operators"
         )
 

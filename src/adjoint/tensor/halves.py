@@ -87,8 +87,8 @@ class HalfInterpreter(Home):
     def check_leaves(self, tensor: Any, what: str) -> None:
         tensor.stored.check_leaves(what)
 
-    def check_numpy(self) -> None:
-        raise ArgumentError("numpy(): NumPy has no complex32; use x.cfloat().numpy()")
+    def check_numpy(self, what: str) -> None:
+        raise ArgumentError(f"{what}: NumPy has no complex32; use x.cfloat().numpy()")
 
     def text(self, tensor: Any) -> str:
         if tensor.stored.home is not None:

@@ -115,9 +115,9 @@ class Home:
     def check_numbers(self, what: str) -> None:
         """Raise if a tensor here has no numbers, where `what` asks for them: item()."""
 
-    def check_numpy(self) -> None:
-        """Raise if a tensor here cannot be an array."""
-        self.check_numbers("numpy()")
+    def check_numpy(self, what: str) -> None:
+        """Raise if a tensor here cannot be an array, which `what` asks for: numpy()."""
+        self.check_numbers(what)
 
     def check_backward(self) -> None:
         """Raise if tensors cannot be differentiated on the tape."""

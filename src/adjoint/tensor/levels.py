@@ -300,9 +300,9 @@ class Level(Home):
         if isinstance(tensor.value, Tensor):
             tensor.value.check_leaves(what)
 
-    def check_numpy(self) -> None:
+    def check_numpy(self, what: str) -> None:
         raise AdjointError(
-            f"numpy() inside {self.name}: the array would leave the derivative; use "
+            f"{what} inside {self.name}: the array would leave the derivative; use "
             "adjoint's operators there"
         )
 

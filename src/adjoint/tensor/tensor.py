@@ -337,7 +337,7 @@ class Tensor:
     def numpy(self, *, force: bool = False) -> Array:
         """Return the array, sharing memory; `force` allows a tensor that requires a gradient."""
         if self.home is not None:
-            self.home.check_numpy()
+            self.home.check_numpy("numpy()")
         if self.edge is not None and current().recording and not force:
             raise GradError(
                 "numpy() on a tensor that requires a gradient: use detach().numpy() or "
