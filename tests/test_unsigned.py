@@ -1,4 +1,4 @@
-"""uint16, uint32, uint64: PyTorch's limits, conversions and promotion."""
+"""uint16, uint32, uint64: PyTorch's limits and conversions, the array API's promotion."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import pytest
 import adjoint as ad
 
 WIDE = (ad.uint16, ad.uint32, ad.uint64)
-OTHERS = (
-    ad.bool, ad.uint8, ad.int8, ad.int16, ad.int32, ad.int64, ad.complex64, ad.complex128,
-)  # fmt: skip
+INTEGERS = (ad.bool, ad.uint8, ad.int8, ad.int16, ad.int32, ad.int64)
 
 
 @pytest.mark.parametrize("dtype", WIDE)
@@ -30,18 +28,26 @@ def test_limits_and_extreme_numbers(dtype):
 
 
 @pytest.mark.parametrize("dtype", WIDE)
-def test_promotion_is_with_floats_and_whole_numbers_alone(dtype):
+def test_promotion_with_floats_and_whole_numbers_is_pytorchs(dtype):
     x = ad.tensor([1, 2, 3], dtype=dtype)
     assert (x + 1).dtype is (x + x).dtype is (x * ad.tensor(2)).dtype is dtype
     assert ad.promote_types(dtype, ad.bfloat16) is ad.bfloat16
     assert (x * ad.ones(3, dtype=ad.float64)).dtype is ad.float64
     assert (x * 1.5).dtype is (x / x).dtype is x.sin().dtype is ad.float32
     assert x.sum().dtype is ad.int64
-    for other in (*OTHERS, *(w for w in WIDE if w is not dtype)):
-        with pytest.raises(TypeError, match="no common dtype"):
-            ad.promote_types(dtype, other)
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+@pytest.mark.parametrize("other", [*INTEGERS, *WIDE])
+def test_promotion_of_integers_holds_both_ranges(dtype, other):
+    x, y = ad.ones(3, dtype=dtype), ad.ones(3, dtype=other)
+    if ad.uint64 in (dtype, other) and other.is_signed:
         with pytest.raises(TypeError, match=r"no common dtype.*convert"):
-            x + ad.ones(3, dtype=other)
+            x + y
+    else:
+        expected = np.promote_types(dtype.np, other.np)
+        assert (x + y).dtype.np == (y + x).dtype.np == expected
+        assert ad.promote_types(dtype, other).np == expected
 
 
 @pytest.mark.parametrize("dtype", WIDE)
@@ -67,3 +73,15 @@ def test_unsigned_values_are_traced_and_compiled(dtype):
 def test_an_unsigned_tensor_cannot_require_a_gradient():
     with pytest.raises(TypeError, match="uint16"):
         ad.ones(2, dtype=ad.uint16).requires_grad_()
+
+
+@pytest.mark.parametrize("dtype", WIDE)
+def test_unsigned_matrices_are_multiplied(dtype):
+    x = ad.arange(6).reshape(2, 3).to(dtype)
+    expected = [[5, 14], [14, 50]]
+    assert (x @ x.mT).tolist() == ad.compile(lambda x: x @ x.mT)(x).tolist() == expected
+    assert (x @ x.mT).dtype is dtype
+
+
+def test_truth_values_become_unsigned():
+    assert ad.tensor([True, False], dtype=ad.uint64).tolist() == [1, 0]

@@ -5,7 +5,8 @@ an operand of lower rank decides only if its category (bool < integer < float < 
 Answers are cached by dtype, because `x_int * 2.0` and `mask * x` ask again and again.
 
 The one difference from PyTorch: float16 with a complex number gives complex64, not complex32.
-uint16, uint32 and uint64 meet only themselves, floats and Python's whole numbers, as in PyTorch.
+Where PyTorch refuses uint16, uint32 and uint64 with other integers, they are promoted as by the
+array API standard: to the smallest dtype that holds both; uint64 with signed integers is refused.
 """
 
 from __future__ import annotations
@@ -32,8 +33,6 @@ def _promote_pair(a: DType, b: DType) -> DType | None:
     if a is b:
         return a
     low, high = (a, b) if a.category <= b.category else (b, a)
-    if high.category != FLOAT and (low in _WIDE_UNSIGNED or high in _WIDE_UNSIGNED):
-        return None
     if low.category == BOOL:
         return high
     if high.category == INTEGER:
@@ -46,10 +45,14 @@ def _promote_pair(a: DType, b: DType) -> DType | None:
     return dtypes.complex128 if wide else dtypes.complex64
 
 
-def _promote_integers(a: DType, b: DType) -> DType:
-    if dtypes.uint8 in (a, b) and dtypes.int8 in (a, b):
-        return dtypes.int16  # the smallest that holds both ranges
-    return a if a.itemsize > b.itemsize else b
+def _promote_integers(a: DType, b: DType) -> DType | None:
+    """The smallest integer dtype that holds both ranges; uint64 and signed ones have none."""
+    if a.is_signed == b.is_signed:
+        return a if a.itemsize > b.itemsize else b
+    signed, unsigned = (a, b) if a.is_signed else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    return _NEXT_SIGNED.get(unsigned.itemsize)
 
 
 def _promote_floats(a: DType, b: DType) -> DType:
@@ -61,7 +64,7 @@ def _promote_floats(a: DType, b: DType) -> DType:
 _WITHIN_HALF = (
     dtypes.uint8, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float16,
 )  # fmt: skip
-_WIDE_UNSIGNED = (dtypes.uint16, dtypes.uint32, dtypes.uint64)
+_NEXT_SIGNED = {1: dtypes.int16, 2: dtypes.int32, 4: dtypes.int64}  # by the bytes of an unsigned
 _TABLE: dict[tuple[DType, DType], DType | None] = {
     (a, b): _promote_pair(a, b) for a in dtypes.NAMES.values() for b in dtypes.NAMES.values()
 }
@@ -76,8 +79,8 @@ def promote_types(a: DType, b: DType) -> DType:
     found = _TABLE[a, b]
     if found is None:
         raise DtypeError(
-            f"{a.name} and {b.name} have no common dtype: uint16, uint32 and uint64 are not "
-            "promoted; convert one of them with .to(dtype) first"
+            f"{a.name} and {b.name} have no common dtype: no integer dtype holds both ranges; "
+            "convert one of them with .to(dtype) first"
         )
     return found
 

@@ -26,7 +26,7 @@ from adjoint.native import product
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
 
-_NATIVE = "fdFDbhilqB"  # dtype.char of what NumPy multiplies as it is; l and q are both int64
+_NATIVE = "fdFDbhilqBHILQ"  # dtype.char of what NumPy multiplies as it is; l and q are both int64
 
 
 def matmul(self: Array, other: Array) -> Array:

@@ -39,12 +39,24 @@ def tensor_from_data(data: Any, dtype: DType | None = None) -> Array:
     if kind in _PLAIN:
         return _from_plain(data, {kind}, dtype)
     if isinstance(data, _SEQUENCES):
-        kinds: set[type] = set()
-        _collect(data, kinds)
+        kinds = kinds_of(data)
         if kinds <= _PLAIN:
             return _from_plain(data, kinds, dtype)
         return _from_mixed(data, dtype)
     return _from_other(data, dtype)
+
+
+def kinds_of(data: Any) -> set[type]:
+    """The types of all leaves of nested lists.
+
+    >>> sorted(kind.__name__ for kind in kinds_of([[1, 2.5], [3, 4]]))
+    ['float', 'int']
+    """
+    if not isinstance(data, _SEQUENCES):
+        return {type(data)}
+    kinds: set[type] = set()
+    _collect(data, kinds)
+    return kinds
 
 
 def _collect(data: Any, kinds: set[type]) -> None:
@@ -108,7 +120,7 @@ def _fit(values: Array, target: DType) -> Array:
     """Return `values` as `target`; integers must fit, floats may become infinite."""
     if values.dtype == target.np:
         return values
-    if target.category == INTEGER and values.size:
+    if target.category == INTEGER and values.size and values.dtype.kind != "b":
         _check_range(values, target)
         if values.dtype.kind == "f":
             values = values.astype(np.int64)
