@@ -319,3 +319,15 @@ def test_large_gather_and_scatter_equal_numpy() -> None:
             dim, ad.from_numpy(order), ad.from_numpy(y)
         )
         assert np.array_equal(got.numpy(), expected)
+
+
+@pytest.mark.parametrize("sizes", [(0,), (2, 0), (0, 3), (0, 0)])
+def test_a_mask_without_elements_selects_nothing(sizes: tuple[int, ...]) -> None:
+    array, mask = np.ones((2, 3)), np.zeros(sizes, np.bool_)
+    x = ad.tensor(array)
+    assert x[ad.tensor(mask)].shape == array[mask].shape
+    x[ad.tensor(mask)] = 5.0
+    assert x.tolist() == array.tolist()
+    assert ad.grad(lambda x: x[ad.tensor(mask)].sum())(x).tolist() == np.zeros((2, 3)).tolist()
+    with pytest.raises(IndexError, match="mask"):
+        x[ad.zeros(1, dtype=ad.bool)]

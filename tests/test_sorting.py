@@ -86,9 +86,15 @@ def test_sort_writes_to_out() -> None:
     assert (values.tolist(), indices.tolist()) == ([1.0, 3.0], [1, 0])
 
 
-@pytest.mark.parametrize(
-    "name", ["sort", "argsort", "msort", "median", "nanmedian", "mode", "unique"]
-)
+def test_unique_complex_numbers_come_out_by_real_then_imaginary_part() -> None:
+    x = ad.tensor([1 + 2j, 1j, 1 + 2j, 1 - 1j])
+    values, inverse, counts = ad.unique(x, return_inverse=True, return_counts=True)
+    assert values.tolist() == ad.unique(x).tolist() == [1j, 1 - 1j, 1 + 2j]
+    assert inverse.tolist() == [2, 0, 2, 1]
+    assert counts.tolist() == [1, 1, 2]
+
+
+@pytest.mark.parametrize("name", ["sort", "argsort", "msort", "median", "nanmedian", "mode"])
 def test_complex_numbers_have_no_order(name: str) -> None:
     with pytest.raises(DtypeError, match="complex"):
         getattr(ad.tensor([1j, 2.0]), name)()

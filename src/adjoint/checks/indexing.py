@@ -282,7 +282,10 @@ def check_index_dtypes(what: str, indices: Sequence[Any]) -> None:
 
 
 def check_mask_shape(what: str, mask: Any, shape: Shape, dim: int) -> None:
-    """Raise unless `mask` has the sizes of the dimensions that it selects from, the first `dim`."""
+    """Raise unless `mask` has the sizes of the dimensions that it selects from, the first `dim`.
+
+    A mask without elements selects nothing, whatever the other sizes are, as in NumPy.
+    """
     if mask.ndim == 0:
         raise DimensionError(
             f"{what}: a mask without dimensions selects nothing; write x[mask] or unsqueeze x."
@@ -291,7 +294,7 @@ def check_mask_shape(what: str, mask: Any, shape: Shape, dim: int) -> None:
         raise DimensionError(
             f"{what}: too many indices for a tensor of {len(shape)} dimensions ({show(shape)})."
         )
-    if tuple(mask.shape) != tuple(shape[dim : dim + mask.ndim]):
+    if any(n not in (size, 0) for n, size in zip(mask.shape, shape[dim:])):
         raise DimensionError(
             f"{what}: the mask ({show(mask.shape)}) does not have the shape of what it selects "
             f"from, dimensions {dim} to {dim + mask.ndim - 1} of {show(shape)}."
