@@ -36,6 +36,7 @@ BELOW: dict[str, tuple[str, ...]] = {
     "distributions": ("core", "ops", "tensor", "transforms", "graph"),
     "numpy": ("core", "checks", "ops", "tensor", "transforms", "functions", "exchange"),
     "serialization": ("core", "tensor", "nn", "sparse"),
+    "array_api": ("core", "ops", "tensor", "exchange", "functions", "doors", "_version"),
     "utils": ("core", "ops", "tensor", "transforms", "exchange", "absent"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")

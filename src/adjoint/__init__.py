@@ -170,6 +170,7 @@ _sys.modules.update({n.__name__: n for n in (linalg, special, fft)})  # type: ig
 _MODULES = (
     "accelerator",
     "amp",
+    "array_api",
     "backends",
     "compiler",
     "cpu",

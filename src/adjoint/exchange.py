@@ -220,10 +220,33 @@ def to_dlpack(tensor: Tensor) -> Any:
     return dlpack(tensor)
 
 
+def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> ModuleType:
+    """Return the functions of the Python array API standard: the module `adjoint.array_api`.
+
+    >>> import adjoint as ad
+    >>> ad.ones(3).__array_namespace__()
+    <module 'adjoint.array_api' from ...>
+    """
+    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+        raise ValueRangeError(
+            f"__array_namespace__(api_version={api_version!r}): the standard's versions here are "
+            "2021.12 to 2024.12"
+        )
+    return importlib.import_module("adjoint.array_api")
+
+
+def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+    """Return the tensor on a device, as `x.to(device)`; the name is the array API standard's."""
+    if stream is not None:
+        raise ValueRangeError(f"to_device(stream={stream!r}): the CPU has no streams, use None")
+    return self.to(device=device)
+
+
 def install() -> None:
     """Let other libraries take tensors."""
     methods: Any = Tensor
     methods.__dlpack__, methods.__dlpack_device__ = dlpack, dlpack_device
+    methods.__array_namespace__, methods.to_device = array_namespace, to_device
 
 
 def get_device_module(device: Any = None) -> ModuleType:
