@@ -106,14 +106,15 @@ xp.nonzero(i)[-1] | xp.searchsorted(xp.sort(v), y)
 xp.searchsorted(xp.sort(v), 0.5 * v, side="right") | xp.searchsorted(v, v, sorter=xp.argsort(v))
 xp.argsort(x) | xp.argsort(i, axis=0) | xp.sort(xp.unique_values(i)) | xp.unique_counts(i).counts
 xp.unique_inverse(i).inverse_indices | xp.unique_all(i).indices | xp.unique_all(z).values
-xp.any(b) | xp.all(b, axis=0) | xp.all(x) | xp.any(b, axis=(0, 1), keepdims=True) | xp.sum(i)
-xp.sum(u) | xp.sum(b) | xp.prod(u, axis=0) | xp.sum(f) | xp.sum(i, dtype=xp.float32) | xp.mean(i)
-xp.max(i) | xp.min(u, axis=1) | xp.var(i) | xp.cumulative_sum(u, axis=0)
-xp.cumulative_prod(i, axis=1, include_initial=True) | xp.take(i, xp.asarray([1, 0]), axis=1)
-xp.repeat(i, 2) | xp.matmul(i, i.T) | xp.result_type(f, x, 1) | xp.can_cast(xp.int8, xp.int16)
-xp.can_cast(x, xp.float32) | xp.finfo(xp.complex64).eps | xp.iinfo(xp.uint16).max
-xp.isdtype(x.dtype, "real floating") | xp.linalg.matrix_rank(m) | xp.linalg.matrix_rank(m, rtol=2.0)
-xp.fft.fftfreq(5) | xp.fft.rfftfreq(6, d=0.5) | xp.linalg.trace(i @ i.T, dtype=xp.float32)
+xp.any(b) | xp.all(xp.astype(i, xp.uint8)) | xp.all(b, axis=0) | xp.all(x)
+xp.any(b, axis=(0, 1), keepdims=True) | xp.sum(i) | xp.sum(u) | xp.sum(b) | xp.prod(u, axis=0)
+xp.sum(f) | xp.sum(i, dtype=xp.float32) | xp.mean(i) | xp.max(i) | xp.min(u, axis=1) | xp.var(i)
+xp.cumulative_sum(u, axis=0) | xp.cumulative_prod(i, axis=1, include_initial=True)
+xp.take(i, xp.asarray([1, 0]), axis=1) | xp.repeat(i, 2) | xp.matmul(i, i.T)
+xp.result_type(f, x, 1) | xp.can_cast(xp.int8, xp.int16) | xp.can_cast(x, xp.float32)
+xp.finfo(xp.complex64).eps | xp.iinfo(xp.uint16).max | xp.isdtype(x.dtype, "real floating")
+xp.linalg.matrix_rank(m) | xp.linalg.matrix_rank(m, rtol=2.0) | xp.fft.fftfreq(5)
+xp.fft.rfftfreq(6, d=0.5) | xp.linalg.trace(i @ i.T, dtype=xp.float32)
 xp.reshape(i, (3, 2), copy=True) | xp.linalg.qr(m).R.shape
 """
 # The same, differentiated too.
@@ -242,9 +243,30 @@ def test_arrays_without_dimensions_are_promoted_as_others() -> None:
     x = xp.ones(3, dtype=xp.float32)
     assert xp.multiply(x, xp.asarray(2.0)).dtype is xp.float64
     assert xp.multiply(x, 2.0).dtype is xp.float32
-    assert (x * xp.asarray(2.0)).dtype is xp.float32  # operators are PyTorch's
     with pytest.raises(TypeError, match="no common dtype"):
         xp.add(xp.ones(2, dtype=xp.uint64), xp.ones(2, dtype=xp.int64))
+
+
+def test_operators_are_pytorchs_unless_the_standards_are_asked_for() -> None:
+    x, y = xp.ones(3, dtype=xp.float32), xp.asarray(2.0)
+
+    def f(x: Any) -> Any:
+        return ((x * y) // xp.asarray([math.inf]) + x).sum()
+
+    assert (x * y).dtype is xp.float32
+    assert math.isnan((xp.asarray(math.inf) // y).item())
+    with xp.standard_operators():
+        assert (x * y).dtype is (y * x).dtype is xp.float64
+        assert (y > x).tolist() == [True] * 3
+        assert (xp.asarray(math.inf) // y).item() == math.inf
+        whole = xp.asarray([7.0, math.inf])
+        whole //= y
+        assert whole.tolist() == [3.0, math.inf]
+        with pytest.raises(TypeError, match="mul_: the result is"):
+            x *= y
+        assert ad.grad(f)(x).tolist() == [1.0] * 3
+        graph = ad.trace(lambda x: x * y, x)
+    assert graph(x).dtype is xp.float64
 
 
 def test_sorting_in_descending_order_keeps_equal_elements_in_order() -> None:

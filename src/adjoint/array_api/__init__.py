@@ -19,6 +19,7 @@ from adjoint._version import __version__
 from adjoint.array_api import fft, linalg
 from adjoint.array_api.adapters import result_type
 from adjoint.array_api.inspection import __array_namespace_info__, can_cast, finfo, iinfo, isdtype
+from adjoint.array_api.operators import standard_operators
 from adjoint.array_api.rows import TABLE, functions
 from adjoint.core.dtypes import bool_ as bool
 from adjoint.core.dtypes import (
