@@ -348,6 +348,15 @@ def test_functions_pickle_and_show_their_row() -> None:
     assert ("functions.txt", "matmul") in files
 
 
+def test_errors_name_the_line_of_the_caller() -> None:
+    x = xp.ones(3).requires_grad_()
+    y = xp.exp(x)
+    y *= 2
+    with pytest.raises(ad.errors.InplaceError, match=r"saved at test_array_api\.py:\d+: y = xp"):
+        xp.sum(y).backward()
+    assert "test_array_api.py" in str(ad.trace(lambda x: xp.exp(x), xp.ones(3)))
+
+
 # -- consumers ---------------------------------------------------------------------------------
 
 
@@ -359,10 +368,10 @@ def test_array_api_compat_finds_the_namespace() -> None:
     assert compat.size(x) == 6
 
 
-def test_scikit_learn_is_differentiated() -> None:
+def test_scikit_learn_is_differentiated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
     sklearn = pytest.importorskip("sklearn")
     linear_model = pytest.importorskip("sklearn.linear_model")
-    os.environ.setdefault("SCIPY_ARRAY_API", "1")
     x, y = ad.tensor(inputs()["m"]).reshape(6, 3), ad.tensor(inputs()["x"]).reshape(6)
 
     def loss(x: Any) -> Any:
@@ -375,3 +384,21 @@ def test_scikit_learn_is_differentiated() -> None:
     with sklearn.config_context(array_api_dispatch=True):
         gradient = ad.grad(loss)(x)
     np.testing.assert_allclose(gradient.numpy(), ad.grad(closed_form)(x).numpy(), rtol=1e-6)
+
+
+def test_code_that_writes_in_place_is_differentiated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCIPY_ARRAY_API", "1")
+    sklearn = pytest.importorskip("sklearn")
+    decomposition = pytest.importorskip("sklearn.decomposition")
+    x = ad.tensor(inputs()["m"]).reshape(6, 3)
+
+    def loss(x: Any) -> Any:
+        return (decomposition.PCA(2, svd_solver="full").fit(x).explained_variance_ ** 2).sum()
+
+    with (
+        sklearn.config_context(array_api_dispatch=True),
+        ad.autograd.graph.allow_mutation_on_saved_tensors(),
+    ):
+        gradient = ad.grad(loss)(x)
+    values = ad.grad(lambda x: (ad.linalg.eigvalsh(x.mT.cov())[1:] ** 2).sum())(x)
+    np.testing.assert_allclose(gradient.numpy(), values.numpy(), rtol=1e-6, atol=1e-12)

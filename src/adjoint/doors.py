@@ -38,6 +38,7 @@ class Row:
         """The function, whose names are of `words` or operators."""
         tree = ast.parse(f"def _({self.signature}): return ({self.expression})", self.path)
         known = {name: self._meaning(name, words) for name in _free_names(tree)}
+        known["__name__"] = module  # ours: errors and graphs name the line of the caller
         outer = compile(ast.increment_lineno(tree, self.line - 1), self.path, "exec")
         code = next(c for c in outer.co_consts if isinstance(c, CodeType))
         defined: dict[str, Any] = {}

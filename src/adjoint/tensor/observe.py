@@ -126,7 +126,8 @@ def raise_changed(node: Node, counter: Counter) -> None:
         f"a value needed for backward of {_operator_name(node)} (saved at {show_place(node.place)}"
         f"{f': {text}' if text else ''}) was changed in place by {counter.by} "
         f"({show_place(counter.place)}). Use the out-of-place operator there, or clone() the "
-        "value before."
+        "value before; where the code is not yours, "
+        "ad.autograd.graph.allow_mutation_on_saved_tensors() keeps a copy."
     )
 
 
