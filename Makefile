@@ -10,7 +10,11 @@ SECONDS_EACH ?= 600
 SEED ?= 0
 CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $(wildcard tests/fuzz/*.py))))
 
-.PHONY: help demo test oracle fuzz bench bench-eager lint format clean
+# make array-api: where github.com/data-apis/array-api-tests was cloned to, with its submodule and its requirements
+SUITE ?= ../array-api-tests
+EXAMPLES_EACH ?= 100
+
+.PHONY: help demo test oracle array-api fuzz bench bench-eager lint format clean
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -22,6 +26,11 @@ test: lint  ## linter, formatter, type checker, unit tests and doctests
 
 oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
 	$(PYTEST) -m oracle tests/oracle
+
+array-api: $(VENV)/.test  ## the array API standard's own tests, from a clone of theirs (SUITE, EXAMPLES_EACH)
+	cd $(SUITE) && ARRAY_API_TESTS_VERSION=2024.12 \
+	  ARRAY_API_TESTS_MODULE="exec('import adjoint.array_api as xp; xp.standard_operators().__enter__()')" \
+	  $(abspath $(BIN))/python -m pytest -q -p no:cacheprovider --disable-deadline --max-examples=$(EXAMPLES_EACH) array_api_tests
 
 fuzz: $(VENV)/.test $(VENV)/.oracle  ## random checks at length: ten minutes of each campaign (SECONDS_EACH, SEED)
 	for campaign in $(CAMPAIGNS); do \
