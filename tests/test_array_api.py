@@ -236,6 +236,16 @@ def test_a_function_of_the_standard_compiles() -> None:
     np.testing.assert_allclose(gradient.numpy(), expected.numpy(), rtol=1e-9)
 
 
+def test_numbers_among_compiled_arguments_are_numbers() -> None:
+    x = xp.ones(3, dtype=xp.float32)
+    for f in (xp.multiply, lambda x, a: xp.where(x > 0, x, a), lambda x, a: xp.clip(x, -a, a)):
+        expected = f(x, 0.5)
+        assert expected.dtype is xp.float32
+        for result in (ad.compile(f)(x, 0.5), ad.trace(f, x, 0.5)(x, 0.5)):
+            assert (result.dtype, result.tolist()) == (expected.dtype, expected.tolist())
+    assert ad.compile(lambda x, a: (x, xp.asarray(a)))(x, 0.5)[1].dtype is xp.float64
+
+
 # -- where the standard says more than NumPy ------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from adjoint.core.shapes import show
 from adjoint.exchange import from_dlpack
 from adjoint.functions import tensordot, unique
 from adjoint.ops.operator import packet
+from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.construct import kinds_of
 from adjoint.tensor.indexing import nonzero
 from adjoint.tensor.methods import as_tensor, asarray
@@ -39,7 +40,8 @@ def written_dtype(obj: Any) -> DType | None:
     >>> written_dtype([1, 2.5]), written_dtype([True]), written_dtype([])
     (ad.float64, ad.bool, ad.float64)
     """
-    kinds = kinds_of(obj) - {type(None)}
+    number = number_kind(obj)
+    kinds = {number} if number else kinds_of(obj) - {type(None)}
     if not kinds <= _PLAIN.keys():
         return None
     return functools.reduce(promote_types, (_PLAIN[k] for k in kinds)) if kinds else float64
@@ -52,18 +54,24 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
     >>> xp.result_type(xp.float32, xp.ones(()), 1), xp.result_type(xp.int8, xp.uint16)
     (ad.float64, ad.int32)
     """
-    given = [v for v in arrays_and_dtypes if not isinstance(v, NUMBERS)]
+    kinds = [number_kind(v) for v in arrays_and_dtypes]
+    given = [dtype_of(v) for v, kind in zip(arrays_and_dtypes, kinds) if kind is None]
     if not given:
         raise DtypeError("result_type() needs at least one array or dtype")
-    found = functools.reduce(promote_types, (dtype_of(v) for v in given))
-    for number in (v for v in arrays_and_dtypes if isinstance(v, NUMBERS)):
-        found = _with_number(found, number)
-    return found
+    found = functools.reduce(promote_types, given)
+    return functools.reduce(_with_number, [k for k in kinds if k is not None], found)
 
 
-def _with_number(dtype: DType, number: Any) -> DType:
+def number_kind(value: Any) -> Any:
+    """Python's type of a number, also of one that is an input of a trace; None for others."""
+    if type(value) in NUMBER_TYPES and isinstance(value, Tensor):
+        return value.wrapped.kind
+    return next((kind for kind in NUMBERS if isinstance(value, kind)), None)
+
+
+def _with_number(dtype: DType, kind: type) -> DType:
     """The dtype of an array of `dtype` combined with a Python number."""
-    written = _PLAIN[next(k for k in NUMBERS if isinstance(number, k))]
+    written = _PLAIN[kind]
     if written.category <= dtype.category:
         return dtype
     return (
