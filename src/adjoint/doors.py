@@ -1,19 +1,18 @@
 """Doors: functions under another library's names, by a table of signatures and expressions.
 
-A row of the table is `signature = expression`; lines that are indented go on with the line above,
-`[section]` starts the rows of another module. In an expression, a name that is no parameter is of
-the door's own words, else an operator. A function is compiled when it is first asked for: it has
-the signature that is written, and a traceback through it shows its row.
+A row of the table is `signature = expression`; lines that start with a blank go on with the line
+above, `[section]` starts the rows of another module. In an expression, a name that is no parameter
+is one of the door's own words, else an operator. A function is compiled when it is first asked for:
+it has the signature that is written, and a traceback through it shows its row.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any
 
 from adjoint.absent import absent
@@ -21,7 +20,6 @@ from adjoint.core.errors import TableError
 from adjoint.ops.operator import exists, packet
 
 _BUILTINS: Mapping[str, Any] = {"list": list, "slice": slice, "tuple": tuple}
-_START = re.compile(r"(\w+)\((.*?)\) =\s*(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -30,41 +28,54 @@ class Row:
 
     name: str  # "vecdot"
     signature: str  # "x1, x2, /, *, axis=-1"
-    expression: str  # "linalg_vecdot(*common(x1, x2), dim=axis)"
+    expression: str  # "dot_products(*common(x1, x2), axis)"
     path: str  # "/…/array_api/functions.txt"
     line: int  # 97
 
     def function(self, module: str, words: Mapping[str, Any]) -> FunctionType:
         """The function, whose names are of `words` or operators."""
-        tree = ast.parse(f"def _({self.signature}): return ({self.expression})", self.path)
-        known = {name: self._meaning(name, words) for name in _free_names(tree)}
-        known["__name__"] = module  # ours: errors and graphs name the line of the caller
-        outer = compile(ast.increment_lineno(tree, self.line - 1), self.path, "exec")
-        code = next(c for c in outer.co_consts if isinstance(c, CodeType))
-        defined: dict[str, Any] = {}
-        exec(outer, known, defined)
-        made: FunctionType = defined["_"]
-        made.__code__ = code.replace(co_name=self.name, co_qualname=self.name)
-        made.__name__ = made.__qualname__ = self.name
-        made.__module__ = module
+        text = f"def {self.name}({self.signature}): return ({self.expression})"
+        made = compiled(text, f"{self.path}:{self.line}", module, lambda n: self._found(n, words))
         made.__doc__ = f"{self.name}({self.signature})\n\nIn operators: `{self.expression}`."
         return made
 
-    def _meaning(self, name: str, words: Mapping[str, Any]) -> Any:
-        if name in words:
-            return words[name]
-        if name in _BUILTINS:
-            return _BUILTINS[name]
+    def _found(self, name: str, words: Mapping[str, Any]) -> Any:
+        if name in words or name in _BUILTINS:
+            return words.get(name) or _BUILTINS[name]
         if exists(name):
             return packet(name).function
-        raise TableError(
-            f"{self.path}:{self.line}: {name} is no operator and no word of this table"
-        )
+        raise TableError(f"{self.path}:{self.line}: {name} is no operator and no word of the door")
 
 
-def _free_names(tree: ast.Module) -> set[str]:
+def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) -> FunctionType:
+    """The function that a text defines; `found` says what its free names are.
+
+    >>> double = compiled("def double(x): return two * x", "rows.txt:7", "rows", {"two": 2}.get)
+    >>> double(3), double.__module__
+    (6, 'rows')
+    """
+    path, _, line = where.rpartition(":")
+    tree = ast.increment_lineno(ast.parse(text), int(line) - 1)
     arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - arguments
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - arguments
+    # a module of ours, so that errors and graphs name the line of the caller
+    scope = {"__name__": module, **{name: found(name) for name in used}}
+    defined: dict[str, Any] = {}  # apart from the scope: a function may use an operator of its name
+    exec(compile(tree, path, "exec"), scope, defined)
+    (made,) = defined.values()
+    return made
+
+
+def lines(path: str) -> list[tuple[int, str]]:
+    """The lines of a table, numbered, each with those that go on with it; without comments."""
+    found: list[tuple[int, str]] = []
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            if line.startswith(" "):
+                found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
+            elif line.strip() and not line.startswith("#"):
+                found.append((number, line.strip()))
+    return found
 
 
 @lru_cache
@@ -75,21 +86,17 @@ def read(path: str) -> dict[str, dict[str, Row]]:
     >>> read(xp.TABLE)["linalg"]["det"].expression
     'linalg_det(x)'
     """
-    with open(path, encoding="utf-8") as file:
-        lines = file.read().splitlines()
     section: dict[str, Row] = {}
     sections = {"": section}
-    starts = [i for i, line in enumerate(lines) if line and line[0] not in " #"]
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        if lines[start].startswith("["):
-            section = sections.setdefault(lines[start].strip("[]"), {})
+    for number, line in lines(path):
+        if line.startswith("["):
+            section = sections.setdefault(line.strip("[]"), {})
             continue
-        text = "\n".join(line for line in lines[start:end] if not line.startswith("#")).strip()
-        found = _START.fullmatch(text)
-        if found is None or found[1] in section:
-            raise TableError(f"{path}:{start + 1}: not `signature = expression`, or written twice")
-        expression = " ".join(found[3].split())
-        section[found[1]] = Row(found[1], found[2], expression, path, start + 1)
+        left, equals, expression = line.partition(" = ")
+        name, _, signature = left.partition("(")
+        if not equals or name in section:
+            raise TableError(f"{path}:{number}: not `signature = expression`, or written twice")
+        section[name] = Row(name, signature.removesuffix(")"), expression, path, number)
     return sections
 
 
