@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint.core.errors import ArgumentError, MissingOperator
 from adjoint.ops import arguments, runtime
-from adjoint.table import TABLE
+from adjoint.table import TABLE, examples
 from adjoint.table.rows import Row
 from adjoint.table.schema import RENAMED, Schema, parse
 
@@ -134,7 +134,9 @@ def _chooser(packet: Packet) -> Callable[..., Any]:
         return function(*args, **keywords)
 
     choose_and_call.__name__ = choose_and_call.__qualname__ = packet.name
-    choose_and_call.__doc__ = "\n".join(str(o.schema) for o in packet.operators)
+    choose_and_call.__doc__ = examples.documentation(
+        packet.operators[0].row, *(o.schema for o in packet.operators)
+    )
     return choose_and_call
 
 

@@ -33,6 +33,7 @@ from adjoint.elements import large
 from adjoint.ops import arguments
 from adjoint.ops import operator as packets
 from adjoint.ops.operator import Operator, operator
+from adjoint.table import examples
 from adjoint.table import formula as language
 from adjoint.table.formula import BUILTINS
 from adjoint.table.schema import Argument, parse
@@ -114,7 +115,7 @@ def build(op: Operator) -> Callable[..., Any]:
     composite = op.row.decompose and not op.row.kernel
     write = Writer.composite if composite else Writer.kernel_function
     function = _function(op, "function", _symbol(op), write)
-    function.__doc__ = f"{op.schema}\n\n{op.row.doc}".rstrip()
+    function.__doc__ = examples.documentation(op.row, op.schema)
     function.__module__ = "adjoint"
     return function
 

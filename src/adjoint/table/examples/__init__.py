@@ -1,0 +1,72 @@
+"""What each public operator does, in a sentence, and a call with its result.
+
+`<family>.txt` has a block of lines for each operator of the family: `name: sentence`, then a
+doctest. The sentence may be missing where the row has a `doc`. A file is read when the first
+function of its family is built, so `import adjoint` reads none. `tests/test_operator_examples.py`
+runs all of them; `python -m tests.operator_examples` fills in results.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+from adjoint.core.records import record
+from adjoint.table.rows import Row
+
+_FOLDER = os.path.dirname(__file__)
+
+
+@record
+class Example:
+    """One block of a file."""
+
+    name: str  # "linalg_svd"
+    sentence: str  # "The singular values, descending."
+    lines: str  # ">>> ad.neg(ad.tensor([1.0]))\ntensor([-1.])"
+
+
+def of(family: str, name: str) -> Example:
+    """The example of an operator; an empty one of a private operator or of a user's own.
+
+    >>> of("pointwise", "neg").sentence
+    '−x.'
+    """
+    text = "" if name.startswith("_") else _text(family)
+    start = text.find(f"\n\n{name}:") + 2
+    return Example(name, "", "") if start == 1 else _example(text[start:].partition("\n\n")[0])
+
+
+def blocks(family: str) -> Iterator[Example]:
+    """All examples of a family, in the order of its file."""
+    return (_example(block) for block in _text(family).strip().split("\n\n") if block)
+
+
+def documentation(row: Row, *signatures: object) -> str:
+    """The docstring of an operator: how it is called, what it does, an example.
+
+    >>> import adjoint as ad
+    >>> documentation(ad.ops.neg.default.row, "neg(Tensor self)").splitlines()[:4]
+    ['neg(Tensor self)', '', '−x.', '']
+    """
+    example = of(row.family, row.name)
+    runs = f">>> import adjoint as ad\n{example.lines}" if example.lines else ""
+    parts = ["\n".join(map(str, signatures)), row.doc or example.sentence, runs]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _example(block: str) -> Example:
+    head, _, lines = block.partition("\n")
+    name, _, sentence = head.partition(":")
+    return Example(name, sentence.strip(), lines)
+
+
+@cache
+def _text(family: str) -> str:
+    """The blocks of a family's file; none for a family of a user's own."""
+    path = os.path.join(_FOLDER, f"{family}.txt")
+    if not os.path.isfile(path):
+        return ""
+    with open(path, encoding="utf-8") as file:
+        return f"\n\n{file.read().strip()}\n\n"
