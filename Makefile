@@ -14,7 +14,7 @@ CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $
 SUITE ?= ../array-api-tests
 EXAMPLES_EACH ?= 100
 
-.PHONY: help demo test oracle array-api fuzz bench bench-eager lint format clean
+.PHONY: help demo test oracle array-api fuzz bench bench-eager docs lint format clean
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -44,6 +44,9 @@ bench-eager: $(VENV)/.bench  ## cost of an operator and memory of a backward in 
 	$(BIN)/python benchmarks/eager_overhead.py
 	$(BIN)/python benchmarks/eager_memory.py
 
+docs: $(VENV)/.docs  ## the site, with a page for every operator, into docs/_build/html
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m docs.building
+
 lint: $(VENV)/.test  ## ruff and basedpyright
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,7 +57,7 @@ format: $(VENV)/.test  ## reformat and mend what ruff can
 	$(BIN)/ruff format .
 
 clean:  ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) .pytest_cache .ruff_cache build dist docs/_build
 
 $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)

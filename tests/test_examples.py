@@ -1,4 +1,4 @@
-"""The scripts of examples/ and the snippets of the README and of docs/ run."""
+"""The scripts of examples/ run."""
 
 import os
 import re
@@ -62,20 +62,3 @@ def test_training_that_misses_its_goal_fails(tmp_path: Path) -> None:
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
     assert len(TRAINING) >= 9
-
-
-def snippets(page: Path) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
-
-
-PAGES = [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if snippets(p)]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_snippets_run(page: Path) -> None:
-    for snippet in snippets(page):
-        exec(compile(snippet, page.name, "exec"), {})
-
-
-def test_there_are_snippets() -> None:
-    assert {"README", "compiler"} <= {p.stem for p in PAGES}

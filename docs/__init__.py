@@ -1,0 +1,1 @@
+"""Documentation: pages, and in `building/` what makes a site of them (`make docs`)."""

@@ -1,0 +1,13 @@
+"""The site: pages of docs/, a page for every operator made from the table, checked links.
+
+    stage.py      copies the pages, and files that they link to, into docs/_build/source
+    facts.py      asks the library what there is to say about an operator
+    formulas.py   prints a formula of the table as MathML
+    pictures.py   draws a function and its first two derivatives as SVG
+    operators.py  writes the pages of operators and families
+    charts.py     draws the tables of docs/benchmarks.md
+    links.py      checks that every link of the site resolves
+    conf.py       configures Sphinx
+
+Nothing here is imported by the library, and nothing that it writes is in git.
+"""

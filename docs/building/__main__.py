@@ -1,0 +1,49 @@
+"""Builds the site into docs/_build/html: `make docs`, or `python -m docs.building`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from sphinx.cmd.build import build_main
+
+from docs.building import charts, facts, functions, links, operators, stage
+
+BUILD = stage.DOCS / "_build"
+SOURCE, SITE = BUILD / "source", BUILD / "html"
+
+
+def main() -> int:
+    start = time.perf_counter()
+    stage.stage(SOURCE)
+    found = facts.everything(BUILD)
+    said(start, f"facts of {len(found)} operators")
+    accuracy = (stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8")
+    operators.write(found, accuracy, SOURCE / "operators")
+    functions.write(SOURCE / "functions.md")
+    benchmarks = SOURCE / "benchmarks.md"
+    benchmarks.write_text(
+        charts.with_chart(benchmarks.read_text(encoding="utf-8")), encoding="utf-8"
+    )
+    said(start, "pages of operators")
+    shutil.rmtree(SITE, ignore_errors=True)
+    here = str(Path(__file__).parent)
+    status = build_main(["-q", "-W", "--keep-going", "-E", "-b", "html", "-c", here, "-d",
+                         str(BUILD / "doctrees"), str(SOURCE), str(SITE)])  # fmt: skip
+    said(start, "site")
+    wrong = links.broken(SITE)
+    for line in wrong[:50]:
+        print(line, file=sys.stderr)
+    said(start, f"links: {len(wrong)} broken")
+    print(f"{SITE / 'index.html'}")
+    return status or bool(wrong)
+
+
+def said(start: float, what: str) -> None:
+    print(f"{time.perf_counter() - start:6.1f} s  {what}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,410 @@
+"""The pages of operators, of families, and their index, as text for MyST."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from html import escape
+from pathlib import Path
+
+from adjoint.table import TABLE
+from docs.building import formulas, pictures
+from docs.building.facts import Fact
+
+FAMILIES = {
+    "activation": "Activations",
+    "attention": "Attention",
+    "convolution": "Convolutions",
+    "creation": "New tensors",
+    "dropout": "Dropout",
+    "embedding": "Embeddings",
+    "fft": "Fourier transforms",
+    "foreach": "Lists of tensors",
+    "indexing": "Indexing",
+    "linalg": "Linear algebra",
+    "loss": "Losses",
+    "matmul": "Products",
+    "nested": "Nested tensors",
+    "normalization": "Normalisation",
+    "padding": "Padding",
+    "pointwise": "Element by element",
+    "pooling": "Pooling",
+    "quantization": "Quantisation",
+    "random": "Random numbers",
+    "recurrent": "Recurrent layers",
+    "reduction": "Reductions",
+    "resampling": "Resampling",
+    "scan": "Running totals",
+    "shape": "Shapes and views",
+    "sorting": "Sorting",
+    "sparse": "Sparse tensors",
+    "special": "Special functions",
+    "vendor": "Names of other libraries",
+}
+WORDS = {
+    "zero": "is zero: the result does not change with it.",
+    "non_differentiable": "has none. A gradient that reaches this input raises an error.",
+    "not_implemented": "is not written yet",
+}
+AUTOMATIC = {
+    "auto_linear": "The operator is linear: it maps tangents as it maps values.",
+    "auto_multilinear": "The operator is linear in each argument: one term for each tangent.",
+    "auto_element_wise": "Element by element: the factor of the reverse formula times the tangent.",
+    "auto_gather": "The operator selects elements: it selects those of the tangent.",
+}
+MODES = {
+    "formula": "written in the row",
+    "decomposition": "follows from the decomposition",
+    "derived from forward": "derived: the transpose of the forward formula",
+    "derived from reverse": "derived: the transpose of the reverse formula",
+    "not differentiable": "none: the result has no derivative",
+    "not written yet": "not written yet",
+}
+BATCHING = {
+    "own rule": "a rule of its own",
+    "archetype": "the rule of its kind of operator",
+    "decomposition": "follows from the decomposition",
+    "none needed": "not needed: it takes no tensor",
+    "loop": "a loop over the batch",
+}
+LAWS = {
+    "value_equals_reference": "the value equals that of another method",
+    "reverse_equals_differences": "reverse mode equals finite differences",
+    "second_order_equals_differences": "second derivatives equal differences",
+    "jvp_is_adjoint_of_vjp": "forward mode is the adjoint of reverse mode",
+    "tangents_add_up": "forward mode is linear in the tangents",
+    "unselected_elements_have_no_gradient": "elements that were not selected have no gradient",
+    "vmap_equals_loop": "vmap equals a loop",
+    "shape_rule_is_right": "the shape rule gives the real shape",
+    "traced_equals_eager": "a traced program equals the eager one",
+    "decomposition_equals_kernel": "the decomposition equals the kernel",
+    "inputs_are_untouched": "inputs stay as they are",
+    "shared_memory_is_known": "shared memory is known",
+    "layout_does_not_matter": "strides of inputs do not matter",
+}
+
+
+# -- a page ---------------------------------------------------------------------------------------
+
+
+def page(fact: Fact, accuracy: dict[str, list[str]]) -> str:
+    """The page of an operator."""
+    parts = [
+        "---\norphan: true\n---\n",
+        f"# {_title(fact)}\n",
+        f"[Operators](index.md) › [{FAMILIES[fact['family']]}](family/{fact['family']}.md)\n",
+        _signatures(fact),
+        _example(fact),
+        _picture(fact["name"]),
+        *_derivatives(fact),
+        *_rows(fact),
+        *_modes(fact),
+        *_laws(fact, accuracy.get(fact["called"].removeprefix("ad."), [])),
+    ]  # fmt: skip
+    return "\n".join(part for part in parts if part) + "\n"
+
+
+def _title(fact: Fact) -> str:
+    return fact["called"].removeprefix("ad.").removeprefix("ops.").replace("_", r"\_")
+
+
+def raw(text: str) -> str:
+    """HTML as it is."""
+    return f"```{{raw}} html\n{text}\n```\n"
+
+
+def _signatures(fact: Fact) -> str:
+    spelled = fact["called"].replace("ad.", "adjoint.", 1)
+    lines = [f"{spelled}({_parameters(row)})" for row in fact["rows"]]
+    head, *more = dict.fromkeys(lines)
+    body = "\n".join([f"```{{py:function}} {head}", *more, "", fact["sentence"] or "", "```\n"])
+    return body
+
+
+def _parameters(row: Fact) -> str:
+    shown: list[str] = []
+    for text, keyword in zip(row["arguments"], row["keyword_only"], strict=True):
+        if keyword and "*" not in shown:
+            shown.append("*")
+        shown.append(text)
+    return ", ".join(shown)
+
+
+def _example(fact: Fact) -> str:
+    if not fact["example"]:
+        return ""
+    text = fact["example"].replace("<BLANKLINE>", "")
+    return f"```pycon\n>>> import adjoint as ad\n{text}\n```\n"
+
+
+def _picture(name: str) -> str:
+    drawn = pictures.picture(name)
+    return raw(f'<figure class="function">{drawn}</figure>') if drawn else ""
+
+
+# -- derivatives ----------------------------------------------------------------------------------
+
+
+def _derivatives(fact: Fact) -> Iterator[str]:
+    """The formulas of every overload, each set once."""
+    seen: set[str] = set()
+    found: list[str] = []
+    for row in fact["rows"]:
+        lines = list(_formulas(row))
+        key = json.dumps([row["reverse"], row["forward"], row["decompose"]])
+        if lines and key not in seen:
+            seen.add(key)
+            found += [f"**{row['full_name']}**\n"] if len(fact["rows"]) > 1 else []
+            found += lines
+    if found:
+        yield "## Derivatives\n"
+        yield from found
+
+
+def _formulas(row: Fact) -> Iterator[str]:
+    if row["decompose"] and not row["named_decomposition"]:
+        yield _line(formulas.name("result"), row["decompose"], "decomposition")
+    for entry in row["reverse"]:
+        yield _reverse(entry)
+    for entry in row["forward"]:
+        if entry["text"]:
+            yield _line(
+                formulas.over(formulas.name(entry["output"]), "˙"), entry["text"], "forward"
+            )
+        else:
+            yield f"Forward: {AUTOMATIC[entry['word']]}\n"
+    yield from _steps(row)
+    for function in row["functions"]:
+        yield _function(function)
+
+
+def _steps(row: Fact) -> Iterator[str]:
+    """What operators are that exist for formulas alone, and mean nothing to a reader."""
+    texts = [e["text"] for e in (*row["reverse"], *row["forward"])]
+    named = dict.fromkeys(n for text in texts for n in re.findall(r"\b_\w+", text) if n in TABLE)
+    for name in named:
+        doc = TABLE.row(name, TABLE.overloads(name)[0]).doc
+        yield f"[`{name}`]({name}.md): {doc}\n" if doc else f"[`{name}`]({name}.md)\n"
+
+
+def _reverse(entry: Fact) -> str:
+    if entry["text"]:
+        inputs = [formulas.gradient(name) for name in entry["inputs"]]
+        left = inputs[0] if len(inputs) == 1 else formulas.parentheses(formulas.separated(inputs))
+        return _line(left, entry["text"], "reverse")
+    names = ", ".join(f"`{name}`" for name in entry["inputs"])
+    reason = f": {entry['reason']}" if entry["reason"] else ""
+    return f"The derivative in {names} {WORDS[entry['word']]}{reason}\n"
+
+
+def _line(left: str, text: str, kind: str) -> str:
+    """A formula in mathematics and as it is written."""
+    try:
+        shown = formulas.equation(left, formulas.expression(text))
+    except formulas.Unprintable:
+        shown = ""
+    code = f"<code>{escape(' '.join(text.split()))}</code>"
+    return raw(f'<div class="formula"><span class="kind">{kind}</span>{shown}{code}</div>')
+
+
+def _function(function: Fact) -> str:
+    head = f"<code>{escape(function['name'])}</code> <small>{escape(function['where'])}</small>"
+    if not function["text"]:
+        return raw(f"<p>{head}</p>")
+    opened, closed = raw(f"<details><summary>{head}</summary>"), raw("</details>")
+    return f"{opened}\n```python\n{function['text']}\n```\n\n{closed}"
+
+
+def source(place: str) -> str:
+    """A place in the package, as text."""
+    return f"`{place}`"
+
+
+# -- rows, modes, laws ----------------------------------------------------------------------------
+
+
+def _rows(fact: Fact) -> Iterator[str]:
+    yield "## In the table\n"
+    for row in fact["rows"]:
+        yield f"{source(row['where'])}\n\n```yaml\n{row['text']}\n```\n"
+
+
+def _modes(fact: Fact) -> Iterator[str]:
+    yield "## Where it runs\n"
+    rows = fact["rows"]
+    heads = (
+        ["", *(f"`{row['full_name'].partition('.')[2]}`" for row in rows)]
+        if len(rows) > 1
+        else ["", ""]
+    )
+    lines = {
+        "reverse": [MODES[row["answers"]["reverse"]] for row in rows],
+        "forward": [MODES[row["answers"]["forward"]] for row in rows],
+        "second order": [_second(row) for row in rows],
+        "`vmap`": [BATCHING[row["answers"]["batching"]] for row in rows],
+        "compiled": [_compiled(row) for row in rows],
+        "exported": [_code(row["becomes"].get("exported", "–")) for row in rows],
+        "in place": [f"`{fact['name']}_`" if row["in_place"] else "–" for row in rows],
+        "facts": ["; ".join(map(_cell, row["facts"])) or "–" for row in rows],
+    }
+    if len(rows) > 2:
+        yield from _modes_by_row(fact, lines)
+        return
+    yield f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}"
+    yield "\n".join(f"| {what} | {' | '.join(cells)} |" for what, cells in lines.items()) + "\n"
+
+
+def _modes_by_row(fact: Fact, lines: dict[str, list[str]]) -> Iterator[str]:
+    """Many overloads: what they share once, then what differs."""
+    shared = {what: cells[0] for what, cells in lines.items() if len(set(cells)) == 1}
+    yield "| | |\n| --- | --- |\n" + "\n".join(f"| {w} | {c} |" for w, c in shared.items()) + "\n"
+    for what, cells in lines.items():
+        if what not in shared:
+            yield f"**{what}**\n"
+            for row, cell in zip(fact["rows"], cells, strict=True):
+                yield f"- `{row['full_name']}`: {cell}"
+            yield ""
+
+
+def _second(row: Fact) -> str:
+    if row["answers"]["reverse"] in ("not differentiable", "not written yet"):
+        return "–"
+    return "the formulas are made of operators, which are differentiated in turn"
+
+
+def _compiled(row: Fact) -> str:
+    text = row["becomes"].get("compiled", "–")
+    c_text = "C text in the row; " if re.search(r"^  c:", row["text"], re.MULTILINE) else ""
+    return _cell(c_text + text)
+
+
+def _code(text: str) -> str:
+    return (
+        f"`{text}`"
+        if text.startswith("np.") and "\n" not in text and "|" not in text
+        else _cell(text)
+    )
+
+
+def _cell(text: str) -> str:
+    return re.sub(r"([|<>*_`\[\]$])", r"\\\1", " ".join(text.split()))
+
+
+def _laws(fact: Fact, accuracy: list[str]) -> Iterator[str]:
+    merged: dict[str, list[Fact]] = {}
+    for row in fact["rows"]:
+        for entry in row["laws"]:
+            merged.setdefault(entry["law"], []).append(entry)
+    if merged:
+        yield "## Laws\n"
+        yield "Checked when this page was made, on the first samples in float64.\n"
+        yield "| law | samples | largest error | allowed |\n| --- | ---: | ---: | ---: |"
+        yield "\n".join(_law(law, entries) for law, entries in merged.items()) + "\n"
+    if accuracy:
+        yield "## Accuracy\n"
+        everywhere = "[all functions](../special_accuracy.md)"
+        yield f"Largest error in ulp of float64, against mpmath at 50 digits ({everywhere}).\n"
+        yield "| function | value | first | second | third | worst at |"
+        yield "| --- | ---: | ---: | ---: | ---: | --- |"
+        yield "\n".join(accuracy) + "\n"
+
+
+def _law(law: str, entries: list[Fact]) -> str:
+    broken = [e for e in entries if e["broken"]]
+    if broken:
+        raise AssertionError(broken[0]["broken"])
+    worst = max(entries, key=lambda e: (e["error"] or 0.0) / (e["allowed"] or 1.0))
+    measured = worst["error"] is not None
+    error, allowed = (
+        (_number(worst["error"]), _number(worst["allowed"])) if measured else ("–", "–")
+    )
+    return f"| {LAWS[law]} | {sum(e['samples'] for e in entries)} | {error} | {allowed} |"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1e}" if value else "0"
+
+
+# -- families and index ---------------------------------------------------------------------------
+
+
+def family_page(family: str, found: list[Fact]) -> str:
+    """The operators of a family, public ones first, each with its sentence."""
+    public = [f for f in found if not f["name"].startswith("_")]
+    private = [f for f in found if f["name"].startswith("_")]
+    parts = [f"# {FAMILIES[family]}\n", f"Rows: `src/adjoint/table/{family}.yaml`\n"]
+    if public:
+        parts += ["| operator | |\n| --- | --- |"]
+        parts += [f"| {_link(f)} | {_summary(f['sentence'])} |" for f in public]
+    if private:
+        parts += ["\n## Operators inside\n", "Steps of others; `ad.ops` has them.\n"]
+        parts += ["| operator | |\n| --- | --- |"]
+        parts += [f"| {_link(f)} | {_summary(f['sentence'])} |" for f in private]
+    return "\n".join(parts) + "\n"
+
+
+def _link(fact: Fact) -> str:
+    return f"[`{fact['called'].removeprefix('ad.')}`](../{fact['name']}.md)"
+
+
+def _summary(sentence: str) -> str:
+    return re.sub(r"([|*_$<])", r"\\\1", sentence) if "`" not in sentence else sentence
+
+
+def index(families: dict[str, list[Fact]]) -> str:
+    """All families, and all public operators by name."""
+    rows = sum(len(f["rows"]) for found in families.values() for f in found)
+    names = sum(map(len, families.values()))
+    parts = [
+        "# Operators\n",
+        f"The table has {rows} rows: {names} operators and their overloads. Each operator has a "
+        "page, made from the table: what it does, an example, its derivatives, its row, where it "
+        "runs, its laws.\n",
+        "| family | operators | |\n| --- | ---: | --- |",
+    ]
+    for family, found in families.items():
+        public = [f for f in found if not f["name"].startswith("_")] or found
+        some = ", ".join(
+            f"[`{f['called'].removeprefix('ad.')}`]({f['name']}.md)" for f in public[:5]
+        )
+        parts.append(f"| [{FAMILIES[family]}](family/{family}.md) | {len(found)} | {some}, … |")
+    entries = "\n".join(f"family/{family}" for family in families)
+    parts.append(f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n")
+    parts.append("## By name\n")
+    public = sorted(
+        (f for found in families.values() for f in found if not f["name"].startswith("_")),
+        key=lambda f: f["called"].lower(),
+    )
+    parts.append(
+        '<div class="names">\n\n'
+        + " ".join(f"[`{f['called'].removeprefix('ad.')}`]({f['name']}.md)" for f in public)
+        + "\n\n</div>\n"
+    )
+    return "\n".join(parts) + "\n"
+
+
+def accuracy_of(text: str) -> dict[str, list[str]]:
+    """The lines of docs/special_accuracy.md by operator: {"erf": ["| `erf` | 0.923 | …"]}."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        if match := re.match(r"\| `([\w.]+)", line):
+            found.setdefault(match[1], []).append(line)
+    for alias, name in re.findall(r"`(special\.\w+)` is `([\w.]+)", text):
+        found.setdefault(alias, found.get(name, []))
+    return found
+
+
+def write(facts: dict[str, Fact], accuracy: str, folder: Path) -> None:
+    """Write all pages of operators."""
+    (folder / "family").mkdir(parents=True, exist_ok=True)
+    errors = accuracy_of(accuracy)
+    families: dict[str, list[Fact]] = {family: [] for family in FAMILIES}
+    for fact in facts.values():
+        families[fact["family"]].append(fact)
+        (folder / f"{fact['name']}.md").write_text(page(fact, errors), encoding="utf-8")
+    for family, found in families.items():
+        (folder / "family" / f"{family}.md").write_text(
+            family_page(family, found), encoding="utf-8"
+        )
+    (folder / "index.md").write_text(index(families), encoding="utf-8")

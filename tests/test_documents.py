@@ -1,0 +1,67 @@
+"""Code on the pages of documentation runs, and their links lead somewhere."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from docs.building import stage
+
+import adjoint as ad
+
+ROOT = Path(__file__).parents[1]
+OPTIONS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PAGES = [ROOT / "README.md", *stage.pages(), *(ROOT / path for path in stage.OUTSIDE)]
+BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """The blocks of code on a page, with their kind."""
+    return BLOCK.findall(page.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(autouse=True)
+def _settings() -> Iterator[None]:
+    """Pages may choose a default dtype; the next one starts with PyTorch's."""
+    yield
+    ad.set_default_dtype(ad.float32)
+
+
+def title(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p)], ids=title)
+def test_code_on_a_page_runs_in_order(page: Path) -> None:
+    scope: dict[str, object] = {}
+    report: list[str] = []
+    for kind, text in blocks(page):
+        if kind == "python":
+            exec(compile(text, page.name, "exec"), scope)
+            continue
+        found = doctest.DocTestParser().get_doctest(text, scope, title(page), None, 0)
+        runner = doctest.DocTestRunner(verbose=False, optionflags=OPTIONS)
+        runner.run(found, out=report.append, clear_globs=False)
+        scope.update(found.globs)
+    assert "".join(report) == ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_links_of_a_page_lead_to_files(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    made = re.compile(r"(\.\./)*operators/|functions\.md$")  # when the site is built
+    missing = [
+        link
+        for link in stage.links(text)
+        if not made.match(link) and not (page.parent / link).exists()
+    ]
+    assert missing == []
+
+
+def test_there_are_pages_with_code() -> None:
+    assert {"README.md", "docs/tutorial.md", "docs/compiler.md"} <= {
+        title(p) for p in PAGES if blocks(p)
+    }

@@ -1,0 +1,147 @@
+"""The pages of operators are made from the table: formulas, pictures, modes, laws. `make docs`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from docs.building import charts, facts, formulas, functions, links, operators, pictures, stage
+
+from adjoint.table import FAMILIES, TABLE
+from adjoint.testing import laws
+
+SHOWN = ("tanh", "sum", "linalg_qr", "where", "dropout_", "_erfcx_derivative", "eq")
+ACCURACY = operators.accuracy_of((stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8"))
+
+
+def words(mathml: str) -> str:
+    """MathML without its elements."""
+    return "".join(ElementTree.fromstring(mathml).itertext()).replace("\u2061", "")
+
+
+# -- formulas -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("grad * self.cos()", "z¯⋅cos(x)"),
+        ("grad * (1 - result * result).conj()", "z¯⋅1−z⋅z¯"),  # the bar stands over the difference
+        ("-grad / (self * self)", "−z¯x⋅x"),
+        ("a - (b - c)", "a−(b−c)"),
+        ("a - b - c", "a−b−c"),
+        ("a * (b * c)", "a⋅b⋅c"),
+        ("(a + b) * c", "(a+b)⋅c"),
+        ("-(a + b)", "−(a+b)"),
+        ("(-a) ** 2", "(−a)2"),
+        ("self_t * 2 + other_p", "x˙⋅2+y"),
+        ("linalg.qr_vjp(grad_Q, R)", "qr_vjp(Q¯,R)"),
+        ("where(self > 0, grad, 0)", "{z¯x>00otherwise"),
+        ("a if n == 1 else b if n == 2 else c", "{an=1bn=2cotherwise"),
+        ("grads[0].mH", "z¯0H"),
+        ("self.log1p()", "log(1+x)"),
+        ("result * 1.1283791670955126", "z⋅2π"),
+        ("[f(x) for x in tensors]", "[f(x):x∈tensors]"),
+    ],
+)
+def test_a_formula_is_printed_as_mathematics(text: str, read: str) -> None:
+    assert words(formulas.expression(text)) == read
+
+
+def test_what_is_no_mathematics_is_not_printed() -> None:
+    with pytest.raises(formulas.Unprintable):
+        formulas.expression("list(map(lambda x: x, self))")
+
+
+def test_nearly_every_formula_of_the_table_is_printed() -> None:
+    texts = [
+        r.formula.text for row in TABLE.rows() for r in (*row.reverse, *row.forward) if r.formula
+    ]
+    refused = 0
+    for text in dict.fromkeys(texts):
+        try:
+            ElementTree.fromstring(formulas.expression(text))
+        except formulas.Unprintable:
+            refused += 1
+    assert refused <= 0.02 * len(texts)
+
+
+# -- pages ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_page_of_an_operator_says_everything(name: str) -> None:
+    fact = facts.of(name)
+    page = operators.page(fact, ACCURACY)
+    for row in fact["rows"]:
+        assert row["text"] in page
+    for mathml in re.findall(r"<math.*?</math>", page):
+        ElementTree.fromstring(mathml)
+    assert "## In the table" in page
+    assert "## Where it runs" in page
+    assert ("```pycon" in page) == (not name.startswith("_"))
+    assert ("<svg" in page) == (name == "tanh")
+    assert "## Laws" in page
+    assert "{" not in re.sub(r"```.*?```", "", page, flags=re.DOTALL)  # nothing left unfilled
+
+
+def test_a_page_shows_the_measured_error_of_a_special_function() -> None:
+    assert "| `erf` |" in operators.page(facts.of("erf"), ACCURACY)
+    assert ACCURACY["special.psi"] == ACCURACY["digamma"]
+
+
+def test_every_family_and_law_has_words() -> None:
+    assert set(operators.FAMILIES) == set(FAMILIES)
+    assert set(operators.LAWS) == set(laws.LAWS)
+
+
+def test_a_picture_is_drawn_of_functions_of_one_number_only() -> None:
+    ElementTree.fromstring(pictures.picture("erf"))
+    assert pictures.picture("erf").count("<polyline") == 3
+    assert pictures.picture("add") == pictures.picture("isnan") == pictures.picture("frexp") == ""
+
+
+def test_a_curve_is_cut_where_it_jumps() -> None:
+    x = np.linspace(-1.0, 1.0, 101)
+    pieces = list(pictures._pieces(x, np.sign(x + 1e-9), -1.1, 1.1))
+    assert len(pieces) == 2
+
+
+def test_the_page_of_functions_has_every_public_function() -> None:
+    page = functions.page()
+    for name in ("grad", "vmap", "compile", "no_grad", "manual_seed", "scan"):
+        assert f"adjoint.{name}(" in page
+
+
+def test_the_chart_of_benchmarks_holds_the_numbers_of_the_page() -> None:
+    page = (stage.DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    lines = charts.results(page)
+    assert len(lines) > 5
+    assert all(times["adjoint"] > 0 for _, times in lines)
+    ElementTree.fromstring(charts.chart(lines))
+
+
+# -- links ----------------------------------------------------------------------------------------
+
+
+def test_links_that_leave_the_pages_are_turned(tmp_path: Path) -> None:
+    stage.stage(tmp_path)
+    for page in tmp_path.rglob("*.md"):
+        for link in stage.links(page.read_text(encoding="utf-8")):
+            found = (page.parent / link).resolve()
+            assert tmp_path.resolve() in found.parents, (page, link)
+    assert (tmp_path / "contributing.md").exists()
+    assert (tmp_path / "code/docs/adjoint_in_200_lines.py.md").exists()
+
+
+def test_broken_links_are_found(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text('<a href="b.html#here">b</a><a href="c.html">c</a>')
+    (tmp_path / "b.html").write_text('<p id="there"><a href="a.html">a</a><img src="x.svg">')
+    assert sorted(links.broken(tmp_path)) == [
+        "a.html: no file c.html",
+        "a.html: no place b.html#here",
+        "b.html: no file x.svg",
+    ]
