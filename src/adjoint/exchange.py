@@ -47,6 +47,13 @@ def from_file(
     """Wrap the bytes of a file as a tensor; with `shared`, writes go to the file, which may grow.
 
     The other options of a new tensor (device, layout) can only be those of the CPU.
+
+    >>> import adjoint as ad
+    >>> import tempfile, numpy
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     numpy.arange(3.0, dtype="f4").tofile(file.name)
+    ...     ad.from_file(file.name, size=3)
+    tensor([0., 1., 2.])
     """
     wanted = DEFAULT.dtype if dtype is None else to_dtype(dtype)
     if options.get("device") is not None:
@@ -250,6 +257,11 @@ def install() -> None:
 
 
 def get_device_module(device: Any = None) -> ModuleType:
-    """Return the module of a type of device: `ad.cpu`, `ad.cuda`."""
+    """Return the module of a type of device: `ad.cpu`, `ad.cuda`.
+
+    >>> import adjoint as ad
+    >>> ad.get_device_module("cpu").__name__
+    'adjoint.cpu'
+    """
     chosen = get_default_device() if device is None else Device(device)
     return importlib.import_module(f"adjoint.{chosen.type}")

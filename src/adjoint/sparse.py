@@ -185,7 +185,13 @@ def sparse_csr_tensor(
 def sparse_csc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Size = None, **options: Any
 ) -> Tensor:
-    """Make a tensor of compressed columns; options as those of `sparse_compressed_tensor`."""
+    """Make a tensor of compressed columns; options as those of `sparse_compressed_tensor`.
+
+    >>> import adjoint as ad
+    >>> ad.sparse_csc_tensor([0, 1, 2], [1, 0], [5.0, 6.0], (2, 2)).to_dense()
+    tensor([[0., 6.],
+            [5., 0.]])
+    """
     parts = ccol_indices, row_indices, values, size
     return _compressed(sparse_csc, parts, options)
 
@@ -193,7 +199,13 @@ def sparse_csc_tensor(
 def sparse_bsr_tensor(
     crow_indices: Any, col_indices: Any, values: Any, size: Size = None, **options: Any
 ) -> Tensor:
-    """Make a tensor of compressed rows of blocks; `values` holds the blocks."""
+    """Make a tensor of compressed rows of blocks; `values` holds the blocks.
+
+    >>> import adjoint as ad
+    >>> ad.sparse_bsr_tensor([0, 1], [0], ad.ones(1, 2, 2), (2, 2)).to_dense()
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     parts = crow_indices, col_indices, values, size
     return _compressed(sparse_bsr, parts, options)
 
@@ -201,7 +213,13 @@ def sparse_bsr_tensor(
 def sparse_bsc_tensor(
     ccol_indices: Any, row_indices: Any, values: Any, size: Size = None, **options: Any
 ) -> Tensor:
-    """Make a tensor of compressed columns of blocks; `values` holds the blocks."""
+    """Make a tensor of compressed columns of blocks; `values` holds the blocks.
+
+    >>> import adjoint as ad
+    >>> ad.sparse_bsc_tensor([0, 1], [0], ad.ones(1, 2, 2), (2, 2)).to_dense()
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     parts = ccol_indices, row_indices, values, size
     return _compressed(sparse_bsc, parts, options)
 
@@ -226,7 +244,13 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
 
 
 def spmm(mat1: Tensor, mat2: Tensor) -> Tensor:
-    """Multiply a sparse matrix by a dense one, by its old name: `ad.spmm`."""
+    """Multiply a sparse matrix by a dense one, by its old name: `ad.spmm`.
+
+    >>> import adjoint as ad
+    >>> ad.spmm(ad.eye(2).to_sparse(), ad.ones(2, 1))
+    tensor([[1.],
+            [1.]])
+    """
     return mm(mat1, mat2)
 
 

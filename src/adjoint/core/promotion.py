@@ -314,6 +314,10 @@ def can_cast(source: DType, target: DType) -> bool:
     """Return whether a result of dtype `source` may be written to a tensor of dtype `target`.
 
     Only a lower category forbids it, as `torch.can_cast`: int64 to int8 is allowed.
+
+    >>> import adjoint as ad
+    >>> ad.can_cast(ad.float64, ad.float32), ad.can_cast(ad.float32, ad.int64)
+    (True, False)
     """
     if source.category == COMPLEX and target.category != COMPLEX:
         return False

@@ -172,12 +172,23 @@ def is_autocast_enabled(device_type: str = "cpu") -> bool:
 
 
 def get_autocast_dtype(device_type: str = "cpu") -> DType:
-    """Return the dtype that autocast computes in: bfloat16 on the CPU, unless set."""
+    """Return the dtype that autocast computes in: bfloat16 on the CPU, unless set.
+
+    >>> import adjoint as ad
+    >>> ad.get_autocast_dtype()
+    ad.bfloat16
+    """
     return _precision(current()).dtype if Device(device_type).type == "cpu" else _OTHERS
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool = True) -> None:
-    """Switch autocast on or off from now on; `with autocast(…)` is the usual way."""
+    """Switch autocast on or off from now on; `with autocast(…)` is the usual way.
+
+    >>> import adjoint as ad
+    >>> ad.set_autocast_enabled("cpu", False)
+    >>> ad.is_autocast_enabled("cpu")
+    False
+    """
     if isinstance(device_type, str):
         present("set_autocast_enabled", device_type)
     else:
@@ -186,41 +197,76 @@ def set_autocast_enabled(device_type: Any, enabled: bool = True) -> None:
 
 
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
-    """Set the dtype of autocasts that name none."""
+    """Set the dtype of autocasts that name none.
+
+    >>> import adjoint as ad
+    >>> ad.set_autocast_dtype("cpu", ad.bfloat16)
+    """
     present("set_autocast_dtype", device_type)
     _set(dtype=to_dtype(dtype))
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Whether autocast keeps what it has cast parameters to, until the outermost one ends."""
+    """Whether autocast keeps what it has cast parameters to, until the outermost one ends.
+
+    >>> import adjoint as ad
+    >>> ad.is_autocast_cache_enabled()
+    True
+    """
     return _precision(current()).keeps_casts
 
 
 def set_autocast_cache_enabled(enabled: bool) -> None:
-    """Let autocast keep what it has cast parameters to, or not."""
+    """Let autocast keep what it has cast parameters to, or not.
+
+    >>> import adjoint as ad
+    >>> ad.set_autocast_cache_enabled(True)
+    """
     _set(keeps_casts=bool(enabled))
 
 
 def clear_autocast_cache() -> None:
-    """Forget what parameters were cast to."""
+    """Forget what parameters were cast to.
+
+    >>> import adjoint as ad
+    >>> ad.clear_autocast_cache()
+    """
     _precision(current()).casts.known.clear()
 
 
 def is_autocast_cpu_enabled() -> bool:
-    """Whether an autocast for the CPU is open here, by its old name."""
+    """Whether an autocast for the CPU is open here, by its old name.
+
+    >>> import adjoint as ad
+    >>> ad.is_autocast_cpu_enabled()
+    False
+    """
     return is_autocast_enabled("cpu")
 
 
 def set_autocast_cpu_enabled(enabled: bool) -> None:
-    """Switch autocast for the CPU on or off from now on, by its old name."""
+    """Switch autocast for the CPU on or off from now on, by its old name.
+
+    >>> import adjoint as ad
+    >>> ad.set_autocast_cpu_enabled(False)
+    """
     set_autocast_enabled("cpu", enabled)
 
 
 def get_autocast_cpu_dtype() -> DType:
-    """Return the dtype that autocast computes in on the CPU, by its old name."""
+    """Return the dtype that autocast computes in on the CPU, by its old name.
+
+    >>> import adjoint as ad
+    >>> ad.get_autocast_cpu_dtype()
+    ad.bfloat16
+    """
     return get_autocast_dtype("cpu")
 
 
 def set_autocast_cpu_dtype(dtype: Any) -> None:
-    """Set the dtype of autocasts for the CPU that name none, by its old name."""
+    """Set the dtype of autocasts for the CPU that name none, by its old name.
+
+    >>> import adjoint as ad
+    >>> ad.set_autocast_cpu_dtype(ad.bfloat16)
+    """
     set_autocast_dtype("cpu", dtype)

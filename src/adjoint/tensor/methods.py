@@ -60,6 +60,10 @@ def _detached(data: Any) -> Any:
 def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing memory and history where it is one already, or an
     array. A list of tensors that are differentiated is stacked.
+
+    >>> import adjoint as ad
+    >>> ad.as_tensor([1, 2])
+    tensor([1, 2])
     """
     keeps = device is None and isinstance(data, Tensor)
     if not keeps and place_of("as_tensor", device) is META:
@@ -90,7 +94,12 @@ def asarray(
     copy: bool | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return `obj` as a tensor; `copy=True` always copies, `copy=False` never does."""
+    """Return `obj` as a tensor; `copy=True` always copies, `copy=False` never does.
+
+    >>> import adjoint as ad
+    >>> ad.asarray([1.0, 2.0], dtype=ad.float64)
+    tensor([1., 2.], dtype=ad.float64)
+    """
     shared = as_tensor(obj, dtype, device)
     same = isinstance(obj, Tensor) or (isinstance(obj, np.ndarray) and shared.value is obj)
     if copy is False and not (same and (dtype is None or shared.dtype is to_dtype(dtype))):
@@ -100,7 +109,16 @@ def asarray(
 
 
 def from_numpy(array: Any) -> Tensor:
-    """Wrap a NumPy array as a tensor on the same memory."""
+    """Wrap a NumPy array as a tensor on the same memory.
+
+    >>> import adjoint as ad
+    >>> import numpy as np
+    >>> array = np.zeros(2)
+    >>> x = ad.from_numpy(array)
+    >>> array[0] = 5.0
+    >>> x
+    tensor([5., 0.], dtype=ad.float64)
+    """
     if not isinstance(array, np.ndarray):
         raise TypeError(f"from_numpy needs a NumPy array, got {type(array).__name__}")
     return mark_inference(make(native(array)))
@@ -223,17 +241,32 @@ def xpu(self: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
 
 
 def get_device(self: Tensor) -> int:
-    """Return the number of the device, -1 for the CPU."""
+    """Return the number of the device, -1 for the CPU.
+
+    >>> import adjoint as ad
+    >>> ad.get_device(ad.ones(2))
+    -1
+    """
     return -1
 
 
 def is_same_size(self: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape."""
+    """Whether two tensors have the same shape.
+
+    >>> import adjoint as ad
+    >>> ad.is_same_size(ad.ones(2, 3), ad.zeros(2, 3))
+    True
+    """
     return self.shape == other.shape
 
 
 def is_nonzero(self: Tensor) -> bool:
-    """Whether the one element is not 0."""
+    """Whether the one element is not 0.
+
+    >>> import adjoint as ad
+    >>> ad.is_nonzero(ad.tensor([2.0]))
+    True
+    """
     return bool(self)
 
 
@@ -295,39 +328,77 @@ def to_sparse_coo(self: Tensor) -> Tensor:
 
 
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """Change the shape to that of another tensor, in place, with more memory if needed."""
+    """Change the shape to that of another tensor, in place, with more memory if needed.
+
+    >>> import adjoint as ad
+    >>> ad.resize_as_(ad.arange(6), ad.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
+    """
     return self.resize_(the_template.shape)
 
 
 def equal(self: Tensor, other: Tensor) -> bool:
-    """Whether two tensors have the same shape and elements."""
+    """Whether two tensors have the same shape and elements.
+
+    >>> import adjoint as ad
+    >>> ad.equal(ad.tensor([1, 2]), ad.tensor([1, 2]))
+    True
+    """
     return self.shape == other.shape and bool(np.array_equal(self.array, other.array))
 
 
 def allclose(
     self: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
-    """Whether |self - other| <= atol + rtol |other| everywhere."""
+    """Whether |self - other| <= atol + rtol |other| everywhere.
+
+    >>> import adjoint as ad
+    >>> ad.allclose(ad.tensor([1.0]), ad.tensor([1.0 + 1e-7]))
+    True
+    """
     return bool(operators.packet("isclose")(self, other, rtol, atol, equal_nan).all().item())
 
 
 def result_type(*operands: Any) -> DType:
-    """Return the dtype that an operator on these tensors and numbers would give."""
+    """Return the dtype that an operator on these tensors and numbers would give.
+
+    >>> import adjoint as ad
+    >>> ad.result_type(ad.tensor([1, 2]), 1.0)
+    ad.float32
+    """
     return arguments.common_dtype(operands)
 
 
 def is_tensor(obj: Any) -> bool:
-    """Whether `obj` is a tensor."""
+    """Whether `obj` is a tensor.
+
+    >>> import adjoint as ad
+    >>> ad.is_tensor(ad.ones(1)), ad.is_tensor([1.0])
+    (True, False)
+    """
     return isinstance(obj, Tensor)
 
 
 def is_inference(tensor: Tensor) -> bool:
-    """Whether a tensor was made in `inference_mode`."""
+    """Whether a tensor was made in `inference_mode`.
+
+    >>> import adjoint as ad
+    >>> with ad.inference_mode():
+    ...     x = ad.ones(2)
+    >>> ad.is_inference(x)
+    True
+    """
     return tensor.is_inference()
 
 
 def numel(self: Tensor) -> int:
-    """Return the number of elements."""
+    """Return the number of elements.
+
+    >>> import adjoint as ad
+    >>> ad.numel(ad.ones(2, 3))
+    6
+    """
     return self.numel()
 
 

@@ -359,13 +359,29 @@ class _Switch(Mode):
 
 
 class no_grad(_Switch):  # noqa: N801 - PyTorch's name
-    """Run without recording: results do not require gradients. A context and a decorator."""
+    """Run without recording: results do not require gradients. A context and a decorator.
+
+    >>> import adjoint as ad
+    >>> x = ad.ones(2, requires_grad=True)
+    >>> with ad.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
 
     on = False
 
 
 class enable_grad(_Switch):  # noqa: N801 - PyTorch's name
-    """Record again inside `no_grad`. A context and a decorator."""
+    """Record again inside `no_grad`. A context and a decorator.
+
+    >>> import adjoint as ad
+    >>> x = ad.ones(2, requires_grad=True)
+    >>> with ad.no_grad(), ad.enable_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    True
+    """
 
     on = True
 
@@ -406,12 +422,22 @@ class inference_mode(Mode):  # noqa: N801 - PyTorch's name
 
 
 def is_grad_enabled() -> bool:
-    """Whether operators record the tape in this context."""
+    """Whether operators record the tape in this context.
+
+    >>> import adjoint as ad
+    >>> ad.is_grad_enabled()
+    True
+    """
     return current().recording != OFF
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether this context is inside `inference_mode`."""
+    """Whether this context is inside `inference_mode`.
+
+    >>> import adjoint as ad
+    >>> ad.is_inference_mode_enabled()
+    False
+    """
     return current().inference
 
 
@@ -447,7 +473,12 @@ class set_detect_anomaly(detect_anomaly):  # noqa: N801 - PyTorch's name
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this context."""
+    """Whether anomaly mode is on in this context.
+
+    >>> import adjoint as ad
+    >>> ad.is_anomaly_enabled()
+    False
+    """
     return current().anomaly
 
 

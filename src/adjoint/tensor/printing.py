@@ -55,6 +55,12 @@ def set_printoptions(
     """Set how tensors are printed, as `torch.set_printoptions`.
 
     `profile` is "default", "short" or "full"; the other arguments change single values after it.
+
+    >>> import adjoint as ad
+    >>> ad.set_printoptions(precision=2)
+    >>> ad.tensor([1 / 3])
+    tensor([0.33])
+    >>> ad.set_printoptions(profile="default")
     """
     if profile is not None:
         if profile not in _PROFILES:
@@ -74,13 +80,24 @@ def set_printoptions(
 
 
 def get_printoptions() -> dict[str, Any]:
-    """Return the options of `set_printoptions` as a dictionary."""
+    """Return the options of `set_printoptions` as a dictionary.
+
+    >>> import adjoint as ad
+    >>> ad.get_printoptions()["precision"]
+    4
+    """
     return dataclasses.asdict(OPTIONS)
 
 
 @contextlib.contextmanager
 def printoptions(**options: Any) -> Generator[None]:
-    """Print with other options inside a `with` block."""
+    """Print with other options inside a `with` block.
+
+    >>> import adjoint as ad
+    >>> with ad.printoptions(precision=2):
+    ...     print(ad.tensor([1 / 3]))
+    tensor([0.33])
+    """
     before = dataclasses.replace(OPTIONS)
     try:
         set_printoptions(**options)

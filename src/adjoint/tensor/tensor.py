@@ -242,15 +242,30 @@ class Tensor:
         return bool(self.value.flags.c_contiguous)
 
     def is_complex(self) -> bool:
-        """Whether the dtype is complex."""
+        """Whether the dtype is complex.
+
+        >>> import adjoint as ad
+        >>> ad.is_complex(ad.tensor([1j]))
+        True
+        """
         return self.dtype.is_complex
 
     def is_floating_point(self) -> bool:
-        """Whether the dtype is floating point."""
+        """Whether the dtype is floating point.
+
+        >>> import adjoint as ad
+        >>> ad.is_floating_point(ad.tensor([1, 2]))
+        False
+        """
         return self.dtype.is_floating_point
 
     def is_signed(self) -> bool:
-        """Whether the dtype has negative values."""
+        """Whether the dtype has negative values.
+
+        >>> import adjoint as ad
+        >>> ad.is_signed(ad.ones(1)), ad.is_signed(ad.ones(1).byte())
+        (True, False)
+        """
         return self.dtype.is_signed
 
     def is_differentiable_dtype(self) -> bool:
@@ -258,11 +273,21 @@ class Tensor:
         return self.dtype.is_differentiable
 
     def is_conj(self) -> bool:
-        """Always False: conjugation is carried out at once."""
+        """Always False: conjugation is carried out at once.
+
+        >>> import adjoint as ad
+        >>> ad.tensor([1j]).conj().is_conj()
+        False
+        """
         return False
 
     def is_neg(self) -> bool:
-        """Always False: negation is carried out at once."""
+        """Always False: negation is carried out at once.
+
+        >>> import adjoint as ad
+        >>> (-ad.ones(1)).is_neg()
+        False
+        """
         return False
 
     def is_inference(self) -> bool:
@@ -572,7 +597,13 @@ class Tensor:
         return alias(self) if self.home is None else self.home.detach(self)
 
     def detach_(self) -> Tensor:
-        """Cut this tensor off its history."""
+        """Cut this tensor off its history.
+
+        >>> import adjoint as ad
+        >>> x = ad.ones(1, requires_grad=True) * 2
+        >>> x.detach_().requires_grad
+        False
+        """
         if self._is_view():
             raise GradError("detach_() on a view: detach the base instead, or use detach()")
         self.edge = None
