@@ -128,7 +128,7 @@ def test_the_chart_of_benchmarks_holds_the_numbers_of_the_page() -> None:
 
 
 def test_links_that_leave_the_pages_are_turned(tmp_path: Path) -> None:
-    stage.stage(tmp_path)
+    stage.stage(stage.Folder(tmp_path))
     for page in tmp_path.rglob("*.md"):
         for link in stage.links(page.read_text(encoding="utf-8")):
             found = (page.parent / link).resolve()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -17,20 +16,20 @@ SOURCE, SITE = BUILD / "source", BUILD / "html"
 
 def main() -> int:
     start = time.perf_counter()
-    stage.stage(SOURCE)
+    folder = stage.Folder(SOURCE)
+    stage.stage(folder)
     found = facts.everything(BUILD)
     said(start, f"facts of {len(found)} operators")
     accuracy = (stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8")
-    operators.write(found, accuracy, SOURCE / "operators")
-    functions.write(SOURCE / "functions.md")
-    benchmarks = SOURCE / "benchmarks.md"
-    benchmarks.write_text(
-        charts.with_chart(benchmarks.read_text(encoding="utf-8")), encoding="utf-8"
+    operators.write(found, accuracy, folder)
+    folder.write(SOURCE / "functions.md", functions.page())
+    folder.write(
+        SOURCE / "benchmarks.md", charts.with_chart((SOURCE / "benchmarks.md").read_text())
     )
     said(start, "pages of operators")
-    shutil.rmtree(SITE, ignore_errors=True)
+    folder.sweep()
     here = str(Path(__file__).parent)
-    status = build_main(["-q", "-W", "--keep-going", "-E", "-b", "html", "-c", here, "-d",
+    status = build_main(["-q", "-j", "auto", "-W", "--keep-going", "-b", "html", "-c", here, "-d",
                          str(BUILD / "doctrees"), str(SOURCE), str(SITE)])  # fmt: skip
     said(start, "site")
     wrong = links.broken(SITE)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import latex2mathml.converter
 import ziamath
+from docutils import nodes
 
 from adjoint import __version__
 
@@ -20,6 +21,7 @@ html_theme = "furo"
 html_title = "adjoint"
 html_static_path = [str(Path(__file__).parent / "static")]
 html_css_files = ["style.css"]
+html_favicon = str(Path(__file__).parent / "static" / "icon.svg")
 html_copy_source = False
 html_show_sourcelink = False
 html_show_sphinx = False
@@ -28,7 +30,6 @@ html_theme_options = {
     "dark_css_variables": {"color-brand-primary": "#8fb2ff", "color-brand-content": "#8fb2ff"},
 }
 add_module_names = False
-pygments_style, pygments_dark_style = "tango", "native"
 html_math_renderer = "mathml"
 
 
@@ -36,7 +37,7 @@ def mathml(translator, node) -> None:
     """A formula in the text of a page: TeX, made MathML when the site is built."""
     display = "block" if node.tagname == "math_block" else "inline"
     translator.body.append(latex2mathml.converter.convert(node.astext(), display=display))
-    raise __import__("docutils").nodes.SkipNode
+    raise nodes.SkipNode
 
 
 def add_font(app, exception) -> None:

@@ -53,11 +53,14 @@ def of(name: str, measured: dict[str, Fact] | None = None) -> Fact:
 def called(name: str) -> str:
     """How an operator is spelled: `ad.linalg.svd`.
 
-    >>> called("linalg_svd"), called("sin"), called("_softmax")
-    ('ad.linalg.svd', 'ad.sin', 'ad.ops._softmax')
+    >>> called("linalg_svd"), called("sin"), called("_softmax"), called("float")
+    ('ad.linalg.svd', 'ad.sin', 'ad.ops._softmax', 'ad.Tensor.float')
     """
     if name.startswith("_"):
         return f"ad.ops.{name}"
+    taken = getattr(adjoint, name)  # by a dtype, a module, or the tracer
+    if not callable(taken) or taken.__module__.startswith("adjoint.graph"):
+        return f"ad.{'Tensor' if hasattr(adjoint.Tensor, name) else 'ops'}.{name}"
     return "ad." + re.sub(r"^(linalg|special|fft)_", r"\1.", name)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import adjoint as ad
 from adjoint.table import TABLE
@@ -24,12 +23,8 @@ GROUPS = {
 }
 
 
-def write(path: Path) -> None:
-    """Write the page."""
-    path.write_text(page(), encoding="utf-8")
-
-
 def page() -> str:
+    """The page."""
     groups = {group: names.split() for group, names in GROUPS.items()}
     known = {name for names in groups.values() for name in names}
     others = [name for name in sorted(dir(ad)) if name not in known and _is_function(name)]

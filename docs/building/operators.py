@@ -6,11 +6,11 @@ import json
 import re
 from collections.abc import Iterator
 from html import escape
-from pathlib import Path
 
 from adjoint.table import TABLE
 from docs.building import formulas, pictures
 from docs.building.facts import Fact
+from docs.building.stage import Folder
 
 FAMILIES = {
     "activation": "Activations",
@@ -395,16 +395,14 @@ def accuracy_of(text: str) -> dict[str, list[str]]:
     return found
 
 
-def write(facts: dict[str, Fact], accuracy: str, folder: Path) -> None:
+def write(facts: dict[str, Fact], accuracy: str, folder: Folder) -> None:
     """Write all pages of operators."""
-    (folder / "family").mkdir(parents=True, exist_ok=True)
+    place = folder.root / "operators"
     errors = accuracy_of(accuracy)
     families: dict[str, list[Fact]] = {family: [] for family in FAMILIES}
     for fact in facts.values():
         families[fact["family"]].append(fact)
-        (folder / f"{fact['name']}.md").write_text(page(fact, errors), encoding="utf-8")
+        folder.write(place / f"{fact['name']}.md", page(fact, errors))
     for family, found in families.items():
-        (folder / "family" / f"{family}.md").write_text(
-            family_page(family, found), encoding="utf-8"
-        )
-    (folder / "index.md").write_text(index(families), encoding="utf-8")
+        folder.write(place / "family" / f"{family}.md", family_page(family, found))
+    folder.write(place / "index.md", index(families))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -30,14 +29,33 @@ LANGUAGES = {
 }
 
 
-def stage(target: Path) -> None:
-    """Copy all pages into an empty folder."""
-    shutil.rmtree(target, ignore_errors=True)
-    target.mkdir(parents=True)
+class Folder:
+    """A folder of written files; those that stay as they were keep their time, for Sphinx."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.written: set[Path] = set()
+
+    def write(self, path: Path, content: str | bytes) -> None:
+        """Write a file if it is not there with this content already."""
+        content = content.encode() if isinstance(content, str) else content
+        self.written.add(path)
+        if not path.exists() or path.read_bytes() != content:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def sweep(self) -> None:
+        """Remove the files of an earlier time."""
+        for path in [p for p in self.root.rglob("*") if p.is_file() and p not in self.written]:
+            path.unlink()
+
+
+def stage(folder: Folder) -> None:
+    """Copy all pages into a folder."""
     for path in pages():
-        _copy(path, target / path.relative_to(DOCS), target)
+        _copy(path, folder.root / path.relative_to(DOCS), folder)
     for path, name in OUTSIDE.items():
-        _copy(ROOT / path, target / name, target)
+        _copy(ROOT / path, folder.root / name, folder)
 
 
 def pages() -> list[Path]:
@@ -59,7 +77,7 @@ def _without_code(text: str) -> str:
     return re.sub(r"^(```+|~~~+).*?^\1", "", text, flags=re.DOTALL | re.MULTILINE)
 
 
-def _copy(path: Path, place: Path, target: Path) -> None:
+def _copy(path: Path, place: Path, folder: Folder) -> None:
     text = path.read_text(encoding="utf-8")
 
     def turned(match: re.Match[str]) -> str:
@@ -67,37 +85,32 @@ def _copy(path: Path, place: Path, target: Path) -> None:
         if "://" in link or link.startswith("mailto:"):
             return match[0]
         found = (path.parent / link).resolve()
-        return f"{head}{os.path.relpath(_on_site(found, target), place.parent)}{tail}"
+        return f"{head}{os.path.relpath(_on_site(found, folder), place.parent)}{tail}"
 
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(LINK.sub(turned, text), encoding="utf-8")
+    folder.write(place, LINK.sub(turned, text))
 
 
-def _on_site(path: Path, target: Path) -> Path:
+def _on_site(path: Path, folder: Folder) -> Path:
     """Where a file is on the site; a file of code becomes a page."""
-    inside = path.relative_to(ROOT)
+    inside, target = path.relative_to(ROOT), folder.root
     if str(inside) in OUTSIDE:
         return target / OUTSIDE[str(inside)]
     if DOCS in path.parents and path.suffix == ".md":
         return target / path.relative_to(DOCS)
     if path.suffix in (".svg", ".png"):
-        place = target / "pictures" / path.name
-        place.parent.mkdir(exist_ok=True)
-        shutil.copy(path, place)
+        folder.write(place := target / "pictures" / path.name, path.read_bytes())
         return place
-    return _code(path, target / "code" / f"{inside}.md")
+    folder.write(place := target / "code" / f"{inside}.md", _code(path))
+    return place
 
 
-def _code(path: Path, place: Path) -> Path:
+def _code(path: Path) -> str:
     """A page that shows a file, or lists a folder."""
-    place.parent.mkdir(parents=True, exist_ok=True)
     title = f"---\norphan: true\n---\n# {path.relative_to(ROOT)}\n\n".replace("_", r"\_")
     if path.is_dir():
         names = "\n".join(f"- `{p.name}`" for p in sorted(path.iterdir()) if p.name[0] not in "._")
-        place.write_text(f"{title}{names}\n", encoding="utf-8")
-        return place
+        return f"{title}{names}\n"
     fence = "````"
     text = path.read_text(encoding="utf-8").rstrip()
     shown = f"{fence}{LANGUAGES.get(path.suffix, 'text')}\n{text}\n{fence}\n"
-    place.write_text(title + shown, encoding="utf-8")
-    return place
+    return title + shown
