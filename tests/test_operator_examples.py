@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -68,6 +69,18 @@ def test_a_docstring_is_a_doctest_on_its_own() -> None:
         assert function.__doc__ is not None
         assert ">>> import adjoint as ad\n" in function.__doc__
         assert run(function.__doc__, "docstring") == ""
+
+
+def test_every_public_function_has_an_example() -> None:
+    old = ("Tensor", "library")  # FloatTensor; docs/howto/own_operator.md has that of library
+    silent = [
+        name
+        for name in dir(ad)
+        if inspect.isfunction(found := getattr(ad, name))
+        and not name.endswith(old)
+        and ">>> " not in (found.__doc__ or "")
+    ]
+    assert silent == []
 
 
 def test_an_inplace_variant_says_what_it_writes() -> None:

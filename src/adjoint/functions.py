@@ -62,7 +62,12 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
 
 
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """Multiply a chain of matrices in the cheapest order; `linalg.multi_dot` takes a list."""
+    """Multiply a chain of matrices in the cheapest order; `linalg.multi_dot` takes a list.
+
+    >>> import adjoint as ad
+    >>> ad.chain_matmul(ad.ones(1, 3), ad.ones(3, 4), ad.ones(4, 1))
+    tensor([[12.]])
+    """
     return ops.chain_matmul(list(matrices))
 
 

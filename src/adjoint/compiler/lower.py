@@ -94,9 +94,9 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
         return "as conversion"
     if node.name == "as_strided.default":
         return "as places"
-    if row.routine in LOWERED and all(map(is_native, (*node.inputs(), *node.outputs))):
-        if LOWERED[row.routine](node) is not None:
-            return "as smaller routines"
+    native = all(map(is_native, (*node.inputs(), *node.outputs)))
+    if row.routine in LOWERED and native and LOWERED[row.routine](node) is not None:
+        return "as smaller routines"
     if not row.decompose or row.schema.is_view or define(node) is not None:
         return "stays"
     return "as decomposition"
