@@ -89,7 +89,8 @@ def separated(parts: Sequence[str], mark: str = ",") -> str:
 
 def cases(branches: Sequence[tuple[str, str]], otherwise: str) -> str:
     """A brace with a line for each condition."""
-    lines = [*branches, (otherwise, words("otherwise"))]
+    lines = [(value, row(words("if "), condition)) for value, condition in branches]
+    lines.append((otherwise, words("otherwise")))
     cells = (f"<mtr><mtd>{value}</mtd><mtd>{condition}</mtd></mtr>" for value, condition in lines)
     return row(sign("{", form="prefix"), f'<mtable class="cases">{"".join(cells)}</mtable>')
 
@@ -117,9 +118,9 @@ CONSTANTS = {
 def name(text: str) -> str:
     """A name of the table: `self` is x, `self_t` ẋ, `grad` z̄, `result1` z₁, `mat2` mat₂."""
     if text in ("grad", "grads"):
-        return over(letter("z"), "¯")
+        return over(letter("z"), "‾")
     if text.startswith("grad_") and text != "grad_input_mask":
-        return over(name(text[5:]), "¯")
+        return over(name(text[5:]), "‾")
     if text.endswith("_t"):
         return over(name(text[:-2]), "˙")
     if text.endswith("_p"):
@@ -134,7 +135,7 @@ def name(text: str) -> str:
 
 def gradient(of: str) -> str:
     """x̄, the gradient of an argument."""
-    return over(name(of), "¯")
+    return over(name(of), "‾")
 
 
 # -- functions ------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ def _sum(inner: Piece, *dims: Piece) -> Piece:
 
 
 def _conjugate(inner: Piece) -> Piece:
-    return Piece(f'<mover>{inner.text}<mo stretchy="true">¯</mo></mover>')
+    return Piece(f'<mover>{inner.text}<mo stretchy="true">‾</mo></mover>')
 
 
 def _infix(mark: str, level: int, associates: bool = False) -> Printed:
@@ -441,4 +442,4 @@ RULES: dict[type[ast.AST], Callable[..., Piece]] = {
 
 def equation(left: str, right: str) -> str:
     """A displayed line: left = right, both MathML."""
-    return f'<math display="block">{row(left, sign("="), right)}</math>'
+    return f'<math displaystyle="true">{row(left, sign("="), right)}</math>'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
 from adjoint.table import TABLE
@@ -43,9 +43,9 @@ FAMILIES = {
     "vendor": "Names of other libraries",
 }
 WORDS = {
-    "zero": "is zero: the result does not change with it.",
-    "non_differentiable": "has none. A gradient that reaches this input raises an error.",
-    "not_implemented": "is not written yet",
+    "zero": "has the derivative zero: the result does not change with it.",
+    "non_differentiable": "has no derivative. A gradient that reaches it raises an error.",
+    "not_implemented": "has a derivative that is not written yet",
 }
 AUTOMATIC = {
     "auto_linear": "The operator is linear: it maps tangents as it maps values.",
@@ -114,12 +114,26 @@ def raw(text: str) -> str:
     return f"```{{raw}} html\n{text}\n```\n"
 
 
+def heading(text: str) -> str:
+    """A heading that the search does not know: every page has the same ones."""
+    return raw(f"<h2>{text}</h2>")
+
+
+def table(lines: Iterable[Sequence[str]], head: Sequence[str] = (), kind: str = "") -> str:
+    """A table of HTML cells, which the search does not know either."""
+    made = [f"<tr>{''.join(f'<th>{cell}</th>' for cell in head)}</tr>"] if head else []
+    made += [f"<tr>{''.join(f'<td>{cell}</td>' for cell in line)}</tr>" for line in lines]
+    inner = f'<table class="docutils {kind}">{"".join(made)}</table>'
+    return raw(f'<div class="table-wrapper docutils container">{inner}</div>')
+
+
 def _signatures(fact: Fact) -> str:
+    """How it is called, an entry of the search, and what it does."""
     spelled = fact["called"].replace("ad.", "adjoint.", 1)
-    lines = [f"{spelled}({_parameters(row)})" for row in fact["rows"]]
-    head, *more = dict.fromkeys(lines)
-    body = "\n".join([f"```{{py:function}} {head}", *more, "", fact["sentence"] or "", "```\n"])
-    return body
+    head, *more = dict.fromkeys(f"{spelled}({_parameters(row)})" for row in fact["rows"])
+    lines = [f".. py:function:: {head}", *(f"{' ' * 17}{line}" for line in more)]
+    shown = "\n".join(lines).replace("\\", "\\\\")
+    return f"```{{eval-rst}}\n{shown}\n```\n\n{_summary(fact['sentence'])}\n"
 
 
 def _parameters(row: Fact) -> str:
@@ -158,7 +172,7 @@ def _derivatives(fact: Fact) -> Iterator[str]:
             found += [f"**{row['full_name']}**\n"] if len(fact["rows"]) > 1 else []
             found += lines
     if found:
-        yield "## Derivatives\n"
+        yield heading("Derivatives")
         yield from found
 
 
@@ -173,7 +187,7 @@ def _formulas(row: Fact) -> Iterator[str]:
                 formulas.over(formulas.name(entry["output"]), "˙"), entry["text"], "forward"
             )
         else:
-            yield f"Forward: {AUTOMATIC[entry['word']]}\n"
+            yield raw(f"<p>Forward: {AUTOMATIC[entry['word']]}</p>")
     yield from _steps(row)
     for function in row["functions"]:
         yield _function(function)
@@ -185,7 +199,8 @@ def _steps(row: Fact) -> Iterator[str]:
     named = dict.fromkeys(n for text in texts for n in re.findall(r"\b_\w+", text) if n in TABLE)
     for name in named:
         doc = TABLE.row(name, TABLE.overloads(name)[0]).doc
-        yield f"[`{name}`]({name}.md): {doc}\n" if doc else f"[`{name}`]({name}.md)\n"
+        link = f'<a href="{name}.html"><code>{name}</code></a>'
+        yield raw(f"<p>{link}: {escape(doc)}</p>" if doc else f"<p>{link}</p>")
 
 
 def _reverse(entry: Fact) -> str:
@@ -195,7 +210,7 @@ def _reverse(entry: Fact) -> str:
         return _line(left, entry["text"], "reverse")
     names = ", ".join(f"`{name}`" for name in entry["inputs"])
     reason = f": {entry['reason']}" if entry["reason"] else ""
-    return f"The derivative in {names} {WORDS[entry['word']]}{reason}\n"
+    return f"{names} {WORDS[entry['word']]}{reason}\n"
 
 
 def _line(left: str, text: str, kind: str) -> str:
@@ -225,46 +240,35 @@ def source(place: str) -> str:
 
 
 def _rows(fact: Fact) -> Iterator[str]:
-    yield "## In the table\n"
+    yield heading("In the table")
     for row in fact["rows"]:
         yield f"{source(row['where'])}\n\n```yaml\n{row['text']}\n```\n"
 
 
 def _modes(fact: Fact) -> Iterator[str]:
-    yield "## Where it runs\n"
+    """Which modes there are, from where, and what becomes of it; one line where overloads agree."""
+    yield heading("Where it runs")
     rows = fact["rows"]
-    heads = (
-        ["", *(f"`{row['full_name'].partition('.')[2]}`" for row in rows)]
-        if len(rows) > 1
-        else ["", ""]
-    )
-    lines = {
+    answers = {
         "reverse": [MODES[row["answers"]["reverse"]] for row in rows],
         "forward": [MODES[row["answers"]["forward"]] for row in rows],
         "second order": [_second(row) for row in rows],
-        "`vmap`": [BATCHING[row["answers"]["batching"]] for row in rows],
+        "vmap": [BATCHING[row["answers"]["batching"]] for row in rows],
         "compiled": [_compiled(row) for row in rows],
-        "exported": [_code(row["becomes"].get("exported", "–")) for row in rows],
-        "in place": [f"`{fact['name']}_`" if row["in_place"] else "–" for row in rows],
-        "facts": ["; ".join(map(_cell, row["facts"])) or "–" for row in rows],
+        "exported": [_exported(row) for row in rows],
+        "in place": [_in_place(fact, row) for row in rows],
+        "facts": ["; ".join(map(escape, row["facts"])) or "–" for row in rows],
     }
-    if len(rows) > 2:
-        yield from _modes_by_row(fact, lines)
-        return
-    yield f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}"
-    yield "\n".join(f"| {what} | {' | '.join(cells)} |" for what, cells in lines.items()) + "\n"
-
-
-def _modes_by_row(fact: Fact, lines: dict[str, list[str]]) -> Iterator[str]:
-    """Many overloads: what they share once, then what differs."""
-    shared = {what: cells[0] for what, cells in lines.items() if len(set(cells)) == 1}
-    yield "| | |\n| --- | --- |\n" + "\n".join(f"| {w} | {c} |" for w, c in shared.items()) + "\n"
-    for what, cells in lines.items():
-        if what not in shared:
-            yield f"**{what}**\n"
-            for row, cell in zip(fact["rows"], cells, strict=True):
-                yield f"- `{row['full_name']}`: {cell}"
-            yield ""
+    lines: list[tuple[str, str]] = []
+    for what, cells in answers.items():
+        if len(set(cells)) == 1:
+            lines.append((what, cells[0]))
+            continue
+        for row, cell in zip(rows, cells, strict=True):
+            overload = row["full_name"].partition(".")[2]
+            lines.append((what, f"<code>{overload}</code> {cell}"))
+            what = ""
+    yield table(lines, kind="modes")
 
 
 def _second(row: Fact) -> str:
@@ -276,19 +280,16 @@ def _second(row: Fact) -> str:
 def _compiled(row: Fact) -> str:
     text = row["becomes"].get("compiled", "–")
     c_text = "C text in the row; " if re.search(r"^  c:", row["text"], re.MULTILINE) else ""
-    return _cell(c_text + text)
+    return escape(c_text + text)
 
 
-def _code(text: str) -> str:
-    return (
-        f"`{text}`"
-        if text.startswith("np.") and "\n" not in text and "|" not in text
-        else _cell(text)
-    )
+def _exported(row: Fact) -> str:
+    text = escape(row["becomes"].get("exported", "–"))
+    return f"NumPy: <code>{text}</code>" if text.startswith("np.") else text
 
 
-def _cell(text: str) -> str:
-    return re.sub(r"([|<>*_`\[\]$])", r"\\\1", " ".join(text.split()))
+def _in_place(fact: Fact, row: Fact) -> str:
+    return f"<code>{fact['name']}_</code>" if row["in_place"] else "–"
 
 
 def _laws(fact: Fact, accuracy: list[str]) -> Iterator[str]:
@@ -297,29 +298,28 @@ def _laws(fact: Fact, accuracy: list[str]) -> Iterator[str]:
         for entry in row["laws"]:
             merged.setdefault(entry["law"], []).append(entry)
     if merged:
-        yield "## Laws\n"
-        yield "Checked when this page was made, on the first samples in float64.\n"
-        yield "| law | samples | largest error | allowed |\n| --- | ---: | ---: | ---: |"
-        yield "\n".join(_law(law, entries) for law, entries in merged.items()) + "\n"
+        yield heading("Laws")
+        yield raw("<p>Checked when this page was made, on the first samples in float64.</p>")
+        lines = (_law(law, entries) for law, entries in merged.items())
+        yield table(lines, ("law", "samples", "largest error", "allowed"), "numbers")
     if accuracy:
-        yield "## Accuracy\n"
-        everywhere = "[all functions](../special_accuracy.md)"
-        yield f"Largest error in ulp of float64, against mpmath at 50 digits ({everywhere}).\n"
-        yield "| function | value | first | second | third | worst at |"
-        yield "| --- | ---: | ---: | ---: | ---: | --- |"
-        yield "\n".join(accuracy) + "\n"
+        everywhere = '<a href="../special_accuracy.html">all functions</a>'
+        yield heading("Accuracy")
+        yield raw(f"<p>Error in ulp of float64, against mpmath at 50 digits ({everywhere}).</p>")
+        cells = ([cell.strip(" `") for cell in line.strip("|").split("|")] for line in accuracy)
+        head = ("function", "value", "first", "second", "third", "worst at")
+        yield table(([f"<code>{c[0]}</code>", *c[1:]] for c in cells), head, "numbers")
 
 
-def _law(law: str, entries: list[Fact]) -> str:
+def _law(law: str, entries: list[Fact]) -> list[str]:
     broken = [e for e in entries if e["broken"]]
     if broken:
         raise AssertionError(broken[0]["broken"])
     worst = max(entries, key=lambda e: (e["error"] or 0.0) / (e["allowed"] or 1.0))
-    measured = worst["error"] is not None
-    error, allowed = (
-        (_number(worst["error"]), _number(worst["allowed"])) if measured else ("–", "–")
-    )
-    return f"| {LAWS[law]} | {sum(e['samples'] for e in entries)} | {error} | {allowed} |"
+    samples = str(sum(e["samples"] for e in entries))
+    if worst["error"] is None:
+        return [LAWS[law], samples, "–", "–"]
+    return [LAWS[law], samples, _number(worst["error"]), _number(worst["allowed"])]
 
 
 def _number(value: float) -> str:

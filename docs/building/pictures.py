@@ -7,7 +7,6 @@ of the site, so that pictures follow its light and dark modes.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Iterator
 
@@ -30,6 +29,7 @@ NAMES = ("f", "f′", "f″")
 FAMILIES = ("pointwise", "special", "activation")
 Array = np.ndarray[tuple[int], np.dtype[np.float64]]
 Scale = Callable[[float], float]
+Point = tuple[float, float]
 
 
 def picture(name: str) -> str:
@@ -113,9 +113,9 @@ def _range(curves: list[Array]) -> tuple[float, float]:
     return float(low - room), float(high + room)
 
 
-def _pieces(x: Array, curve: Array, low: float, high: float) -> Iterator[list[tuple[float, float]]]:
+def _pieces(x: Array, curve: Array, low: float, high: float) -> Iterator[list[Point]]:
     """The connected parts of a curve inside the picture."""
-    piece: list[tuple[float, float]] = []
+    piece: list[Point] = []
     before = None
     for a, b in zip(x, curve, strict=True):
         inside = np.isfinite(b) and low <= b <= high
@@ -130,14 +130,15 @@ def _pieces(x: Array, curve: Array, low: float, high: float) -> Iterator[list[tu
         yield piece
 
 
-def _without_straights(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The points of a line without those that lie a tenth of a pixel from it."""
-    kept = points[:1]
-    for (a, b), (c, d) in itertools.pairwise(points[1:]):
-        (x, y) = kept[-1]
-        if abs((c - x) * (b - y) - (a - x) * (d - y)) > 0.1 * math.hypot(c - x, d - y):
-            kept.append((a, b))
-    return kept + points[-1:]
+def _without_straights(points: list[Point]) -> list[Point]:
+    """The points of a line without those that lie a tenth of a pixel from it (Douglas–Peucker)."""
+    (a, b), (c, d) = points[0], points[-1]
+    length = math.hypot(c - a, d - b) or 1.0
+    away = [abs((c - a) * (y - b) - (x - a) * (d - b)) / length for x, y in points]
+    far = max(range(len(points)), key=away.__getitem__)
+    if len(points) < 3 or away[far] <= 0.1:
+        return [points[0], points[-1]]
+    return _without_straights(points[: far + 1])[:-1] + _without_straights(points[far:])
 
 
 def _axes(x: Array, low: float, high: float, across: Scale, down: Scale) -> Iterator[str]:
