@@ -216,7 +216,7 @@ def _result(node: Node, value: Any, number: int, graph: bool, tracked: bool) -> 
 
 def observe(node: Node) -> None:
     """Do what anomaly mode and hooks ask for a new node."""
-    watch(node)
+    obey_modes(node)
     announce(node)
 
 
@@ -238,7 +238,7 @@ def _refuse(node: Node) -> None:
     )
 
 
-def watch(node: Node) -> None:
+def obey_modes(node: Node) -> None:
     """Do what anomaly mode and saved-tensor hooks ask for a new node."""
     state = current()
     if state.anomaly:

@@ -98,7 +98,7 @@ def make_node(
     )
     node._inputs = [] if function.reverse() else list(args)
     if current().recording == OBSERVED:
-        observe.watch(node)
+        observe.obey_modes(node)
     return node
 
 
