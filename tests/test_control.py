@@ -474,3 +474,67 @@ def test_fori_loop_unrolls_where_bounds_are_known() -> None:
     assert f(ad.tensor(2.0)).item() == ad.trace(f, ad.tensor(2.0))(ad.tensor(2.0)).item()
     with pytest.raises(ArgumentError, match="unroll needs bounds"):
         ad.fori_loop(0, ad.tensor(3), lambda i, c: c, 0.0, unroll=2)
+
+
+# -- native loops of as many turns as it takes
+
+
+def grows(x: Any, limit: Any) -> Any:
+    """Turns until a sum passes a limit, which may be none, or a hundred thousand."""
+    going = lambda c: c[0] < limit
+    body = lambda c: (c[0] + 1, (c[1] * 0.99 + x.sin() * 0.1).tanh())
+    return ad.while_loop(going, body, (ad.tensor(0), x))[1].sum()
+
+
+def inside(x: Any, limit: Any) -> Any:
+    """A while_loop in each turn of a scan, and a scan in each turn of that."""
+
+    def turn(c: Any, row: Any) -> Any:
+        inner = lambda v: ad.scan(lambda a, b: ((a * b).sin(), a), v, x[:2])[0] * 0.9 + row
+        found = ad.while_loop(
+            lambda v: v[0] < limit, lambda v: (v[0] + 1, inner(v[1])), (c[0], c[1])
+        )
+        return (found[0] - 1, found[1].tanh()), found[1]
+
+    return ad.scan(turn, (ad.tensor(0), x.sum()), x)[1].sum()
+
+
+MODES: dict[str, Callable[..., Any]] = {
+    "gradient": ad.grad,
+    "value and gradient": ad.value_and_grad,
+    "hessian": ad.hessian,
+    "forward over reverse": lambda f: lambda x, n: ad.jvp(lambda x: ad.grad(f)(x, n), (x,), (x,)),
+    "gradient of a gradient": lambda f: ad.grad(lambda x, n: ad.grad(f)(x, n).square().sum()),
+}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("function", [grows, inside])
+def test_gradients_of_while_loops_are_native(function: Any, mode: str) -> None:
+    f = MODES[mode](function)
+    compiled = ad.compile(f)
+    x = ad.tensor([0.3, -0.5, 0.8], dtype=ad.float64)
+    assert compiled.lower(x, ad.tensor(3)).callbacks() == []
+    for turns in (0, 1, 7):
+        expected = ad.core.pytrees.leaves(f(x, ad.tensor(turns)))
+        found = ad.core.pytrees.leaves(compiled(x, ad.tensor(turns)))
+        for a, b in zip(found, expected, strict=True):
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-10, atol=1e-12)
+
+
+def test_batches_of_while_loops_have_native_gradients() -> None:
+    f = ad.vmap(ad.grad(grows))
+    compiled, xs = ad.compile(f), ad.tensor(np.random.default_rng(0).normal(size=(4, 3)))
+    limits = ad.tensor([0, 3, 1, 9])
+    np.testing.assert_allclose(compiled(xs, limits).numpy(), f(xs, limits).numpy(), rtol=1e-10)
+    assert compiled.lower(xs, limits).callbacks() == []
+
+
+def test_a_tape_grows_and_serves_shorter_loops_after_longer_ones() -> None:
+    compiled, x = ad.compile(ad.grad(grows)), ad.tensor([0.3, -0.5], dtype=ad.float64)
+    for turns in (5, 100_000, 2, 0, 300):
+        found = compiled(x, ad.tensor(turns))
+        if turns < 1000:
+            expected = ad.grad(grows)(x, ad.tensor(turns))
+            np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-9)
+        assert np.isfinite(found.numpy()).all()

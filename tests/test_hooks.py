@@ -737,7 +737,13 @@ def test_a_creation_hook_sees_every_node_once_with_what_it_saves() -> None:
         total = (parts[0] + parts[1]).sum()
     product.exp()  # outside
     names = [node.name() for node in seen]
-    assert names == ["MulBackward0", "ExpBackward0", "SplitBackward0", "AddBackward0", "SumBackward0"]
+    assert names == [
+        "MulBackward0",
+        "ExpBackward0",
+        "SplitBackward0",
+        "AddBackward0",
+        "SumBackward0",
+    ]
     assert seen[0] is product.grad_fn
     assert seen[2] is parts[1].grad_fn
     assert seen[-1] is total.grad_fn

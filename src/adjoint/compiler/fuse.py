@@ -52,7 +52,6 @@ from adjoint.core.sizes import NotOpen, is_open
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
-from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
 _DEEP = 64  # expressions within one another up to which a value that is read once is not kept
@@ -225,9 +224,6 @@ class _Planner:
             return False
         if not all(map(is_native, (*node.inputs(), *node.outputs))) or not node.outputs:
             return False
-        sizes = [s for v in (*node.inputs(), *node.outputs) for s in v.shape]
-        if UNKNOWN in sizes or (node.op.name == "scan" and node.args[3] == UNKNOWN):
-            return False  # a loop that keeps every turn, however many there are
         plans = {}
         for name, graph in node.graphs.items():
             plans[name] = _Planner(graph, self.plan.definitions).run()

@@ -11,6 +11,7 @@ from adjoint.compiler.routines import Routine
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.staging import UNKNOWN
 
 
 @structure
@@ -96,6 +97,15 @@ class Plan:
         regions = (step for step in self.steps if isinstance(step, Nested))
         inner = (plan.routines() for step in regions for plan in step.plans.values())
         return frozenset(found.union(*inner))
+
+    def tapes(self) -> list[Value]:
+        """The values of loops that keep every turn, however many there are; of regions too."""
+        found: list[Value] = []
+        for step in self.steps:
+            if isinstance(step, Nested):
+                found += [v for v in step.node.outputs if UNKNOWN in v.shape]
+                found += [v for plan in step.plans.values() for v in plan.tapes()]
+        return found
 
     def is_read(self, value: Value, position: int) -> bool:
         """Whether a step finds a value in memory."""

@@ -11,6 +11,7 @@ import math
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -38,6 +39,21 @@ Report = Callable[[str, float], None]
 POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
 
 
+class Tape(ctypes.Structure):
+    """The memory of a value that has one turn of a loop after another: it grows as the loop runs,
+    and stays for the next call.
+    """
+
+    _fields_ = (("data", ctypes.c_void_p), ("room", ctypes.c_long), ("count", ctypes.c_long))
+
+
+def _free(tapes: list[Tape]) -> None:
+    """Give the memory of tapes back."""
+    for tape in tapes:
+        if tape.data:
+            ctypes.CDLL(None).free(ctypes.c_void_p(tape.data))
+
+
 class Code:
     """A graph as native code: what is the same for all sizes that stay open."""
 
@@ -58,10 +74,10 @@ class Code:
         self.plan = fuse(self.graph, None if opened is None else opened.definitions)
         took("fuse")
         self._find_roots()
-        self.layout = lay_out(self.plan, set(self.slots))
+        self.layout = lay_out(self.plan, {*self.slots, *self.tapes})
         took("loops and memory")
         self.table = render.Table(symbols)
-        scope = render.Scope(self.layout, "arena", self.table)
+        scope = render.Scope(self.layout, "arena", self.table, self.tapes)
         scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
         text, self.segments = render.segments(self.layout, scope)
         self._see_what_is_direct()
@@ -94,11 +110,13 @@ class Code:
         self.made = [v for v in dict.fromkeys(returned) if v not in set(given) | set(called)]
         values = dict.fromkeys([*given, *called, *self.made])
         self.slots = {v: i + render.FIRST for i, v in enumerate(values)}
+        behind = len(self.slots) + render.FIRST
+        self.tapes = {v: i + behind for i, v in enumerate(plan.tapes())}
 
     @property
     def end(self) -> int:
-        """Where in the block the arrays end, and the dtypes of the inputs begin."""
-        return len(self.slots) + render.FIRST
+        """Where in the block arrays and tapes end, and the dtypes of the inputs begin."""
+        return len(self.slots) + len(self.tapes) + render.FIRST
 
     def _see_what_is_direct(self) -> None:
         """Which result each output is, if every output is one of its own."""
@@ -142,7 +160,8 @@ class Program:
         self.code, self.traced, self.sizes = code, graph, sizes
         self.lock, self.direct = code.lock, code.direct
         self.functions, self.kept = code.functions, code.kept
-        layout = arrange(code.layout, set(code.slots), sizes) if sizes else code.layout
+        elsewhere = {*code.slots, *code.tapes}
+        layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
         self.offsets = dict(layout.offsets)
         self.stages = code.stages
         if sizes:
@@ -158,6 +177,10 @@ class Program:
             self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)
+        self.tapes = {value: Tape() for value in code.tapes}
+        for value, slot in code.tapes.items():
+            self.block[slot] = ctypes.addressof(self.tapes[value])
+        weakref.finalize(self, _free, list(self.tapes.values()))
         self.inputs = [code.slots[v] for v in code.graph.inputs]
         self.results = [
             (code.slots[v], at(v.shape, sizes), v.dtype.np, self._bytes(v)) for v in code.made
@@ -269,12 +292,23 @@ class Program:
         value = operand.value
         shape, start = at((operand.shape, operand.offset), self.sizes)
         array = known.get(value)
+        if value in self.tapes:
+            return self._turns(value)
         if array is None:
             whole = at(value.shape, self.sizes)
             array = np.ndarray(whole, value.dtype.np, self.code.arena, self.offsets[value])
         elif UNKNOWN in shape or (array.shape == shape and not start):
             return array
         return array.reshape(-1)[start : start + math.prod(shape)].reshape(shape)
+
+    def _turns(self, value: Value) -> Any:
+        """What a tape holds, for an eager kernel."""
+        tape, (_, *rest) = self.tapes[value], at(value.shape, self.sizes)
+        shape = (tape.count, *rest)
+        size = math.prod(shape) * value.dtype.itemsize
+        if not size:
+            return np.empty(shape, value.dtype.np)
+        return np.ndarray(shape, value.dtype.np, (ctypes.c_ubyte * size).from_address(tape.data))
 
 
 def _alone(array: Any) -> Any:

@@ -15,6 +15,7 @@ from adjoint.compiler.plan import Call, Callback, Nested
 from adjoint.core.records import record, structure
 from adjoint.core.sizes import at
 from adjoint.graph.ir import Constant, Graph, Value
+from adjoint.graph.staging import UNKNOWN
 
 
 @record
@@ -137,7 +138,9 @@ def _cost(layout: Layout) -> Cost:
 
 
 def _exactly(value: Value) -> int:
-    return math.prod(value.shape) * value.dtype.itemsize
+    """The bytes of a value; of a tape those of one turn."""
+    shape = tuple(1 if size == UNKNOWN else size for size in value.shape)
+    return math.prod(shape) * value.dtype.itemsize
 
 
 def _step_cost(layout: Layout, number: int) -> Cost:
@@ -147,7 +150,7 @@ def _step_cost(layout: Layout, number: int) -> Cost:
         inner = Cost(0, 0, 0, 0, 0)
         for each in layout.inner[number].values():
             inner = inner + _cost(each)
-        return inner * max(times, 0)
+        return inner * (1 if times == UNKNOWN else times)
     read = sum(
         _exactly(v) for v in dict.fromkeys(reads(step)) if v not in getattr(step, "local", ())
     )

@@ -52,6 +52,11 @@ def c(
             f"export.c: there is no C for {', '.join(sorted(missing))}; "
             "write the function with operators that ad.compile turns into loops"
         )
+    if program.tapes:
+        raise GraphError(
+            "export.c: the gradient of a while_loop keeps all its turns, however many there are, "
+            "and exported code has no memory of its own; use scan, or fori_loop with known bounds"
+        )
     text, header = _Writer(program, identifier(name or target.stem, "f")).texts()
     target.write_text(f'#include "{target.stem}.h"\n{text}')
     beside = target.with_suffix(".h")

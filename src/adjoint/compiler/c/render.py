@@ -21,9 +21,11 @@ from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.core.records import structure
+from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES, literal
 from adjoint.graph.ir import Value
+from adjoint.graph.staging import UNKNOWN
 
 ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # places in the block of arguments
 FIRST = 4  # where the arrays begin
@@ -84,6 +86,7 @@ class Scope:
     layout: Layout
     base: str  # the arena of the plan
     table: Table
+    tapes: dict[Value, int]  # and their places in the block of arguments
     places: dict[Value, str] = field(default_factory=dict)  # of what is not in the arena
     prefix: str = ""  # of names, for plans inside one another
 
@@ -91,12 +94,18 @@ class Scope:
         found = self.places.get(value)
         if found is not None:
             return found
+        if value in self.tapes:
+            return f"({self.tape(value)})->data"
         known = self.layout.offsets[value]
         return f"({self.base} + {self.table.number(self.layout, value, known)})"
 
+    def tape(self, value: Value) -> str:
+        """The tape of a value that has one turn after another, however many there are."""
+        return f"(Tape *)p[{self.tapes[value]}]"
+
     def holds(self, value: Value) -> bool:
         """Whether there is room for a value, because somebody reads it."""
-        return value in self.places or value in self.layout.offsets
+        return value in self.places or value in self.tapes or value in self.layout.offsets
 
     def pointer(self, value: Value) -> str:
         return f"(({C_TYPES[value.dtype.name]} *){self.place(value)})"
@@ -228,7 +237,7 @@ class Renderer:
         start = self.table.number(layout, (number, name), known)
         base, prefix = f"({scope.base} + {start})", f"{scope.prefix}{number}_"
         inner = layout.inner[number][name]
-        return Scope(inner, base, self.table, dict(scope.places), prefix)
+        return Scope(inner, base, self.table, scope.tapes, dict(scope.places), prefix)
 
     def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
         inner.places.update(zip(values, given, strict=True))
@@ -253,27 +262,36 @@ class Renderer:
         lines, given = self._given(scope, step)
         t = f"t{inner.prefix}"
         self._bind(inner, graph.inputs[: counts[0]], given[: counts[0]])
-        for value, place in zip(
-            graph.inputs[counts[0] + counts[1] :], given[counts[0] + counts[1] :], strict=True
-        ):
-            size = math.prod(value.shape) * value.dtype.itemsize
-            inner.places[value] = f"({place} + {t} * {size})"
-        carry = graph.inputs[counts[0] : counts[0] + counts[1]]
+        ends = counts[0] + counts[1]
+        for value, place in zip(graph.inputs[ends:], given[ends:], strict=True):
+            inner.places[value] = f"({place} + {t} * {_row_bytes(value.shape, value)})"
+        carry = graph.inputs[counts[0] : ends]
+        count = str(length)
+        if length == UNKNOWN:
+            count = f"({scope.tape(xs[0])})->count"
+            lines += [self._grown(scope, v, count) for v in self._tapes(step)]
         ys = step.node.outputs[counts[1] :]
         rows = {
-            position
-            + counts[1]: f"({scope.place(v)} + {t} * {nbytes_exactly(v) // max(length, 1)})"
+            position + counts[1]: f"({scope.place(v)} + {t} * {_row_bytes(v.shape[1:], v)})"
             for position, v in enumerate(ys)
         }
-        head = f"for (long s{inner.prefix} = 0; s{inner.prefix} < {length}; s{inner.prefix}++) {{\n"
-        order = f"{length - 1} - s{inner.prefix}" if backwards else f"s{inner.prefix}"
+        s = f"s{inner.prefix}"
+        head = f"for (long {s} = 0; {s} < {count}; {s}++) {{\n"
         loop = _Turns(self, scope, inner, step, carry, rows)
-        lines += loop.declare(given[counts[0] : counts[0] + counts[1]])
-        lines.append(f"{head}const long {t} = {order};\n")
+        lines += loop.declare(given[counts[0] : ends])
+        lines.append(f"{head}const long {t} = {f'{count} - 1 - {s}' if backwards else s};\n")
         lines += loop.body()
         lines.append("}\n")
         lines += loop.finish()
         return "{\n" + "".join(lines) + "}\n"
+
+    def _tapes(self, step: Nested) -> list[Value]:
+        return [v for v in step.node.outputs if UNKNOWN in v.shape]
+
+    def _grown(self, scope: Scope, value: Value, count: str) -> str:
+        """See to it that a tape has room for so many turns; without memory the call fails."""
+        tape, size = scope.tape(value), _row_bytes(value.shape[1:], value)
+        return f"if (has_no_room({tape}, {count}, {size})) {{ *status = 1; return; }}\n"
 
     def _while(self, scope: Scope, step: Nested, number: int) -> str:
         first, constants, start, _ = step.node.args
@@ -289,13 +307,21 @@ class Renderer:
         loop = _Turns(self, scope, inner, step, carry, {})
         lines += loop.declare(given[counts[0] + counts[1] :])
         self._bind(condition, asked.graph.inputs[counts[0] :], [inner.places[v] for v in carry])
-        lines.append(f"for (long s{inner.prefix} = 0;; s{inner.prefix}++) {{\n")
+        turn = f"s{inner.prefix}"
+        lines += [f"({scope.tape(v)})->count = 0;\n" for v in self._tapes(step)]
+        lines.append(f"for (long {turn} = 0;; {turn}++) {{\n")
         lines.append(self.steps(condition, range(len(condition.layout.steps))))
         (answer,) = asked.outputs
         held = (
             f"{condition.operand(answer)}[0]" if isinstance(answer, Operand) else str(int(answer))
         )
         lines.append(f"if (!{held}) break;\n")
+        for value, name in zip(self._tapes(step), loop.names, strict=False):
+            size = _row_bytes(value.shape[1:], value)
+            lines.append(self._grown(scope, value, f"{turn} + 1"))
+            row = f"{scope.place(value)} + {turn} * {size}"
+            if size:  # of nothing there is no memory
+                lines.append(f"__builtin_memcpy({row}, {name}, {size});\n")
         lines += loop.body()
         lines.append("}\n")
         lines += loop.finish()
@@ -402,8 +428,9 @@ class _Turns:
 _STACK = 1 << 14  # accumulators that fit on the stack
 
 
-def nbytes_exactly(value: Value) -> int:
-    return math.prod(value.shape) * value.dtype.itemsize
+def _row_bytes(shape: Shape, value: Value) -> int:
+    """What one turn of a loop reads or writes of a value, in bytes."""
+    return math.prod(shape) * value.dtype.itemsize
 
 
 def _copied(value: Value, target: str, source: Any) -> str:
@@ -442,9 +469,24 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     kernels = [text.replace("NAME", name, 1) for text, name in renderer.functions.items()]
     body = "\n".join([*kernels, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
+    needed += _TAPE if scope.tapes else ""
     return libraries.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
 
+_TAPE = """typedef struct { char *data; long room, count; } Tape;
+extern void *realloc(void *, unsigned long);
+/* See to it that there is memory for so many turns of some bytes: twice as much when it grows. */
+static int has_no_room(Tape *tape, long count, long size) {
+  tape->count = count;
+  if (count * size <= tape->room) return 0;
+  const long room = LARGER(2 * count * size, 4096);
+  char *const data = realloc(tape->data, room);
+  if (!data) return 1;
+  tape->data = data;
+  tape->room = room;
+  return 0;
+}
+"""
 _OPENING = f"""  char *arena = DATA(p, {ARENA});
   void **library = p[{LIBRARY}];
   int *status = p[{STATUS}];
