@@ -236,3 +236,15 @@ def test_cross_map_normalization_is_that_of_neighbours() -> None:
 def test_arguments_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((ValueError, NotImplementedError), match=message):
         make()
+
+
+@pytest.mark.parametrize("kind", [ad.nn.RNN, ad.nn.LSTM, ad.nn.GRU])
+def test_a_recurrent_layer_refuses_another_dtype_and_names_itself(kind: Any) -> None:
+    with pytest.raises(ValueError, match=f"{kind.__name__}: the input has ad.float64") as caught:
+        kind(2, 3)(ad.zeros(1, 1, 2, dtype=ad.float64))
+    assert isinstance(caught.value, TypeError)
+
+
+def test_a_delta_is_a_real_number() -> None:
+    with pytest.raises(TypeError, match="real number"):
+        ad.nn.HuberLoss(delta=1.0 + 0.0j)

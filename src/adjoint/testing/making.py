@@ -34,7 +34,8 @@ def make_tensor(
     >>> x.shape == (2, 3), x.dtype, bool(((x == 1) | (x == 2)).all())
     (True, ad.int8, True)
     """
-    present("make_tensor", device)
+    if device is not None:
+        present("make_tensor", device)
     kind = to_dtype(dtype)
     sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
     if noncontiguous and memory_format is not None:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import functional
@@ -126,6 +126,8 @@ class HuberLoss(_Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(reduction=reduction)
+        if not isinstance(delta, (int, float)):
+            raise ArgumentError(f"HuberLoss(delta={delta!r}): delta is a real number.")
         self.delta = delta
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -11,13 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from adjoint import ops
-from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
+from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import init
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter, other_than
 from adjoint.nn.utils.rnn import PackedSequence
+from adjoint.tensor.autocast import is_autocast_enabled
 
 __all__ = [
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase",
@@ -27,6 +28,10 @@ Tensor = Any
 
 # mode: how many products a step makes of its input, one for each gate, and its operator
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+class MixedDtypes(DtypeError, ValueError):
+    """An input that has not the dtype of the weights. Also a ValueError, as in PyTorch."""
+
+
 OPERATORS = {"LSTM": "lstm", "GRU": "gru", "RNN_TANH": "rnn_tanh", "RNN_RELU": "rnn_relu"}
 
 
@@ -110,6 +115,12 @@ class RNNBase(Module):
 
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Raise unless an input has the right shape."""
+        weight = self._flat_weights[0]
+        if weight is not None and input.dtype is not weight.dtype and not is_autocast_enabled():
+            raise MixedDtypes(
+                f"{self._get_name()}: the input has {input.dtype} and the weights {weight.dtype}; "
+                "convert one."
+            )
         expected = 3 if batch_sizes is None else 2
         if input.ndim != expected or input.shape[-1] != self.input_size:
             raise ShapeError(
