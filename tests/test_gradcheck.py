@@ -233,3 +233,13 @@ def test_forward_mode_sees_a_tangent_of_every_input_and_no_tape() -> None:
 
     gradcheck(function, (real(1.0), real(2.0)), check_forward_ad=True)
     assert set(seen) == {(True, False)}
+
+
+def test_batched_gradcheck_of_a_function_that_retains_gradients() -> None:
+    def cube(x: ad.Tensor) -> ad.Tensor:
+        square = x * x
+        square.retain_grad()
+        return square * x
+
+    x = ad.tensor([1.0, 2.0], dtype=ad.float64, requires_grad=True)
+    assert ad.autograd.gradcheck(cube, (x,), check_batched_grad=True)

@@ -25,8 +25,9 @@ def check_batched_grad(call: Call, wanted: list[int], options: Options) -> None:
             outputs, leaves, cotangents, retain_graph=True, allow_unused=True, **options
         )
 
-    got = _attempt("reverse", lambda: pull([tensor_of(b) for b in batches], is_grads_batched=True))
+    # The batch comes last: what `retain_grad` keeps of it cannot be added to outside of vmap.
     each = [pull([tensor_of(np.asarray(b[n])) for b in batches]) for n in range(_SIZE)]
+    got = _attempt("reverse", lambda: pull([tensor_of(b) for b in batches], is_grads_batched=True))
     _compare("reverse", got, each, options)
 
 
