@@ -521,3 +521,33 @@ def test_a_module_that_does_something_else_raises() -> None:
     first, again = ad.utils.checkpoint.noop_context_fn()
     with first, again:
         pass
+
+
+def test_checkpoint_without_a_function_decorates() -> None:
+    class Net:
+        @checkpoint(use_reentrant=False, preserve_rng_state=False)
+        def scaled(self, x: ad.Tensor, debug: float) -> ad.Tensor:
+            return x.sin() * debug  # a keyword of the function, not of checkpoint
+
+    x = ad.tensor(0.5, requires_grad=True)
+    assert Net.scaled.__name__ == "scaled"
+    Net().scaled(x, debug=3.0).backward()
+    assert ad.allclose(x.grad, 3 * x.detach().cos())
+
+
+@pytest.mark.parametrize(("early_stop", "ran"), [(True, [1, 1]), (False, [1, 1, 2])])
+def test_early_stop_ends_the_second_run_with_the_last_value_that_is_needed(
+    early_stop: bool, ran: list[int]
+) -> None:
+    runs: list[int] = []
+
+    def function(x: ad.Tensor) -> ad.Tensor:
+        runs.append(1)
+        y = x.exp() * x
+        if len(runs) > 1:
+            runs.append(2)
+        return y
+
+    x = ad.tensor(0.5, requires_grad=True)
+    checkpoint(function, x, use_reentrant=False, early_stop=early_stop).backward()
+    assert runs == ran

@@ -6,6 +6,7 @@ What PyTorch lists beside these are parts of its own machine (`CheckpointFunctio
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -37,16 +38,19 @@ __all__ = [
 
 
 def checkpoint(
-    function: Callable[..., Any],
+    function: Callable[..., Any] | None = None,
     *args: Any,
     use_reentrant: bool | None = None,
     context_fn: Callable[[], tuple[Any, Any]] | None = None,
     determinism_check: str = "default",
     debug: bool = False,
     preserve_rng_state: bool = True,
+    early_stop: bool = True,
     **keywords: Any,
 ) -> Any:
     """Return `function(*args, **keywords)`, computed again when backward needs it.
+
+    Without a function, return a decorator: `@checkpoint(use_reentrant=False)`.
 
     `function` may be a module: its parameters get their gradients, and it should be in the same
     mode, training or not, when backward runs. A function that does something else then raises
@@ -62,8 +66,35 @@ def checkpoint(
     >>> x.grad
     tensor(1.)
     """
-    if _is_reentrant("checkpoint", use_reentrant):
-        if context_fn is not None or debug:
+    options = Options(preserve_rng_state, context_fn, determinism_check, debug, early_stop)
+    reenters = _is_reentrant("checkpoint", use_reentrant)
+    if function is None:
+        return lambda f: _checkpointed(f, options, reenters=reenters)
+    return _run(function, args, keywords, options, reenters=reenters)
+
+
+def _checkpointed(
+    function: Callable[..., Any], options: Options, *, reenters: bool
+) -> Callable[..., Any]:
+    """The function, of which every call is checkpointed."""
+
+    @functools.wraps(function)
+    def checkpointed(*args: Any, **keywords: Any) -> Any:
+        return _run(function, args, keywords, options, reenters=reenters)
+
+    return checkpointed
+
+
+def _run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    keywords: dict[str, Any],
+    options: Options,
+    *,
+    reenters: bool,
+) -> Any:
+    if reenters:
+        if options.context_fn is not None or options.debug:
             raise ArgumentError(
                 "checkpoint: context_fn and debug are only supported when use_reentrant=False"
             )
@@ -72,8 +103,7 @@ def checkpoint(
                 f"checkpoint: unexpected keywords {', '.join(keywords)}; with use_reentrant=True a "
                 "function takes positional arguments only"
             )
-        return reentrant.run(function, args, preserve_rng_state)
-    options = Options(preserve_rng_state, context_fn, determinism_check, debug)
+        return reentrant.run(function, args, options.preserve_rng_state)
     return run(function, args, keywords, options)
 
 

@@ -23,6 +23,7 @@ class Options(NamedTuple):
     context_fn: Callable[[], tuple[Any, Any]] | None = None  # contexts of the first and later runs
     determinism_check: str = "default"  # or "none"
     debug: bool = False  # say in errors where tensors were saved
+    early_stop: bool = True  # a later run ends with the last value that is needed
 
 
 _CHECKS = ("default", "none")
@@ -112,7 +113,9 @@ def _on_the_tape(
 
     checks = options.determinism_check == "default"
     tensors = call.tensors
-    frame = Frame(recompute, tensors, check=checks, debug=options.debug)
+    frame = Frame(
+        recompute, tensors, check=checks, debug=options.debug, early_stop=options.early_stop
+    )
     call.forget_tensors()  # the frame keeps them, or a checkpoint around it computes them again
     positional, named = call.rebuild(tensors)
     with first:

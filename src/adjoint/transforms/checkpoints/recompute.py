@@ -28,7 +28,7 @@ from adjoint.tensor.tape import Watch
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.checkpoints.determinism import Facts
 
-_early_stop: ContextVar[bool] = ContextVar("early stop", default=True)
+_early_stop: ContextVar[bool | None] = ContextVar("early stop", default=None)
 _debug: ContextVar[bool | None] = ContextVar("checkpoint debug", default=None)
 
 
@@ -101,6 +101,7 @@ class Frame:
         *,
         check: bool,
         debug: bool,
+        early_stop: bool,
     ) -> None:
         self.run = run  # runs the function on these tensors, in the state of the first run
         self.arguments = [Argument(t) for t in tensors]
@@ -112,7 +113,8 @@ class Frame:
         self.check = check
         override = _debug.get()
         self.debug = debug if override is None else override
-        self.early_stop = _early_stop.get()
+        override = _early_stop.get()
+        self.early_stop = early_stop if override is None else override
         self.complete = False  # whether the first run has ended
         self.facts: list[Facts] = []  # of each saved tensor, in order
         self.places: list[Place | None] = []  # where each was saved, if debug
