@@ -243,3 +243,25 @@ def test_batched_gradcheck_of_a_function_that_retains_gradients() -> None:
 
     x = ad.tensor([1.0, 2.0], dtype=ad.float64, requires_grad=True)
     assert ad.autograd.gradcheck(cube, (x,), check_batched_grad=True)
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+def test_gradcheck_of_a_sparse_matrix_is_that_of_its_values(layout: str) -> None:
+    dense = ad.tensor([[0.0, 2.0], [3.0, 0.0]], dtype=ad.float64)
+    sparse = getattr(dense, f"to_sparse_{layout}" if layout != "coo" else "to_sparse")()
+    vector = ad.tensor([1.0, 2.0], dtype=ad.float64, requires_grad=True)
+    given = (sparse.requires_grad_(), vector)
+    assert ad.autograd.gradcheck(lambda s, v: s @ v, given, check_batched_grad=True)
+    assert ad.autograd.gradcheck(lambda s, v: s * 2, given)  # a sparse result
+
+    class Wrong(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return grad * 3
+
+    with pytest.raises(ad.autograd.GradcheckError, match="disagrees"):
+        ad.autograd.gradcheck(lambda s, v: Wrong.apply(s @ v), given)

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
+from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError
 from adjoint.core.records import record
+from adjoint.tensor.structures import StructuredTensor
 
 Array = np.ndarray[Any, Any]
 Jacobians = list[list[Array]]  # [output][input] -> matrix
@@ -35,15 +37,22 @@ class Call:
 
     @staticmethod
     def of(function: Callable[..., Any], arguments: Any) -> Call:
-        """Find the tensors in `arguments` that require grad, also inside lists and tuples."""
+        """Find the tensors in `arguments` that require grad, also inside lists and tuples.
+
+        Of a sparse or nested tensor these are its values.
+        """
         given = tuple(arguments) if isinstance(arguments, tuple | list) else (arguments,)
+        if any(isinstance(t, StructuredTensor) for t in tensors_in(given)):
+            values, tree = pytrees.flatten(given)
+            return Call.of(lambda *values: function(*tree.unflatten(list(values))), tuple(values))
         return Call(function, given, tuple(t for t in tensors_in(given) if t.requires_grad))
 
     def __call__(self, inputs: Sequence[ad.Tensor]) -> list[ad.Tensor]:
         """Return the tensors that the function returns with `inputs` in place of its own."""
         replace = {id(old): new for old, new in zip(self.inputs, inputs, strict=True)}
         result = self.function(*(_replaced(a, replace) for a in self.arguments))
-        return tensors_in(result)
+        found = tensors_in(result)
+        return [v for t in found for v in (pytrees.flatten(t)[0] if isinstance(t, StructuredTensor) else (t,))]
 
     def leaves(self) -> list[ad.Tensor]:
         """Return fresh leaves with the values and layout of the inputs."""
