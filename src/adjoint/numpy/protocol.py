@@ -102,12 +102,10 @@ def _ufunc(ufunc: np.ufunc) -> Ufunc:
 
 def _find_ufunc(ufunc: np.ufunc) -> Ufunc:
     name = ufunc.__name__
-    special = sys.modules.get("scipy.special")
-    for module, theirs in (("", np), ("special", special)):
-        if getattr(theirs, name, None) is ufunc and name in reading.TABLES[module]:
-            found = reading.function(module, name)
-            if isinstance(found, Ufunc):
-                return found
+    for module in ("", "special"):
+        row = reading.TABLES[module].get(name)
+        if row is not None and row.is_ufunc and reading.their_ufunc(module, name) is ufunc:
+            return reading.function(module, name)
     home = "np" if getattr(np, name, None) is ufunc else "scipy.special"
     raise _without_operator(f"{home}.{name}")
 

@@ -100,13 +100,20 @@ _BUILT: dict[tuple[str, str], Any] = {}
 
 def _build(module: str, row: Row) -> Any:
     if row.is_ufunc:
-        theirs = getattr(np if module == "" else importlib.import_module("scipy.special"), row.name)
-        return Ufunc(theirs, _elements(module, row), tensors_only=bool(row.signature))
+        return Ufunc(
+            their_ufunc(module, row.name), _elements(module, row), tensors_only=bool(row.signature)
+        )
     if row.section == "same":
         return getattr(np, row.name)
     if row.section == "theirs":
         return _on_values(row.name)
     return _compiled(module, row, _text(row), typed=True)
+
+
+def their_ufunc(module: str, name: str) -> np.ufunc:
+    """NumPy's or SciPy's ufunc; under SCIPY_ARRAY_API SciPy wraps its own."""
+    found = getattr(np if module == "" else importlib.import_module("scipy.special"), name)
+    return getattr(found, "__wrapped__", found)
 
 
 def _elements(module: str, row: Row) -> Callable[..., Any]:
