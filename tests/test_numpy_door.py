@@ -69,6 +69,7 @@ FOR_SPECIAL = {
     "fdtrc": "Q, Q[::-1], U", "gdtr": "Q, Q[::-1], U", "gdtrc": "Q, Q[::-1], U",
     "gammainc": "Q, U", "gammaincc": "Q, U", "gammaln": "Q", "loggamma": "Q", "psi": "Q",
     "digamma": "Q", "gamma": "V", "rgamma": "V", "huber": "Q, W", "pseudo_huber": "Q, W",
+    **dict.fromkeys(("jv", "jn", "yv", "yn", "iv", "ive", "kv", "kn", "kve"), "3, Q + 1"),
     "k0": "Q", "k1": "Q", "k0e": "Q", "k1e": "Q", "y0": "Q", "y1": "Q", "logit": "U", "ndtri": "U",
     "pdtr": "I, U", "pdtrc": "I, U", "poch": "Q, U", "powm1": "Q, W", "rel_entr": "Q, U",
     "kl_div": "Q, U", "entr": "Q", "xlogy": "V, Q", "xlog1py": "V, Q", "stdtr": "1 + Q, V",

@@ -29,6 +29,18 @@ def student(df: Any, t: Any) -> Tensor:
     return ad.where(t > 0, 1 - tail, tail)
 
 
+def bessel(letter: str, order: Tensor, x: Tensor) -> Tensor:
+    """A Bessel function of whole order, the same for all elements."""
+    first = order.detach().reshape(-1)[0].item()
+    if int(first) != first or not bool((order == first).all()):
+        raise ArgumentError(
+            "Bessel functions of tensors have one whole order for all elements; for others call "
+            "SciPy's with x.detach().numpy()"
+        )
+    value = getattr(ad, f"_bessel_{letter}_derivative")(x, int(first), 0)
+    return value.expand(order.shape) if order.ndim > value.ndim else value
+
+
 def logsumexp(a: Tensor, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:
     """log Σ b exp(a), and the sign of the sum if it is asked for."""
     dims = dims_of(axis, a.ndim)
