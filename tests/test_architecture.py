@@ -34,9 +34,19 @@ BELOW: dict[str, tuple[str, ...]] = {
     "amp": ("core", "tensor", "absent"),
     "backends": ("core", "kernels", "native", "absent"),
     "distributions": ("core", "ops", "tensor", "transforms", "graph"),
-    "numpy": ("core", "checks", "ops", "tensor", "transforms", "functions", "exchange"),
+    "numpy": (
+        "core",
+        "checks",
+        "ops",
+        "tensor",
+        "transforms",
+        "functions",
+        "exchange",
+        "doors",
+        "absent",
+    ),
     "serialization": ("core", "tensor", "nn", "sparse"),
-    "array_api": ("core", "ops", "tensor", "exchange", "functions", "doors", "_version"),
+    "array_api": ("core", "ops", "tensor", "exchange", "functions", "doors", "numpy", "_version"),
     "utils": ("core", "ops", "tensor", "transforms", "exchange", "absent"),
 }
 NO_NUMPY = ("checks", "formulas", "batching", "decompositions", "shapes")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import subprocess
 import sys
 from typing import Any
@@ -639,6 +640,20 @@ def test_special_functions_of_scipy_take_tensors() -> None:
     slope = ad.grad(lambda a: np.sum(log_density(x, a)))(a)
     exact = np.sum(np.log(ARRAYS["Q"]) - scipy.special.digamma(2.5))
     assert np.isclose(slope.item(), exact)
+
+
+def test_scipys_dispatch_finds_special_functions() -> None:
+    """Under SCIPY_ARRAY_API SciPy asks the namespace of the arrays for them."""
+    code = """
+import adjoint as ad, scipy.special as special
+x = ad.tensor([0.5, 1.5], dtype=ad.float64)
+for f, slope in ((special.gammaln, special.digamma), (special.expit, None), (special.ndtr, None)):
+    found = ad.grad(lambda x: ad.sum(f(x)))(x)
+    assert slope is None or ad.allclose(found, slope(x))
+assert ad.allclose(ad.grad(special.logsumexp)(x), special.softmax(x))
+"""
+    environment = {**os.environ, "SCIPY_ARRAY_API": "1"}
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, env=environment)
 
 
 # -- what leaves, and what comes in -------------------------------------------------------------

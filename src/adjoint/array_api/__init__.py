@@ -36,6 +36,7 @@ from adjoint.core.dtypes import (
     uint32,
     uint64,
 )
+from adjoint.numpy import special  # where SciPy looks for what the standard has not: xp.special
 
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 __array_api_version__ = "2024.12"

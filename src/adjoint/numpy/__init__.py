@@ -20,8 +20,9 @@ from typing import Any
 import numpy as _numpy
 from numpy import __version__ as __version__
 
+from adjoint.absent import absent
 from adjoint.core.dtypes import bfloat16
-from adjoint.core.errors import MissingOperator, did_you_mean
+from adjoint.core.errors import MissingOperator
 from adjoint.numpy import reading
 from adjoint.numpy.ufuncs import Ufunc as ufunc  # noqa: N813 - NumPy spells it so
 from adjoint.tensor.tensor import Tensor as ndarray  # noqa: N813 - what functions return
@@ -41,23 +42,19 @@ def __getattr__(name: str) -> Any:
     elif name in _OLD:
         found = _OLD[name]
     else:
-        raise absent("", name)
+        raise _absent(name)
     globals()[name] = found
     return found
 
 
-def absent(module: str, name: str) -> MissingOperator:
+def _absent(name: str) -> AttributeError:
     """The error for a name that is not there."""
-    full = f"adjoint.numpy.{module}" if module else "adjoint.numpy"
-    theirs = (
-        ""
-        if module or not hasattr(_numpy, name)
-        else (
-            f"; NumPy's {name} has no operator here: np.{name}(x.detach().numpy()) gives its value"
-        )
+    if not hasattr(_numpy, name):
+        return absent("adjoint.numpy", name, __dir__())
+    return MissingOperator(
+        f"adjoint.numpy has no {name!r}, since there is no operator for it; np.{name} of NumPy on "
+        "x.detach().numpy() gives its value"
     )
-    known = reading.TABLES[module]
-    return MissingOperator(f"{full} has no {name!r}{theirs or did_you_mean(name, known)}")
 
 
 def __dir__() -> list[str]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.numpy import absent, reading
+from adjoint.absent import absent
+from adjoint.numpy import reading
 
 
 def __getattr__(name: str) -> Any:
     if name not in reading.TABLES["fft"]:
-        raise absent("fft", name)
+        raise absent("adjoint.numpy.fft", name, __dir__())
     found = globals()[name] = reading.function("fft", name)
     return found
 

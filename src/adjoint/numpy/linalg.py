@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.absent import absent
 from adjoint.core.errors import LinAlgError as LinAlgError
-from adjoint.numpy import absent, reading
+from adjoint.numpy import reading
 
 
 def __getattr__(name: str) -> Any:
     if name not in reading.TABLES["linalg"]:
-        raise absent("linalg", name)
+        raise absent("adjoint.numpy.linalg", name, __dir__())
     found = globals()[name] = reading.function("linalg", name)
     return found
 

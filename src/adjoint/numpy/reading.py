@@ -12,20 +12,21 @@ from __future__ import annotations
 import ast
 import builtins
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from adjoint import doors
 from adjoint.core.errors import TableError
 from adjoint.numpy import conversion, words
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import packet
 
-_FILE = Path(__file__).with_name("names.txt")
+_FILE = os.path.join(os.path.dirname(__file__), "names.txt")
 # Arguments that say how to compute or to store, not what: taken, and without effect.
 _IGNORED = frozenset(
     ("casting", "device", "kind", "like", "order", "out", "overwrite_input", "subok")
@@ -49,22 +50,11 @@ class Row:
         return self.section.endswith("ufunc")
 
 
-def _lines() -> list[tuple[int, str]]:
-    """The lines of the file, with continuations joined, and their numbers."""
-    found: list[tuple[int, str]] = []
-    for number, line in enumerate(_FILE.read_text(encoding="utf-8").splitlines(), 1):
-        if line.startswith(" "):
-            found[-1] = (found[-1][0], f"{found[-1][1]} {line.strip()}")
-        elif line and not line.startswith("#"):
-            found.append((number, line))
-    return found
-
-
 def read() -> dict[str, dict[str, Row]]:
     """The rows of each module ("" is adjoint.numpy) by name."""
     tables: dict[str, dict[str, Row]] = {"": {}, "linalg": {}, "fft": {}, "special": {}}
     section = ""
-    for number, line in _lines():
+    for number, line in doors.lines(_FILE):
         if line.startswith("["):
             section = line[1:-1]
             continue
@@ -173,15 +163,8 @@ def _call(name: str, given: ast.arguments) -> str:
 
 
 def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[..., Any]:
-    tree = ast.parse(text)
-    environment: dict[str, Any] = {"__name__": f"adjoint.numpy{'.' * bool(module)}{module}"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and node.id not in environment:
-            found = _found(node.id, module, row)
-            if found is not None:
-                environment[node.id] = found
-    exec(compile(tree, f"<adjoint.numpy, names.txt:{row.line}>", "exec"), environment)
-    built = environment[row.name]
+    name = f"adjoint.numpy{'.' * bool(module)}{module}"
+    built = doors.compiled(text, f"{_FILE}:{row.line}", name, lambda n: _found(n, module, row))
     if typed:
         said = f"= {row.expression}" if row.expression else ""
         built.__doc__ = f"NumPy's `{row.name}`, of tensors. {said}".strip()
@@ -189,7 +172,7 @@ def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[...,
 
 
 def _found(name: str, module: str, row: Row) -> Any:
-    """What a name in a row's text stands for; None for an argument, or one of Python's builtins."""
+    """What a name in a row's text stands for."""
     own = _file(row.section)
     if name == "_own":
         return getattr(own, row.name)
@@ -199,7 +182,7 @@ def _found(name: str, module: str, row: Row) -> Any:
     for table in (module, ""):
         if name != row.name and name in TABLES[table] and not _shadows(name, table, module):
             return function(table, name)
-    return None
+    return getattr(builtins, name, None)  # None is a variable of the text itself
 
 
 def _shadows(name: str, table: str, module: str) -> bool:
@@ -210,6 +193,6 @@ def _shadows(name: str, table: str, module: str) -> bool:
 def _file(section: str) -> Any:
     """The file of a section, if it has one."""
     name = section.partition(".")[0]
-    if not _FILE.with_name("functions").joinpath(f"{name}.py").exists():
+    if not os.path.exists(os.path.join(os.path.dirname(_FILE), "functions", f"{name}.py")):
         return None
     return importlib.import_module(f"adjoint.numpy.functions.{name}")

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from adjoint.numpy import absent, reading
+from adjoint.absent import absent
+from adjoint.numpy import reading
 
 
 def __getattr__(name: str) -> Any:
     if name not in reading.TABLES["special"]:
-        raise absent("special", name)
+        raise absent("adjoint.numpy.special", name, __dir__())
     found = globals()[name] = reading.function("special", name)
     return found
 
