@@ -10,7 +10,7 @@ from adjoint.core.records import record
 
 @record
 class Accumulator:
-    """One way to make one number of many; texts are for `double`, then for `long long`."""
+    """One way to make one number of many; texts are for real numbers, then for `long long`."""
 
     take: str  # how it takes one more value in
     starts: tuple[str, str]
@@ -19,10 +19,10 @@ class Accumulator:
     of_nothing: Any = None  # the result where there are no values
 
     def start(self, c_type: str) -> str:
-        return self.starts[c_type != "double"]
+        return self.starts[c_type == "long long"]
 
     def clause(self, c_type: str) -> str:
-        return self.joins[c_type != "double"]
+        return self.joins[c_type == "long long"]
 
 
 ACCUMULATORS = {
@@ -42,8 +42,8 @@ ACCUMULATORS = {
         ("fewest", "min"),
     ),
 }
-DECLARED = """#pragma omp declare reduction(most : double : omp_out = omp_in > omp_out \\
+DECLARED = """#pragma omp declare reduction(most : double, float : omp_out = omp_in > omp_out \\
   || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = -HUGE_VAL)
-#pragma omp declare reduction(fewest : double : omp_out = omp_in < omp_out \\
+#pragma omp declare reduction(fewest : double, float : omp_out = omp_in < omp_out \\
   || omp_in != omp_in ? omp_in : omp_out) initializer(omp_priv = HUGE_VAL)
 """

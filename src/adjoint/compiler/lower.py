@@ -24,6 +24,7 @@ from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
 
 _SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
+_TINY = 64  # of one row or one column of a result
 
 
 class Choices:
@@ -83,7 +84,7 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     """What becomes of a node: one of `_WAYS`."""
     if is_part and _is_no_change(node):
         return "as zeros"
-    if multiplications(node) <= small:
+    if multiplications(node) <= small or (small > 0 and _is_tiny(node)):
         return "as sum of products"
     row = node.op.row
     if node.name == "detach.default":
@@ -100,6 +101,18 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     if not row.decompose or row.schema.is_view or define(node) is not None:
         return "stays"
     return "as decomposition"
+
+
+def _is_tiny(node: Node) -> bool:
+    """Whether the matrices of a product are so small that a loop beats a call, however many or
+    long they are.
+    """
+    if math.isinf(multiplications(node)):
+        return False
+    a, b = node.args[:2]
+    rows = a.shape[-2] if len(a.shape) > 1 else 1
+    columns = b.shape[-1] if len(b.shape) > 1 else 1
+    return a.shape[-1] * min(rows, columns) <= _TINY
 
 
 def _of_one(node: Node) -> bool:

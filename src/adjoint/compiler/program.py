@@ -308,7 +308,8 @@ class Program:
         size = math.prod(shape) * value.dtype.itemsize
         if not size:
             return np.empty(shape, value.dtype.np)
-        return np.ndarray(shape, value.dtype.np, (ctypes.c_ubyte * size).from_address(tape.data))
+        memory: Any = (ctypes.c_ubyte * size).from_address(tape.data)
+        return np.ndarray(shape, value.dtype.np, memory)
 
 
 def _alone(array: Any) -> Any:

@@ -28,6 +28,7 @@ from adjoint.compiler.loops import (
     LANE,
     LAST,
     LEFT,
+    PIECE,
     ROW,
     Cell,
     Check,
@@ -65,6 +66,10 @@ _LANES = 64  # rows in a block
 _BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
 _PADDED = 64  # up to this size a loop is run in whole vectors
 _TILE = 16  # rows of a tile where a matrix is turned
+_FEW = 64  # elements that one float adds up
+_FLOATS = 16  # floats in a vector
+_MANY = 1 << 40  # turns of a loop whose number only a call knows
+_EXTREMES = ("amax", "amin")
 _OWN = 10_000  # the first variable of an iteration that no body has
 MOST_PARTIAL = 1 << 15  # accumulators of one thread
 
@@ -745,6 +750,101 @@ def _calls_functions(statements: Sequence[Statement]) -> bool:
     return any(isinstance(s, Let) and calls(s.text) for s in statements)
 
 
+# -- narrow accumulators --------------------------------------------------------------------------
+
+
+def narrow_totals(draft: Draft) -> None:
+    """Let accumulators of float32 be float32 where a sum is short: conversions to double in every
+    iteration would halve the vectors. A long sum is one of short ones, which are added as doubles.
+    """
+    totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
+    if totals:
+        draft.kernel.body = _narrowed(draft.kernel.body, totals)
+
+
+def _is_narrow(total: Total) -> bool:
+    return total.node.output.dtype.name == "float32" and total.kind in ("sum", "mean", *_EXTREMES)
+
+
+def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Statement]:
+    found: list[Statement] = []
+    for place, statement in enumerate(statements):
+        if isinstance(statement, (For, Scope)):
+            statement.body = _narrowed(statement.body, totals)
+        total = totals.get(statement.name) if isinstance(statement, Room) else None
+        if total is not None and total.start != "-0.0":
+            if _is_short_sum(statements[place + 1 :], total):
+                _retype(statements[place + 1 :], total)
+                statement = replace(statement, c_type="float")
+            else:
+                for later in statements[place + 1 :]:
+                    _shorten(later, total)
+        found.append(statement)
+    return found
+
+
+def _is_short_sum(statements: Sequence[Statement], total: Total) -> bool:
+    """Whether few elements meet in one float of an accumulator."""
+    if total.kind in _EXTREMES:
+        return True
+    counts = list(_counts(statements, total, 1))
+    return all(not is_open(c) and c <= _FEW for c in counts)
+
+
+def _counts(statements: Sequence[Statement], total: Total, around: int) -> Iterator[int]:
+    """How many elements each statement that feeds an accumulator adds, those of lanes apart."""
+    for statement in statements:
+        if isinstance(statement, Take) and statement.cell.name == total.name:
+            yield around
+        elif isinstance(statement, Scope):
+            yield from _counts(statement.body, total, around)
+        elif isinstance(statement, For):
+            low, high = statement.low[-1], statement.high[-1]
+            known = isinstance(low, int) and isinstance(high, int) and statement.step == 1
+            turns = high - low if known else _MANY
+            own = any(
+                isinstance(s, Take) and s.cell.address and s.cell.address.coefficient(
+                    statement.variable
+                )
+                for s in statement.body
+            )  # fmt: skip
+            if own or statement.variable == LANE:
+                turns = 1
+            elif any(t.name == total.name for t in statement.totals):
+                turns = turns if is_open(turns) else -(-turns // _FLOATS)
+            yield from _counts(statement.body, total, around * turns)
+
+
+def _retype(statements: Sequence[Statement], total: Total) -> None:
+    """Let the vectors of loops know that an accumulator is a float."""
+    for statement in statements:
+        if isinstance(statement, For):
+            statement.totals = tuple(
+                replace(t, c_type="float") if t.name == total.name else t for t in statement.totals
+            )
+        if isinstance(statement, (For, Scope)):
+            _retype(statement.body, total)
+
+
+def _shorten(statement: Statement, total: Total) -> None:
+    """Cut the loop of vectors that feeds an accumulator into pieces with short sums."""
+    if isinstance(statement, Scope) or (isinstance(statement, For) and not statement.vector):
+        for inner in statement.body:
+            _shorten(inner, total)
+        return
+    if not isinstance(statement, For) or [t.name for t in statement.totals] != [total.name]:
+        return
+    piece = replace(total, name=f"{total.name}f", c_type="float")
+    body = [replace(s, cell=Cell(piece.name)) if isinstance(s, Take) else s for s in statement.body]
+    low, v = variable(PIECE), statement.variable
+    ends = (low + Affine(_FEW * _FLOATS), *statement.high)
+    inner = For(v, (low,), ends, body, vector=True, totals=(piece,))
+    statement.variable, statement.step, statement.vector = PIECE, _FEW * _FLOATS, False
+    statement.totals = ()
+    room = Room("float", piece.name, start=piece.start)
+    statement.body = [room, inner, Take(total.kind, Cell(total.name), piece.name)]
+
+
 # -- facts ----------------------------------------------------------------------------------------
 
 
@@ -759,5 +859,6 @@ def count_work(draft: Draft) -> None:
 
 Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
-    make_bands, choose_rows, keep_rows, build_loops, tile, cut_loops, pad_short, count_work,
+    make_bands, choose_rows, keep_rows, build_loops, tile, cut_loops, pad_short, narrow_totals,
+    count_work,
 )  # fmt: skip

@@ -52,7 +52,11 @@ class Call:
         replace = {id(old): new for old, new in zip(self.inputs, inputs, strict=True)}
         result = self.function(*(_replaced(a, replace) for a in self.arguments))
         found = tensors_in(result)
-        return [v for t in found for v in (pytrees.flatten(t)[0] if isinstance(t, StructuredTensor) else (t,))]
+        return [
+            v
+            for t in found
+            for v in (pytrees.flatten(t)[0] if isinstance(t, StructuredTensor) else (t,))
+        ]
 
     def leaves(self) -> list[ad.Tensor]:
         """Return fresh leaves with the values and layout of the inputs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from adjoint.compiler.loops import (
     BLOCK,
     LANE,
     LEFT,
+    PIECE,
     ROW,
     Cell,
     Check,
@@ -36,7 +38,7 @@ from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Value
 
-_OWN = {ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left"}
+_OWN = {ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece"}
 
 
 def printed(kernel: Kernel, name: str, sizes: Sequence[str] = ()) -> str:
@@ -104,7 +106,7 @@ class _Printer:
 
     def ends(self, choose: str, ends: Sequence[Any]) -> str:
         texts = [self.index(e) if isinstance(e, Affine) else str(e) for e in ends]
-        return texts[0] if len(texts) == 1 else f"{choose}({texts[0]}, {texts[1]})"
+        return functools.reduce(lambda a, b: f"{choose}({a}, {b})", texts)
 
     def line(self, statement: Statement) -> str:
         """One statement without others in it."""

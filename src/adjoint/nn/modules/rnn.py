@@ -28,6 +28,8 @@ Tensor = Any
 
 # mode: how many products a step makes of its input, one for each gate, and its operator
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
+
+
 class MixedDtypes(DtypeError, ValueError):
     """An input that has not the dtype of the weights. Also a ValueError, as in PyTorch."""
 
