@@ -105,10 +105,13 @@ def test_a_misspelt_name_is_told_with_the_nearest(tmp_path: Path) -> None:
         tmp_path, "self / widht"
     )
     assert "c: there is no function expp@(); did you mean exp" in mistakes(tmp_path, "expp@(self)")
-    assert ":4:7: c: 'reel' is not among real, whole, bool, number, all; did you mean real?" in (
-        mistakes(tmp_path, "{reel: self}")
-    )
+    told = mistakes(tmp_path, "{reel: self}")
+    assert ":4:7: c: 'reel' is not among real, whole, bool, complex, number, all; did you" in told
     assert "c: bool has a second text" in mistakes(tmp_path, "{all: self, bool: other}")
+
+
+def test_complex_numbers_have_texts_in_our_own_rows_alone(tmp_path: Path) -> None:
+    assert "our own rows alone" in mistakes(tmp_path, "{complex: self < other}")
 
 
 def test_only_elementwise_operators_have_a_text(tmp_path: Path) -> None:

@@ -106,3 +106,26 @@ def test_gradients_through_factors_equal_eager() -> None:
     compiled = ad.compile(ad.grad(value))
     np.testing.assert_allclose(compiled(a).numpy(), ad.grad(value)(a).numpy(), rtol=1e-9)
     assert compiled.lower(a).callbacks() == []
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 30, 31, 37, 49, 64, 74, 97, 101, 128, 210, 1009])
+def test_fourier_transforms_of_every_length_have_the_accuracy_of_numpy(n: int) -> None:
+    generator = np.random.default_rng(n)
+    x = generator.standard_normal((2, n, 3))
+    z = x + 1j * generator.standard_normal((2, n, 3))
+
+    def function(x: Any, z: Any) -> Any:
+        half = ad.fft.rfft(x, dim=1)
+        whole = ad.fft.fft(z, dim=1), ad.fft.ifft(z, dim=1, norm="ortho")
+        return [half, ad.fft.irfft(half, n=n, dim=1), *whole, ad.fft.fftn(z), ad.fft.fft(x, dim=1)]
+
+    compiled = ad.compile(function)
+    given = ad.tensor(x, dtype=ad.float64), ad.tensor(z, dtype=ad.complex128)
+    found = [t.numpy() for t in compiled(*given)]
+    expected = [
+        np.fft.rfft(x, axis=1), x, np.fft.fft(z, axis=1), np.fft.ifft(z, axis=1, norm="ortho"),
+        np.fft.fftn(z), np.fft.fft(x, axis=1),
+    ]  # fmt: skip
+    for ours, exact in zip(found, expected, strict=True):
+        assert np.abs(ours - exact).max() <= 2e-15 * max(np.abs(exact).max(), 1)
+    assert compiled.lower(*given).callbacks() == []

@@ -208,6 +208,23 @@ VALUES: dict[str, Program] = {
         ad.vmap(ad.jacrev(lambda x, w: ad.stack([x[0] * w, x[1:].sum() / w]), (0, 1))),
         (make(6, 3), make(6)),
     ),
+    "complex numbers": (
+        lambda z, x: [
+            z * z / (z + 2),
+            z.exp().abs(),
+            (z @ z.mT).real,
+            ad.where(x > 1, z, -z),
+            z.sum(0),
+            *(ad.fft.fft(z, n=n) for n in (1, 8, 30, 37)),
+            ad.fft.rfft(x, n=9),
+            ad.fft.rfft2(x),
+            ad.fft.irfft(z, n=12),
+            ad.fft.irfft(z, n=7),
+            ad.fft.ifftn(z),
+            ad.view_as_real(z),
+        ],
+        (ad.complex(make(3, 7), make(3, 7, seed=1)), make(3, 7)),
+    ),
     "orders and places": (
         lambda x, i: [
             *x.sort(0, descending=True),

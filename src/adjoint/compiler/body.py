@@ -39,7 +39,7 @@ from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.shapes import Shape
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
-from adjoint.elements.numbers import C_TYPES, cast, literal
+from adjoint.elements.numbers import C_TYPES, cast, literal, suffix
 from adjoint.graph.ir import Node, Value
 
 _CALL = re.compile(rf"\b({'|'.join(map(re.escape, VECTORIZED))})f?\(")
@@ -281,7 +281,7 @@ class Body:
                 if argument.name in promoted and value.dtype is not compute:
                     text = cast(text, compute.name)
                 operands[argument.name] = text
-            elif isinstance(value, (bool, int, float)):
+            elif isinstance(value, (bool, int, float, complex)):
                 operands[argument.name] = literal(value, c_type)
         return _filled(node, definition.text, c_type, operands, self.known)
 
@@ -296,4 +296,4 @@ def _filled(node: Node, text: str, c_type: str, operands: dict[str, str], known:
             and operands["self"] in {zero, *known}
         ):
             return operands["self"]
-    return text.format(**operands, **{"@": "f" if c_type == "float" else ""})
+    return text.format(**operands, **{"@": suffix(c_type)})

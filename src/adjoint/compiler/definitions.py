@@ -338,6 +338,8 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
 
 def _accumulates(kind: str, source: DType, result: DType) -> bool:
     """Whether an accumulator of the result's kind takes the elements in as they are."""
+    if source.is_complex or result.is_complex:
+        return False
     if source is result or kind in ("any", "all"):
         return True
     if kind not in ("sum", "mean", "prod"):

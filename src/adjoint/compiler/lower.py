@@ -14,7 +14,7 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.compiler.definitions import define, is_native, multiplications
-from adjoint.compiler.values import LOWERED
+from adjoint.compiler.values import LOWERED, of_complex
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
@@ -95,8 +95,10 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
         return "as conversion"
     if node.name == "as_strided.default":
         return "as places"
-    native = all(map(is_native, (*node.inputs(), *node.outputs)))
-    if row.routine in LOWERED and native and LOWERED[row.routine](node) is not None:
+    if of_complex(node) is not None:
+        return "as real and imaginary parts"
+    real = all(map(_is_real, (*node.inputs(), *node.outputs)))
+    if row.routine in LOWERED and real and LOWERED[row.routine](node) is not None:
         return "as smaller routines"
     if not row.decompose or row.schema.is_view or define(node) is not None:
         return "stays"
@@ -113,6 +115,10 @@ def _is_tiny(node: Node) -> bool:
     rows = a.shape[-2] if len(a.shape) > 1 else 1
     columns = b.shape[-1] if len(b.shape) > 1 else 1
     return a.shape[-1] * min(rows, columns) <= _TINY
+
+
+def _is_real(value: Value) -> bool:
+    return is_native(value) and not value.dtype.is_complex
 
 
 def _of_one(node: Node) -> bool:
@@ -202,6 +208,7 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "as views": _parts,
     "as conversion": _single,
     "as places": _strided,
+    "as real and imaginary parts": of_complex,
     "as smaller routines": lambda node: LOWERED[node.op.row.routine](node),
     "as decomposition": lambda node: binding.decomposition(node.op.row),
 }  # a function that does what a node does by smaller operators; None where it stays

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from adjoint.compiler.affine import row_major
 from adjoint.core.records import record
@@ -431,6 +431,66 @@ def _numbers(node: Node) -> Routine | None:
     return _places("numbers", node, outer, shape[axis], count, int(lengths is None))
 
 
+def _same_bits(node: Node) -> Routine | None:
+    """Memory that is read as another dtype."""
+    size = math.prod(node.output.shape) * node.output.dtype.itemsize
+    return Routine("places", "bits", "uchar", (size,))
+
+
+# -- Fourier transforms ---------------------------------------------------------------------------
+
+_COMPLEX = {"complex64": "float", "complex128": "double"}
+
+
+def _fourier(node: Node) -> Routine | None:
+    dims = argument(node, "dim")
+    x, backward = node.args[0], int(not argument(node, "forward"))
+    kind = _COMPLEX.get(x.dtype.name)
+    scale = _scale(node, x.shape)
+    if kind is None or scale is None:
+        return None
+    sizes = math.prod(x.shape), backward, scale, *_lines(x.shape, dims)
+    return Routine("fourier", "complex", kind, sizes)
+
+
+def _scale(node: Node, shape: Shape) -> int | None:
+    """1, 1/√n or 1/n; None where there is nothing to transform."""
+    dims = argument(node, "dim")
+    count = math.prod(shape[d] for d in dims)
+    if not dims or not count or argument(node, "normalization") not in (0, 1, 2):
+        return None
+    return _bits((1.0, 1 / math.sqrt(count), 1 / count)[argument(node, "normalization")])
+
+
+def _lines(shape: Shape, dims: Sequence[int]) -> list[int]:
+    """How many dimensions there are, and the sizes around each."""
+    return [len(dims), *(size for d in dims for size in _around(shape, d))]
+
+
+def _fourier_forward(node: Node) -> Routine | None:
+    x, dims = node.args[0], argument(node, "dim")
+    kind, scale = _REALS.get(x.dtype.name), _scale(node, x.shape)
+    if kind is None or scale is None:
+        return None
+    last = dims[-1] % len(x.shape)
+    result = node.output.shape
+    sizes = *_around(x.shape, last), result[last], scale, *_lines(result, dims[:-1])
+    return Routine("fourier", "forward", kind, sizes)
+
+
+def _fourier_backward(node: Node) -> Routine | None:
+    x, dims = node.args[0], argument(node, "dim")
+    kind, scale = _COMPLEX.get(x.dtype.name), _scale(node, node.output.shape)
+    if kind is None or scale is None or 0 in x.shape:
+        return None
+    last = dims[-1] % len(x.shape)
+    if x.shape[last] != node.output.shape[last] // 2 + 1:
+        return None
+    around = _around(node.output.shape, last)
+    sizes = *around, math.prod(x.shape), scale, *_lines(x.shape, dims[:-1])
+    return Routine("fourier", "backward", kind, sizes)
+
+
 _FINDERS: dict[str, Finder] = {
     "lu": _lu,
     "solve": _solve,
@@ -473,4 +533,8 @@ _FINDERS: dict[str, Finder] = {
     "pad": lambda node: _rows(node, "pad"),
     "pack": lambda node: _rows(node, "pack"),
     "numbers": _numbers,
+    "fourier": _fourier,
+    "fourier_forward": _fourier_forward,
+    "fourier_backward": _fourier_backward,
+    "bits": _same_bits,
 }

@@ -211,6 +211,48 @@ def _compared(node: Node) -> Callable[..., Any] | None:
     return search
 
 
+# -- complex numbers, by their parts --------------------------------------------------------------
+
+
+def of_complex(node: Node) -> Callable[..., Any] | None:
+    """Sums, products of matrices and parts of complex numbers, by operators on pairs of reals."""
+    row = node.op.row
+    if not any(v.dtype.is_complex for v in (*node.inputs(), *node.outputs)):
+        return None
+    if row.full_name in ("real.default", "imag.default"):
+        part = int(row.schema.name == "imag")
+        return lambda x: ops.view_as_real(x).select(-1, part)
+    if row.reduces == "sum" and row.schema.names[1:] == ("dim", "keepdim", "dtype"):
+        return _complex_sum
+    if row.is_product and len(node.args) == 2:
+        return _complex_product
+    return None
+
+
+def _complex_sum(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+    x = x if dtype is None else x.to(dtype)
+    if not x.is_complex():
+        return x.sum(dim, keepdim)
+    rank = x.ndim
+    dims = range(rank) if not dim else [d % rank for d in ([dim] if isinstance(dim, int) else dim)]
+    return ops.view_as_complex(ops.view_as_real(x).sum(tuple(dims), keepdim)) if rank else x
+
+
+def _complex_product(a: Any, b: Any) -> Any:
+    """(x + iy)(u + iv) = xu - yv + i (xv + yu), four products of real matrices."""
+    (x, y), (u, v) = _parts(a), _parts(b)
+    if y is None or v is None:
+        return ops.complex(x.matmul(u), x.matmul(v) if y is None else y.matmul(u))
+    return ops.complex(x.matmul(u) - y.matmul(v), x.matmul(v) + y.matmul(u))
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    if not x.is_complex():
+        return x, None
+    pairs = ops.view_as_real(x)
+    return pairs.select(-1, 0), pairs.select(-1, 1)
+
+
 Rule = Callable[[Node], Callable[..., Any] | None]
 
 

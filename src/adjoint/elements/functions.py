@@ -227,6 +227,46 @@ _REALS = {
 }""",
 }
 
+# Of complex numbers: arithmetic by its definitions, as NumPy's, the others from C's library.
+_COMPLEX = {
+    "ad_complex": "real _Complex ad_complex@(real x, real y) { return __builtin_complex(x, y); }",
+    "ad_conj": "real _Complex ad_conj@(real _Complex z) {"
+    " return __builtin_complex(__real__ z, -__imag__ z); }",
+    "ad_times": """real _Complex ad_times@(real _Complex a, real _Complex b) {
+  const real x = __real__ a, y = __imag__ a, u = __real__ b, v = __imag__ b;
+  return __builtin_complex(x * u - y * v, x * v + y * u);
+}""",
+    # Smith's: nothing overflows that the quotient does not
+    "ad_over": """real _Complex ad_over@(real _Complex a, real _Complex b) {
+  const real x = __real__ a, y = __imag__ a, u = __real__ b, v = __imag__ b;
+  const int wide = fabs@(u) >= fabs@(v);
+  const real ratio = wide ? v / u : u / v, below = wide ? u + v * ratio : u * ratio + v;
+  const real re = wide ? x + y * ratio : x * ratio + y, im = wide ? y - x * ratio : y * ratio - x;
+  const int zero = (u == 0) & (v == 0);
+  return zero ? __builtin_complex(x / fabs@(u), y / fabs@(u))
+              : __builtin_complex(re / below, im / below);
+}""",
+    "ad_modulus": "real ad_modulus@(real _Complex z) { return hypot@(__real__ z, __imag__ z); }",
+    "ad_argument": "real ad_argument@(real _Complex z) {"
+    " return atan2@(__imag__ z, __real__ z); }",
+    "ad_cpow": """real _Complex ad_cpow@(real _Complex z, real _Complex w) {
+  extern real _Complex cpow@(real _Complex, real _Complex);
+  const int real_only = __imag__ w == 0, none = real_only & (__real__ w == 0);
+  const int one = real_only & (__real__ w == 1);
+  return none ? __builtin_complex((real)1, (real)0) : one ? z : cpow@(z, w);
+}""",
+    **{
+        f"ad_c{name}": f"""real _Complex ad_c{name}@(real _Complex z) {{
+  extern real _Complex c{name}@(real _Complex);
+  return c{name}@(z);
+}}"""
+        for name in (
+            "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
+            "atan", "asinh", "acosh", "atanh",
+        )
+    },
+}  # fmt: skip
+
 _DOUBLES = {
     # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100
     **{
@@ -452,7 +492,7 @@ def _both(name: str, text: str) -> dict[str, str]:
 
 
 FUNCTIONS = {
-    **{k: v for name, text in _REALS.items() for k, v in _both(name, text).items()},
+    **{k: v for n, t in (_REALS | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_DOUBLES,
     **_MADE,
 }

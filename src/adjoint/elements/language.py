@@ -17,7 +17,7 @@ from functools import lru_cache
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.elements import variants
 from adjoint.elements.functions import FUNCTIONS, SCALARS, VECTORS, text_of
-from adjoint.elements.numbers import REAL
+from adjoint.elements.numbers import COMPLEX, REAL
 from adjoint.elements.variants import Arguments
 from adjoint.table import FAMILIES
 from adjoint.table.rows import Row, is_reference
@@ -33,14 +33,19 @@ _QUICK = frozenset((
 
 def expression(row: Row, dtype: str, given: Arguments) -> str | None:
     """The C text of an operator in a dtype, or None: `{self}` is an operand, `{@}` the suffix."""
-    text: str | None = row.c.get(
-        "real" if dtype in REAL else "bool" if dtype == "bool" else "whole"
-    )
+    text: str | None = row.c.get(_kind(dtype))
     if text is None:
         return None
     if (maker := _maker(text)) is not None:
         text = maker(given, dtype)
     return None if text is None else _template(text, row.schema.names)
+
+
+def _kind(dtype: str) -> str:
+    """The kind of numbers that a text is for."""
+    if dtype in COMPLEX:
+        return "complex"
+    return "real" if dtype in REAL else "bool" if dtype == "bool" else "whole"
 
 
 def _maker(text: str) -> Callable[[Arguments, str], str | None] | None:
@@ -73,6 +78,12 @@ def check(row: Row) -> Iterator[str]:
     if row.c and (len(row.schema.returns) != 1 or row.schema.returns[0].type.is_list):
         yield f"{row.place('c')}: c is for operators with one result"
     for kind, text in row.c.items():
+        if kind == "complex":
+            if not _is_ours(row):
+                yield f"{row.place('c')}: c: complex numbers have texts in our own rows alone"
+                continue
+            if not is_reference(text):
+                continue
         if _is_ours(row) and is_reference(text):
             if not hasattr(variants, text.removeprefix("variants.")):
                 yield f"{row.place('c').of(text)}: c: there is no {text!r}"

@@ -16,9 +16,17 @@ C_TYPES = {
     "int16": "short",
     "int8": "signed char",
     "uint8": "unsigned char",
+    "complex64": "float _Complex",
+    "complex128": "double _Complex",
 }
 REAL = ("float32", "float64")
+COMPLEX = ("complex64", "complex128")
 BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long": 64}
+
+
+def suffix(c_type: str) -> str:
+    """What the names of a type's functions, and its constants, end in."""
+    return "f" if c_type.startswith("float") else ""
 
 
 def cast(text: str, dtype: str) -> str:
@@ -32,17 +40,22 @@ def literal(value: Any, c_type: str) -> str:
         return "1" if value else "0"
     if is_open(value):
         return f"(({c_type}){value})"
+    if c_type.endswith("_Complex"):
+        part = c_type.partition(" ")[0]
+        number = complex(value)
+        real, imaginary = (literal(x, part) for x in (number.real, number.imag))
+        return f"__builtin_complex({real}, {imaginary})"
     if c_type in ("float", "double"):
         number = float(value)
-        suffix = "f" if c_type == "float" else ""
+        ending = suffix(c_type)
         if math.isnan(number):
             return f"NAN_{c_type}"
         if math.isinf(number):
             return f"({'-' if number < 0 else ''}INF_{c_type})"
         return (
-            f"({number!r}{suffix})"
+            f"({number!r}{ending})"
             if number < 0 or math.copysign(1, number) < 0
-            else f"{number!r}{suffix}"
+            else f"{number!r}{ending}"
         )
     whole = wrapped(int(value), c_type)
     if c_type != "long long":

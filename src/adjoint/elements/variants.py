@@ -37,6 +37,18 @@ def minus(given: Arguments, dtype: str) -> str:
     return f"self - {literal(given['alpha'] * given['other'], C_TYPES[dtype])}"
 
 
+def complex_plus(given: Arguments, dtype: str) -> str:
+    return _complex_sum(given, "+")
+
+
+def complex_minus(given: Arguments, dtype: str) -> str:
+    return _complex_sum(given, "-")
+
+
+def _complex_sum(given: Arguments, sign: str) -> str:
+    return f"self {sign} other" if given["alpha"] == 1 else f"self {sign} ad_times@(alpha, other)"
+
+
 def power(given: Arguments, dtype: str) -> str | None:
     """Whole powers and square roots without pow()."""
     exponent = given["exponent"]

@@ -106,6 +106,10 @@ WORDS: dict[str, tuple[str, ...]] = {
         "pad",
         "pack",
         "numbers",
+        "fourier",
+        "fourier_forward",
+        "fourier_backward",
+        "bits",
     ),
 }
 # The numbers that a text of the column `c` is for.
@@ -113,6 +117,7 @@ _KINDS: dict[str, tuple[str, ...]] = {
     "real": ("real",),
     "whole": ("whole",),
     "bool": ("bool",),
+    "complex": ("complex",),
     "number": ("real", "whole"),
     "all": ("real", "whole", "bool"),
 }
