@@ -15,7 +15,7 @@ import pytest
 import adjoint as ad
 from adjoint.core import dtypes
 from adjoint.elements import fused, large
-from adjoint.native import background, discovery
+from adjoint.native import background, discovery, halves
 from adjoint.native.loops import Loop
 from adjoint.tensor import binding
 
@@ -176,6 +176,39 @@ def test_every_float16_is_read_and_written_as_numpy_does() -> None:
                 back = write([x[::step]])
                 assert back is not None
                 np.testing.assert_array_equal(back, x[::step].astype(np.float16))
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("wide", [np.float32, np.float64])
+def test_halves_are_rounded_once(wide: Any, half: str) -> None:
+    """A double half way between two halves, and just beside it: 1 + 2⁻¹¹ ± 2⁻⁴⁰."""
+    kind = dtypes.NAMES[half].np
+    between = 1 + np.arange(-3, 4) * float(np.finfo(kind).eps) / 2 if half == "float16" else None
+    steps = np.arange(1, 400) * 2.0**-9 if between is None else between
+    x = np.concatenate([draw(N), *(steps + d for d in (0, 2.0**-40, -(2.0**-40)))]).astype(wide)
+    found = halves.astype(x, kind)
+    with np.errstate(all="ignore"):
+        exact = x.astype(kind)
+    if half == "float16":  # ml_dtypes itself rounds a double twice
+        np.testing.assert_array_equal(found, exact)
+    np.testing.assert_allclose(found.astype(np.float64), x, rtol=float(2.0**-8), atol=1e-7)
+    np.testing.assert_array_equal(halves.astype(found, wide), found.astype(wide))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_remainders_are_exact(dtype: Any) -> None:
+    """Of multiples that rounded, of far quotients, of zeros and infinities."""
+    generator = np.random.default_rng(0)
+    b = (generator.standard_normal(N) * 10.0 ** generator.integers(-6, 6, N)).astype(dtype)
+    a = (b * generator.integers(-1000, 1000, N)).astype(dtype)
+    odd = np.array([0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 1e-45, 1e38, 3], dtype)
+    pairs = [np.repeat(g.ravel(), N // 100 + 1) for g in np.meshgrid(odd, odd)]
+    for x, y in ((a, b), (b, a), (a[::-1], b), pairs):
+        found = large.Large(ad.ops.fmod.Tensor.row)(x, y)
+        with np.errstate(all="ignore"):
+            expected = np.fmod(x, y)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint8])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from adjoint.kernels import normalization
+from adjoint.kernels import normalization, scan
 from adjoint.native import kernels, rows
 
 pytestmark = pytest.mark.skipif(
@@ -90,6 +90,22 @@ def test_running_totals(
     expected = np.flip(expected, axis) if reverse else expected
     assert found is not None
     np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("least", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((4000,), 0), ((3, 50, 300), 1), ((20, 7), 0)])
+def test_running_extremes(
+    shape: tuple[int, ...], axis: int, least: bool, dtype: Any, monkeypatch: Any
+) -> None:
+    """Of equal elements the latest counts, and NaN wins from where it stands."""
+    x = np.round(draw(shape, dtype))
+    x.reshape(-1)[[3, 5, x.size // 2]] = np.nan
+    found = rows.extremes(x, axis, least=least)
+    assert found is not None
+    monkeypatch.setattr(rows, "LARGE", 1 << 40)
+    for one, other in zip(found, (scan.cummin if least else scan.cummax)(x, axis), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_other_layouts_are_left_to_numpy() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from adjoint.elements import called
 
@@ -37,6 +37,18 @@ def _horner(variable: str, coefficients: Iterable[float]) -> str:
     for c in rest:
         text = f"({text}) * {variable} + {c!r}"
     return text
+
+
+def _in_halves(variable: str, square: str, coefficients: Sequence[float]) -> str:
+    """Σ cₖ xᵏ in float: even and odd powers at the same time, with x² given."""
+    halves = []
+    for part in (coefficients[::2], coefficients[1::2]):
+        first, *rest = reversed(part)
+        text = f"{first!r}f"
+        for c in rest:
+            text = f"ad_times_plusf({text}, {square}, {c!r}f)"
+        halves.append(text)
+    return f"ad_times_plusf({variable}, {halves[1]}, {halves[0]})"
 
 
 def _repeated(count: int, text: str) -> str:
@@ -104,6 +116,12 @@ _INVERSE_FAR = (
      0.0305553412322),
     (1.0, 1.23453997399, 1.94058547001, 0.623499496653, 0.0305543062768),
 )  # fmt: skip
+# (1 + 2z) exp(z²) erfc(z) in powers of (z - 2.5) / (z + 2.5), z up to 12: our own fit, relative
+# error 2e-8
+_TAIL = (
+    1.26483816, -0.122356855, -0.0990228203, 0.157632592, -0.102988465, 0.0327359928,
+    0.00102352477, -0.00428215351, 0.00033679375, 0.000457638373,
+)  # fmt: skip
 # of the derivative of sin(y) / y, over y
 _SINC_SLOPE = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 14))
 # B₂ⱼ / (2j)!
@@ -113,6 +131,14 @@ _BERNOULLI = (
 )  # fmt: skip
 
 _REALS = {
+    # a b + c, rounded once where that is quick
+    "ad_times_plus": """real ad_times_plus@(real a, real b, real c) {
+#ifdef __FP_FAST_FMA
+  return fma@(a, b, c);
+#else
+  return a * b + c;
+#endif
+}""",
     # NaN wins, as in NumPy; gcc makes no vectors of nested choices with two conditions in one
     "ad_max": """real ad_max@(real a, real b) {
   const real larger = a > b ? a : b;
@@ -215,12 +241,24 @@ _REALS = {
   const real square = x * x, rest = fma@(x, x, -square);
   return exp@(factor * square) * (1 + factor * (rest - rest == 0 ? rest : 0));
 }""",
+    # Whether the quotient may have more digits than a number: then a loop of fmod() itself.
+    "ad_is_far": """real ad_is_far@(real a, real b) {
+  return !(fabs@(a / b) < (sizeof(real) == 4 ? 0x1p23 : 0x1p52)) | (b - b != 0);
+}""",
+    # a - q b is exact; where a / b was rounded up to q it is negative, and one b too small
+    "ad_near_fmod": """real ad_near_fmod@(real a, real b) {
+  const real r = fma@(-trunc@(a / b), b, a), up = r + copysign@(b, a);
+  return copysign@(((r < 0) & (a > 0)) | ((r > 0) & (a < 0)) ? up : r, a);
+}""",
+    "ad_fmod": """real ad_fmod@(real a, real b) {
+  return ad_is_far@(a, b) ? fmod@(a, b) : ad_near_fmod@(a, b);
+}""",
     "ad_remainder": """real ad_remainder@(real a, real b) {
-  const real r = fmod@(a, b);
+  const real r = ad_fmod@(a, b);
   return b == 0 ? r : r == 0 ? copysign@(0, b) : (b < 0) != (r < 0) ? r + b : r;
 }""",
     "ad_floor_divide": """real ad_floor_divide@(real a, real b) {
-  const real r = fmod@(a, b), q = a / b;
+  const real r = ad_fmod@(a, b), q = a / b;
   const real d = (a - r) / b - ((r != 0) & ((b < 0) != (r < 0)) ? 1 : 0), whole = floor@(d);
   const real nearest = d - whole > 0.5@ ? whole + 1 : whole;
   return b == 0 ? q : d == 0 ? copysign@(0, q) : nearest;
@@ -491,10 +529,30 @@ def _both(name: str, text: str) -> dict[str, str]:
     }
 
 
+# Functions with a rare way that has no vectors: their common way, which has, and the condition of
+# the rare one, on the same arguments.
+COMMON = {
+    name: (name.replace("ad_", "ad_near_"), "ad_is_far")
+    for name in ("ad_fmod", "ad_remainder", "ad_floor_divide")
+}
+_NEAR = {
+    near: _REALS[name].replace(f"{name}@", f"{near}@").replace("ad_fmod@", "ad_near_fmod@")
+    for name, (near, _) in COMMON.items()
+    if near not in _REALS
+}
 FUNCTIONS = {
-    **{k: v for n, t in (_REALS | _COMPLEX).items() for k, v in _both(n, t).items()},
+    **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_DOUBLES,
     **_MADE,
+    # one exponential and one quotient in place of erfcf(), which has no quick vectors
+    "ad_ndtrf": f"""float ad_ndtrf(float x) {{
+  const float s = fabsf(x), c = s > 15.0f ? 15.0f : s, z = c * 0.70710678f;
+  const float low = 1 + 2 * z, high = z + 2.5f, r = 1 / (low * high), q = (z - 2.5f) * low * r;
+  const float square = c * c, rest = fmaf(c, c, -square), t = q * q;
+  const float p = {_in_halves("q", "t", _TAIL)};
+  const float tail = 0.5f * expf(-0.5f * square) * (1 - 0.5f * rest) * (p * high * r);
+  return x < 0 ? tail : 1 - tail;
+}}""",
 }
 # Functions that are quick in vectors only, and how many arguments they have.
 VECTORIZED = VECTORS | dict.fromkeys(FUNCTIONS, 1)

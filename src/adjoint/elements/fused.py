@@ -8,6 +8,7 @@ function of another module, a reduction) leaves the formula as it is.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ from adjoint.table.formula import BUILTINS, Formula, free_names
 _MOST_TEXTS = 12  # of one formula: a text that depends on a number is not built for each
 _LONGEST = 4000  # characters of a text
 _FLOATS = ("float16", "bfloat16", "float32", "float64")
+_PLAIN = re.compile(r"{\w+}")
 _ARITHMETIC: dict[type, str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 _LOGIC: dict[type, str] = {ast.BitAnd: "&", ast.BitOr: "|", ast.BitXor: "^"}
 _ORDER: dict[type, str] = {
@@ -71,7 +73,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> Loop | None:
         term = _Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
     except _NoText:
         return None
-    if term.kind != "real" or isinstance(tree, ast.Name):
+    if term.kind != "real" or _PLAIN.fullmatch(term.text):  # an operand itself is not copied
         return None
     used = {n: d for n, d in dtypes.items() if f"{{{n}}}" in term.text}
     return loop_of(term.text, used, (), dtype) if dtype in used.values() else None

@@ -72,7 +72,8 @@ class Large:
         except KeyError:
             if len(self.known) >= _MOST_CALLS:
                 self.known.clear()
-            found = self.known[key] = self._find(arrays, values)
+            plain = [v.item() if isinstance(v, np.generic) else v for v in values]
+            found = self.known[key] = self._find(arrays, plain)
         except TypeError:  # an argument without a hash: a list
             return None
         if found is None:
@@ -151,8 +152,21 @@ def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result:
     computed = next((d for d in operands.values() if d != "bool"), result)
     suffix = "f" if STORED[computed][1] == "float" else ""
     plain = text.replace("{@}", suffix)
-    declarations = functions.prelude(plain, 0)
-    return Loop(plain, operands, numbers, result, declarations)
+    common = _common(text, suffix)
+    declarations = functions.prelude(" ".join((plain, *common)), 0)
+    return Loop(plain, operands, numbers, result, declarations, common)
+
+
+_ONE_CALL = re.compile(r"(\w+)({@}\([^()]*\))")
+
+
+def _common(text: str, suffix: str) -> tuple[str, str]:
+    """The text for all but rare elements, and the condition that one is rare; or nothing."""
+    call = _ONE_CALL.fullmatch(text)
+    if call is None or call[1] not in functions.COMMON:
+        return "", ""
+    quick, rare = (name + call[2].replace("{@}", suffix) for name in functions.COMMON[call[1]])
+    return quick, rare
 
 
 def _overlap(arrays: Sequence[Array], out: Array) -> bool:

@@ -21,6 +21,7 @@ from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid, widen
 from adjoint.native import rows
+from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
 
@@ -36,8 +37,8 @@ def _widely(compute: Callable[..., Any], *arrays: Array) -> Array:
     dtype = arrays[0].dtype
     if dtype not in dtypes.REDUCED:
         return by_pieces(compute, *arrays)
-    wide = lambda pieces: (a.astype(np.float32) for a in pieces)
-    return by_pieces(lambda *a: np.asarray(compute(*wide(a))).astype(dtype), *arrays)
+    wide = lambda pieces: (astype(a, np.float32) for a in pieces)
+    return by_pieces(lambda *a: astype(np.asarray(compute(*wide(a))), dtype), *arrays)
 
 
 def _require_real(what: str, array: Array) -> None:
@@ -391,7 +392,7 @@ def _prepared(what: str, self: Array, dim: int, half_to_float: bool) -> tuple[Ar
     axis = wrap_dim(what, dim, self.ndim)
     narrow = self.dtype in dtypes.REDUCED
     target = np.float32 if half_to_float else self.dtype
-    return (self.astype(np.float32) if narrow else self), axis, target
+    return (astype(self, np.float32) if narrow else self), axis, target
 
 
 def _less_largest(x: Array, axis: int) -> Array:
@@ -411,7 +412,7 @@ def softmax(self: Array, dim: int, half_to_float: bool) -> Array:
         powers = _less_largest(x, axis)
         np.exp(powers, out=powers)
         powers /= _total(powers, axis)
-    return powers.astype(target, copy=False)
+    return astype(powers, target, copy=False)
 
 
 def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
@@ -421,7 +422,7 @@ def log_softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     if shifted is None:
         shifted = _less_largest(x, axis)
         shifted -= np.log(_total(np.exp(shifted), axis))
-    return shifted.astype(target, copy=False)
+    return astype(shifted, target, copy=False)
 
 
 def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dtype: DType) -> Array:
@@ -432,7 +433,7 @@ def softmax_backward_data(grad_output: Array, output: Array, dim: int, input_dty
     if found is None:
         weighted = grad * result
         found = weighted - result * _total(weighted, axis)
-    return found.astype(input_dtype.np, copy=False)
+    return astype(found, input_dtype.np, copy=False)
 
 
 def log_softmax_backward_data(
@@ -444,4 +445,4 @@ def log_softmax_backward_data(
     found = rows.softmax_back(grad, result, axis, logarithm=True)
     if found is None:
         found = grad - np.exp(result) * _total(grad, axis)
-    return found.astype(input_dtype.np, copy=False)
+    return astype(found, input_dtype.np, copy=False)

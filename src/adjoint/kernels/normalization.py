@@ -12,8 +12,14 @@ from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.native import normalization as native
 from adjoint.native import rows
+from adjoint.native.halves import astype
+from adjoint.native.loops import LARGE, Loop
 
 Array = np.ndarray[Any, np.dtype[Any]]
+_STANDARDIZED = {
+    kind: Loop("({x} - {m}) * {r}", {"x": kind, "m": kind, "r": kind}, (), kind)
+    for kind in ("float32", "float64")
+}
 BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
 
 
@@ -50,7 +56,7 @@ def native_layer_norm(
     found = rows.layer_norm(x, w, b, eps)
     result, mean, rstd = _layer_norm(x, w, b, eps) if found is None else found
     return (
-        result.reshape(input.shape).astype(input.dtype, copy=False),
+        astype(result.reshape(input.shape), input.dtype, copy=False),
         mean.reshape(statistics).astype(kind, copy=False),
         rstd.reshape(statistics).astype(kind, copy=False),
     )
@@ -93,7 +99,11 @@ def standardized(input: Array, normalized_shape: Shape, mean: Array, rstd: Array
     if mean.dtype in dtypes.REDUCED:
         axes = normalization.last_dims(normalized_shape)
         mean = _mean(x, axes, normalization.count(normalized_shape))
-    return (x - mean) * widen(rstd)
+    scale = widen(rstd)
+    loop = _STANDARDIZED.get(x.dtype.name) if x.size >= LARGE else None
+    same = x.dtype == mean.dtype == scale.dtype
+    found = loop([x, mean, scale]) if loop is not None and same else None
+    return (x - mean) * scale if found is None else found
 
 
 def layer_norm_input_backward(
@@ -115,7 +125,7 @@ def layer_norm_input_backward(
     result = rows.layer_norm_back(grad, x, w, m, r)
     if result is None:
         result = _layer_norm_back(grad, x, w, m, r)
-    return result.reshape(input.shape).astype(input.dtype, copy=False)
+    return astype(result.reshape(input.shape), input.dtype, copy=False)
 
 
 def _layer_norm_back(
@@ -155,7 +165,7 @@ def batch_normalized(
     found = native.batch(x, w, b, eps)
     if found is None:
         found = _batch_normalized(x, w, b, eps)
-    return found[0].astype(input.dtype, copy=False), found[1], found[2], found[3]
+    return astype(found[0], input.dtype, copy=False), found[1], found[2], found[3]
 
 
 def _batch_normalized(
@@ -188,14 +198,14 @@ def batch_normalized_backward(
         rstd=rstd,
     )  # fmt: skip
     x = widen(input)
-    g, m, r = (a.astype(x.dtype, copy=False) for a in (grad, mean, rstd))
+    g, m, r = (astype(a, x.dtype, copy=False) for a in (grad, mean, rstd))
     w = None if weight is None else widen(weight)
     found = native.batch_back(g, x, w, m, r)
     if found is None:
         found = _batch_normalized_backward(g, x, w, m, r)
     affine = (input if weight is None else weight).dtype
     kinds = (input.dtype, affine, affine)
-    results = [a.astype(k, copy=False) for a, k in zip(found, kinds, strict=True)]
+    results = [astype(a, k, copy=False) for a, k in zip(found, kinds, strict=True)]
     return results[0], results[1], results[2]
 
 

@@ -18,6 +18,7 @@ from adjoint.core import dtypes
 from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import check_integer, fit_number
+from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex
@@ -31,13 +32,13 @@ def in_float32(compute: Callable[..., Any], *operands: Any) -> Any:
     narrow = [x.dtype for x in operands if hasattr(x, "dtype") and x.dtype in dtypes.REDUCED]
     if not narrow:
         return compute(*operands)
-    return np.asarray(compute(*map(widen, operands))).astype(narrow[0])
+    return astype(np.asarray(compute(*map(widen, operands))), narrow[0])
 
 
 def widen(operand: Any) -> Any:
     """Return float16 and bfloat16 as float32, everything else as it is."""
     if hasattr(operand, "dtype") and operand.dtype in dtypes.REDUCED:
-        return operand.astype(np.float32)
+        return astype(operand, np.float32)
     return operand
 
 

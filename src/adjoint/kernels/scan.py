@@ -16,6 +16,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 from adjoint.native import rows
+from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
 
@@ -56,7 +57,7 @@ def _accumulate(
     if self.ndim == 0:
         return self.copy()
     if target.np in REDUCED:
-        return cast(ufunc.accumulate(self, axis=axis, dtype=np.float32), target)
+        return astype(_running(ufunc, astype(self, np.float32), axis), target.np)
     return _running(ufunc, self, axis, np.float64 if wide and target is dtypes.float32 else None)
 
 
@@ -79,8 +80,8 @@ def reverse_cumsum(self: Array, dim: int) -> Array:
     if self.ndim == 0:
         return self.copy()
     if self.dtype in REDUCED:
-        wide = accumulate(np.add, self.astype(np.float32), axis, reverse=True)
-        return cast(wide, dtypes.of(self.dtype))
+        wide = _running(np.add, astype(self, np.float32), axis, reverse=True)
+        return astype(wide, self.dtype)
     dtype = np.float64 if self.dtype == np.float32 else None
     return _running(np.add, self, axis, dtype, reverse=True)
 
@@ -143,6 +144,9 @@ def _running_extremum(what: str, ufunc: np.ufunc, self: Array, dim: int) -> tupl
     axis = wrap_dim(what, dim, self.ndim)
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
+    found = rows.extremes(self, axis, least=ufunc is np.minimum)
+    if found is not None:
+        return found
     values = accumulate(ufunc, self, axis)
     # an element that equals the running extremum (or is NaN, which wins) is the latest one
     latest = self == values

@@ -59,9 +59,10 @@ class Loop:
         numbers: Sequence[str],  # names of the numbers that a call gives: ["k"]
         result: str,  # the result's dtype
         declarations: str = "",  # of the functions that the expression calls
+        common: tuple[str, str] = ("", ""),  # a quicker text, and the condition that it is wrong
     ) -> None:
         self.expression, self.operands, self.numbers = expression, operands, numbers
-        self.result, self.declarations = result, declarations
+        self.result, self.declarations, self.common = result, declarations, common
         self.dtype = dtypes.NAMES[result].np
         computed = next((d for d in operands.values() if d != "bool"), result)
         self.c_type = STORED[computed][1]  # what is computed in
@@ -100,6 +101,21 @@ class Loop:
         library = background.soon(self.source)
         self._run = None if library is None else library.elements
         return self._run
+
+
+def copied(array: Array) -> Array | None:
+    """A dense copy of a large array whose elements have four or eight bytes; else None."""
+    loop = _MOVES.get(array.itemsize) if array.size >= LARGE and array.dtype.kind in "fiu" else None
+    if loop is None:
+        return None
+    result = np.empty(array.shape, array.dtype)
+    return None if loop([array.view(loop.dtype)], out=result.view(loop.dtype)) is None else result
+
+
+_MOVES = {
+    4: Loop("{x}", {"x": "int32"}, (), "int32"),
+    8: Loop("{x}", {"x": "int64"}, (), "int64"),
+}  # by bytes
 
 
 # -- how arrays lie -------------------------------------------------------------------------------
@@ -237,6 +253,8 @@ static const {c} *pack_{dtype}(const {s} *from, long rows, long columns, long s1
       {load_row};
     else if (s0 == 0)
       for (long i = 0; i < columns; i++) to[i] = first;
+    else if (s0 == -1)
+      for (long i = 0; i < columns; i++) to[i] = {load}(own[-i]);
     else
       for (long i = 0; i < columns; i++) to[i] = {load}(own[i * s0]);
   }}
@@ -256,9 +274,19 @@ static void unpack(const {c} *room, long rows, long columns, long s1, long s0, {
 _COMPUTE = """
 static void compute{way}(long n, const {number} *numbers{parameters}, {c} *out) {{
   (void)numbers;
-{constants}#pragma omp simd
+{constants}{common}#pragma omp simd
   for (long i = 0; i < n; i++) out[i] = {expression};
 }}
+"""
+# a block in which no element is rare
+_COMMON = """  int rare = 0;
+#pragma omp simd reduction(| : rare)
+  for (long i = 0; i < n; i++) rare |= (int){rare};
+  if (!rare) {{
+#pragma omp simd
+    for (long i = 0; i < n; i++) out[i] = {expression};
+    return;
+  }}
 """
 # Blocks of whole short rows, or parts of one long row, which threads share.
 _RUN = """
@@ -329,7 +357,9 @@ def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
     for n in way:
         constants.append(f"  const {STORED[used[n]][1]} b_{n} = a_{n}[0];\n")
         names[n] = f"b_{n}"
+    quick, rare = (text.format_map(names) for text in loop.common)
     return _COMPUTE.format(
+        common=_COMMON.format(rare=rare, expression=quick) if quick else "",
         way="".join(f"_{n}" for n in way), c=STORED[loop.result][1], number=number,
         constants="".join(constants),
         parameters="".join(f", const {STORED[d][1]} *a_{n}" for n, d in used.items()),

@@ -15,7 +15,12 @@ from adjoint.native import kernels
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
 SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES = range(6)
-OF_UFUNC = {np.add: SUM, np.multiply: PRODUCT, np.maximum: LARGEST, np.minimum: SMALLEST}
+OF_UFUNC: dict[Any, int] = {
+    np.add: SUM,
+    np.multiply: PRODUCT,
+    np.maximum: LARGEST,
+    np.minimum: SMALLEST,
+}
 _NARROW = 16  # elements after the reduced dimension below which rows are joined
 
 

@@ -1,4 +1,4 @@
-/* Softmax, layer normalisation and running totals of rows that lie one after the other, compiled once for each machine.
+/* Softmax, layer normalisation, running totals and extremes of rows that lie one after the other, compiled once for each machine.
    A row stays in the cache between its passes, threads share the rows. Sums are in double, of short sums in vectors. */
 
 #pragma omp declare simd notinbranch
@@ -147,6 +147,44 @@ int running_REAL(const long *sizes, const REAL *x, REAL *y) {
         for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] *= from[c]);
       else
         for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] += from[c]);
+    }
+  }
+  return 0;
+}
+
+/* Running maxima along the middle one of three dimensions, or minima, and where the latest one stands; NaN wins. sizes:
+   those three, and whether minima are wanted. */
+int extremes_REAL(const long *sizes, const REAL *x, REAL *y, long *places) {
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], least = sizes[3];
+  const long sides = (inner + SIDE - 1) / SIDE;
+#pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
+  for (long p = 0; p < outer * sides; p++) {
+    const long first = p % sides * SIDE, wide = inner - first < SIDE ? inner - first : SIDE;
+    const long start = p / sides * n * inner + first;
+    const REAL *from = x + start;
+    REAL *to = y + start, best[SIDE];
+    long *at = places + start, place[SIDE];
+    if (wide == 1) {
+      REAL top = from[0];
+      long own = 0;
+      for (long i = 0; i < n; i++) {
+        const REAL v = from[i * inner];
+        /* a branch that is rarely taken: a choice would wait for the one before */
+        if (__builtin_expect(least ? !(v > top) : !(v < top), 0) && (v == v ? top == top : 1)) top = v, own = i;
+        to[i * inner] = top, at[i * inner] = own;
+      }
+      continue;
+    }
+    for (long c = 0; c < wide; c++) best[c] = from[c], place[c] = 0;
+    for (long i = 0; i < n; i++, from += inner, to += inner, at += inner) {
+#pragma omp simd
+      for (long c = 0; c < wide; c++) {
+        const REAL v = from[c], b = best[c];
+        const int ahead = least ? v <= b : v >= b, odd = v != v;
+        const int later = ahead | odd;
+        to[c] = best[c] = later ? v : b;
+        at[c] = place[c] = later ? i : place[c];
+      }
     }
   }
   return 0;

@@ -88,5 +88,17 @@ def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | Non
     return result
 
 
+def extremes(x: Array, axis: int, *, least: bool) -> tuple[Array, Array] | None:
+    """Running maxima along an axis, or minima, and where the latest one stands."""
+    run = _function("extremes", x.shape[axis], x) if x.size else None
+    if run is None:
+        return None
+    result, places = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
+    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
+    fields = [outer, x.shape[axis], inner, int(least)]
+    kernels.call(run, kernels.block(fields), x, result, places)
+    return result, places
+
+
 def _sizes(array: Array, columns: int, *more: int) -> Any:
     return kernels.block([array.size // columns, columns, *more])

@@ -13,6 +13,7 @@ import numpy as np
 from adjoint.core.dtypes import of
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import show
+from adjoint.elements.sums import summed
 from adjoint.tensor.diagnostics import context
 from adjoint.tensor.sparse import dense
 from adjoint.tensor.tape import Leaf
@@ -64,12 +65,7 @@ def _sum_to(grad: Any, shape: tuple[int, ...], target: Any) -> Any:
         *range(extra),
         *(i + extra for i, s in enumerate(shape) if s == 1 and grad.shape[i + extra] != 1),
     )
-    wide = np.float32 if grad.dtype.itemsize == 2 else None
-    return (
-        np.add.reduce(grad, axis=axes, dtype=wide, keepdims=True)
-        .reshape(shape)
-        .astype(grad.dtype, copy=False)
-    )
+    return summed(grad, axes).reshape(shape)
 
 
 def _cast(grad: Any, dtype: Any) -> Any:

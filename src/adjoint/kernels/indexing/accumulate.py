@@ -10,6 +10,7 @@ from adjoint.checks.indexing import check_number
 from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
 from adjoint.core.promotion import check_integer, fit_number
+from adjoint.native import indexing as native
 
 Array = np.ndarray[Any, Any]
 
@@ -76,12 +77,15 @@ def narrowed(array: Array, dtype: np.dtype[Any]) -> Array:
 def add_rows(target: Array, rows: Array, values: Array) -> None:
     """target[rows[k]] += values[k] for every k, repeats included; both are matrices.
 
-    `np.add.at` is the plain way. Long rows are faster one by one if they are few, and by a sparse
-    product if they are many: it costs about what two copies of the target cost.
+    Native code adds them where there is some. `np.add.at` is the plain way. Long rows are faster
+    one by one if they are few, and by a sparse product if they are many: it costs about what two
+    copies of the target cost.
     """
     count, width = values.shape
     if values.dtype != target.dtype:
         values = values.astype(target.dtype)
+    if native.add_rows(target, rows, values):
+        return
     if width == 1:
         np.add.at(target.reshape(-1), rows, values.reshape(-1))
     elif count * width < 4096:

@@ -28,6 +28,7 @@ from adjoint.kernels.indexing.accumulate import (
     wide_dtype,
     wrapped,
 )
+from adjoint.native import indexing as native
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -47,7 +48,8 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
                 f"index_select: a scalar takes an index of one element, got {numbers.size}."
             )
         return self.copy()
-    return self.take(numbers, axis=dim)
+    found = native.select(self, dim, numbers)
+    return self.take(numbers, axis=dim) if found is None else found
 
 
 def index_select_backward(grad: Array, self_sizes: Ints, dim: int, index: Array) -> Array:

@@ -139,4 +139,6 @@ def one_hot(self: Array, num_classes: int) -> Array:
     count = largest + 1 if num_classes == -1 else num_classes
     if largest >= count:
         raise IndexOutOfRange(f"one_hot: class {largest} is out of range for {count} classes.")
-    return (self[..., None] == np.arange(count)).astype(np.int64)
+    result = np.zeros((self.size, count), np.int64)
+    result[np.arange(self.size), self.reshape(-1)] = 1
+    return result.reshape((*self.shape, count))

@@ -24,6 +24,7 @@ from adjoint.kernels.indexing.accumulate import (
     wide,
     wide_dtype,
 )
+from adjoint.native import indexing as native
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -73,6 +74,9 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     dim = check_gather("gather", self, dim, index)
     if index.size == 0:
         return np.empty(index.shape, self.dtype)
+    found = native.gather(self, dim, index)
+    if found is not None:
+        return found
     shape = sized(self)
     coordinates = index.reshape(sized(index))
     if self.flags.c_contiguous:
@@ -93,6 +97,9 @@ def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
     dim = check_gather("gather", result, dim, index)
     if index.size:
         numbers = grad.reshape(sized(index)).astype(result.dtype, copy=False)
+        if native.scatter(result, dim, index, numbers, adds=True):
+            return narrowed(result, grad.dtype)
+        result[...] = 0
         flat = result.reshape(-1)
         for rows, places in _blocks("gather", sized(result), dim, index.reshape(sized(index))):
             np.add.at(flat, places.reshape(-1), numbers[rows].reshape(-1))
@@ -103,6 +110,8 @@ def scatter_src(self: Array, dim: int, index: Array, src: Array) -> Array:
     """Return a copy of `self` with src[j] written at index[j]; the last write wins."""
     dim = check_scatter("scatter", self, dim, index, src)
     result = self.copy()
+    if native.scatter(result, dim, index, src, adds=False):
+        return result
     if index.size:
         flat, numbers = result.reshape(-1), _leading(src, index)
         for rows, places in _blocks("scatter", sized(self), dim, index.reshape(sized(index))):
@@ -147,6 +156,10 @@ def _accumulate(
     numbers = _leading(src, index).astype(result.dtype, copy=False)
     flat = result.reshape(-1)
     if reduce == "sum" and include_self:
+        if native.scatter(result, dim, index, numbers, adds=True):
+            return narrowed(result, self.dtype)
+        flat = wide(self).reshape(-1)
+        result = flat.reshape(self.shape)
         for rows, places in _blocks(what, sized(self), dim, index.reshape(sized(index))):
             np.add.at(flat, places.reshape(-1), numbers[rows].reshape(-1))
         return narrowed(result, self.dtype)

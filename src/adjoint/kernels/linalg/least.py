@@ -11,6 +11,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
+from adjoint.native import distance as native
 
 
 def pinv_tangent(self: Array, tangent: Array, atol: Array | None, rtol: Array | None) -> Array:
@@ -86,6 +87,9 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
 
 
 def _distances(a: Array, b: Array, p: float) -> Array:
+    found = native.distances(a, b, p)
+    if found is not None:
+        return found
     from scipy.spatial.distance import cdist as scipy_cdist
 
     if p == 0:

@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core import dtypes
 from adjoint.core.dtypes import DEFAULT, REDUCED
-from adjoint.core.promotion import cast
+from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...] | None
@@ -24,13 +23,13 @@ def widened(self: Array) -> Array:
     if self.dtype.char in NATIVE:
         return self
     if self.dtype in REDUCED:
-        return self.astype(np.float32)
+        return astype(self, np.float32)
     return self.astype(DEFAULT.dtype.np)
 
 
 def narrowed(result: Array, source: Array) -> Array:
     """Return `result` rounded to the half precision dtype of `source`, if that has one."""
-    return cast(result, dtypes.of(source.dtype)) if source.dtype in REDUCED else result
+    return astype(np.asarray(result), source.dtype) if source.dtype in REDUCED else result
 
 
 def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> Array:

@@ -14,10 +14,11 @@ import numpy as np
 from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError
-from adjoint.core.promotion import cast
+from adjoint.core.promotion import cast, parts_for
 from adjoint.core.shapes import wrap_dims
-from adjoint.kernels.reduction.common import NATIVE, Array, Dims
+from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, reduce, total
+from adjoint.native.halves import astype
 
 
 def _accumulate(
@@ -27,11 +28,12 @@ def _accumulate(
     axes = wrap_dims(what, dim, self.ndim)
     if dtype is not None and self.dtype != dtype.np:
         self = cast(self, dtype)
+    if dtype is None and self.dtype.kind == "b" and ufunc is np.add and len(axes) == self.ndim:
+        return np.asarray(np.count_nonzero(self)).reshape((1,) * self.ndim * keepdim)
     if dtype is None and self.dtype.kind in "biu":
         return ufunc.reduce(self, axis=axes, dtype=np.int64, keepdims=keepdim)
     if self.dtype in REDUCED:
-        wide = ufunc.reduce(self, axis=axes, dtype=np.float32, keepdims=keepdim)
-        return cast(wide, dtypes.of(self.dtype))
+        return narrowed(reduce(ufunc, widened(self), axes, keepdim), self)
     return ufunc.reduce(self, axis=axes, dtype=self.dtype, keepdims=keepdim)
 
 
@@ -89,7 +91,7 @@ def _mean(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
         )
     wide = dtypes.float32 if wanted.np in REDUCED else wanted
     if self.dtype != wide.np:
-        self = cast(self, wide)
+        self = astype(parts_for(self, wide.np), wide.np)
     sums = total(self, axes, keepdim)
     count = math.prod(self.shape[a] for a in axes)
     result = sums / count if count else np.full_like(sums, np.nan)

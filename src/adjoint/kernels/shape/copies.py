@@ -17,6 +17,8 @@ from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
 from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
+from adjoint.native.halves import astype
+from adjoint.native.loops import copied
 
 Array = np.ndarray[Any, Any]
 
@@ -33,8 +35,8 @@ def in_format(what: str, self: Array, memory_format: Any, dtype: np.dtype[Any]) 
     number = format_number(what, memory_format)
     order = layout.memory_order(what, number, self.shape)
     if order is not None:
-        return self.transpose(order).astype(dtype, order="C").transpose(layout.inverse(order))
-    return self.astype(dtype, order="C" if number == CONTIGUOUS else order_of(self))
+        return astype(self.transpose(order), dtype, "C").transpose(layout.inverse(order))
+    return astype(self, dtype, "C" if number == CONTIGUOUS else order_of(self))
 
 
 def promoted(tensors: Sequence[Array]) -> np.dtype[Any]:
@@ -87,7 +89,9 @@ def flip(self: Array, dims: Shape) -> Array:
     """Reverse the order along each of `dims`; the order of dimensions in memory stays."""
     gone = layout.distinct("flip", dims, self.ndim)
     index = tuple(slice(None, None, -1) if d in gone else slice(None) for d in range(self.ndim))
-    return self[(*index, ...)].copy(order_of(self))
+    turned = self[(*index, ...)]
+    found = copied(turned) if self.flags.c_contiguous else None
+    return turned.copy(order_of(self)) if found is None else found
 
 
 def roll(self: Array, shifts: Shape, dims: Shape) -> Array:

@@ -1,0 +1,124 @@
+/* Elements and rows at indices, compiled once for each machine. Arrays are [outer, size, inner]; every index is compared
+   with the size before it is used, and a wrong one is told by the result: nothing outside is read or written. Threads
+   share what no two indices can both write to, so that repeated indices are served in their order. */
+
+#define WORTH (1L << 15) /* elements from which threads share the work */
+#define SIDE 512         /* columns that one thread takes */
+
+/* What follows is written once for each REAL: float, double. */
+
+/* y[o, j, c] = x[o, index[o, j, c], c]; sizes: outer, size, inner, how many j. */
+int gather_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
+  const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3];
+  int wrong = 0;
+#pragma omp parallel for schedule(static) reduction(| : wrong) if (outer * count * inner > WORTH)
+  for (long r = 0; r < outer * count; r++) {
+    const REAL *from = x + r / count * size * inner;
+    const long *own = index + r * inner;
+    REAL *to = y + r * inner;
+    for (long c = 0; c < inner; c++) {
+      const int outside = (unsigned long)own[c] >= (unsigned long)size;
+      wrong |= outside;
+      to[c] = from[(outside ? 0 : own[c]) * inner + c];
+    }
+  }
+  return wrong;
+}
+/* The same along the last dimension, inner = 1. */
+int gather_last_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
+  const long outer = sizes[0], size = sizes[1], count = sizes[3];
+  int wrong = 0;
+#pragma omp parallel for schedule(static) reduction(| : wrong) if (outer * count > WORTH)
+  for (long o = 0; o < outer; o++) {
+    const REAL *from = x + o * size;
+    const long *own = index + o * count;
+    REAL *to = y + o * count;
+    for (long j = 0; j < count; j++) {
+      const int outside = (unsigned long)own[j] >= (unsigned long)size;
+      wrong |= outside;
+      to[j] = from[outside ? 0 : own[j]];
+    }
+  }
+  return wrong;
+}
+
+/* One line of y[index[j]] = x[j], or added to it; whether an index was wrong. */
+static int scatter_line(long size, long count, long adds, const REAL *x, const long *index, REAL *y) {
+  int wrong = 0;
+  if (adds)
+    for (long j = 0; j < count; j++) {
+      if ((unsigned long)index[j] >= (unsigned long)size) wrong = 1;
+      else y[index[j]] += x[j];
+    }
+  else
+    for (long j = 0; j < count; j++) {
+      if ((unsigned long)index[j] >= (unsigned long)size) wrong = 1;
+      else y[index[j]] = x[j];
+    }
+  return wrong;
+}
+
+/* y[o, index[o, j, c], c] = x[o, j, c], or added to it; sizes: outer, size, inner, how many j, whether it is added. */
+int scatter_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
+  const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3], adds = sizes[4];
+  const long sides = (inner + SIDE - 1) / SIDE;
+  int wrong = 0;
+#pragma omp parallel for schedule(static) reduction(| : wrong) if (outer * count * inner > WORTH)
+  for (long p = 0; p < outer * sides; p++) {
+    const long first = p % sides * SIDE, last = inner - first < SIDE ? inner : first + SIDE, o = p / sides;
+    REAL *to = y + o * size * inner;
+    if (inner == 1) {
+      wrong |= scatter_line(size, count, adds, x + o * count, index + o * count, to);
+      continue;
+    }
+    for (long j = 0; j < count; j++) {
+      const REAL *from = x + (o * count + j) * inner;
+      const long *own = index + (o * count + j) * inner;
+      for (long c = first; c < last; c++) {
+        if ((unsigned long)own[c] >= (unsigned long)size) {
+          wrong = 1;
+          continue;
+        }
+        REAL *place = to + own[c] * inner + c;
+        *place = adds ? *place + from[c] : from[c];
+      }
+    }
+  }
+  return wrong;
+}
+
+/* y[o, j, c] = x[o, index[j], c]; sizes: outer, size, inner, how many j. */
+int select_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
+  const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3];
+  for (long j = 0; j < count; j++)
+    if ((unsigned long)index[j] >= (unsigned long)size) return 1;
+#pragma omp parallel for schedule(static) if (outer * count * inner > WORTH)
+  for (long o = 0; o < outer; o++) {
+    const REAL *from = x + o * size * inner;
+    REAL *to = y + o * count * inner;
+    if (inner == 1)
+      for (long j = 0; j < count; j++) to[j] = from[index[j]];
+    else
+      for (long j = 0; j < count; j++) memcpy(to + j * inner, from + index[j] * inner, sizeof(REAL) * (size_t)inner);
+  }
+  return 0;
+}
+
+/* y[o, index[j], c] += x[o, j, c]; sizes: outer, size, inner, how many j. */
+int add_rows_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
+  const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3];
+  const long sides = (inner + SIDE - 1) / SIDE;
+  for (long j = 0; j < count; j++)
+    if ((unsigned long)index[j] >= (unsigned long)size) return 1;
+#pragma omp parallel for schedule(static) if (outer * count * inner > WORTH)
+  for (long p = 0; p < outer * sides; p++) {
+    const long first = p % sides * SIDE, wide = inner - first < SIDE ? inner - first : SIDE, o = p / sides;
+    for (long j = 0; j < count; j++) {
+      const REAL *from = x + (o * count + j) * inner + first;
+      REAL *to = y + (o * size + index[j]) * inner + first;
+#pragma omp simd
+      for (long c = 0; c < wide; c++) to[c] += from[c];
+    }
+  }
+  return 0;
+}
