@@ -200,6 +200,22 @@ def test_values_and_dtypes_are_numpys(call: str) -> None:
         assert (ours.np if isinstance(ours, ad.DType) else ours) == theirs
 
 
+def test_functions_say_what_they_return() -> None:
+    x, m = xp.ones((2, 3)), xp.eye(2)
+    given = {"meshgrid": (x[0],), "broadcast_arrays": (x, x)}
+    for section, rows in read(TABLE).items():
+        for name, row in rows.items():
+            if row.returns in ("Tensor", "Any"):
+                continue
+            result = getattr(place(section), name)(*given.get(name, (x,)))
+            assert row.returns.startswith(type(result).__name__)
+    for name in ("eigh", "qr", "slogdet", "svd"):
+        assert read(TABLE)["linalg"][name].returns == "Any"
+        assert isinstance(getattr(xp.linalg, name)(m), tuple)
+    assert isinstance(xp.sum(x), ad.Tensor)
+    assert inspect.signature(xp.sum).return_annotation == "Tensor"
+
+
 @pytest.mark.parametrize("call", calls(SMOOTH))
 def test_every_mode_goes_through(call: str) -> None:
     f, x = of_x(call), ad.tensor(inputs()["x"])

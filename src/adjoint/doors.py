@@ -1,9 +1,10 @@
 """Doors: functions under another library's names, by a table of signatures and expressions.
 
-A row of the table is `signature = expression`; lines that start with a blank go on with the line
-above, `[section]` starts the rows of another module. In an expression, a name that is no parameter
-is one of the door's own words, else an operator. A function is compiled when it is first asked for:
-it has the signature that is written, and a traceback through it shows its row.
+A row of the table is `signature = expression`; `signature -> type = expression` says that it does
+not return one tensor. Lines that start with a blank go on with the line above, `[section]` starts
+the rows of another module. In an expression, a name that is no parameter is one of the door's own
+words, else an operator. A function is compiled when it is first asked for: it has the signature
+that is written, and a traceback through it shows its row.
 """
 
 from __future__ import annotations
@@ -28,13 +29,15 @@ class Row:
 
     name: str  # "vecdot"
     signature: str  # "x1, x2, /, *, axis=-1"
+    returns: str  # "Tensor"
     expression: str  # "dot_products(*common(x1, x2), axis)"
     path: str  # "/…/array_api/functions.txt"
     line: int  # 97
 
     def function(self, module: str, words: Mapping[str, Any]) -> FunctionType:
         """The function, whose names are of `words` or operators."""
-        text = f"def {self.name}({self.signature}): return ({self.expression})"
+        head = f"def {self.name}({self.signature}) -> {self.returns!r}"
+        text = f"{head}: return ({self.expression})"
         made = compiled(text, f"{self.path}:{self.line}", module, lambda n: self._found(n, words))
         made.__doc__ = f"{self.name}({self.signature})\n\nIn operators: `{self.expression}`."
         return made
@@ -61,7 +64,7 @@ def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) ->
     # a module of ours, so that errors and graphs name the line of the caller
     scope = {"__name__": module, **{name: found(name) for name in used}}
     defined: dict[str, Any] = {}  # apart from the scope: a function may use an operator of its name
-    exec(compile(tree, path, "exec"), scope, defined)
+    exec(compile(tree, path, "exec", dont_inherit=True), scope, defined)
     (made,) = defined.values()
     return made
 
@@ -93,10 +96,12 @@ def read(path: str) -> dict[str, dict[str, Row]]:
             section = sections.setdefault(line.strip("[]"), {})
             continue
         left, equals, expression = line.partition(" = ")
+        left, _, returns = left.partition(" -> ")
         name, _, signature = left.partition("(")
         if not equals or name in section:
             raise TableError(f"{path}:{number}: not `signature = expression`, or written twice")
-        section[name] = Row(name, signature.removesuffix(")"), expression, path, number)
+        signature = signature.removesuffix(")")
+        section[name] = Row(name, signature, returns or "Tensor", expression, path, number)
     return sections
 
 

@@ -184,7 +184,6 @@ def check_exchangeable(tensor: Tensor) -> None:
 
 def dlpack(
     self: Tensor,
-    /,
     *,
     stream: Any = None,
     max_version: tuple[int, int] | None = None,
@@ -215,7 +214,7 @@ def dlpack(
     return capsule
 
 
-def dlpack_device(self: Tensor, /) -> tuple[int, int]:
+def dlpack_device(self: Tensor) -> tuple[int, int]:
     """Return DLPack's numbers of the device: type and number."""
     if self.is_meta:
         raise ExchangeError("__dlpack_device__: a meta tensor has a shape and no memory")
@@ -232,7 +231,7 @@ def to_dlpack(tensor: Tensor) -> Any:
     return dlpack(tensor)
 
 
-def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> ModuleType:
+def array_namespace(self: Tensor, *, api_version: str | None = None) -> ModuleType:
     """Return the functions of the Python array API standard: the module `adjoint.array_api`.
 
     >>> import adjoint as ad
@@ -247,7 +246,7 @@ def array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Modul
     return importlib.import_module("adjoint.array_api")
 
 
-def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
+def to_device(self: Tensor, device: Any, *, stream: Any = None) -> Tensor:
     """Return the tensor on a device, as `x.to(device)`; the name is the array API standard's."""
     if stream is not None:
         raise ValueRangeError(f"to_device(stream={stream!r}): the CPU has no streams, use None")
