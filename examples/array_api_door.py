@@ -38,6 +38,10 @@ print("skewness", stats.skew(sample).item(), "compiled", ad.compile(stats.skew)(
 print("most influential observation", sample[influence.abs().argmax()].item())
 
 
+# Special functions of SciPy are operators here.
+assert ad.allclose(ad.grad(lambda x: special.gammaln(x).sum())(sample), ad.digamma(sample))
+
+
 # An integral by SciPy's cubature, and its derivative by a parameter of the integrand.
 def integral(a):
     xp = a.__array_namespace__()

@@ -365,6 +365,11 @@ def test_inspection_tells_dtypes_by_kind() -> None:
     assert info.default_device() in info.devices()
 
 
+def test_a_text_that_is_no_dtype_equals_none() -> None:
+    assert xp.float32 == "float32"
+    assert xp.float32 != "one text, and another"
+
+
 def test_functions_pickle_and_show_their_row() -> None:
     assert pickle.loads(pickle.dumps(xp.linalg.vecdot)) is xp.linalg.vecdot
     assert "linalg_cholesky(x, upper=upper)" in str(xp.linalg.cholesky.__doc__)
@@ -381,6 +386,13 @@ def test_errors_name_the_line_of_the_caller() -> None:
     with pytest.raises(ad.errors.InplaceError, match=r"saved at test_array_api\.py:\d+: y = xp"):
         xp.sum(y).backward()
     assert "test_array_api.py" in str(ad.trace(lambda x: xp.exp(x), xp.ones(3)))
+
+
+def test_scipy_finds_special_functions_in_the_namespace() -> None:
+    x = xp.asarray([1.5, 2.5])
+    gradient = ad.grad(lambda x: xp.special.gammaln(x).sum())(x)
+    np.testing.assert_allclose(gradient.numpy(), ad.digamma(x).numpy(), rtol=1e-12)
+    assert getattr(xp.special, "no_such_function", None) is None
 
 
 # -- consumers ---------------------------------------------------------------------------------

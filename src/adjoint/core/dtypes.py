@@ -58,7 +58,7 @@ class DType:
             return self is other
         try:
             return OF.get(np.dtype(other)) is self
-        except TypeError:
+        except (TypeError, ValueError):  # a text that is no dtype
             return False
 
     __hash__ = object.__hash__
