@@ -36,7 +36,7 @@ class Row:
 
     def function(self, module: str, words: Mapping[str, Any]) -> FunctionType:
         """The function, whose names are of `words` or operators."""
-        head = f"def {self.name}({self.signature}) -> {self.returns!r}"
+        head = f"def {self.name}({self.signature}) -> {self.returns}"
         text = f"{head}: return ({self.expression})"
         made = compiled(text, f"{self.path}:{self.line}", module, lambda n: self._found(n, words))
         made.__doc__ = f"{self.name}({self.signature})\n\nIn operators: `{self.expression}`."
@@ -61,7 +61,7 @@ def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) ->
     tree = ast.increment_lineno(ast.parse(text), int(line) - 1)
     arguments = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - arguments
-    # a module of ours, so that errors and graphs name the line of the caller
+    # __name__ is of a module of ours, so that errors and graphs name the line of the caller
     scope = {"__name__": module, **{name: found(name) for name in used}}
     defined: dict[str, Any] = {}  # apart from the scope: a function may use an operator of its name
     exec(compile(tree, path, "exec", dont_inherit=True), scope, defined)
@@ -85,8 +85,8 @@ def lines(path: str) -> list[tuple[int, str]]:
 def read(path: str) -> dict[str, dict[str, Row]]:
     """The rows of a table by section and name; those before the first section are of "".
 
-    >>> import adjoint.array_api as xp
-    >>> read(xp.TABLE)["linalg"]["det"].expression
+    >>> from adjoint.array_api.rows import TABLE
+    >>> read(TABLE)["linalg"]["det"].expression
     'linalg_det(x)'
     """
     section: dict[str, Row] = {}

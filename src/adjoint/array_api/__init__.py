@@ -20,7 +20,7 @@ from adjoint.array_api import fft, linalg
 from adjoint.array_api.adapters import result_type
 from adjoint.array_api.inspection import __array_namespace_info__, can_cast, finfo, iinfo, isdtype
 from adjoint.array_api.operators import standard_operators
-from adjoint.array_api.rows import TABLE, functions
+from adjoint.array_api.rows import functions as _functions
 from adjoint.core.dtypes import bool_ as bool
 from adjoint.core.dtypes import (
     complex64,
@@ -41,4 +41,10 @@ from adjoint.numpy import special  # where SciPy looks for what the standard has
 e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
 __array_api_version__ = "2024.12"
 
-__getattr__, __dir__ = functions(globals(), "")
+_PARTS = ("adapters", "inspection", "operators", "rows")  # files of this package, not of its users
+
+__getattr__, _names = _functions(globals(), "")
+
+
+def __dir__() -> list[str]:
+    return [name for name in _names() if name not in _PARTS]

@@ -292,12 +292,16 @@ def unique_all(x: Tensor) -> UniqueAll:
     return UniqueAll(values, in_groups[counts.cumsum(0) - counts], inverse, counts)
 
 
+_FUNCTIONS: tuple[Any, ...] = (
+    UniqueAll, UniqueCounts, UniqueInverse, asarray, axes, bounds, common, common_floating,
+    complex_expm1, complex_tanh, counts, dot_products, flattened, floating, floor_quotient,
+    from_dlpack, nonzero, of_size_one, partial, place, product, reduced, running, shifts, sizes,
+    solve, span, tensordot, total_dtype, unique, unique_all, with_dimensions, within, written_dtype,
+)  # fmt: skip
 WORDS: dict[str, Any] = {
-    word.__name__: word
-    for word in (
-        UniqueCounts, UniqueInverse, asarray, axes, bounds, common, common_floating, complex_expm1,
-        complex_tanh, counts, dot_products, flattened, floating, floor_quotient, from_dlpack,
-        nonzero, of_size_one, partial, place, product, reduced, running, shifts, sizes, solve, span,
-        tensordot, total_dtype, unique, unique_all, with_dimensions, within, written_dtype,
-    )
-} | {"float64": float64, "int64": int64}  # fmt: skip
+    **{function.__name__: function for function in _FUNCTIONS},
+    "Any": Any,
+    "Tensor": Tensor,
+    "float64": float64,
+    "int64": int64,
+}

@@ -1,5 +1,5 @@
 """The standard's linear algebra: rows of functions.txt."""
 
-from adjoint.array_api.rows import functions
+from adjoint.array_api.rows import functions as _functions
 
-__getattr__, __dir__ = functions(globals(), "linalg")
+__getattr__, __dir__ = _functions(globals(), "linalg")
