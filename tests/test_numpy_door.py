@@ -684,15 +684,19 @@ def test_values_are_printed_and_saved_by_numpy(tmp_path: Any) -> None:
 
 def test_objects_with_arrays_are_operands() -> None:
     class Series:
-        __array_priority__ = 1000
+        """As a column of pandas."""
 
         def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
             return W.copy()
 
-    x = ad.tensor(V)
-    for result in (x * Series(), np.multiply(x, Series()), door.multiply(V, Series())):
+        def __array_ufunc__(self, *args: Any, **keywords: Any) -> Any:
+            return NotImplemented
+
+    x, y = ad.tensor(V), Series()
+    for result in (x * y, y * x, np.multiply(x, y), door.multiply(V, y), ad.mul(x, y)):
         assert isinstance(result, ad.Tensor)
         assert np.allclose(result, V * W)
+    assert np.allclose(ad.grad(lambda t: np.sum(t**2))(y), 2 * W)
 
 
 def test_random_numbers_are_numpys() -> None:

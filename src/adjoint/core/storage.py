@@ -177,6 +177,18 @@ def in_order(array: Array) -> Array:
     return array if flags.c_contiguous and flags.aligned else array.copy(order="C")
 
 
+def is_duck_array(value: Any) -> bool:
+    """Whether a value is an array of another library, which NumPy's functions know: a column of
+    pandas, say.
+    """
+    kind = type(value)
+    return (
+        hasattr(kind, "__array_ufunc__")
+        and hasattr(kind, "__array__")
+        and not isinstance(value, (np.ndarray, np.generic))
+    )
+
+
 def without_subclass(array: Array) -> Array:
     """The memory of an array of a class of its own, such as np.matrix, as an array like others."""
     if isinstance(array, np.ma.MaskedArray):

@@ -19,6 +19,7 @@ from adjoint.core.generator import Generator
 from adjoint.core.layouts import format_number, to_layout
 from adjoint.core.promotion import check_integer, fit_number, python_number, result_type
 from adjoint.core.remembering import remembered
+from adjoint.core.storage import is_duck_array
 from adjoint.ops import runtime
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
@@ -134,6 +135,8 @@ def to_tensor(what: str, name: str, value: Any) -> Any:
         return value.settled() if type(value) in runtime.NUMBER_TYPES else value
     if isinstance(value, (np.ndarray, np.generic)) or type(value) in NUMBERS:
         return runtime.tensor_of(value)
+    if is_duck_array(value):
+        return runtime.tensor_of(np.asarray(value))
     raise ArgumentError(
         f"{what}: {name} must be a tensor, an array or a number, got {describe(value)}"
     )
@@ -354,7 +357,7 @@ def accepts(kind: Type, value: Any, *, lenient: int) -> bool:
         return all(accepts(inner, v, lenient=lenient) for v in value)
     tensor = isinstance(value, (runtime.Tensor, np.ndarray))
     if kind.base == "Tensor":
-        likeness = hasattr(type(value), "__torch_function__")
+        likeness = hasattr(type(value), "__torch_function__") or is_duck_array(value)
         return tensor or likeness or (bool(lenient) and type(value) in runtime.NUMBER_TYPES)
     if kind.base == "Scalar":
         return isinstance(value, (numbers.Number, np.generic)) or (

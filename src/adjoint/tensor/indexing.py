@@ -21,6 +21,7 @@ from adjoint.core.dtypes import OF
 from adjoint.core.errors import AdjointError, ArgumentError, DimensionError, DtypeError, GradError
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
+from adjoint.core.storage import is_duck_array
 from adjoint.ops import runtime
 from adjoint.tensor.tape import Leaf, before_write, wrote
 from adjoint.tensor.tensor import Tensor, is_plain
@@ -330,6 +331,8 @@ def _as_index(entry: Any) -> Any:
         return _of_tensor(entry)
     if isinstance(entry, (list, tuple, range)):
         entry = _array_of(entry)
+    elif is_duck_array(entry):
+        entry = np.asarray(entry)
     elif not isinstance(entry, np.ndarray):
         try:
             return operator.index(entry)

@@ -13,6 +13,7 @@ import numpy as np
 
 from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import promote_types
+from adjoint.core.storage import is_duck_array
 from adjoint.ops import operator as operators
 from adjoint.ops import runtime
 from adjoint.tensor import indexing
@@ -116,7 +117,7 @@ def _binary(method: str, name: str) -> Callable[..., Any]:
                 return with_tensor(self, other)
             if isinstance(other, _NUMBERS):
                 return general(self, other)
-            if hasattr(other, "__array__"):  # a column of pandas, for instance
+            if is_duck_array(other):
                 return with_tensor(self, np.asarray(other))
             return NotImplemented
 
@@ -139,7 +140,7 @@ def _reflected(method: str, name: str) -> Callable[..., Any]:
 
         def reflected(self: Tensor, other: Any) -> Any:
             if not isinstance(other, (Tensor, np.ndarray, *_NUMBERS)):
-                if not hasattr(other, "__array__"):
+                if not is_duck_array(other):
                     return NotImplemented
                 other = np.asarray(other)
             if commutative or name == "sub":

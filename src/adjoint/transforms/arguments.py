@@ -12,6 +12,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.pytrees import LEAF, TreeDef
+from adjoint.core.storage import is_duck_array
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.methods import as_tensor, tensor_of
@@ -77,6 +78,8 @@ def to_tensor(what: str, value: Any, path: str, integers: bool = False) -> Tenso
 
     With `integers` a tensor may have another dtype.
     """
+    if not isinstance(value, Tensor) and is_duck_array(value):
+        value = np.asarray(value)
     if not isinstance(value, (Tensor, np.ndarray, np.generic, int, float, complex)) or (
         isinstance(value, bool) and not integers
     ):
