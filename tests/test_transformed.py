@@ -193,6 +193,14 @@ def test_transforms_of_transforms_are_pickled() -> None:
     assert _leaves(again(ROWS, W[0])) == _leaves(made(ROWS, W[0]))
 
 
+def test_operators_are_pickled_by_name() -> None:
+    for f in (ad.sin, ad.linalg.norm, ad.special.erf, ad.fft.fft, ad.nn.functional.softplus):
+        assert pickle.loads(pickle.dumps(f)) is f
+    assert (
+        pickle.loads(pickle.dumps(ad.grad(ad.linalg.norm)))(X).tolist() == (X / X.norm()).tolist()
+    )
+
+
 def test_decorated_functions_are_pickled_by_name() -> None:
     assert pickle.loads(pickle.dumps(compiled)) is compiled
     assert pickle.loads(pickle.dumps(clipped)) is clipped

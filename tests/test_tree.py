@@ -149,6 +149,25 @@ def test_keys_of_dictionaries_match_in_any_order_wherever_trees_meet() -> None:
         assert (chosen["a"].item(), chosen["b"].item()) == (4.0, 4.0)
 
 
+def test_rules_and_steps_may_return_keys_in_any_order() -> None:
+    f = ad.custom_vjp(lambda p: p["a"] * 2 + p["b"] * 3)
+    f.defvjp(lambda p: (f(p), None), lambda _, g: ({"b": 3 * g, "a": 2 * g},))
+    found = ad.grad(f)({"a": 1.0, "b": 1.0})
+    assert (found["a"].item(), found["b"].item()) == (2.0, 3.0)
+    h = ad.custom_jvp(lambda x: {"a": x * 2, "b": x * 3})
+    h.defjvp(lambda primals, tangents: (h(*primals), {"b": 3 * tangents[0], "a": 2 * tangents[0]}))
+    assert ad.grad(lambda x: h(x)["a"])(1.0).item() == 2.0
+    h.defjvp(lambda primals, tangents: (None, {"a": tangents[0]}))
+    with pytest.raises(ValueError, match="the rule: tangent of the output lacks the keys"):
+        ad.grad(lambda x: h(x)["a"])(1.0)
+
+    def step(count: int, x: Any) -> Any:
+        pair = {"a": x, "b": -x}
+        return count + 1, pair if count.item() % 2 else dict(reversed(pair.items()))
+
+    assert ad.scan(step, 0, ad.tensor([1.0, 2.0]))[1]["a"].tolist() == [1.0, 2.0]
+
+
 def test_the_names_of_tree_util_are_the_functions_of_tree() -> None:
     for name in tree_util.__all__:
         short = name.removeprefix("tree_").removeprefix("register_pytree_")

@@ -16,6 +16,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.dtypes import INTEGER
 from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.pytrees import TreeDef
 from adjoint.graph import branches, loops, while_loops
 from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
@@ -32,6 +33,16 @@ def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
                 f"{what}: {path} must be a tensor, an array or a number, got {type(leaf).__name__}"
             )
     return [as_tensor(v) for v in leaves], structure
+
+
+def tensors_like(what: str, structure: TreeDef, tree: Any, root: str, told: str) -> Flat:
+    """The leaves of a pytree as tensors, in the order of a structure that it must have."""
+    leaves, got = tensors_of(what, tree, root)
+    if got == structure:
+        return leaves
+    return tensors_of(what, pytrees.like(structure, tree, what=f"{what}: {told}", root=root), root)[
+        0
+    ]
 
 
 def _fresh(found: Flat, given: Flat) -> Flat:
@@ -81,8 +92,8 @@ def cond(
         def run(values: Flat) -> Flat:
             result = function(*pytrees.unflatten(structure, values))
             if returned:
-                told = "cond: the second function must return what the first does; its result"
-                result = pytrees.like(returned[0], result, what=told, root="result")
+                told = "the second function must return what the first does; its result"
+                return tensors_like("cond", returned[0], result, "result", told)
             leaves, got = tensors_of("cond", result, "result")
             returned.append(got)
             return leaves
@@ -163,12 +174,13 @@ def scan(
         returned = f(pytrees.unflatten(structure, carry), pytrees.unflatten(x_structure, x))
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
-        told = "scan: the carry that the function returns"
-        new, _ = tensors_of(
-            "scan", pytrees.like(structure, returned[0], what=told, root="carry"), "carry"
-        )
-        y, y_structure = tensors_of("scan", returned[1], "y")
-        return new, y
+        told = "what the function returns beside the carry"
+        if y_structure is None:
+            y, y_structure = tensors_of("scan", returned[1], "y")
+        else:
+            y = tensors_like("scan", y_structure, returned[1], "y", told)
+        told = "the carry that the function returns"
+        return tensors_like("scan", structure, returned[0], "carry", told), y
 
     paths = lambda: pytrees.paths(structure, "carry")
     found = loops.unrolled(step, start, scanned, count, reverse, _turn(unroll, count), paths)
@@ -224,11 +236,9 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
         return _predicate("while_loop", cond_fun(pytrees.unflatten(structure, carry)))
 
     def body(_: Flat, carry: Flat) -> Flat:
-        told = "while_loop: the carry that body_fun returns"
         returned = body_fun(pytrees.unflatten(structure, carry))
-        return tensors_of(
-            "while_loop", pytrees.like(structure, returned, what=told, root="carry"), "carry"
-        )[0]
+        told = "the carry that body_fun returns"
+        return tensors_like("while_loop", structure, returned, "carry", told)
 
     paths = lambda: pytrees.paths(structure, "carry")
     found = while_loops.while_flat(condition, body, [], [], start, False, paths)

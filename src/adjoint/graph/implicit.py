@@ -20,7 +20,7 @@ from adjoint.core.records import record
 from adjoint.core.shapes import show
 from adjoint.core.state import current
 from adjoint.graph.closures import close, conj
-from adjoint.graph.control import tensors_of
+from adjoint.graph.control import tensors_like, tensors_of
 from adjoint.graph.interpret import run_flat
 from adjoint.graph.staging import Flat, cut, pulled_back, pushed_forward, zeros
 from adjoint.graph.trace import TraceError
@@ -179,8 +179,7 @@ class Unknown:
 
     def flat(self, tree: Any) -> Flat:
         """The tensors of what a user's function returned or was given."""
-        same = pytrees.like(self.structure, tree, what=self.what, root="x")
-        return tensors_of(self.what, same, "x")[0]
+        return tensors_like(self.what, self.structure, tree, "x", "what a function returns")
 
     def closed(self, fun: Callable[..., Any], x: Flat) -> tuple[FlatMap, Flat]:
         """A user's function of x and of the tensors that it closes over, and those tensors."""

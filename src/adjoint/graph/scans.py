@@ -7,7 +7,7 @@ from typing import Any
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, ShapeError
-from adjoint.graph.control import scan, tensors_of
+from adjoint.graph.control import scan, tensors_like, tensors_of
 from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
 from adjoint.transforms.vectorize import vmap
@@ -85,9 +85,9 @@ class _Steps:
 
     def _combined(self, first: Flat, second: Flat) -> Flat:
         one, other = (pytrees.unflatten(self.structure, v) for v in (first, second))
-        told = "associative_scan: what the function returns"
-        found = pytrees.like(self.structure, self.fn(one, other), what=told, root="elems")
-        results, _ = tensors_of("associative_scan", found, "elems")
+        told = "what the function returns"
+        returned = self.fn(one, other)
+        results = tensors_like("associative_scan", self.structure, returned, "elems", told)
         for result, value in zip(results, first, strict=True):
             if tuple(result.shape) != tuple(value.shape):
                 raise ShapeError(

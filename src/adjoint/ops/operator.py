@@ -134,6 +134,7 @@ def _chooser(packet: Packet) -> Callable[..., Any]:
         return function(*args, **keywords)
 
     choose_and_call.__name__ = choose_and_call.__qualname__ = packet.name
+    choose_and_call.__module__ = "adjoint"  # where pickle finds it
     choose_and_call.__doc__ = examples.documentation(
         packet.operators[0].row, *(o.schema for o in packet.operators)
     )

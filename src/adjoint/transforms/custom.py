@@ -21,6 +21,7 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError
+from adjoint.core.pytrees import TreeDef
 from adjoint.tensor import dispatch, levels
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad
@@ -120,24 +121,35 @@ class Call:
 
     def spread(self, tree: Any) -> list[Any]:
         """One gradient for each tensor, from one for each argument (None: nothing)."""
-        every, _ = pytrees.unflatten(self.structure, list(range(len(self.leaves))))
-        args = [a for i, a in enumerate(every) if i not in self.fixed]
+        args = self.structure.children[0].children
         given = tuple(tree) if isinstance(tree, (tuple, list)) else (tree,)
-        if len(given) != len(args):
+        count = len(args) - len(self.fixed)
+        if len(given) != count:
             raise GradError(
-                f"{self.what}: the rule returned {len(given)} gradients for {len(args)} arguments"
+                f"{self.what}: the rule returned {len(given)} gradients for {count} arguments"
             )
-        found: dict[int, Any] = {}
-        for number, (grads, numbers) in enumerate(zip(given, args, strict=True)):
-            places = pytrees.leaves(numbers)
-            values = [None] * len(places) if grads is None else pytrees.leaves(grads)
-            if len(values) != len(places):
-                raise GradError(
-                    f"{self.what}: the gradient of argument {number} has {len(values)} tensors, "
-                    f"the argument {len(places)}"
+        grads, found = iter(given), []
+        for number, structure in enumerate(args):
+            grad = None if number in self.fixed else next(grads)
+            nothing = [None] * structure.num_leaves
+            root = f"gradient of argument {number}"
+            found += nothing if grad is None else self._leaves(structure, grad, root)
+        return [found[i] for i in self.places]
+
+    def _leaves(self, structure: TreeDef, tree: Any, root: str) -> list[Any]:
+        """One tensor or None for each leaf of a structure, from what a rule returned."""
+        found = pytrees.flatten_up_to(structure, tree, what=f"{self.what}: the rule", root=root)
+        for value in found:
+            if value is not None and not isinstance(value, Tensor) and pytrees.is_container(value):
+                raise pytrees.StructureError(
+                    f"{self.what}: the rule: {root} should have the structure {structure.show()}, "
+                    f"got {pytrees.structure(tree).show()}"
                 )
-            found |= dict(zip(places, values, strict=True))
-        return [found.get(i) for i in self.places]
+        return found
+
+    def tangents(self, tree: Any) -> tuple[Any, ...]:
+        """One tangent for each output, from what a rule returned."""
+        return tuple(self._leaves(self.out_structure, tree, "tangent of the output"))
 
 
 def _comes_from_elsewhere(tensor: Any, height: int) -> bool:
@@ -286,12 +298,7 @@ class _WithJvp(Function):
             for p, t in zip(inputs, tangents[2:], strict=True)
         ]
         (fixed, primals), (_, directions) = call.arguments(inputs), call.arguments(filled)
-        leaves = pytrees.leaves(ctx.rule.tangent(fixed, primals, call.result(made), directions))
-        if len(leaves) != call.count:
-            raise GradError(
-                f"{call.what}: the rule returned {len(leaves)} tangents for {call.count} outputs"
-            )
-        return tuple(leaves)
+        return call.tangents(ctx.rule.tangent(fixed, primals, call.result(made), directions))
 
 
 _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=frozenset())
