@@ -309,6 +309,37 @@ def test_a_fixed_argument_that_is_differentiated_is_refused(mode: str) -> None:
         differentiate[mode]()
 
 
+def test_fixed_arguments_may_be_named() -> None:
+    @functools.partial(ad.custom_vjp, nondiff_argnames=("mode",))
+    def f(x: Any, mode: str = "sin") -> Any:
+        return getattr(ad, mode)(x)
+
+    f.defvjp(lambda x, mode: (f(x, mode), x), lambda mode, x, g: (g * len(mode) * x,))
+    assert ad.grad(f)(2.0, mode="tanh").item() == 8.0
+    with pytest.raises(ArgumentError, match="no argument 'method'"):
+        ad.custom_vjp(lambda x: x, nondiff_argnames="method")
+
+
+def test_the_function_itself_runs_where_nothing_is_differentiated() -> None:
+    ran: list[str] = []
+
+    @ad.custom_vjp
+    def f(x: Any) -> Any:
+        ran.append("f")
+        return x * 2
+
+    def forward(x: Any) -> Any:
+        ran.append("fwd")
+        return x * 2, None
+
+    f.defvjp(forward, lambda _, g: (g,))
+    assert f(ad.tensor(2.0)).item() == 4.0
+    assert f(2.0) == 4.0
+    assert ran == ["f", "f"]
+    ad.grad(f)(2.0)
+    assert ran == ["f", "f", "fwd"]
+
+
 def test_one_rule_for_each_argument() -> None:
     f = ad.custom_jvp(lambda x, y, z: x * ad.sin(y) + z)
     f.defjvps(

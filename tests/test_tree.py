@@ -170,7 +170,17 @@ def test_rules_and_steps_may_return_keys_in_any_order() -> None:
 
 def test_the_names_of_tree_util_are_the_functions_of_tree() -> None:
     for name in tree_util.__all__:
-        short = name.removeprefix("tree_").removeprefix("register_pytree_")
         if name.startswith("tree_"):
-            assert getattr(tree_util, name) is getattr(ad.tree, short)
+            assert getattr(tree_util, name) is getattr(ad.tree, name.removeprefix("tree_"))
     assert tree_util.register_pytree_node is ad.tree.register_node
+
+
+def test_partial_functions_are_trees_of_what_they_were_given() -> None:
+    power = lambda a, x, *, n: a * x**n
+    made = tree_util.Partial(power, ad.tensor(3.0), n=ad.tensor(2.0))
+    assert made(ad.tensor(2.0)).item() == 12.0
+    assert [t.item() for t in ad.tree.leaves(made)] == [3.0, 2.0]
+    for grad in (ad.grad, lambda f: ad.compile(ad.grad(f))):
+        found = grad(lambda f: f(ad.tensor(2.0)))(made)
+        assert found.args[0].item() == 4.0
+    assert ad.cond(ad.tensor(True), made, lambda x: x, ad.tensor(1.0)).item() == 3.0

@@ -80,6 +80,11 @@ class Call:
                 "it, or take it out of nondiff_argnums"
             )
 
+    def is_plain(self) -> bool:
+        """Whether no transform and no tape sees the call."""
+        tensors = self.tensors
+        return dispatch.topmost(tensors) is None and all(t.edge is None for t in tensors)
+
     def forget_tensors(self) -> None:
         """Keep the places of the tensors only."""
         for place in self.places:
@@ -305,13 +310,27 @@ _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=froze
 
 
 class _Custom(Wrapper):
-    """A function with a rule of its own; arguments `nondiff_argnums` are left out of the rule."""
+    """A function with a rule of its own, which leaves out some arguments, by position or name."""
 
-    def __init__(self, fun: Callable[..., Any], nondiff_argnums: int | Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
         self.function = fun
-        numbers = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
-        self.nondiff_argnums = numbers  # (0,)
+        given = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums
+        names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else nondiff_argnames
+        self.nondiff_argnums = (*given, *map(self._number, names))  # (0,)
         keeps_signature(fun, self, type(self).__name__)
+
+    def _number(self, name: str) -> int:
+        known = list(self._signature.parameters) if self._signature else []
+        if name not in known:
+            raise ArgumentError(
+                f"{self.what}: nondiff_argnames: the function has no argument {name!r}"
+            )
+        return known.index(name)
 
     def call(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Call:
         """A call with these arguments."""
@@ -361,8 +380,9 @@ class custom_vjp(_Custom):  # noqa: N801 - reads as a decorator
     """Give a function its own reverse derivative; forward mode is derived from it.
 
     `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a
-    tuple with the gradient of each argument (None where there is none). Second derivatives
-    differentiate `bwd`, and `fwd` as written. Where `fwd` calls the function itself, that is the
+    tuple with the gradient of each argument (None where there is none). Where nothing is
+    differentiated the function itself runs. Second derivatives differentiate `bwd`, and `fwd` as
+    written. Where `fwd` calls the function itself, that is the
     function without its rule. Arguments `nondiff_argnums`, such as functions and options, come
     first in `bwd`, which returns no gradient for them.
 
@@ -397,6 +417,8 @@ class custom_vjp(_Custom):  # noqa: N801 - reads as a decorator
         if self.fwd is None or self.bwd is None:
             raise GradError(f"{self.what}: no derivative was given; call defvjp(fwd, bwd) first")
         call = self.call(args, keywords)
+        if call.is_plain():
+            return call.result(call.outputs(call.run(self.function, call.tensors)[0]))
         return call.result(_WithVjp.apply(call, self, *call.tensors))
 
 
