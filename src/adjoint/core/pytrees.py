@@ -426,17 +426,29 @@ def _flat(cls: type, count: int) -> TreeDef:
 
 
 def leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """Return the leaves of `tree`, in order."""
+    """Return the leaves of `tree`, in order.
+
+    >>> leaves({"x": (1, 2), "y": None})
+    [1, 2]
+    """
     return flatten(tree, is_leaf)[0]
 
 
 def structure(tree: Any, is_leaf: IsLeaf | None = None) -> TreeDef:
-    """Return the structure of `tree`."""
+    """Return the structure of `tree`.
+
+    >>> structure({"x": (1, 2), "y": None})
+    TreeDef({'x': (*, *), 'y': None})
+    """
     return flatten(tree, is_leaf)[1]
 
 
 def unflatten(treedef: TreeDef, leaves: Sequence[Any]) -> Any:
-    """Return the pytree with the structure `treedef` and `leaves`, in the order of `flatten`."""
+    """Return the pytree with the structure `treedef` and `leaves`, in the order of `flatten`.
+
+    >>> unflatten(structure({"x": (1, 2), "y": None}), [3, 4])
+    {'x': (3, 4), 'y': None}
+    """
     if len(leaves) != treedef.num_leaves:
         raise StructureError(
             f"unflatten: the structure {treedef.show()} has {treedef.num_leaves} leaves, "

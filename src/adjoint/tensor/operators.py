@@ -17,6 +17,7 @@ from adjoint.core.storage import is_duck_array
 from adjoint.ops import operator as operators
 from adjoint.ops import runtime
 from adjoint.tensor import indexing
+from adjoint.tensor.at import At
 from adjoint.tensor.tensor import Tensor
 
 _BINARY = {
@@ -65,6 +66,7 @@ def install() -> None:
     Tensor.where = indexing.where  # type: ignore[attr-defined]
     Tensor.nonzero = indexing.nonzero  # type: ignore[attr-defined]
     Tensor.as_strided = indexing.as_strided  # type: ignore[attr-defined]
+    Tensor.at = property(At, doc=At.__doc__)  # type: ignore[attr-defined]
 
 
 def _scalar_overload(name: str, packet: operators.Packet) -> Callable[..., Any]:
