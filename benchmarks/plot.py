@@ -37,7 +37,7 @@ def group(result: Result, shown: list[str], top: float) -> tuple[list[str], floa
         for tool in shown
         if (measured := result.tools.get(tool)) and measured.gradient and not measured.error
     }
-    label = f"{result.title}, {result.case}"
+    label = ", ".join(filter(None, (result.title, result.case)))
     lines = [text(LEFT - 8, top + BAR * len(ratios) / 2 + 4, label, text_anchor="end")]
     for tool, ratio in ratios.items():
         start, end = sorted((place(1), place(ratio)))

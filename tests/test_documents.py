@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import operator
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,6 +59,26 @@ def test_links_of_a_page_lead_to_files(page: Path) -> None:
         for link in stage.links(text)
         if not made.match(link) and not (page.parent / link).exists()
     ]
+    assert missing == []
+
+
+NAME = re.compile(r"(?<![\w.])ad((?:\.[A-Za-z_]\w*)+)")
+
+
+def named(page: Path) -> set[str]:
+    """The names of ours that a page has in its text: {".nn.Linear", ".grad"}."""
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    return {name for code in re.findall(r"`([^`\n]+)`", text) for name in NAME.findall(code)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_names_on_a_page_exist(page: Path) -> None:
+    missing: list[str] = []
+    for name in sorted(named(page)):
+        try:
+            operator.attrgetter(name[1:])(ad)
+        except AttributeError:
+            missing.append(f"ad{name}")
     assert missing == []
 
 

@@ -120,8 +120,9 @@ def test_the_chart_of_benchmarks_holds_the_numbers_of_the_page() -> None:
     page = (stage.DOCS / "benchmarks.md").read_text(encoding="utf-8")
     lines = charts.results(page)
     assert len(lines) > 5
-    assert all(times["adjoint"] > 0 for _, times in lines)
-    ElementTree.fromstring(charts.chart(lines))
+    assert all(line.tools["adjoint"].gradient > 0 for line in lines)
+    ElementTree.fromstring(charts.chart(page))
+    assert charts.PICTURE in charts.with_chart(page)
 
 
 # -- links ----------------------------------------------------------------------------------------

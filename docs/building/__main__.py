@@ -23,9 +23,9 @@ def main() -> int:
     accuracy = (stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8")
     operators.write(found, accuracy, folder)
     folder.write(SOURCE / "functions.md", functions.page())
-    folder.write(
-        SOURCE / "benchmarks.md", charts.with_chart((SOURCE / "benchmarks.md").read_text())
-    )
+    benchmarks = (stage.DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    folder.write(SOURCE / "benchmarks.md", charts.with_chart(benchmarks))
+    folder.write(SITE / charts.PICTURE, charts.chart(benchmarks))
     said(start, "pages of operators")
     folder.sweep()
     here = str(Path(__file__).parent)

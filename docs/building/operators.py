@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -100,13 +101,13 @@ def page(fact: Fact, accuracy: dict[str, list[str]]) -> str:
         *_derivatives(fact),
         *_rows(fact),
         *_modes(fact),
-        *_laws(fact, accuracy.get(fact["called"].removeprefix("ad."), [])),
+        *_laws(fact, accuracy.get(_spelled(fact), [])),
     ]  # fmt: skip
     return "\n".join(part for part in parts if part) + "\n"
 
 
 def _title(fact: Fact) -> str:
-    return fact["called"].removeprefix("ad.").removeprefix("ops.").replace("_", r"\_")
+    return _spelled(fact).removeprefix("ops.").removeprefix("Tensor.").replace("_", r"\_")
 
 
 def raw(text: str) -> str:
@@ -345,7 +346,12 @@ def family_page(family: str, found: list[Fact]) -> str:
 
 
 def _link(fact: Fact) -> str:
-    return f"[`{fact['called'].removeprefix('ad.')}`](../{fact['name']}.md)"
+    return f"[`{_spelled(fact)}`](../{fact['name']}.md)"
+
+
+def _spelled(fact: Fact) -> str:
+    """linalg.svd"""
+    return fact["called"].removeprefix("ad.")
 
 
 def _summary(sentence: str) -> str:
@@ -365,22 +371,18 @@ def index(families: dict[str, list[Fact]]) -> str:
     ]
     for family, found in families.items():
         public = [f for f in found if not f["name"].startswith("_")] or found
-        some = ", ".join(
-            f"[`{f['called'].removeprefix('ad.')}`]({f['name']}.md)" for f in public[:5]
-        )
+        some = ", ".join(f"[`{_spelled(f)}`]({f['name']}.md)" for f in public[:5])
         parts.append(f"| [{FAMILIES[family]}](family/{family}.md) | {len(found)} | {some}, … |")
     entries = "\n".join(f"family/{family}" for family in families)
     parts.append(f"\n```{{toctree}}\n:hidden:\n\n{entries}\n```\n")
     parts.append("## By name\n")
     public = sorted(
         (f for found in families.values() for f in found if not f["name"].startswith("_")),
-        key=lambda f: f["called"].lower(),
+        key=lambda f: _spelled(f).lower(),
     )
-    parts.append(
-        '<div class="names">\n\n'
-        + " ".join(f"[`{f['called'].removeprefix('ad.')}`]({f['name']}.md)" for f in public)
-        + "\n\n</div>\n"
-    )
+    for initial, group in itertools.groupby(public, key=lambda f: _spelled(f)[0].upper()):
+        links = " ".join(f"[`{_spelled(f)}`]({f['name']}.md)" for f in group)
+        parts.append(f"**{initial}** {links}\n")
     return "\n".join(parts) + "\n"
 
 
