@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -123,6 +125,13 @@ def test_the_chart_of_benchmarks_holds_the_numbers_of_the_page() -> None:
     assert all(line.tools["adjoint"].gradient > 0 for line in lines)
     ElementTree.fromstring(charts.chart(page))
     assert charts.PICTURE in charts.with_chart(page)
+
+
+@pytest.mark.parametrize("module", [charts, facts, formulas, stage])
+def test_examples_in_docstrings_hold(module: ModuleType) -> None:
+    done = doctest.testmod(module)
+    assert done.attempted
+    assert not done.failed
 
 
 # -- links ----------------------------------------------------------------------------------------
