@@ -762,9 +762,12 @@ def test_creation_hooks_nest_and_see_functions_and_second_derivatives() -> None:
             return grad * 2
 
     x, calls = ad.tensor([1.0], requires_grad=True), []
-    with ad.autograd.graph.node_creation_hook(lambda n: calls.append(("outer", n.saved_tensors))):
-        with ad.autograd.graph.node_creation_hook(lambda _: calls.append(("inner", None))):
-            Double.apply(x)
+    hook = ad.autograd.graph.node_creation_hook
+    with (
+        hook(lambda n: calls.append(("outer", n.saved_tensors))),
+        hook(lambda _: calls.append(("inner", None))),
+    ):
+        Double.apply(x)
     assert [who for who, _ in calls] == ["outer", "inner"]
     assert ad.equal(calls[0][1][0], x)
     names: list[str] = []
@@ -775,12 +778,12 @@ def test_creation_hooks_nest_and_see_functions_and_second_derivatives() -> None:
 
 def test_a_creation_hook_returns_none_and_records_nothing() -> None:
     x = ad.ones(1, requires_grad=True)
-    with ad.autograd.graph.node_creation_hook(lambda node: node):
-        with pytest.raises(RuntimeError, match="must return None"):
-            x * 2
-    with ad.autograd.graph.node_creation_hook(lambda _: (x + 1) and None):
-        with pytest.raises(RuntimeError, match="from inside a node creation hook"):
-            x * 2
+    hook = ad.autograd.graph.node_creation_hook
+    with hook(lambda node: node), pytest.raises(RuntimeError, match="must return None"):
+        x * 2
+    inside = "from inside a node creation hook"
+    with hook(lambda _: (x + 1) and None), pytest.raises(RuntimeError, match=inside):
+        x * 2
     assert (x * 2).grad_fn is not None
 
 
