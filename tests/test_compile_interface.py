@@ -200,9 +200,9 @@ def test_lower_shows_every_stage() -> None:
 
 
 def test_lower_names_what_calls_back() -> None:
-    stages = ad.compile(lambda x: (x * 2).sort(0)[0] + 1).lower(make(5))
-    assert stages.callbacks() == ["sort.default"]
-    assert "calls back: sort.default" in str(stages)
+    stages = ad.compile(lambda x: ad.linalg.eigvals(x * 2).abs() + 1).lower(make(5, 5))
+    assert stages.callbacks() == ["linalg_eig.default"]
+    assert "calls back: linalg_eig.default" in str(stages)
 
 
 def test_lower_shows_what_is_inside_a_loop_over_time() -> None:
@@ -500,7 +500,7 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         [(make(n), 0.1 * n) for n in (4, 5, 6)],
     ),
     "an eager kernel": (
-        lambda x: ad.linalg.eigvalsh(x @ x.T) * 2, {"x": 0}, [doubles((n, 3)) for n in (2, 5, 6)],
+        lambda x: ad.linalg.eigvals(x @ x.T).abs().sum() * 2, {"x": 0}, [doubles((n, 3)) for n in (2, 5, 6)],
     ),
     "outputs that are inputs, views and numbers": (
         lambda x: (x, x * 2, x.t(), x[1:], ad.zeros(x.shape[0])),

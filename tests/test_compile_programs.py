@@ -517,9 +517,10 @@ def normalised_differences(x: Any) -> Any:
 
 SMALL = ad.tensor([0.3, -1.2, 0.5, 2.0, -0.1, 0.9, 1.4], dtype=ad.float64)
 TRUTH = ad.tensor([True, False, True, True, False, False, True])
+EYE = ad.eye(3, dtype=ad.float64)
 REGRESSIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "a reshape as operand of a callback": (lambda x: x.exp()[:, None].sort(0).values, (SMALL,)),
-    "a reshape as operand of a solver": (lambda a: ad.linalg.solve(a, a[0]), (ad.eye(3) + 0.2,)),
+    "a reshape as operand of a solver": (lambda a: ad.linalg.solve(a, a[0]), (EYE + 0.2,)),
     "a flattened input reduced": (lambda x: (x.prod(), x.reshape(-1).amax(0)), (make(2, 3),)),
     "dimensions joined, then reduced": (lambda x: x.reshape(4, 2).sum(0), (make(2, 2, 2),)),
     "as_strided": (lambda x: (x * 2).as_strided((3, 2), (1, 2), 1), (make(3, 4),)),
@@ -582,7 +583,7 @@ REGRESSIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         (SMALL,),
     ),
     "many pieces": (lambda x: ad.cat([x * k for k in range(300)]), (SMALL,)),
-    "what a factor says": (lambda a: list(ad.linalg.cholesky_ex(a)), (ad.eye(3) + 0.1,)),
+    "what a factor says": (lambda a: list(ad.linalg.cholesky_ex(a)), (EYE + 0.1,)),
     "double, float and double": (lambda x: ((x + x).float().double(), x + x), (make(2, 17),)),
     "more sums than fit on the stack": (ad.value_and_grad(normalised_differences), (make(1030),)),
     "extrema over rows": (

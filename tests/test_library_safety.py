@@ -16,6 +16,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import TableError
+from adjoint.elements.called import called
 from adjoint.ops import operator as operators
 from adjoint.table import TABLE
 from tests.watching import limited, watched
@@ -184,6 +185,7 @@ def tried(folder: Path, text: str) -> tuple[list[Any], str]:
     """The operators of a table, or its mistakes; reading it does nothing else."""
     path = folder / "hostile.yaml"
     path.write_text(text, encoding="utf-8")
+    called()  # our own C functions, which are looked up where a text names an unknown one
     with limited(20), watched() as events:
         try:
             found, mistakes = ad.library(path), ""

@@ -384,7 +384,9 @@ def test_compiled_dropout_draws_anew() -> None:
     assert len(losses) == 6
     model.eval()
     model.dropout = 0.0
-    assert len({step(*batch(0)).item() for _ in range(4)}) == 1
+    losses = [step(*batch(0)).item() for _ in range(4)]  # the first of a mode runs eagerly
+    assert losses[1:] == losses[1:2] * 3
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
 def test_compiled_steps_of_shared_parameters_and_of_a_model_that_returns_its_loss() -> None:
@@ -467,7 +469,7 @@ def test_compiled_steps_with_an_open_batch_size_are_compiled_once() -> None:
         assert step(x, y).item() == pytest.approx(F.mse_loss(model(x), y).item(), rel=1e-5)
     (program,) = step.programs.values()
     assert program.sizes is not None
-    assert len(program.sizes.templates) == 1
+    assert len(program.sizes.known) == 1
 
 
 def test_compiled_steps_say_what_they_cannot_do() -> None:

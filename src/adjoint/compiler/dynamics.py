@@ -47,7 +47,7 @@ class Everywhere:
         if any(number.at(sizes) < 0 for number in self.assumed):
             return None
         lowered = lower(graph, self.choices.again())
-        return self.code.program(graph, sizes) if self.found.holds(lowered, sizes) else None
+        return self.code.program(sizes) if self.found.holds(lowered, sizes) else None
 
 
 class Sizes:

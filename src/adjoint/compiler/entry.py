@@ -103,10 +103,11 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
         lines += [f"        r{number} = {made}", f"        block[{slot}] = id(r{number})"]
     lines += [f"        block[{slot}] = id(a{i})" for i, slot in enumerate(program.inputs)]
     lines.append("        if entry(address):\n            return DECLINED")
-    arrays = ", ".join(f"a{i}" for i in range(len(leaves)))
     outputs = [f"make(r{n})" for n in program.direct]
-    failed = f"unflatten(structure, [make(o) for o in eagerly([{arrays}])])"
-    lines.append(f"        if status.value:\n            return {failed}")
+    # an index out of range, or a matrix without a factor: the long way says so
+    lines.append(
+        "        if status.value:\n            status.value = 0\n            return DECLINED"
+    )
     listed = f"unflatten(structure, [{', '.join(outputs)}])"
     lines.append(f"    return {_built(structure, iter(outputs)) or listed}")
     scope: dict[str, Any] = {
@@ -121,7 +122,6 @@ def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[...,
         "address": ctypes.addressof(program.block),
         "status": program.status,
         "pooled": program.pooled,
-        "eagerly": program.eagerly,
         "unflatten": pytrees.unflatten,
         "structure": structure,
         "DEFAULT": DEFAULT,

@@ -18,6 +18,7 @@ import numpy as np
 
 from adjoint.compiler.affine import Affine
 from adjoint.compiler.definitions import Address, Definition, Fill, Piece, define
+from adjoint.compiler.routines import Routine
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import structure
 from adjoint.core.sizes import NotOpen, Real, Size, is_open, made
@@ -29,7 +30,7 @@ else:
     fractions = Lazy("fractions")
 
 Points = Sequence[tuple[int, ...]]
-_RECORDS = (Definition, Piece, Address, Affine)
+_RECORDS = (Definition, Piece, Address, Affine, Routine)
 _DENOMINATOR = 4096  # the largest of a factor beside a size in a real number
 
 

@@ -133,11 +133,11 @@ class Code:
         if self.direct is not None and len(set(self.direct)) < len(self.direct):
             self.direct = None
 
-    def program(self, graph: Graph, sizes: tuple[int, ...] = ()) -> Program:
-        """The code for given sizes; `graph` is the traced one for them."""
+    def program(self, sizes: tuple[int, ...] = ()) -> Program:
+        """The code for given sizes."""
         with self.lock:
             if sizes not in self.programs:
-                self.programs[sizes] = Program(self, graph, sizes)
+                self.programs[sizes] = Program(self, sizes)
             return self.programs[sizes]
 
     def room(self, size: int) -> Any:
@@ -156,8 +156,8 @@ class Program:
 
     pooled_from = POOLED
 
-    def __init__(self, code: Code, graph: Graph, sizes: tuple[int, ...]) -> None:
-        self.code, self.traced, self.sizes = code, graph, sizes
+    def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
+        self.code, self.sizes = code, sizes
         self.lock, self.direct = code.lock, code.direct
         self.functions, self.kept = code.functions, code.kept
         elsewhere = {*code.slots, *code.tapes}
@@ -194,12 +194,14 @@ class Program:
     def _bytes(self, value: Value) -> int:
         return elements(value.shape, self.sizes) * value.dtype.itemsize
 
-    def run(self, arrays: Sequence[Any]) -> list[Any]:
-        """Run on one contiguous array per input; one array per output."""
+    def run(self, arrays: Sequence[Any]) -> list[Any] | None:
+        """Run on one contiguous array per input; one array per output. None where an index is out
+        of range, or a matrix has no factor: the eager function says so in its own words.
+        """
         with self.lock:
             return self._run(arrays)
 
-    def _run(self, arrays: Sequence[Any]) -> list[Any]:
+    def _run(self, arrays: Sequence[Any]) -> list[Any] | None:
         block = self.block
         for slot, array in zip(self.inputs, arrays, strict=True):
             block[slot] = id(array)
@@ -212,7 +214,8 @@ class Program:
             for function in self.functions:
                 function(block)
             if self.status.value:
-                return self.eagerly(arrays)
+                self.status.value = 0
+                return None
             return [results[i] for i in self.direct]
         return self._with_callbacks(arrays, results)
 
@@ -223,15 +226,7 @@ class Program:
             array = self.pool[number] = np.empty(shape, dtype)
         return array
 
-    def eagerly(self, arrays: Sequence[Any]) -> list[Any]:
-        """Run the operators one by one: an index out of range, or a matrix without a factor, was
-        met, and the eager kernel says so in its own words.
-        """
-        self.status.value = 0
-        results = interpret.run_flat(self.traced, [make(a) for a in arrays])
-        return [r.array if hasattr(r, "array") else r for r in results]
-
-    def _with_callbacks(self, arrays: Sequence[Any], results: list[Any]) -> list[Any]:
+    def _with_callbacks(self, arrays: Sequence[Any], results: list[Any]) -> list[Any] | None:
         code = self.code
         known: dict[Value, Any] = {**self.kept, **dict(zip(code.graph.inputs, arrays, strict=True))}
         known |= dict(zip(code.made, results, strict=True))
@@ -239,7 +234,8 @@ class Program:
             if not isinstance(function, Callback):
                 function(self.block)
                 if self.status.value:
-                    return self.eagerly(arrays)
+                    self.status.value = 0
+                    return None
                 continue
             self._call_back(function, known)
         taken: set[int] = set()
@@ -342,4 +338,4 @@ def _all_constants(plan: Plan) -> dict[Value, Any]:
 
 def compiled(graph: Graph, report: Report = lambda stage, seconds: None) -> Program:
     """A graph as native code, for inputs of fixed types."""
-    return Code(graph, report).program(graph)
+    return Code(graph, report).program()

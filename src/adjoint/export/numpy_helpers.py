@@ -69,6 +69,16 @@ def _extreme(where, array, axis, keepdims):
     value = np.take_along_axis(array, place, axis)
     return (value, place) if keepdims else (value.squeeze(axis), place.squeeze(axis))
 ''',
+    "_running_extreme": '''
+def _running_extreme(ufunc, array, axis):
+    """Running extremes along a dimension, and where the latest of them stands."""
+    if not array.ndim:
+        return array.copy(), np.zeros((), np.int64)
+    values = ufunc.accumulate(array, axis)
+    latest = (array == values) | (array != array)
+    places = np.arange(array.shape[axis]).reshape((-1,) + (1,) * (array.ndim - 1 - axis))
+    return values, np.maximum.accumulate(np.where(latest, places, 0), axis)
+''',
     "_scan": '''
 def _scan(body, constants, start, xs, length, backwards, types):
     """Run a step for each x; return the last carry, then the results, stacked."""

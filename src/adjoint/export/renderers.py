@@ -208,6 +208,19 @@ def logcumsumexp(s: Scope) -> str:
     return f"np.logaddexp.accumulate({x}, axis={s.values['dim']})" if s.out.shape else x
 
 
+def running_maxima(s: Scope) -> str:
+    return _running(s, "maximum")
+
+
+def running_minima(s: Scope) -> str:
+    return _running(s, "minimum")
+
+
+def _running(s: Scope, function: str) -> str:
+    rank = max(len(s.out.shape), 1)
+    return f"_running_extreme(np.{function}, {s('self')}, {s.values['dim'] % rank})"
+
+
 def sort(s: Scope) -> str:
     return f"_sort({s('self')}, {s.values['dim']}, {s.values['descending']})"
 
