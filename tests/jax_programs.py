@@ -540,6 +540,100 @@ def host_functions(jax: Any, jnp: Any, jit: Any) -> Any:
     return log_gamma(x), jit(jax.vmap(jax.grad(log_gamma)))(x), jax.vmap(log_gamma)(x)
 
 
+@program
+def functional_updates(jax: Any, jnp: Any, jit: Any) -> Any:
+    def prefix_products(x: Any) -> Any:
+        body = lambda i, out: out.at[i].set(out[i - 1] * x[i])
+        return jax.lax.fori_loop(1, 5, body, jnp.zeros(5).at[0].set(x[0]))
+
+    x = jnp.asarray(numbers(0, 5))
+    counts = jnp.zeros(3).at[jnp.asarray([0, 0, 2, 0])].add(1.0)
+    masked = x.at[1:3].multiply(10.0).at[-1].min(-5.0)
+    return prefix_products(x), jit(jax.grad(lambda x: prefix_products(x)[-1]))(x), counts, masked
+
+
+@program
+def auxiliary_data(jax: Any, jnp: Any, jit: Any) -> Any:
+    def f(x: Any) -> Any:
+        y = jnp.sin(x)
+        return jnp.sum(y**2), {"y": y, "n": 3}
+
+    x = jnp.asarray(numbers(0, 3))
+    (value, aux), grad = jax.value_and_grad(f, has_aux=True)(x)
+    grad_only, more = jax.grad(f, has_aux=True)(x)
+    _, pull, third = jax.vjp(f, x, has_aux=True)
+    _, pushed, fourth = jax.jvp(f, (x,), (x,), has_aux=True)
+    shapes = jax.eval_shape(f, x)
+    return (
+        value, aux["y"], aux["n"], grad, grad_only, more["y"], pull(jnp.ones(())), third["y"],
+        pushed, fourth["y"], list(shapes[1]["y"].shape),
+    )  # fmt: skip
+
+
+@program
+def differential_equations(jax: Any, jnp: Any, jit: Any) -> Any:
+    def trajectory(params: Any, start: Any, dt: Any) -> Any:
+        def field(state: Any) -> Any:
+            x, y = state["x"], state["y"]
+            return {"x": params["a"] * x - x * y, "y": x * y - params["b"] * y}
+
+        def midpoint(state: Any, _: Any) -> Any:
+            half = jax.tree.map(lambda s, k: s + dt / 2 * k, state, field(state))
+            state = jax.tree.map(lambda s, k: s + dt * k, state, field(half))
+            return state, state["x"]
+
+        return jax.lax.scan(midpoint, start, None, length=20)[1]
+
+    params = {"a": jnp.asarray(1.1), "b": jnp.asarray(0.9)}
+    start = {"x": jnp.asarray(1.0), "y": jnp.asarray(0.5)}
+    loss = lambda p: jnp.sum((trajectory(p, start, 0.1) - 1.0) ** 2)
+    grads = jit(jax.grad(loss))(params)
+    in_a = jax.jacfwd(lambda a: trajectory({**params, "a": a}, start, 0.1))(params["a"])
+    return trajectory(params, start, 0.1), grads["a"], grads["b"], in_a
+
+
+@program
+def gaussian_process(jax: Any, jnp: Any, jit: Any) -> Any:
+    x, y = jnp.asarray(numbers(0, 6)), jnp.asarray(numbers(1, 6))
+
+    def negative_log_likelihood(params: Any) -> Any:
+        scale, noise = jnp.exp(params["scale"]), jnp.exp(params["noise"])
+        kernel = lambda a, b: jnp.exp(-0.5 * ((a - b) / scale) ** 2)
+        gram = jax.vmap(lambda a: jax.vmap(lambda b: kernel(a, b))(x))(x)
+        factor = jnp.linalg.cholesky(gram + noise * jnp.eye(6))
+        alpha = jnp.linalg.solve(factor, y)
+        return 0.5 * jnp.sum(alpha**2) + jnp.sum(jnp.log(jnp.diagonal(factor)))
+
+    params = {"scale": jnp.asarray(0.1), "noise": jnp.asarray(-1.0)}
+    value, grads = jit(jax.value_and_grad(negative_log_likelihood))(params)
+    curvature = jax.hessian(negative_log_likelihood)(params)
+    return value, grads["scale"], grads["noise"], curvature["scale"]["noise"]
+
+
+@program
+def kalman_filter(jax: Any, jnp: Any, jit: Any) -> Any:
+    def log_likelihood(theta: Any, observations: Any) -> Any:
+        transition = jnp.stack([jnp.stack([theta[0], theta[1]]), jnp.stack([-theta[1], theta[0]])])
+
+        def step(carry: Any, z: Any) -> Any:
+            mean, cov, total = carry
+            mean, cov = transition @ mean, transition @ cov @ transition.T + 0.1 * jnp.eye(2)
+            spread = cov[0, 0] + 0.2
+            gain, miss = cov[:, 0] / spread, z - mean[0]
+            cov = cov - gain[:, None] * cov[0][None, :]
+            total = total - 0.5 * (jnp.log(spread) + miss**2 / spread)
+            return (mean + gain * miss, cov, total), mean
+
+        start = (jnp.zeros(2), jnp.eye(2), jnp.asarray(0.0))
+        (_, _, total), means = jax.lax.scan(step, start, observations, unroll=2)
+        return total, means
+
+    theta, z = jnp.asarray([0.9, 0.3]), jnp.asarray(numbers(0, 7))
+    (value, means), grads = jit(jax.value_and_grad(log_likelihood, has_aux=True))(theta, z)
+    hessian = jax.hessian(lambda t: log_likelihood(t, z)[0])(theta)
+    return value, means, grads, hessian
+
+
 def flat(tree: Any) -> list[Any]:
     """The numbers of a result, in order; dictionaries are not among them."""
     if isinstance(tree, (tuple, list)):

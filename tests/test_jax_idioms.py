@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,10 +15,11 @@ from tests.jax_programs import PROGRAMS, STORED, flat
 EXPECTED = json.loads(STORED.read_text())
 
 
+@pytest.mark.parametrize("jnp", [ad, ad.numpy], ids=["ad", "ad.numpy"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_gives_the_numbers_of_jax(name: str) -> None:
+def test_a_program_gives_the_numbers_of_jax(name: str, jnp: Any) -> None:
     with ad.default_dtype(ad.float64):
-        found = flat(PROGRAMS[name](ad, ad, ad.compile))
+        found = flat(PROGRAMS[name](ad, jnp, ad.compile))
     np.testing.assert_allclose(found, EXPECTED[name], rtol=1e-9, atol=1e-10)
 
 
