@@ -45,6 +45,7 @@ class Linear:
 
     what: str  # "custom_linear_solve", for messages
     apply: FlatMap
+    apply_transposed: FlatMap
     solver: Solver
     transposed: Solver | None
     symmetric: bool = False
@@ -61,7 +62,11 @@ class Linear:
             raise GradError(f"{self.what}: reverse mode needs transpose_solve, or symmetric=True")
         first, second = cut(more, len(self.solver.outside), len(self.transposed.outside))
         turned = replace(
-            self, apply=_transpose(self.apply), solver=self.transposed, transposed=self.solver
+            self,
+            apply=self.apply_transposed,
+            apply_transposed=self.apply,
+            solver=self.transposed,
+            transposed=self.solver,
         )
         return turned, [*second, *first]
 
@@ -254,12 +259,14 @@ def custom_linear_solve(
     with no_grad():
         fixed = unknown.on_trees(apply, stop_gradient(outside))
         x, aux = unknown.found(solve, fixed, stop_gradient(right), has_aux)
-    solvers = [
-        None if s is None else unknown.solver(s, a, outside, right, has_aux)
-        for s, a in ((solve, apply), (transpose_solve, _transpose(apply)))
-    ]
-    assert solvers[0] is not None
-    linear = Linear("custom_linear_solve", apply, solvers[0], solvers[1], symmetric)
+    backwards = _transpose(apply)
+    solver = unknown.solver(solve, apply, outside, right, has_aux)
+    transposed = (
+        None
+        if transpose_solve is None
+        else unknown.solver(transpose_solve, backwards, outside, right, has_aux)
+    )
+    linear = Linear("custom_linear_solve", apply, backwards, solver, transposed, symmetric)
     return unknown.result(linear.solved(x, outside, right, linear.more()), aux, has_aux)
 
 
@@ -299,10 +306,8 @@ def custom_root(
         run = lambda values: function(outer[size:], values)
         return pushed_forward(run, outer[:size], every, v, every)[size:]
 
-    forwards, backwards = (
-        unknown.solver(tangent_solve, a, [*x, *outside], x, False)
-        for a in (apply, _transpose(apply))
-    )
-    linear = Linear("custom_root", apply, forwards, backwards)
+    backwards, around = _transpose(apply), [*x, *outside]
+    solvers = [unknown.solver(tangent_solve, a, around, x, False) for a in (apply, backwards)]
+    linear = Linear("custom_root", apply, backwards, solvers[0], solvers[1])
     equation = Equation(function, linear, size, lambda c, x: [*x, *c])
     return unknown.result(equation.solution(x, outside, linear.more()), aux, has_aux)
