@@ -634,6 +634,49 @@ def kalman_filter(jax: Any, jnp: Any, jit: Any) -> Any:
     return value, means, grads, hessian
 
 
+@program
+def random_numbers_of_keys(jax: Any, jnp: Any, jit: Any) -> Any:
+    key = jax.random.PRNGKey(7)
+    a, b, c = jax.random.split(key, 3)
+    each = jax.vmap(lambda k: jax.random.normal(k, (2,)))(jax.random.split(key, 4))
+    fast = jit(lambda k: jax.random.uniform(jax.random.fold_in(k, 3), (2, 2), minval=-1.0))(key)
+    logits = jnp.asarray(numbers(0, 3, 4))
+    return (
+        a, each, fast,
+        jax.random.bernoulli(a, 0.3, (5,)), jax.random.exponential(b, (3,)),
+        jax.random.gumbel(c, (2,)), jax.random.categorical(a, logits),
+        jax.random.permutation(b, 9), jax.random.permutation(c, logits, axis=1),
+        jax.random.choice(a, 9, (4,), replace=False),
+        jax.random.choice(b, logits[0], (3,), p=jnp.asarray([0.1, 0.2, 0.3, 0.4])),
+    )  # fmt: skip
+
+
+@program
+def training_with_keys(jax: Any, jnp: Any, jit: Any) -> Any:
+    def init(key: Any, sizes: Any) -> Any:
+        keys = jax.random.split(key, len(sizes) - 1)
+        shapes = itertools.pairwise(sizes)
+        return [jax.random.normal(k, s) / s[0] ** 0.5 for k, s in zip(keys, shapes, strict=True)]
+
+    def loss(params: Any, key: Any, x: Any) -> Any:
+        for i, w in enumerate(params):
+            keep = jax.random.bernoulli(jax.random.fold_in(key, i), 0.8, (w.shape[0],))
+            x = jnp.tanh((x * keep) @ w)
+        return jnp.mean(x**2)
+
+    @jit
+    def step(params: Any, key: Any, x: Any) -> Any:
+        grads = jax.grad(loss)(params, key, x)
+        return jax.tree.map(lambda p, g: p - 0.5 * g, params, grads)
+
+    key, of_params, of_data = jax.random.split(jax.random.PRNGKey(0), 3)
+    params, x = init(of_params, [3, 4, 2]), jax.random.uniform(of_data, (6, 3))
+    for _ in range(4):
+        key, used = jax.random.split(key)
+        params = step(params, used, x)
+    return params, loss(params, key, x)
+
+
 def flat(tree: Any) -> list[Any]:
     """The numbers of a result, in order; dictionaries are not among them."""
     if isinstance(tree, (tuple, list)):

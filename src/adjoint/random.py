@@ -1,4 +1,7 @@
-"""`ad.random`: the default stream of random numbers, under the names of `torch.random`."""
+"""`ad.random`: the default stream of random numbers, under the names of `torch.random`.
+
+The functions of a key, those of `jax.random`, are in `adjoint/keys.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,45 @@ from adjoint.core.generator import (
     seed,
     set_rng_state,
 )
+from adjoint.keys import (
+    PRNGKey,
+    bernoulli,
+    bits,
+    categorical,
+    choice,
+    exponential,
+    fold_in,
+    gumbel,
+    key,
+    normal,
+    permutation,
+    randint,
+    split,
+    uniform,
+)
 
 __all__ = [
+    "PRNGKey",
+    "bernoulli",
+    "bits",
+    "categorical",
+    "choice",
     "default_generator",
+    "exponential",
+    "fold_in",
     "fork_rng",
     "get_rng_state",
+    "gumbel",
     "initial_seed",
+    "key",
     "manual_seed",
+    "normal",
+    "permutation",
+    "randint",
     "seed",
     "set_rng_state",
+    "split",
+    "uniform",
 ]
 
 
