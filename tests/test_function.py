@@ -1132,6 +1132,8 @@ def test_a_tensor_of_a_transform_that_is_no_argument_is_refused(also_given: bool
         lambda: ad.vmap(ad.grad(f))(w),
         lambda: ad.hessian(f)(one),
         lambda: ad.compile(ad.grad(f))(one),
+        lambda: ad.vmap(lambda s: s * ad.grad(f)(one))(w),
+        lambda: ad.compile(ad.vmap(lambda s: s * ad.grad(f)(one)))(w),
     ):
         with pytest.raises(RuntimeError):
             run()

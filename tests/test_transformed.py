@@ -388,6 +388,10 @@ def test_a_forward_rule_may_call_the_function_itself() -> None:
 
 
 CREATING: dict[str, Callable[[Any, Any], Any]] = {
+    "compile": lambda f, a: ad.compile(lambda s: f(a) * s)(ad.ones(2))[0],
+    "trace of vmap": lambda f, a: ad.trace(ad.vmap(lambda s: f(a) * s), ad.ones(2))(ad.ones(2))[1],
+    "compile of jacfwd": lambda f, a: ad.compile(ad.jacfwd(lambda s: f(a) * s))(a),
+    "compile of grad": lambda f, a: ad.compile(ad.grad(lambda s: f(a) * f(s)))(a) / 6,
     "vmap": lambda f, a: ad.vmap(lambda s: f(a) * s)(ad.ones(2))[0],
     "grad": lambda f, a: ad.grad(lambda s: f(a) * s)(a),
     "jvp": lambda f, a: ad.jvp(lambda s: f(a) * s, (a,), (ad.ones_like(a),))[1],
@@ -414,7 +418,8 @@ def test_a_function_with_a_rule_may_make_tensors_inside_any_transform(name: str)
         def backward(ctx: Any, grad: Any) -> Any:
             return grad * 2 * ctx.saved_tensors[0]
 
-    f = ad.custom_vjp(value)
+    f, h = ad.custom_vjp(value), ad.custom_jvp(value)
     f.defvjp(lambda x: (value(x), value(x)), lambda x, g: (g * 2 * x,))
-    for made in (f, Twice.apply):
+    h.defjvps(lambda t, out, x: 2 * x * t)
+    for made in (f, h, Twice.apply):
         assert CREATING[name](made, ad.tensor(3.0)).item() == 3.0

@@ -18,7 +18,7 @@ from typing import Any
 
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.layouts import Layout
-from adjoint.core.state import ON, State, current, state
+from adjoint.core.state import ON, State, changed, current, state
 from adjoint.ops import kinks
 from adjoint.ops.directions import direction_of
 from adjoint.ops.operator import Operator, packet
@@ -314,13 +314,20 @@ def created(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def without_tapes() -> changed:
+    """Make tensors below the levels of reverse mode, for a while: those there come from outside."""
+    return changed(levels=tuple([level for level in current().levels if not level.differentiates]))
+
+
 def carried(value: Any, height: int) -> Any:
     """A tensor without the levels above a height of which it carries nothing: it was made inside.
 
-    Anything else as it is.
+    Anything else as it is. On a level of reverse mode nobody can tell: what `no_grad` computes from
+    a variable has no history there.
     """
     while on_level(value) and value.home.height > height:
-        if value.home.creates or not value.home.is_idle(value):
+        level = value.home
+        if level.creates or level.differentiates or not level.is_idle(value):
             break
         value = value.value
     return value

@@ -101,12 +101,15 @@ class Call:
         """The function's result, and the tensors it was given. See Note [Closures]."""
         given = [t.detach() for t in tensors]
         positional, named = self.rebuild(given)
-        with enable_grad():
+        with enable_grad(), levels.without_tapes():
             tree = function(*positional, **named)
         height = dispatch.height(given)
-        tree = pytrees.map(lambda leaf: levels.carried(leaf, height), tree)
+        tree = pytrees.map(
+            lambda leaf: levels.carried(leaf, height), tree, is_leaf=lambda v: isinstance(v, Tensor)
+        )
+        recorded = any(t.edge is not None for t in tensors)
         for leaf in pytrees.leaves(tree):
-            if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height):
+            if isinstance(leaf, Tensor) and _comes_from_elsewhere(leaf, height, recorded):
                 raise UsesOutsideTensor(
                     f"{self.what}: the function uses a tensor that is being differentiated and is "
                     "not one of its arguments; pass it as an argument, or detach() it"
@@ -157,9 +160,13 @@ class Call:
         return tuple(self._leaves(self.out_structure, tree, "tangent of the output"))
 
 
-def _comes_from_elsewhere(tensor: Any, height: int) -> bool:
+def _comes_from_elsewhere(tensor: Any, height: int, recorded: bool) -> bool:
+    """Whether a tensor has a derivative in what is no argument.
+
+    A trace writes down what a function makes of constants, operator by operator.
+    """
     if tensor.home is not None and tensor.home.height > height:
-        return True
+        return recorded or not tensor.home.creates
     while levels.on_level(tensor):
         tensor = tensor.value
     return getattr(tensor, "edge", None) is not None  # at the bottom of a trace there is none

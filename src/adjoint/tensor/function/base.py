@@ -136,8 +136,12 @@ class Function:
     ) -> Any:
         """Call the user's `forward`, and `setup_context` if it is apart."""
         apart = cls.has("setup_context")
-        output = cls.forward(*(args if apart else (context, *args)), **keywords)
-        if current().levels:
+        given = args if apart else (context, *args)
+        if not current().levels:
+            output = cls.forward(*given, **keywords)
+        else:
+            with levels.without_tapes():
+                output = cls.forward(*given, **keywords)
             height = dispatch.height(args)
             output = pytrees.map(
                 lambda value: levels.carried(value, height),

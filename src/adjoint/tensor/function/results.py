@@ -58,7 +58,7 @@ def is_materialised(context: FunctionContext, output: Any) -> bool:
 
 def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[Any]) -> list[Any]:
     """The outputs of a call, from what `forward` returned; the context's marks follow them."""
-    _check_closed(name, returned)
+    _check_closed(name, returned, any(context.needs_input_grad))
     check_dirty(name, context, inputs, returned)
     settled: dict[int, Any] = {}
     for tensor in returned:
@@ -69,10 +69,13 @@ def settle(name: str, context: FunctionContext, inputs: Inputs, returned: list[A
     return [settled.get(id(r), r) if isinstance(r, Tensor) else r for r in returned]
 
 
-def _check_closed(name: str, returned: list[Any]) -> None:
-    """Raise if `forward` used a tensor of a transform, which would lose its derivative here."""
+def _check_closed(name: str, returned: list[Any], recorded: bool) -> None:
+    """Raise if `forward` used a tensor of a transform, which would lose its derivative here.
+
+    What it makes of constants inside a trace has none, and is written down there.
+    """
     for tensor in returned:
-        if on_level(tensor):
+        if on_level(tensor) and (recorded or not tensor.home.creates):
             raise GradError(
                 f"{name}.forward uses a tensor inside {tensor.home.name} that is not one of its "
                 "arguments, so that backward could not tell its gradient; pass it to apply()"
