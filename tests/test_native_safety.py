@@ -20,14 +20,15 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import dtypes
-from adjoint.native import build
+from adjoint.native import build, distance, indexing, reduction, rows
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import laws
 from tests.test_compile_safety import FLAGS, OPTIONS, runtime
 
 FAMILIES = (
-    "attention", "convolution", "normalization", "pooling", "recurrent", "resampling", "sparse",
+    "attention", "convolution", "indexing", "normalization", "pooling", "recurrent", "reduction",
+    "resampling", "scan", "sparse",
 )  # fmt: skip
 CASES = 2  # of each row and dtype
 
@@ -53,6 +54,8 @@ def copied(value: Any) -> Any:
 
 def spoil(family: str) -> int:
     """Call every row of a family wrongly; how often."""
+    for module in (distance, indexing, reduction, rows):
+        module.LARGE = 1  # of small arrays, too
     calls = 0
     for row in (row for row in TABLE.rows() if row.family == family):
         call = operator(row.schema.name, row.schema.overload)

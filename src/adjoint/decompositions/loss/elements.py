@@ -22,8 +22,7 @@ LOWEST_LOG = -100.0
 
 def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     """(x - t)²."""
-    difference = self - target
-    return reduced("mse_loss", difference * difference, reduction)
+    return reduced("mse_loss", (self - target).square(), reduction)
 
 
 def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
