@@ -73,7 +73,7 @@ def loop(tree: ast.expr, given: Mapping[str, Any]) -> Loop | None:
         term = _Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(tree)
     except _NoText:
         return None
-    if term.kind != "real" or _PLAIN.fullmatch(term.text):  # an operand itself is not copied
+    if term.kind != "number" or _PLAIN.fullmatch(term.text):  # an operand itself is not copied
         return None
     used = {n: d for n, d in dtypes.items() if f"{{{n}}}" in term.text}
     return loop_of(term.text, used, (), dtype) if dtype in used.values() else None
@@ -87,7 +87,7 @@ class _NoText(Exception):
 class _Term:
     """A part of an expression."""
 
-    kind: str  # "real", "bool", or "constant"
+    kind: str  # "number", "truth", or "constant"
     text: str  # as C: "({grad} * {self})"
     value: Any = None  # of a constant: 0.5, "tanh"
 
@@ -129,41 +129,41 @@ class _Writer:
 
     def condition(self, node: ast.expr) -> _Term:
         found = self.term(node)
-        if found.kind != "bool":
+        if found.kind != "truth":
             raise _NoText
         return found
 
     def of_Name(self, node: ast.Name) -> _Term:
-        kind = "bool" if self.dtypes[node.id] == "bool" else "real"
+        kind = "truth" if self.dtypes[node.id] == "bool" else "number"
         return _Term(kind, f"{{{node.id}}}")
 
     def of_BinOp(self, node: ast.BinOp) -> _Term:
         kind = type(node.op)
         if kind in _LOGIC:
             one, two = self.condition(node.left), self.condition(node.right)
-            return _Term("bool", f"({one.text} {_LOGIC[kind]} {two.text})")
+            return _Term("truth", f"({one.text} {_LOGIC[kind]} {two.text})")
         if kind is ast.Pow:
             return self.operator("pow", [node.left, node.right], {})
         if kind not in _ARITHMETIC:
             raise _NoText
         one, two = self.number(node.left), self.number(node.right)
-        if "real" not in (one.kind, two.kind):
+        if "number" not in (one.kind, two.kind):
             raise _NoText
-        return _Term("real", f"({one.text} {_ARITHMETIC[kind]} {two.text})")
+        return _Term("number", f"({one.text} {_ARITHMETIC[kind]} {two.text})")
 
     def of_UnaryOp(self, node: ast.UnaryOp) -> _Term:
         if isinstance(node.op, ast.Invert):
-            return _Term("bool", f"(!{self.condition(node.operand).text})")
+            return _Term("truth", f"(!{self.condition(node.operand).text})")
         found = self.number(node.operand)
-        if not isinstance(node.op, ast.USub) or found.kind != "real":
+        if not isinstance(node.op, ast.USub) or found.kind != "number":
             raise _NoText
-        return _Term("real", f"(-{found.text})")
+        return _Term("number", f"(-{found.text})")
 
     def of_Compare(self, node: ast.Compare) -> _Term:
         if len(node.ops) != 1 or type(node.ops[0]) not in _ORDER:
             raise _NoText
         one, two = self.number(node.left), self.number(node.comparators[0])
-        return _Term("bool", f"({one.text} {_ORDER[type(node.ops[0])]} {two.text})")
+        return _Term("truth", f"({one.text} {_ORDER[type(node.ops[0])]} {two.text})")
 
     def of_IfExp(self, node: ast.IfExp) -> _Term:
         test = self.term(node.test)
@@ -197,7 +197,7 @@ class _Writer:
     def choice(self, condition: ast.expr, one: ast.expr, two: ast.expr) -> _Term:
         test = self.condition(condition)
         texts = [self.number(one).text, self.number(two).text]
-        return _Term("real", f"({test.text} ? {texts[0]} : {texts[1]})")
+        return _Term("number", f"({test.text} ? {texts[0]} : {texts[1]})")
 
     def call(
         self, name: str, overload: str, positional: list[_Term], named: dict[str, _Term]
@@ -218,12 +218,12 @@ class _Writer:
                 term = _Term("constant", "", a.default)
                 if type(a.default) in (int, float, bool):
                     term = _Term("constant", literal(a.default, C_TYPES[self.dtype]), a.default)
-            if a.type.is_tensor != (term.kind == "real"):
+            if a.type.is_tensor != (term.kind == "number"):
                 return None
             given[a.name] = term if a.type.is_tensor else term.value
             texts[a.name] = f"({term.text})" if term.text else ""
         text = language.expression(row, self.dtype, given)
         if text is None:
             return None
-        kind = "bool" if row.archetype.result == "bool" else "real"
+        kind = "truth" if row.archetype.result == "bool" else "number"
         return _Term(kind, f"({text.format_map(texts)})")
