@@ -158,6 +158,10 @@ _REALS = {
 }""",
     "ad_sign": "real ad_sign@(real x) {"
     " return x > 0 ? (real)1 : x < 0 ? (real)-1 : x != x ? x : (real)0; }",
+    "ad_huber": """real ad_huber@(real x, real most) {
+  const real bent = ad_bend@(x, most);
+  return bent * (x - bent / 2);
+}""",
     "ad_bend": "real ad_bend@(real x, real most) {"
     " return x > most ? most : x < -most ? -most : x; }",
     "ad_expit_slope": """real ad_expit_slope@(real x) {

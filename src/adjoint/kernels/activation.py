@@ -250,6 +250,11 @@ def softplus(self: Array, beta: float, threshold: float) -> Array:
     return _widely(compute, self)
 
 
+def log_sigmoid(self: Array) -> Array:
+    """log σ(x)."""
+    return log_sigmoid_forward(self)[0]
+
+
 def log_sigmoid_forward(self: Array) -> tuple[Array, Array]:
     """log σ(x) = min(x, 0) - log(1 + exp(-|x|)), and exp(-|x|)."""
     _require_real("log_sigmoid", self)

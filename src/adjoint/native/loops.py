@@ -255,6 +255,8 @@ static const {c} *pack_{dtype}(const {s} *from, long rows, long columns, long s1
       for (long i = 0; i < columns; i++) to[i] = first;
     else if (s0 == -1)
       for (long i = 0; i < columns; i++) to[i] = {load}(own[-i]);
+    else if (s0 == 2)
+      for (long i = 0; i < columns; i++) to[i] = {load}(own[2 * i]);
     else
       for (long i = 0; i < columns; i++) to[i] = {load}(own[i * s0]);
   }}
@@ -275,16 +277,22 @@ _COMPUTE = """
 static void compute{way}(long n, const {number} *numbers{parameters}, {c} *out) {{
   (void)numbers;
 {constants}{common}#pragma omp simd
-  for (long i = 0; i < n; i++) out[i] = {expression};
+  for (long i = 0; i < n; i++) {{
+{loads}    out[i] = {expression};
+  }}
 }}
 """
 # a block in which no element is rare
 _COMMON = """  int rare = 0;
 #pragma omp simd reduction(| : rare)
-  for (long i = 0; i < n; i++) rare |= (int){rare};
+  for (long i = 0; i < n; i++) {{
+{loads}    rare |= (int){rare};
+  }}
   if (!rare) {{
 #pragma omp simd
-    for (long i = 0; i < n; i++) out[i] = {expression};
+    for (long i = 0; i < n; i++) {{
+{loads}      out[i] = {expression};
+    }}
     return;
   }}
 """
@@ -347,19 +355,20 @@ def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
 
 def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
     number = "double" if loop.is_real else "long long"
-    names = {n: f"a_{n}[{'0' if n in way else 'i'}]" for n in used}
-    names |= {n: f"n_{n}" for n in loop.numbers}
+    names = {n: f"v_{n}" for n in used} | {n: f"n_{n}" for n in loop.numbers}
     constants = [
         f"  const {loop.c_type} n_{n} = ({loop.c_type})numbers[{k}];\n"
         for k, n in enumerate(loop.numbers)
         if f"{{{n}}}" in loop.expression
     ]
-    for n in way:
-        constants.append(f"  const {STORED[used[n]][1]} b_{n} = a_{n}[0];\n")
-        names[n] = f"b_{n}"
+    constants += [f"  const {STORED[used[n]][1]} v_{n} = a_{n}[0];\n" for n in way]
+    loads = "".join(
+        f"    const {STORED[d][1]} v_{n} = a_{n}[i];\n" for n, d in used.items() if n not in way
+    )
     quick, rare = (text.format_map(names) for text in loop.common)
     return _COMPUTE.format(
-        common=_COMMON.format(rare=rare, expression=quick) if quick else "",
+        common=_COMMON.format(rare=rare, expression=quick, loads=loads) if quick else "",
+        loads=loads,
         way="".join(f"_{n}" for n in way), c=STORED[loop.result][1], number=number,
         constants="".join(constants),
         parameters="".join(f", const {STORED[d][1]} *a_{n}" for n, d in used.items()),

@@ -79,7 +79,33 @@ INLINE REAL size(REAL v) { return v < 0 ? -v : v; }
   OVER_COLUMNS(NAME, TYPE, START, JOIN, ONE)
 
 OVER(sum, REAL, 0, ADD, SELF)
-OVER(product, double, 1, MULTIPLY, SELF)
+OVER(exact_product, double, 1, MULTIPLY, SELF)
+OVER_COLUMNS(product, double, 1, MULTIPLY, SELF)
+
+/* In runs of the own type as long as none of its accumulators leaves the middle of its range. */
+static double product_row(const REAL *x, long n) {
+  double total = 1;
+  long b = 0;
+  for (; b + 512 <= n; b += 512) {
+    REAL part[64];
+    for (int l = 0; l < 64; l++) part[l] = 1;
+    for (long i = b; i < b + 512; i += 64) {
+#pragma omp simd
+      for (int l = 0; l < 64; l++) part[l] *= x[i + l];
+    }
+    int far = 0;
+#pragma omp simd reduction(| : far)
+    for (int l = 0; l < 64; l++) far |= !(size(part[l]) > (REAL)1e-30 && size(part[l]) < (REAL)1e30);
+    if (far) {
+      total *= exact_product_row(x + b, 512);
+      continue;
+    }
+    double wide[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int l = 0; l < 64; l++) wide[l % 8] *= part[l];
+    total *= ((wide[0] * wide[1]) * (wide[2] * wide[3])) * ((wide[4] * wide[5]) * (wide[6] * wide[7]));
+  }
+  return b < n ? total * exact_product_row(x + b, n - b) : total;
+}
 OVER(largest, REAL, -__builtin_inf(), larger, SELF)
 OVER(smallest, REAL, __builtin_inf(), smaller, SELF)
 OVER(squares, REAL, 0, ADD, SQUARE)

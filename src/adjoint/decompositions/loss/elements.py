@@ -46,8 +46,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) ->
     difference = self - target
     if beta == 0:
         return reduced("smooth_l1_loss", difference.abs(), reduction)
-    cut = ops.hardtanh(difference, -beta, beta)
-    return reduced("smooth_l1_loss", cut * (difference - cut / 2) / beta, reduction)
+    return reduced("smooth_l1_loss", ops._huber(difference, beta) / beta, reduction)
 
 
 def smooth_l1_loss_backward(
@@ -65,9 +64,7 @@ def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Te
     """d²/2 within delta, δ (|d| - δ/2) outside."""
     if not delta > 0:
         raise ValueRangeError(f"huber_loss(delta={delta}): delta must be positive.")
-    difference = self - target
-    cut = ops.hardtanh(difference, -delta, delta)
-    return reduced("huber_loss", cut * (difference - cut / 2), reduction)
+    return reduced("huber_loss", ops._huber(self - target, delta), reduction)
 
 
 def huber_loss_backward(
