@@ -211,6 +211,24 @@ def test_remainders_are_exact(dtype: Any) -> None:
         np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))
 
 
+def test_functions_for_float_are_as_accurate_as_float() -> None:
+    """Texts of their own for float32, compared with double; also in blocks with rare elements."""
+    near, wide = np.linspace(-0.9999999, 0.9999999, N), np.linspace(1e-3, 90, N)
+    odd = np.array([1, 2, -1, 0, np.inf, -np.inf, np.nan, -2.5, 1e-40, 3e38])
+    calls = {
+        ad.ops.erfinv.default: (near, np.concatenate([near, odd])),
+        ad.ops.lgamma.default: (wide, np.concatenate([wide, odd])),
+        ad.ops.special_ndtr.default: (wide - 14, np.concatenate([wide, odd])),
+    }
+    for op, arrays in calls.items():
+        for x in arrays:
+            single = x.astype(np.float32)
+            found = large.Large(op.row)(single)
+            with np.errstate(all="ignore"):
+                expected = op(ad.tensor(single.astype(np.float64))).numpy().astype(np.float32)
+            np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-37)
+
+
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint8])
 def test_whole_numbers_wrap_as_numpys_do(dtype: Any) -> None:
     a, b = (np.random.default_rng(k).integers(-300, 300, N).astype(dtype) for k in (0, 1))

@@ -121,6 +121,16 @@ _TAIL = (
     0.169187414, 0.170723835, 0.148286112, 0.215107815, -0.0950296344,
     0.548213085, -0.5126698, 0.48573719, -0.129556036,
 )  # fmt: skip
+# log Γ(x) ~ (x - ½) log x - x + ½ log 2π + Σ B₂ₖ / (2k (2k-1) x²ᵏ⁻¹)
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+# erfinv(x) / x in powers of w - 2.5, w = -log(1 - x²) < 5, and of √w - 3 beyond: our own fits for
+# float, relative errors 6e-9 and 1e-8
+_INVERSE_FLOAT = (
+    (1.50140936, 0.246640286, -0.00417738678, -0.00125274188, 0.000218344438,
+     -4.96334528e-06, -3.46270449e-06, 4.66170101e-07, 2.32326228e-08, -8.79101568e-09),
+    (2.83297681, 1.0016749, 0.00944495536, -0.00763620062, 0.00568983937,
+     -0.00360248597, 0.00147757515, -4.71900992e-05, -0.000303556758, 0.000109174864),
+)  # fmt: skip
 # of the derivative of sin(y) / y, over y
 _SINC_SLOPE = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 14))
 # B₂ⱼ / (2j)!
@@ -160,8 +170,11 @@ _REALS = {
     " return x > 0 ? (real)1 : x < 0 ? (real)-1 : x != x ? x : (real)0; }",
     "ad_huber": """real ad_huber@(real x, real most) {
   const real bent = ad_bend@(x, most);
-  return bent * (x - bent / 2);
+  return bent * (x - 0.5@ * bent);
 }""",
+    # one instruction each, which keep NaN in x
+    "ad_from": "real ad_from@(real x, real low) { return low > x ? low : x; }",
+    "ad_upto": "real ad_upto@(real x, real high) { return high < x ? high : x; }",
     "ad_bend": "real ad_bend@(real x, real most) {"
     " return x > most ? most : x < -most ? -most : x; }",
     "ad_expit_slope": """real ad_expit_slope@(real x) {
@@ -537,16 +550,34 @@ def _both(name: str, text: str) -> dict[str, str]:
 COMMON = {
     name: (name.replace("ad_", "ad_near_"), "ad_is_far")
     for name in ("ad_fmod", "ad_remainder", "ad_floor_divide")
-}
+} | {"ad_lgamma": ("ad_near_lgamma", "ad_is_low")}
 _NEAR = {
     near: _REALS[name].replace(f"{name}@", f"{near}@").replace("ad_fmod@", "ad_near_fmod@")
     for name, (near, _) in COMMON.items()
-    if near not in _REALS
+    if name in _REALS and near not in _REALS
 }
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_DOUBLES,
     **_MADE,
+    "ad_lgammaf": "float ad_lgammaf(float x) { return (float)ad_lgamma(x); }",
+    "ad_is_lowf": "float ad_is_lowf(float x) { return !(x > 0) | (x == __builtin_inff()); }",
+    # Stirling's series from 7 on; below, that of x + 7 less the logarithm of x (x + 1) … (x + 6)
+    "ad_near_lgammaf": f"""float ad_near_lgammaf(float x) {{
+  const double z = x, s = z < 7 ? z : 7, y = z < 7 ? z + 7 : z, u = 1 / (y * y);
+  const double p = s * (s + 1) * (s + 2) * ((s + 3) * (s + 4)) * ((s + 5) * (s + 6));
+  const double series = ({_horner("u", _STIRLING)}) / y;
+  const double value = (y - 0.5) * log(y) - y + 0.9189385332046727 + series - (z < 7 ? log(p) : 0);
+  return (x == 1) | (x == 2) ? 0 : (float)value;
+}}""",
+    "ad_erfinvf": f"""float ad_erfinvf(float x) {{
+  const float w = -logf((1 - x) * (1 + x)), c = w < 5 ? w - 2.5f : 0, s = w < 5 ? 0 : sqrtf(w) - 3;
+  const float d = c * c, t = s * s;
+  const float near = {_in_halves("c", "d", _INVERSE_FLOAT[0])};
+  const float far = {_in_halves("s", "t", _INVERSE_FLOAT[1])};
+  const float y = x * (w < 5 ? near : far);
+  return fabsf(x) == 1 ? copysignf(__builtin_inff(), x) : y;
+}}""",
     # one exponential and one quotient in place of erfcf(), which has no quick vectors
     "ad_ndtrf": f"""float ad_ndtrf(float x) {{
   const float s = fabsf(x), c = s > 15.0f ? 15.0f : s, t = 1 / (1 + 0.212132037f * c), u = t * t;

@@ -163,9 +163,10 @@ _ONE_CALL = re.compile(r"(\w+)({@}\([^()]*\))")
 def _common(text: str, suffix: str) -> tuple[str, str]:
     """The text for all but rare elements, and the condition that one is rare; or nothing."""
     call = _ONE_CALL.fullmatch(text)
-    if call is None or call[1] not in functions.COMMON:
+    names = functions.COMMON.get(call[1], ()) if call is not None else ()
+    if call is None or not names or names[0] + suffix not in functions.FUNCTIONS:
         return "", ""
-    quick, rare = (name + call[2].replace("{@}", suffix) for name in functions.COMMON[call[1]])
+    quick, rare = (name + call[2].replace("{@}", suffix) for name in names)
     return quick, rare
 
 

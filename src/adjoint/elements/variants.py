@@ -152,6 +152,8 @@ def clamp(given: Arguments, dtype: str) -> str | None:
             return "(self > max ? max : self)"
         if isinstance(high, (int, float)):
             text = "(self < min ? min : self > max ? max : self)"
+            if dtype in REAL:
+                text = "ad_upto@(ad_from@(self, min), max)"
             if dtype not in REAL:
                 low, high = (wrapped(int(b), C_TYPES[dtype]) for b in (low, high))
             return "(self != self ? self : max)" if low > high else text

@@ -86,25 +86,31 @@ OVER_COLUMNS(product, double, 1, MULTIPLY, SELF)
 static double product_row(const REAL *x, long n) {
   double total = 1;
   long b = 0;
-  for (; b + 512 <= n; b += 512) {
-    REAL part[64];
-    for (int l = 0; l < 64; l++) part[l] = 1;
-    for (long i = b; i < b + 512; i += 64) {
+  for (long m; b + 64 <= n; b += m) {
+    m = n - b < 1024 ? (n - b) / 64 * 64 : 1024;
+    REAL own[64];
+    for (int l = 0; l < 64; l++) own[l] = 1;
+    for (long i = b; i < b + m; i += 64) {
 #pragma omp simd
-      for (int l = 0; l < 64; l++) part[l] *= x[i + l];
+      for (int l = 0; l < 64; l++) own[l] *= x[i + l];
     }
+    double part[64];
     int far = 0;
 #pragma omp simd reduction(| : far)
-    for (int l = 0; l < 64; l++) far |= !(size(part[l]) > (REAL)1e-30 && size(part[l]) < (REAL)1e30);
+    for (int l = 0; l < 64; l++) {
+      const REAL v = size(own[l]);
+      far |= !(v > (REAL)1e-30) | !(v < (REAL)1e30);
+      part[l] = own[l];
+    }
     if (far) {
-      total *= exact_product_row(x + b, 512);
+      total *= exact_product_row(x + b, m);
       continue;
     }
-    double wide[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-    for (int l = 0; l < 64; l++) wide[l % 8] *= part[l];
-    total *= ((wide[0] * wide[1]) * (wide[2] * wide[3])) * ((wide[4] * wide[5]) * (wide[6] * wide[7]));
+    HALF(MULTIPLY, 32) HALF(MULTIPLY, 16) HALF(MULTIPLY, 8) HALF(MULTIPLY, 4)
+    total *= (part[0] * part[2]) * (part[1] * part[3]);
   }
-  return b < n ? total * exact_product_row(x + b, n - b) : total;
+  for (; b < n; b++) total *= x[b];
+  return total;
 }
 OVER(largest, REAL, -__builtin_inf(), larger, SELF)
 OVER(smallest, REAL, __builtin_inf(), smaller, SELF)

@@ -46,7 +46,8 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) ->
     difference = self - target
     if beta == 0:
         return reduced("smooth_l1_loss", difference.abs(), reduction)
-    return reduced("smooth_l1_loss", ops._huber(difference, beta) / beta, reduction)
+    losses = ops._huber(difference, beta)
+    return reduced("smooth_l1_loss", losses if beta == 1 else losses / beta, reduction)
 
 
 def smooth_l1_loss_backward(
