@@ -11,9 +11,7 @@ and int64, as in NumPy. What libraries call is `x.__array_namespace__()`.
     tensor([0.6000, 0.8000])
 """
 
-from __future__ import annotations
-
-import math
+import math as _math
 
 from adjoint._version import __version__
 from adjoint.array_api import fft, linalg
@@ -38,7 +36,7 @@ from adjoint.core.dtypes import (
 )
 from adjoint.numpy import special  # where SciPy looks for what the standard has not: xp.special
 
-e, inf, nan, newaxis, pi = math.e, math.inf, math.nan, None, math.pi
+e, inf, nan, newaxis, pi = _math.e, _math.inf, _math.nan, None, _math.pi
 __array_api_version__ = "2024.12"
 
 _PARTS = ("adapters", "inspection", "operators", "rows")  # files of this package, not of its users
