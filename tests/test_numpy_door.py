@@ -473,6 +473,31 @@ def _close_to_differences(
     return bool(np.isclose((gradient * direction).sum(), wanted, rtol=1e-5, atol=1e-6))
 
 
+# Names whose results have a shape, or an error, that only the values can tell.
+DEPEND_ON_VALUES = {"asarray_chkfinite", "trim_zeros", "unique"}
+
+
+@pytest.mark.parametrize("transform", ["trace", "vmap"])
+def test_every_name_is_traced_and_batched(transform: str) -> None:
+    for module, name, sample in CASES:
+        key = next((k for k, v in ARRAYS.items() if k in sample and v.dtype.kind == "f"), None)
+        if key is None or name in DEPEND_ON_VALUES:
+            continue
+
+        def tensors(t: Any, call: Any = (module, name, sample, key)) -> list[Any]:
+            module, name, sample, key = call
+            found = _call(reading.function(module, name), sample, {**ARRAYS, key: t})
+            return [v for v in _leaves(found) if isinstance(v, ad.Tensor)]
+
+        x = ad.tensor(ARRAYS[key])
+        if expected := tensors(x):
+            if transform == "trace":
+                _same(ad.trace(tensors, x)(x), [v.numpy() for v in expected])
+            else:
+                batch = ad.vmap(tensors)(ad.stack([x, x]))
+                _same([v[1] for v in batch], [v.numpy() for v in expected])
+
+
 # -- the table ---------------------------------------------------------------------------------
 
 

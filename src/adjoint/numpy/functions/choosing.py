@@ -9,7 +9,7 @@ import numpy as np
 from adjoint import functions
 from adjoint.core.dtypes import bool_, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.numpy.conversion import Array, written
+from adjoint.numpy.conversion import Array, Float, written
 from adjoint.numpy.words import ad, lined
 from adjoint.tensor.tensor import Tensor
 
@@ -47,6 +47,16 @@ def _bounded(index: Tensor, size: int, mode: str) -> Tensor:
 def picked(a: Tensor, dim: int, index: Tensor) -> Tensor:
     """Slices by their numbers."""
     return ad.index_select(a, dim, index)
+
+
+def bincount(x: Tensor, weights: Any, minlength: int) -> Tensor:
+    """How often each whole number occurs, or the sum of the weights at its places."""
+    weight = None if weights is None else Float(weights)
+    if x.home is not None or not x.numel():  # its values are not known, or there are none
+        return ad.bincount(x, weight, minlength)
+    weight = ad.ones_like(x, dtype=int64) if weight is None else weight
+    size = max(int(ad.amax(x)) + 1, int(minlength))
+    return ad.zeros((size,), dtype=weight.dtype).index_add(0, x.to(int64), weight)
 
 
 def choose(a: Tensor, choices: list[Tensor], mode: str = "raise") -> Tensor:

@@ -230,12 +230,11 @@ def insert(arr: Tensor, obj: Any, values: Any, axis: Any) -> Tensor:
 
 def trim_zeros(filt: Tensor, trim: str, axis: Any) -> Tensor:
     """The array without zeros at its front and its back."""
-    found = np.nonzero(filt.detach().numpy())
+    found = ad.nonzero_numpy(filt.detach())
     for d in dims_of(axis, filt.ndim):
-        places = found[d]
-        size = filt.shape[d]
-        low = int(places.min()) if places.size else size
-        high = int(places.max()) + 1 if places.size else size
+        places, size = found[d], filt.shape[d]
+        low = int(places.min()) if places.numel() else size
+        high = int(places.max()) + 1 if places.numel() else size
         low, high = low if "f" in trim.lower() else 0, high if "b" in trim.lower() else size
         filt = filt.narrow(d, low, max(high - low, 0))
     return filt
