@@ -834,6 +834,15 @@ def test_minimizers_take_our_derivatives(method: str) -> None:
     assert np.allclose(found.x, 1, atol=1e-2)
 
 
+def test_the_first_call_of_all_may_be_a_librarys() -> None:
+    code = (
+        "import adjoint as ad, numpy as np; from scipy.optimize import minimize;"
+        "f = lambda x: (x**2).sum(); r = minimize(ad.value_and_grad(f), np.ones(2), jac=True,"
+        "method='L-BFGS-B'); assert type(r.jac) is np.ndarray"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 def test_solvers_take_tensors_for_arrays() -> None:
     def curve(p: Any) -> Any:
         return p[0] * np.exp(-p[1] * np.linspace(0, 1, 9)) - 2 * np.exp(-1.5 * np.linspace(0, 1, 9))

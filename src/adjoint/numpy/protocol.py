@@ -39,6 +39,7 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
 }  # fmt: skip
 # Note [Libraries that compute with arrays]
 _LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"))
+_OF_TENSORS = vars(sys.modules[Tensor.__module__])
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
 _FUNCTIONS: dict[Any, Any] = {}
 _CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
@@ -46,7 +47,7 @@ _CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
 
 def array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
     """NumPy's call of a ufunc, or of one of its methods, with a tensor among the arguments."""
-    if _by_a_library(sys._getframe(1)) and _is_value((inputs, keywords)):
+    if _by_a_library() and _is_value((inputs, keywords)):
         plain = _arrays(inputs)
         return getattr(ufunc, method)(*plain, **{k: _arrays(v) for k, v in keywords.items()})
     if method == "__call__" and not keywords:
@@ -112,7 +113,7 @@ def _find_ufunc(ufunc: np.ufunc) -> Ufunc:
 
 def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords: Any) -> Any:
     """NumPy's call of a function with a tensor among the arguments."""
-    if _by_a_library(sys._getframe(1)) and _is_value((args, keywords)):
+    if _by_a_library() and _is_value((args, keywords)):
         return function(*_arrays(args), **{k: _arrays(v) for k, v in keywords.items()})
     found = _FUNCTIONS.get(function)
     if found is None:
@@ -120,8 +121,12 @@ def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords:
     return found(*args, **keywords)
 
 
-def _by_a_library(frame: Any) -> bool:
-    return frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES
+def _by_a_library() -> bool:
+    frame = sys._getframe(2)
+    if frame.f_globals is _OF_TENSORS:  # the first call of all comes by the tensor's own method
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "")  # type: ignore[union-attr]
+    return name.partition(".")[0] in _LIBRARIES
 
 
 def _is_value(argument: Any) -> bool:

@@ -31,6 +31,7 @@ _FILE = os.path.join(os.path.dirname(__file__), "names.txt")
 _IGNORED = frozenset(
     ("casting", "device", "kind", "like", "order", "out", "overwrite_input", "subok")
 )
+_OFTEN = ("Array", "Number")  # types of arguments that are mostly tensors already
 # The module of a section's names, where it is not adjoint.numpy itself.
 _MODULES = {"linalg": "linalg", "fft": "fft", "special": "special", "special.ufunc": "special"}
 
@@ -110,7 +111,7 @@ def _elements(module: str, row: Row) -> Callable[..., Any]:
     """What a ufunc does to tensors: an operator, or an expression."""
     if not row.signature:
         return packet(row.expression).function
-    text = f"def {row.name}({row.signature}):\n    return {row.expression}\n"
+    text = f"def {row.name}({row.signature}): return {row.expression}"
     return _compiled(module, row, text, typed=False)
 
 
@@ -129,28 +130,26 @@ def _on_values(name: str) -> Callable[..., Any]:
 
 
 def _text(row: Row) -> str:
-    """The Python text of a row's function."""
+    """The Python text of a row's function, on one line, which tracebacks show as the row's."""
     tree = ast.parse(f"def {row.name}({row.signature}): pass").body[0]
     assert isinstance(tree, ast.FunctionDef)
     given = tree.args
-    lines = []
     plain = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    steps = []
     for argument in plain:
         kind = ast.unparse(argument.annotation) if argument.annotation else None
         if kind is not None:
-            short = (
-                f"if type({argument.arg}) is not Tensor: " if kind in ("Array", "Number") else ""
-            )
-            lines.append(f"{short}{argument.arg} = {kind}({argument.arg})")
+            name = argument.arg
+            short = f"{name} if type({name}) is Tensor else " if kind in _OFTEN else ""
+            steps.append(f"{name} = {short}{kind}({name})")
         argument.annotation = None
     expression = row.expression or _call(row.name, given)
     if any(a.arg == "out" for a in plain):
-        lines.append(f"result = {expression}")
-        lines.append(f"return result if out is None else written({row.name!r}, result, out)")
+        steps.append(f"result = {expression}")
+        steps.append(f"return result if out is None else written({row.name!r}, result, out)")
     else:
-        lines.append(f"return {expression}")
-    body = "".join(f"    {line}\n" for line in lines)
-    return f"def {row.name}({ast.unparse(given)}):\n{body}"
+        steps.append(f"return {expression}")
+    return f"def {row.name}({ast.unparse(given)}): {'; '.join(steps)}"
 
 
 def _call(name: str, given: ast.arguments) -> str:

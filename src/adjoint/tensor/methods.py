@@ -192,6 +192,24 @@ def copy(self: Tensor) -> Tensor:
     return self.clone()
 
 
+def dot(self: Tensor, tensor: Any) -> Tensor:
+    """Return the sum of products of two vectors; with more dimensions, NumPy's product.
+
+    >>> import adjoint as ad
+    >>> a = ad.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> a[0].dot(a[1]), a.dot(a[0])
+    (tensor(11.), tensor([ 5., 11.]))
+    """
+    ndim = getattr(tensor, "ndim", 0)
+    if self.ndim == ndim == 1:
+        return operators.packet("dot").function(self, tensor)
+    if not self.ndim or not ndim:
+        return self * tensor
+    if ndim == 1 or (ndim == 2 and self.ndim <= 2):
+        return self @ tensor
+    return operators.packet("tensordot").function(self, tensor, [self.ndim - 1], [ndim - 2])
+
+
 def transpose(self: Tensor, *axes: Any, **keywords: Any) -> Tensor:
     """Exchange two dimensions; with none of them, or with all, NumPy's permutation.
 
@@ -426,7 +444,7 @@ def directory(self: Tensor) -> list[str]:
 def install() -> None:
     """Put the methods on the tensor class."""
     methods: tuple[Any, ...] = (
-        backward, to, astype, copy, transpose, new_tensor, equal, allclose,
+        backward, to, astype, copy, dot, transpose, new_tensor, equal, allclose,
         cpu, cuda, xpu, get_device, is_pinned, pin_memory,
         is_same_size, is_nonzero, is_set_to, dim_order, apply_, map_, map2_,
         to_sparse_coo, resize_as_,
