@@ -39,6 +39,7 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
 }  # fmt: skip
 # Note [Libraries that compute with arrays]
 _LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"))
+_CALLERS: dict[str, bool] = {}  # whether the module of that name is of such a library
 _OF_TENSORS = vars(sys.modules[Tensor.__module__])
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
 _FUNCTIONS: dict[Any, Any] = {}
@@ -126,7 +127,10 @@ def _by_a_library() -> bool:
     if frame.f_globals is _OF_TENSORS:  # the first call of all comes by the tensor's own method
         frame = frame.f_back
     name = frame.f_globals.get("__name__", "")  # type: ignore[union-attr]
-    return name.partition(".")[0] in _LIBRARIES
+    known = _CALLERS.get(name)
+    if known is None:
+        known = _CALLERS[name] = name.partition(".")[0] in _LIBRARIES
+    return known
 
 
 def _is_value(argument: Any) -> bool:
