@@ -192,6 +192,11 @@ def copy(self: Tensor) -> Tensor:
     return self.clone()
 
 
+def conjugate(self: Tensor) -> Tensor:
+    """Return the complex conjugate, under NumPy's longer name."""
+    return self.conj()
+
+
 def dot(self: Tensor, tensor: Any) -> Tensor:
     """Return the sum of products of two vectors; with more dimensions, NumPy's product.
 
@@ -444,7 +449,7 @@ def directory(self: Tensor) -> list[str]:
 def install() -> None:
     """Put the methods on the tensor class."""
     methods: tuple[Any, ...] = (
-        backward, to, astype, copy, dot, transpose, new_tensor, equal, allclose,
+        backward, to, astype, conjugate, copy, dot, transpose, new_tensor, equal, allclose,
         cpu, cuda, xpu, get_device, is_pinned, pin_memory,
         is_same_size, is_nonzero, is_set_to, dim_order, apply_, map_, map2_,
         to_sparse_coo, resize_as_,
