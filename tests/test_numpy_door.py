@@ -473,6 +473,32 @@ def _close_to_differences(
     return bool(np.isclose((gradient * direction).sum(), wanted, rtol=1e-5, atol=1e-6))
 
 
+# Of these SciPy and NumPy choose by how they compute: in double precision, or by where zeros are.
+OWN_DTYPES = {"factorial", "multigammaln", "polygamma", "histogram2d", "polydiv", "polymul"}
+
+
+@pytest.mark.parametrize("kind", ["float32", "int32"])
+@pytest.mark.filterwarnings("ignore")
+def test_dtypes_of_every_name_are_numpys(kind: str) -> None:
+    def converted(array: Any) -> Any:
+        if array.dtype.kind != "f" or np.isnan(array).any():
+            return array
+        return array.astype(kind) if kind == "float32" else np.round(array * 3 + 4).astype(kind)
+
+    arrays = {k: converted(v) for k, v in ARRAYS.items()}
+    for module, name, sample in CASES:
+        try:
+            expected = _call(getattr(THEIRS[module], name), sample, arrays)
+        except (TypeError, ValueError, np.linalg.LinAlgError):
+            continue  # NumPy itself does not take these
+        if name not in OWN_DTYPES:
+            found = _leaves(_call(reading.function(module, name), sample, arrays))
+            pairs = zip(found, _leaves(expected), strict=True)
+            assert [_plain(a).dtype for a, _ in pairs] == [
+                np.asarray(b).dtype for b in _leaves(expected)
+            ], (name, sample)
+
+
 # Names whose results have a shape, or an error, that only the values can tell.
 DEPEND_ON_VALUES = {"asarray_chkfinite", "trim_zeros", "unique"}
 

@@ -25,6 +25,8 @@ class Source:
         self._theirs = theirs
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
         found = getattr(self._theirs, name)
         return _drawing(name, found) if callable(found) else found
 

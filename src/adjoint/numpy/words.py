@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adjoint import exchange as exchange
-from adjoint.core.dtypes import DType, bool_, int64
+from adjoint.core.dtypes import OF, DType, bool_, complex128, float64, int64
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
 from adjoint.numpy.conversion import Array, floating
 from adjoint.ops.operator import packet
@@ -103,7 +103,25 @@ def widened(a: Tensor) -> Tensor:
 
 def started(operator: str, result: Tensor, initial: Any) -> Tensor:
     """A total, with an initial value if there is one."""
-    return result if initial is None else getattr(ad, operator)(result, Array(initial))
+    if initial is None:
+        return result
+    return getattr(ad, operator)(result, Array(initial).to(result.dtype))
+
+
+def with_integers(a: Tensor) -> Tensor:
+    """The tensor in the dtype of its products with int64."""
+    target = OF[np.promote_types(a.dtype.np, np.int64)]
+    return a if a.dtype is target else a.to(target)
+
+
+def doubles(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Tensors in float64 or complex128."""
+    return tuple([a.to(complex128 if a.dtype.is_complex else float64) for a in tensors])
+
+
+def in_dtype_of(a: Tensor, result: Tensor) -> Tensor:
+    """A result in the dtype of its operands; operators add up short integers in long ones."""
+    return result if result.dtype is a.dtype else result.to(a.dtype)
 
 
 def lowest(a: Tensor) -> Any:

@@ -11,7 +11,7 @@ from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.numpy.conversion import Array, Float, array_or_refuse, common
 from adjoint.numpy.functions.making import linspace
 from adjoint.numpy.functions.products import convolution
-from adjoint.numpy.words import ad, dims_of, made
+from adjoint.numpy.words import ad, dims_of, doubles, made
 from adjoint.tensor.tensor import Tensor
 
 
@@ -109,13 +109,13 @@ def trapezoid(y: Tensor, x: Any, dx: Any, axis: int) -> Tensor:
 def edges_of(a: Tensor, bins: Any, limits: Any) -> Tensor:
     """The edges of bins: as given, or so many between two numbers, the extremes unless said."""
     if isinstance(bins, Tensor) or np.ndim(bins):
-        return Float(bins)
+        return Array(bins)
     if isinstance(bins, str):
         return made(np.histogram_bin_edges(array_or_refuse("histogram", a), bins, limits))
-    low, high = (ad.amin(a), ad.amax(a)) if limits is None else map(Float, limits)
+    low, high = (ad.amin(a), ad.amax(a)) if limits is None else (Float(v) for v in limits)
     same = low == high
     low, high = ad.where(same, low - 0.5, low), ad.where(same, high + 0.5, high)
-    return linspace(low, high, int(bins) + 1).to(float64)
+    return linspace(low, high, int(bins) + 1).to(a.dtype)
 
 
 def histogram(a: Tensor, bins: Any, range: Any, density: Any, weights: Any) -> Any:
@@ -150,7 +150,7 @@ def histogramdd(
     flat: Any = 0
     inside: Any = True
     for column, edge, size in zip(columns, edges, shape, strict=True):
-        c = column.detach().to(edge.dtype)
+        edge, c = common(edge, column.detach())
         place = ad.searchsorted(edge, c, right=True) - 1
         place = ad.where(c == edge[-1], size - 1, place)
         inside = inside & (place >= 0) & (place < size)
@@ -197,14 +197,14 @@ def polyval(p: Tensor, x: Tensor) -> Tensor:
     return result
 
 
-def polyder(p: Tensor, m: int) -> Tensor:
+def derived(p: Tensor, m: int) -> Tensor:
     """The derivative of a polynomial."""
     for _ in range(m):
         p = p[:-1] * made(np.arange(p.shape[0] - 1, 0, -1), p.dtype)
     return p
 
 
-def polyint(p: Tensor, m: int, k: Any) -> Tensor:
+def integrated(p: Tensor, m: int, k: Any) -> Tensor:
     """The integral of a polynomial, with constants k."""
     constants = [0.0] * m if k is None else list(np.atleast_1d(k))
     constants = constants * m if len(constants) == 1 else constants
@@ -224,7 +224,7 @@ def polydiv(u: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         quotient.append(factor)
         rest = (rest - ad.constant_pad_nd(factor * v, (0, rest.shape[0] - size)))[1:]
     kept = rest.detach().numpy() if rest.home is None else np.ones(rest.shape[0])
-    first = int(np.argmax(np.abs(kept) > 1e-14)) if (np.abs(kept) > 1e-14).any() else len(kept) - 1
+    first = int(np.argmax(np.abs(kept) > 1e-8)) if (np.abs(kept) > 1e-8).any() else len(kept) - 1
     rest = rest[max(first, 0) :] if rest.shape[0] else ad.zeros((1,), dtype=u.dtype)
     return (ad.cat(quotient) if quotient else ad.zeros((1,), dtype=u.dtype)), rest
 
@@ -260,7 +260,7 @@ def polyfit(x: Tensor, y: Tensor, deg: Any, rcond: Any, full: bool, w: Any, cov:
     """The polynomial nearest to points, by least squares."""
     if full or cov:
         raise ArgumentError("polyfit: full= and cov= are not there; see np.linalg.lstsq")
-    x, y = common(x, y)
+    x, y = doubles(x, y)
     table = ad.vander(x, int(deg) + 1)
     right = y if y.ndim == 2 else y.unsqueeze(1)
     if w is not None:

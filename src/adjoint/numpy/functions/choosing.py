@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from adjoint import functions
-from adjoint.core.dtypes import bool_, int64
+from adjoint.core.dtypes import bool_, float64, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
 from adjoint.numpy.conversion import Array, Float, written
 from adjoint.numpy.words import ad, lined
@@ -51,7 +51,7 @@ def picked(a: Tensor, dim: int, index: Tensor) -> Tensor:
 
 def bincount(x: Tensor, weights: Any, minlength: int) -> Tensor:
     """How often each whole number occurs, or the sum of the weights at its places."""
-    weight = None if weights is None else Float(weights)
+    weight = None if weights is None else Float(weights).to(float64)
     if x.home is not None or not x.numel():  # its values are not known, or there are none
         return ad.bincount(x, weight, minlength)
     weight = ad.ones_like(x, dtype=int64) if weight is None else weight

@@ -30,6 +30,7 @@ def two(a: Any, b: Any) -> tuple[Tensor, Tensor]:
 def clipped(a: Tensor, low: Any, high: Any) -> Tensor:
     """The tensor with its elements between two bounds; the upper one wins, as in NumPy."""
     bounds = [None if v is None else Number(v) for v in (low, high)]
+    a = common_numbers(a, *(v for v in bounds if v is not None))[0]
     if all(v is None or not isinstance(v, Tensor) for v in bounds):
         return a if low is None and high is None else ad.clamp(a, *bounds)
     if bounds[0] is not None:
@@ -70,11 +71,8 @@ def _value(function: Any, x: Tensor, args: Any, keywords: Any) -> Tensor:
     return Array(found).to(x.dtype).expand(x.shape)
 
 
-def interp(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any, period: Any) -> Tensor:
+def interpolated(x: Tensor, xp: Tensor, fp: Tensor, left: Any, right: Any, period: Any) -> Tensor:
     """Values between points (xp, fp) on straight lines; `left` and `right` beyond them."""
-    x, xp, fp = (
-        v.to(common(x, xp, fp)[0].dtype) if not v.dtype.is_complex else v for v in (x, xp, fp)
-    )
     if period is not None:
         period = abs(period)
         order = (xp % period).argsort()

@@ -8,7 +8,7 @@ import numpy as np
 
 from adjoint.core.dtypes import bool_
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.numpy.conversion import Array, Dtype, common
+from adjoint.numpy.conversion import Array, Dtype, Number, common_numbers, floating
 from adjoint.numpy.words import ad, made
 from adjoint.tensor.tensor import Tensor
 
@@ -71,9 +71,18 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     return tuple(made(f) for f in found) if sparse else made(found)
 
 
+def ends(start: Any, stop: Any) -> tuple[Tensor, Tensor]:
+    """Two ends of one dtype, with integers as float64; a Python number does not decide it."""
+    first, last = (Array(v) for v in common_numbers(Number(start), Number(stop)))
+    if first.dtype is not last.dtype:  # one was a number
+        dtype = (last if isinstance(Number(stop), Tensor) else first).dtype
+        first, last = first.to(dtype), last.to(dtype)
+    return floating(first), floating(last)
+
+
 def linspace(
-    start: Tensor,
-    stop: Tensor,
+    start: Any,
+    stop: Any,
     num: int = 50,
     endpoint: bool = True,
     retstep: bool = False,
@@ -84,7 +93,7 @@ def linspace(
     count = int(num)
     if count < 0:
         raise ArgumentError(f"linspace: num={count} must not be negative")
-    start, stop = common(start, stop)
+    start, stop = ends(start, stop)
     parts = count - 1 if endpoint else count
     step = (stop - start) / parts if parts > 0 else (stop - start) * np.nan
     whole = max(parts, 1)

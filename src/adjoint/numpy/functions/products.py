@@ -9,7 +9,7 @@ import numpy as np
 from adjoint.checks.einsum import from_sublists
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.numpy.conversion import Array, Dtype, Float, common
-from adjoint.numpy.words import ad
+from adjoint.numpy.words import ad, doubles, in_dtype_of
 from adjoint.tensor.tensor import Tensor
 
 
@@ -21,7 +21,7 @@ def einsum(*operands: Any, optimize: Any, dtype: Any = None, **ignored: Any) -> 
         equation, given = from_sublists(tuple(_unless_sublist(operands)))
     tensors = common(*(Array(o) for o in given))
     result = ad.einsum(equation, list(tensors))
-    return result if dtype is None else result.to(Dtype(dtype))
+    return in_dtype_of(tensors[0], result) if dtype is None else result.to(Dtype(dtype))
 
 
 def _unless_sublist(operands: Any) -> list[Any]:
@@ -78,7 +78,7 @@ def cov(
     dtype: Any = None,
 ) -> Tensor:
     """Covariances of variables, which are rows, or columns without `rowvar`."""
-    m = m if dtype is None else m.to(dtype)
+    m = doubles(m)[0] if dtype is None else m.to(dtype)
     rows = _rows(m, rowvar)
     if y is not None:
         rows = ad.cat(list(common(rows, _rows(Float(y), rowvar))), 0)

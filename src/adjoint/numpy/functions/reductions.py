@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import bool_, int64
+from adjoint.core.dtypes import bool_, float64, int64
 from adjoint.core.errors import ArgumentError, ValueRangeError
-from adjoint.numpy.conversion import Array, Float, common
+from adjoint.numpy.conversion import Array, Float, common, floating
 from adjoint.numpy.words import ad, as_floating, count_of, dims_of, joined, kept, reduced
 from adjoint.tensor.tensor import Tensor
 
@@ -113,12 +113,18 @@ _CONTINUOUS = {
     "normal_unbiased": (3 / 8, 3 / 8),
     "interpolated_inverted_cdf": (0.0, 1.0),
 }
+_ELEMENTS = frozenset(("lower", "higher", "nearest"))  # which give elements as they are
 _OURS = frozenset(("linear", "lower", "higher", "midpoint", "nearest"))
+
+
+def hundredth(q: Any) -> Any:
+    """A percentage as a probability."""
+    return q.to(float64) / 100 if isinstance(q, Tensor) else q / 100
 
 
 def quantiles(
     a: Tensor,
-    q: Tensor,
+    q: Any,
     axis: Any,
     method: str,
     keepdims: Any,
@@ -129,6 +135,10 @@ def quantiles(
     """Quantiles along dimensions; those of several q come first."""
     if weights is not None:
         raise ArgumentError("quantile: weights= has no derivative here; sort and add up instead")
+    given, a = a, floating(a)
+    if isinstance(q, Tensor) and not a.dtype.is_complex:
+        a, q = common(a, floating(q))
+    q = Array(q)
     line, shape = joined(a, axis, keepdims)
     probabilities = q.to(a.dtype.to_real() if a.dtype.is_complex else a.dtype)
     if method in _OURS:
@@ -139,7 +149,8 @@ def quantiles(
     else:
         known = ", ".join(sorted({*_OURS, *_CONTINUOUS}))
         raise ValueRangeError(f"quantile: there is no method {method!r} here; use one of {known}")
-    return found.reshape([*q.shape, *shape])
+    found = found.reshape([*q.shape, *shape])
+    return found.to(given.dtype) if method in _ELEMENTS else found
 
 
 def _interpolated(line: Tensor, q: Tensor, alpha: float, beta: float) -> Tensor:

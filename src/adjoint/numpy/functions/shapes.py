@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import int64
+from adjoint.core.dtypes import float64, int64
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.numpy.conversion import Array, common
 from adjoint.numpy.functions.reductions import quantiles
@@ -172,7 +172,7 @@ def _statistics(a: Tensor, d: int, mode: str, lengths: Any) -> list[Tensor]:
         part = a.narrow(d, 0 if first else size - count, count)
         floats = part if part.dtype.is_differentiable else part.to(Array(0.0).dtype)
         if mode == "median":
-            value = quantiles(floats, Array(0.5), d, "linear", True)
+            value = quantiles(floats, 0.5, d, "linear", True)
         else:
             value = reduced(_STATISTICS[mode], floats, d, True)
         found.append((value if a.dtype.is_differentiable else value.round()).to(a.dtype))
@@ -184,9 +184,13 @@ def _ramp(array: Tensor, widths: Any, ends: Any) -> Tensor:
         size = array.shape[d]
         first, last = array.narrow(d, 0, 1), array.narrow(d, size - 1, 1)
         shape = [-1 if i == d else 1 for i in range(array.ndim)]
-        rise = made(np.arange(before) / max(before, 1), array.dtype).reshape(shape)
-        fall = made(np.arange(after)[::-1] / max(after, 1), array.dtype).reshape(shape)
-        array = ad.cat([low + (first - low) * rise, array, high + (last - high) * fall], d)
+        dtype = array.dtype if array.dtype.is_differentiable else float64
+        rise = made(np.arange(before) / max(before, 1), dtype).reshape(shape)
+        fall = made(np.arange(after)[::-1] / max(after, 1), dtype).reshape(shape)
+        ends = [low + (first - low) * rise, high + (last - high) * fall]
+        if not array.dtype.is_differentiable:
+            ends = [ad.floor(end).to(array.dtype) for end in ends]
+        array = ad.cat([ends[0], array, ends[1]], d)
     return array
 
 

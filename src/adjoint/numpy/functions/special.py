@@ -46,8 +46,7 @@ def logsumexp(a: Tensor, axis: Any, b: Any, keepdims: bool, return_sign: bool) -
     dims = dims_of(axis, a.ndim)
     if b is None and not return_sign:
         return ad.logsumexp(a, dims, keepdim=keepdims)
-    weights = Float(1.0 if b is None else b)
-    a, weights = common(a, weights)
+    a, weights = common(a, ad.ones_like(a) if b is None else Float(b))
     top = ad.amax(a.detach(), dims, keepdim=True)
     top = ad.where(ad.isfinite(top), top, 0.0)
     total = ad.sum(weights * ad.exp(a - top), dims, keepdim=keepdims)
