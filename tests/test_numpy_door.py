@@ -610,6 +610,12 @@ def test_where_out_and_dtype_of_ufuncs() -> None:
         target += x
 
 
+def test_vectors_of_products_are_along_an_axis() -> None:
+    assert np.allclose(np.vecdot(ad.tensor(A), B, axis=0), np.vecdot(A, B, axis=0))
+    with pytest.raises(ArgumentError, match="np.moveaxis"):
+        np.matmul(ad.tensor(A), B, axes=[(0, 1), (1, 0), (0, 1)])
+
+
 def test_dtypes_of_ufuncs_are_numpys() -> None:
     kinds = ["bool", "uint8", "int8", "int16", "int64", "float16", "float32", "float64"]
     for name in ("sin", "sqrt", "square", "negative", "add", "divide", "maximum", "equal", "hypot"):

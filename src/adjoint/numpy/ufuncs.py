@@ -63,6 +63,7 @@ class Ufunc:
         casting: str = "same_kind",
         order: str = "K",
         subok: bool = True,
+        **more: Any,
     ) -> Any:
         if len(inputs) != self.nin:
             if self.nin < len(inputs) <= self.nargs and out is None:  # outputs by position
@@ -71,10 +72,21 @@ class Ufunc:
                 raise ArgumentError(f"{self.__name__}() takes {self.nin} arrays, got {len(inputs)}")
         if isinstance(out, tuple) and all(o is None for o in out):
             out = None
+        if more:
+            inputs = self._moved(inputs, **more)
         result = self.of([v if type(v) is Tensor else Number(v) for v in inputs], Dtype(dtype))
         if where is not True:
             result = self._where(result, where, out)
         return result if out is None else written(self.__name__, result, out)
+
+    def _moved(self, inputs: tuple[Any, ...], axis: Any = None, **more: Any) -> tuple[Any, ...]:
+        """Inputs with their vectors along the last dimension, where `axis` says another."""
+        if more or self.signature != "(n),(n)->()":
+            name = next(iter(more), "axis")
+            raise ArgumentError(
+                f"{self.__name__}: there is no {name}= here; move the dimensions with np.moveaxis"
+            )
+        return tuple(Array(v).movedim(axis, -1) for v in inputs)
 
     def of(self, inputs: list[Any], dtype: Any = None) -> Any:
         """The function of tensors and numbers, brought to the dtypes that NumPy computes with."""
