@@ -345,3 +345,16 @@ def test_pooling_along_a_long_dimension_takes_time_in_proportion() -> None:
 def test_windows_of_absurd_sizes_are_refused(pool: Callable[[Any], Any]) -> None:
     with pytest.raises(ValueRangeError, match=str(2**31 - 1)):
         pool(ad.ones(1, 2, 4, 4))
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+def test_maxima_keep_channels_last_without_a_batch(dims: int) -> None:
+    form = ad.channels_last if dims == 2 else ad.channels_last_3d
+    pool = F.max_pool2d if dims == 2 else F.max_pool3d
+    x = ad.arange(3.0 * 4**dims).reshape(1, 3, *(4,) * dims)
+    image = x.to(memory_format=form).squeeze(0)
+    for found, wanted in zip(
+        pool(image, 2, return_indices=True), pool(x[0], 2, return_indices=True), strict=True
+    ):
+        assert found.unsqueeze(0).is_contiguous(memory_format=form)
+        assert ad.equal(found, wanted)

@@ -26,13 +26,15 @@ def room_like(array: Array, shape: Shape, dtype: Any = None) -> Array:
 def is_channels_last(array: Array) -> bool:
     """Whether images have their channels last in memory, as PyTorch decides by strides.
 
-    Dimensions of size 1 count, and a tie between samples and channels is the usual order.
+    Dimensions of size 1 count, and a tie between samples and channels is the usual order. A batch
+    of one that was added to an image (its step is 0) does not count.
     """
     if array.ndim not in (4, 5) or not array.size or array.flags.c_contiguous:
         return False
     steps = array.strides
     least = steps[1] * array.shape[1]
-    for dim in (*range(array.ndim - 1, 1, -1), 0):
+    added = array.shape[0] == 1 and steps[0] == 0
+    for dim in (*range(array.ndim - 1, 1, -1), *(() if added else (0,))):
         if steps[dim] < least or (dim == 0 and least == steps[1]):
             return False
         least = steps[dim] * array.shape[dim]

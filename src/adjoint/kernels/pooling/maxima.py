@@ -102,6 +102,9 @@ def _places(maxima: Sequence[Array], windows: Sequence[Windows]) -> Array:
 def _with_indices(what: str, dims: int, array: Array, *geometry: Any) -> tuple[Array, Array]:
     found = rules.windows(what, array.shape, dims, *geometry)
     rules.check_numbers(what, dtypes.of(array.dtype), integers=True)
+    if array.ndim == dims + 1 and not array.flags.c_contiguous:  # its channels may be last
+        values, places = _with_indices(what, dims, array[None], *geometry)
+        return values[0], places[0]
     numbers = widen(array)
     values = room_like(numbers, rules.pooled(array.shape, found))
     places = room_like(values, values.shape, np.int64)
