@@ -185,3 +185,13 @@ def test_an_error_names_what_the_user_called(said: str, call: Any) -> None:
     with pytest.raises(RuntimeError) as caught:
         inner()
     assert str(caught.value).startswith(said)
+
+
+def test_dropout2d_says_what_three_dimensions_are() -> None:
+    with pytest.warns(UserWarning, match="use dropout1d"):
+        F.dropout2d(ad.ones(2, 3, 4))
+
+
+def test_pad_sequence_takes_sequences() -> None:
+    with pytest.raises(RuntimeError, match="one for each sequence"):
+        ad.nn.utils.rnn.pad_sequence(5)  # type: ignore[arg-type]

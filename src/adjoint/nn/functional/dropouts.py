@@ -73,6 +73,11 @@ def dropout2d(
 ) -> Tensor:
     """Dropout of whole channels N×C×H×W (three dimensions are N×C×L, as in PyTorch)."""
     _few("dropout2d", input, 3, 4)
+    if input.ndim == 3:
+        warn(
+            "dropout2d: an input of 3 dimensions is a batch of channels with one dimension each; "
+            "use dropout1d for it, or unsqueeze(0) an image without a batch"
+        )
     return _of_channels(input, p, training, inplace, has_batch=True)
 
 

@@ -175,6 +175,10 @@ def pad_packed_sequence(
     return padded.index_select(0 if batch_first else 1, order), lengths.index_select(0, order)
 
 
+class NoSequences(ArgumentError, RuntimeError):
+    """Something in place of a list of sequences. Also a RuntimeError, as in PyTorch."""
+
+
 def pad_sequence(
     sequences: Tensor | Iterable[Tensor],
     batch_first: bool = False,
@@ -190,6 +194,8 @@ def pad_sequence(
     """
     if isinstance(sequences, Tensor):
         sequences = sequences.unbind(0)
+    if not isinstance(sequences, Iterable):
+        raise NoSequences(f"pad_sequence: takes tensors, one for each sequence; got {sequences!r}.")
     return ops.pad_sequence(list(sequences), batch_first, padding_value, padding_side)
 
 
