@@ -15,6 +15,7 @@ from adjoint.core import dtypes
 from adjoint.table import TABLE
 from adjoint.table.reading import WORDS as TABLE_WORDS
 from adjoint.testing import Sample, laws, sampler, samples
+from adjoint.testing.closeness import near
 from adjoint.testing.samples import automatic
 from tests import tables
 
@@ -147,3 +148,10 @@ def test_matrices_of_samples_are_what_they_say() -> None:
 
 def test_domains_are_the_words_that_the_table_knows() -> None:
     assert {*automatic.DOMAINS, automatic.OWN} == {"", *TABLE_WORDS["domain"]}
+
+
+def test_an_infinity_is_near_itself_alone() -> None:
+    infinite = np.array([np.inf, -np.inf, np.inf, np.inf, np.inf])
+    got = np.array([np.inf, -np.inf, 3.0, -np.inf, np.nan])
+    assert near(got, infinite, 1e-3, 1e-3).tolist() == [True, True, False, False, False]
+    assert near(infinite, got, 1e-3, 1e-3).tolist() == [True, True, False, False, False]

@@ -61,11 +61,15 @@ def measured() -> Generator[Worst]:
 
 
 def near(got: Array, expected: Array, relative: float, absolute: float) -> Array:
-    """|got - expected| ≤ absolute + relative·|expected|, entry by entry; NaN is near NaN."""
+    """|got - expected| ≤ absolute + relative·|expected|, entry by entry.
+
+    An infinity is near itself alone, where the tolerance would be infinite; NaN is near NaN.
+    """
     with np.errstate(all="ignore"):
         error = np.abs(got - expected)
         allowed = absolute + relative * np.abs(expected)
-        found = (error <= allowed) | (got == expected) | (np.isnan(got) & np.isnan(expected))
+        within = (error <= allowed) & np.isfinite(expected)
+        found = within | (got == expected) | (np.isnan(got) & np.isnan(expected))
     worst = _MEASURED.get()
     if worst is not None:
         worst.note(error, allowed, found)

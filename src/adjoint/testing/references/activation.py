@@ -197,7 +197,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "sigmoid_backward": each(lambda grad, y: grad * (y - y * y).conjugate()),
     "tanh_backward": each(lambda grad, y: grad * ((1 - y) * (1 + y)).conjugate()),
     "elu": each(elu), "elu_backward": each(elu_slope), "selu": each(selu),
-    "celu": each(lambda x, alpha=1.0: max(x, 0.0) + min(alpha * math.expm1(x / alpha), 0.0)),
+    "celu": each(lambda x, alpha=1.0: x if x > 0 else min(alpha * math.expm1(x / alpha), 0.0)),
     "leaky_relu": each(lambda x, slope=0.01: max(x, 0.0) + slope * min(x, 0.0)),
     "leaky_relu_backward": backward(lambda x, slope, is_result: 1.0 if x > 0 else slope),
     "_huber": each(lambda x, most: x * x / 2 if abs(x) <= most else most * (abs(x) - most / 2)),

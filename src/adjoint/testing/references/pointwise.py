@@ -69,11 +69,22 @@ def hyperbolic_sine(x: float) -> float:
     return math.copysign(INF, x) if abs(x) > 800 else math.sinh(x)
 
 
+def complex_sinh(x: complex) -> complex:
+    return cmath.sinh(x) if x.imag else complex(hyperbolic_sine(x.real), x.imag)
+
+
+def complex_expm1(x: complex) -> complex:
+    """2 sinh(x/2) exp(x/2), which is exact near 0; far to the left exp(x) - 1."""
+    return cmath.exp(x) - 1 if x.real < -1 else 2 * cmath.sinh(x / 2) * cmath.exp(x / 2)
+
+
 def log_of_sum(x: Number, y: Number, base: float = math.e) -> Number:
     if isinstance(x, complex) or isinstance(y, complex):
-        return cmath.log(cmath.exp(x * math.log(base)) + cmath.exp(y * math.log(base))) / math.log(
-            base
-        )
+        scale, top = math.log(base), complex(x).real
+        top = max(top, complex(y).real) if math.isfinite(complex(y).real) else top
+        top = top if math.isfinite(top) else 0.0
+        powers = cmath.exp((x - top) * scale) + cmath.exp((y - top) * scale)
+        return top + cmath.log(powers) / scale
     if math.isinf(x) and x == y:
         return x
     return max(x, y) + math.log1p(base ** -abs(x - y)) / math.log(base)
@@ -184,7 +195,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "rsqrt": both(lambda x: INF if x == 0 else 1 / math.sqrt(x), lambda x: 1 / cmath.sqrt(x)),
     "hypot": each(math.hypot),
     "exp": each(exponential), "exp2": each(lambda x: exponential(x * math.log(2))),
-    "expm1": both(math.expm1, lambda x: 2 * cmath.sinh(x / 2) * cmath.exp(x / 2)),
+    "expm1": both(math.expm1, complex_expm1),
     "log": logarithm(math.e), "log2": logarithm(2), "log10": logarithm(10),
     "log1p": both(math.log1p, lambda x: 2 * cmath.atanh(x / (2 + x))),
     "logaddexp": each(log_of_sum), "logaddexp2": each(lambda x, y: log_of_sum(x, y, 2.0)),
@@ -192,7 +203,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "sin": both(math.sin, cmath.sin), "cos": both(math.cos, cmath.cos),
     "tan": both(math.tan, cmath.tan), "asin": both(math.asin, cmath.asin),
     "acos": both(math.acos, cmath.acos), "atan": both(math.atan, cmath.atan),
-    "sinh": both(hyperbolic_sine, cmath.sinh), "cosh": both(math.cosh, cmath.cosh),
+    "sinh": both(hyperbolic_sine, complex_sinh), "cosh": both(math.cosh, cmath.cosh),
     "tanh": both(math.tanh, cmath.tanh), "asinh": both(math.asinh, cmath.asinh),
     "acosh": both(math.acosh, cmath.acosh), "atanh": both(math.atanh, cmath.atanh),
     "arcsin": both(math.asin, cmath.asin), "arccos": both(math.acos, cmath.acos),

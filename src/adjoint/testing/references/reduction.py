@@ -95,7 +95,8 @@ def with_indices(choose: Callable[[list[float]], float]) -> Callable[..., list[A
 
 def log_sum(values: list[Number]) -> Number:
     if any(isinstance(v, complex) for v in values):
-        return complex(np.log(total([complex(np.exp(v)) for v in values])))
+        top = max((v.real for v in values if math.isfinite(v.real)), default=0.0)
+        return top + complex(np.log(total([complex(np.exp(v - top)) for v in values])))
     top = max(values, default=-math.inf)
     if not math.isfinite(top):
         return top
