@@ -248,3 +248,10 @@ def test_a_recurrent_layer_refuses_another_dtype_and_names_itself(kind: Any) -> 
 def test_a_delta_is_a_real_number() -> None:
     with pytest.raises(TypeError, match="real number"):
         ad.nn.HuberLoss(delta=1.0 + 0.0j)
+
+
+@pytest.mark.parametrize("kind", [ad.nn.RNN, ad.nn.LSTM, ad.nn.GRU])
+def test_switches_of_recurrent_layers_are_true_or_false(kind: Any) -> None:
+    for switch in ({"bias": 0}, {"batch_first": 1}):
+        with pytest.raises(TypeError, match="True or False"):
+            kind(2, 3, **switch)

@@ -68,6 +68,7 @@ class RNNBase(Module):
     ) -> None:
         super().__init__()
         _check_arguments(mode, hidden_size, num_layers, dropout, proj_size)
+        _check_switches(mode, bias=bias, batch_first=batch_first)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
         self.num_layers, self.bias, self.batch_first = num_layers, bias, batch_first
         self.dropout, self.bidirectional, self.proj_size = float(dropout), bidirectional, proj_size
@@ -244,6 +245,13 @@ class RNNBase(Module):
             self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0,
             bidirectional=False,
         )  # fmt: skip
+
+
+def _check_switches(mode: str, **switches: Any) -> None:
+    """Raise unless switches are True or False: 0 may have been meant for the next argument."""
+    for name, value in switches.items():
+        if not isinstance(value, bool):
+            raise ArgumentError(f"{mode}({name}={value!r}): it is True or False.")
 
 
 def _check_arguments(
