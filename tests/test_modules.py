@@ -602,3 +602,12 @@ def test_a_module_is_not_copied_by_to() -> None:
 def test_a_module_without_data_says_how_to_get_some() -> None:
     with pytest.raises(NotImplementedError, match="to_empty"):
         nn.Linear(1, 1, device="meta").to("cpu")
+
+
+def test_a_module_without_data_has_the_strides_of_one_with_data() -> None:
+    for made in (nn.Linear(2, 3), nn.Conv2d(2, 3, 4)):
+        with ad.device("meta"):
+            bare = type(made)(*((2, 3) if isinstance(made, nn.Linear) else (2, 3, 4)))
+        for mine, theirs in zip(bare.parameters(), made.parameters(), strict=True):
+            assert mine.stride() == theirs.stride()
+            assert mine.is_contiguous()

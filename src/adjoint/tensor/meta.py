@@ -55,6 +55,14 @@ class MetaInterpreter(Home):
             )
         return values[0]
 
+    def strides(self, tensor: Tensor) -> tuple[int, ...]:
+        """Those of row-major order: where elements would lie is not followed."""
+        sizes = [max(n, 1) for n in tensor.shape]
+        return tuple(math.prod(sizes[i + 1 :]) for i in range(len(sizes)))
+
+    def is_contiguous(self, tensor: Tensor) -> bool:
+        return True
+
     def check_numbers(self, what: str) -> None:
         raise DependsOnValues(f"{what} of a meta tensor: it has a shape and no data")
 
