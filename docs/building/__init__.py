@@ -8,6 +8,8 @@
     charts.py     draws the tables of docs/benchmarks.md
     links.py      checks that every link of the site resolves
     conf.py       configures Sphinx
+    extension.py  formulas, HTML that is not searched, a font
+    functions.py  writes the page of functions that are no operators
 
 Nothing here is imported by the library, and nothing that it writes is in git.
 """

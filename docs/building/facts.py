@@ -177,6 +177,20 @@ def everything(cache: Path) -> dict[str, Fact]:
     return {name: of(name, measured) for name in TABLE.names()}
 
 
+def some(names: list[str]) -> dict[str, Fact]:
+    """The facts of some operators, and of those that their formulas are made of."""
+    found = {name: of(name) for name in names}
+    steps = {step for fact in found.values() for row in fact["rows"] for step in steps_of(row)}
+    return found | {name: of(name) for name in sorted(steps - found.keys())}
+
+
+def steps_of(row: Fact) -> list[str]:
+    """Operators that exist for formulas alone, and mean nothing to a reader."""
+    texts = [e["text"] for e in (*row["reverse"], *row["forward"])]
+    named = (n for text in texts for n in re.findall(r"\b(?:_\w+|\w+_backward)\b", text))
+    return list(dict.fromkeys(n for n in named if n in TABLE))
+
+
 def _kept(path: Path) -> dict[str, Fact]:
     """What takes long, from a file if it was written for the package as it is."""
     if path.exists():

@@ -89,7 +89,7 @@ def separated(parts: Sequence[str], mark: str = ",") -> str:
 
 def cases(branches: Sequence[tuple[str, str]], otherwise: str) -> str:
     """A brace with a line for each condition."""
-    lines = [(value, row(words("if "), condition)) for value, condition in branches]
+    lines = [(value, row(words("if\u00a0"), condition)) for value, condition in branches]
     lines.append((otherwise, words("otherwise")))
     cells = (f"<mtr><mtd>{value}</mtd><mtd>{condition}</mtd></mtr>" for value, condition in lines)
     return row(sign("{", form="prefix"), f'<mtable class="cases">{"".join(cells)}</mtable>')

@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 
-from adjoint.table import TABLE
+from adjoint.table import TABLE, examples
 from docs.building import formulas, pictures
-from docs.building.facts import Fact
+from docs.building.facts import Fact, steps_of
 from docs.building.stage import Folder
 
 FAMILIES = {
@@ -43,6 +43,7 @@ FAMILIES = {
     "special": "Special functions",
     "vendor": "Names of other libraries",
 }
+SHORT = 16  # lines of a function that is shown at once
 WORDS = {
     "zero": "has the derivative zero: the result does not change with it.",
     "non_differentiable": "has no derivative. A gradient that reaches it raises an error.",
@@ -111,8 +112,8 @@ def _title(fact: Fact) -> str:
 
 
 def raw(text: str) -> str:
-    """HTML as it is."""
-    return f"```{{raw}} html\n{text}\n```\n"
+    """HTML as it is, of which the search knows nothing (extension.py)."""
+    return f"```{{fragment}}\n{text}\n```\n"
 
 
 def heading(text: str) -> str:
@@ -194,12 +195,11 @@ def _formulas(row: Fact) -> Iterator[str]:
         yield _function(function)
 
 
-def _steps(row: Fact) -> Iterator[str]:
-    """What operators are that exist for formulas alone, and mean nothing to a reader."""
-    texts = [e["text"] for e in (*row["reverse"], *row["forward"])]
-    named = dict.fromkeys(n for text in texts for n in re.findall(r"\b_\w+", text) if n in TABLE)
-    for name in named:
-        doc = TABLE.row(name, TABLE.overloads(name)[0]).doc
+def _steps(fact: Fact) -> Iterator[str]:
+    """What the operators are that exist for formulas alone."""
+    for name in steps_of(fact):
+        row = TABLE.row(name, TABLE.overloads(name)[0])
+        doc = row.doc or examples.of(row.family, name).sentence
         link = f'<a href="{name}.html"><code>{name}</code></a>'
         yield raw(f"<p>{link}: {escape(doc)}</p>" if doc else f"<p>{link}</p>")
 
@@ -228,7 +228,8 @@ def _function(function: Fact) -> str:
     head = f"<code>{escape(function['name'])}</code> <small>{escape(function['where'])}</small>"
     if not function["text"]:
         return raw(f"<p>{head}</p>")
-    opened, closed = raw(f"<details><summary>{head}</summary>"), raw("</details>")
+    shown = " open" if function["text"].count("\n") < SHORT else ""
+    opened, closed = raw(f"<details{shown}><summary>{head}</summary>"), raw("</details>")
     return f"{opened}\n```python\n{function['text']}\n```\n\n{closed}"
 
 
@@ -405,6 +406,7 @@ def write(facts: dict[str, Fact], accuracy: str, folder: Folder) -> None:
     for fact in facts.values():
         families[fact["family"]].append(fact)
         folder.write(place / f"{fact['name']}.md", page(fact, errors))
+    families = {family: found for family, found in families.items() if found}
     for family, found in families.items():
         folder.write(place / "family" / f"{family}.md", family_page(family, found))
     folder.write(place / "index.md", index(families))

@@ -160,4 +160,4 @@ def _ticks(low: float, high: float) -> list[float]:
     step = 10.0 ** np.floor(np.log10((high - low) / 4))
     step *= next(k for k in (1, 2, 5, 10) if (high - low) / (step * k) <= 9)
     first = np.ceil(low / step)
-    return [float(round(step * k, 10)) for k in np.arange(first, np.floor(high / step) + 1)]
+    return [float(round(step * k, 10)) + 0.0 for k in np.arange(first, np.floor(high / step) + 1)]
