@@ -31,7 +31,12 @@ def words(mathml: str) -> str:
     ("text", "read"),
     [
         ("grad * self.cos()", "z‾⋅cos(x)"),
-        ("grad * (1 - result * result).conj()", "z‾⋅1−z⋅z‾"),  # the bar stands over the difference
+        ("grad * (1 - result * result).conj()", "z‾⋅(1−z⋅z)*"),
+        ("grad * result.conj()", "z‾⋅z*"),  # a bar is a gradient, never a conjugate
+        ("-grad * self", "−z‾⋅x"),
+        ("grad * -self", "z‾⋅(−x)"),
+        ("a + -b * c", "a+(−b⋅c)"),
+        ("-(-a)", "−(−a)"),
         ("-grad / (self * self)", "−z‾x⋅x"),
         ("a - (b - c)", "a−(b−c)"),
         ("a - b - c", "a−b−c"),

@@ -1,8 +1,8 @@
 """Formulas of the table as MathML, which browsers show without a script.
 
 `grad * self.cos()` becomes z̄ · cos(x). `self` is written x, `other` y, the result z; a bar marks a
-gradient, a dot a tangent. What has no form in mathematics (a lambda, a text with values) raises
-`Unprintable` and stays a line of code.
+gradient, a dot a tangent, a star the conjugate. What has no form in mathematics (a lambda, a text
+with values) raises `Unprintable` and stays a line of code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from html import escape
 from adjoint.table import formula as language
 
 # How tightly the outermost operation of a formula binds.
-CONDITION, SUM, PRODUCT, SIGN, POWER, ATOM = range(6)
+CONDITION, SUM, SIGN, PRODUCT, POWER, ATOM = range(6)
 
 
 class Unprintable(ValueError):
@@ -184,7 +184,7 @@ def _root(inner: Piece) -> Piece:
 
 def _juxtaposed(left: Piece, right: Piece) -> Piece:
     gap = '<mspace width="0.17em"/>'
-    return Piece(row(left.within(PRODUCT), gap, right.within(PRODUCT)), PRODUCT)
+    return Piece(row(left.within(SIGN), gap, right.within(PRODUCT)), min(left.level, PRODUCT))
 
 
 def _sum(inner: Piece, *dims: Piece) -> Piece:
@@ -194,8 +194,18 @@ def _sum(inner: Piece, *dims: Piece) -> Piece:
     return Piece(row(head, inner.within(PRODUCT)), PRODUCT)
 
 
-def _conjugate(inner: Piece) -> Piece:
-    return Piece(f'<mover>{inner.text}<mo stretchy="true">‾</mo></mover>')
+def _times(left: Piece, right: Piece) -> Piece:
+    shown = row(left.within(SIGN), sign("⋅"), right.within(PRODUCT))
+    return Piece(shown, min(left.level, PRODUCT))
+
+
+def _plus(left: Piece, right: Piece) -> Piece:
+    second = right.within(PRODUCT if right.level == SIGN else SUM)
+    return Piece(row(left.within(SUM), sign("+"), second), SUM)
+
+
+def _minus(left: Piece, right: Piece) -> Piece:
+    return Piece(row(left.within(SUM), sign("−"), right.within(PRODUCT)), SUM)
 
 
 def _infix(mark: str, level: int, associates: bool = False) -> Printed:
@@ -203,9 +213,6 @@ def _infix(mark: str, level: int, associates: bool = False) -> Printed:
     return lambda a, b: Piece(row(a.within(level), sign(mark), b.within(right)), level)
 
 
-TIMES, PLUS, MINUS = (
-    _infix("⋅", PRODUCT, associates=True), _infix("+", SUM, associates=True), _infix("−", SUM)
-)  # fmt: skip
 AND, OR = (_infix(mark, CONDITION, associates=True) for mark in "∧∨")
 
 
@@ -250,16 +257,16 @@ FUNCTIONS: dict[str, Printed] = {
     "sqrt": _root, "rsqrt": lambda a: _one_over(_root(a)), "reciprocal": _one_over,
     "square": _to(number("2")), "pow": _power, "float_power": _power,
     "mH": _to(letter("H")), "adjoint": _to(letter("H")), "mT": _to(letter("T")),
-    "T": _to(letter("T")), "conj": _conjugate, "neg": _negated, "sum": _sum,
+    "T": _to(letter("T")), "conj": _to(sign("*")), "neg": _negated, "sum": _sum,
     "matmul": _juxtaposed, "mm": _juxtaposed, "bmm": _juxtaposed, "mv": _juxtaposed,
-    "mul": TIMES, "add": PLUS, "sub": MINUS,
+    "mul": _times, "add": _plus, "sub": _minus,
     "div": _quotient, "zeros_like": lambda a: Piece(number("0")),
     "ones_like": lambda a: Piece(number("1")),
     "eq": _infix("=", CONDITION), "ne": _infix("≠", CONDITION), "lt": _infix("<", CONDITION),
     "le": _infix("≤", CONDITION), "gt": _infix(">", CONDITION), "ge": _infix("≥", CONDITION),
 }  # fmt: skip
 OPERATORS: dict[type[ast.AST], Printed] = {
-    ast.Add: PLUS, ast.Sub: MINUS, ast.Mult: TIMES,
+    ast.Add: _plus, ast.Sub: _minus, ast.Mult: _times,
     ast.MatMult: _juxtaposed, ast.Pow: _power, ast.Div: _quotient,
     ast.Mod: _infix("mod", PRODUCT), ast.BitAnd: AND, ast.BitOr: OR,
     ast.BitXor: _infix("⊕", CONDITION),

@@ -43,6 +43,10 @@ FAMILIES = {
     "special": "Special functions",
     "vendor": "Names of other libraries",
 }
+LEGEND = (
+    "<i>x</i> is <code>self</code>, <i>y</i> <code>other</code>, <i>z</i> the result; "
+    "a bar marks a gradient, a dot a tangent, * the conjugate."
+)
 SHORT = 16  # lines of a function that is shown at once
 WORDS = {
     "zero": "has the derivative zero: the result does not change with it.",
@@ -175,6 +179,8 @@ def _derivatives(fact: Fact) -> Iterator[str]:
             found += lines
     if found:
         yield heading("Derivatives")
+        if any("<math" in line for line in found):
+            yield raw(f'<p class="legend">{LEGEND}</p>')
         yield from found
 
 
