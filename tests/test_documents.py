@@ -82,6 +82,17 @@ def test_names_on_a_page_exist(page: Path) -> None:
     assert missing == []
 
 
+def test_every_page_is_in_the_contents_once() -> None:
+    """Sphinx would tell, but the site is not built in tests."""
+    index = (stage.DOCS / "index.md").read_text(encoding="utf-8")
+    trees = re.findall(r"```\{toctree\}\n(.*?)```", index, re.DOTALL)
+    lines = [line for tree in trees for line in tree.splitlines()]
+    listed = [line for line in lines if line and not line.startswith(":")]
+    outside = {name.removesuffix(".md") for name in stage.OUTSIDE.values()}
+    pages = {str(p.relative_to(stage.DOCS)).removesuffix(".md") for p in stage.pages()}
+    assert sorted(listed) == sorted(pages - {"index"} | outside | {"operators/index", "functions"})
+
+
 def test_there_are_pages_with_code() -> None:
     assert {"README.md", "docs/tutorial.md", "docs/compiler.md"} <= {
         title(p) for p in PAGES if blocks(p)

@@ -33,7 +33,7 @@ def main() -> int:
     said(start, "pages of operators")
     folder.sweep()
     here = str(Path(__file__).parent)
-    status = build_main(["-q", "-j", "auto", "-W", "--keep-going", "-b", "html", "-c", here, "-d",
+    status = build_main(["-q", "-W", "--keep-going", "-b", "html", "-c", here, "-d",
                          str(BUILD / "doctrees"), str(SOURCE), str(SITE)])  # fmt: skip
     said(start, "site")
     wrong = links.broken(SITE)
