@@ -86,7 +86,6 @@ from adjoint.functions import (
     unravel_index,
 )
 from adjoint.library import library
-from adjoint.ops.namespace import Namespace as _Namespace
 from adjoint.ops.operator import exists as _exists
 from adjoint.tensor.autocast import (
     autocast,
@@ -160,12 +159,6 @@ is_complex, is_floating_point, is_signed = (
 )  # fmt: skip
 is_conj, is_neg, detach_ = Tensor.is_conj, Tensor.is_neg, Tensor.detach_
 
-linalg = _Namespace("linalg", LinAlgError=errors.LinAlgError)
-special = _Namespace("special")
-fft = _Namespace("fft")
-# so that `import adjoint.linalg` and `from adjoint.fft import rfft` find them
-_sys.modules.update({n.__name__: n for n in (linalg, special, fft)})  # type: ignore[arg-type]
-
 # The upper layers, imported when first asked for, so that `import adjoint` stays light.
 _MODULES = (
     "accelerator",
@@ -180,8 +173,10 @@ _MODULES = (
     "distributed",
     "distributions",
     "export",
+    "fft",
     "graph",
     "lax",
+    "linalg",
     "masked",
     "mps",
     "mtia",
@@ -193,9 +188,11 @@ _MODULES = (
     "optim",
     "overrides",
     "random",
+    "return_types",
     "serialization",
     "signal",
     "sparse",
+    "special",
     "testing",
     "tree",
     "tree_util",
@@ -278,5 +275,11 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    own = (n for n in globals() if not n.startswith("_"))
-    return sorted({*own, *_MODULES, *_NAMES, *(n for n in table.TABLE.names() if n[0] != "_")})
+    modules = {"autograd", "errors", "func", "ops", *_MODULES}  # others are our own affair
+    return sorted({*_OWN, *modules, *_NAMES, *(n for n in table.TABLE.names() if n[0] != "_")})
+
+
+_OWN = {
+    n for n, v in globals().items()
+    if n[0] != "_" and type(v) is not type(_sys) and n not in ("Any", "annotations")
+}  # fmt: skip

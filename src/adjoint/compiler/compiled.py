@@ -31,7 +31,7 @@ from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor, make
-from adjoint.transforms.transformed import Wrapper, keeps_signature
+from adjoint.transforms.transformed import Wrapper, describe, keeps_signature
 
 
 class Compiled(Wrapper):
@@ -67,6 +67,11 @@ class Compiled(Wrapper):
             if result is not DECLINED:
                 return result
         return self._general(args, keywords)
+
+    def __repr__(self) -> str:
+        count = len(self.programs) + len(self.pairs)
+        said = {0: "not compiled yet", 1: "1 program"}.get(count, f"{count} programs")
+        return f"<adjoint.{describe(self)}: {said}>"
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         key, tensors, structure = self._signature(args, keywords)

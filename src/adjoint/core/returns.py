@@ -41,7 +41,8 @@ def results_class(name: str, fields: tuple[str, ...]) -> type[Results]:
     >>> results_class("sort", ("values", "indices"))((1, 2)).indices
     2
     """
-    body: dict[str, Any] = {"__slots__": (), "_fields": fields, "__module__": __name__}
+    body: dict[str, Any] = {"__slots__": (), "_fields": fields}
+    body["__module__"] = "adjoint.return_types"
     body |= {field: property(itemgetter(i)) for i, field in enumerate(fields)}
     return type(name, (Results,), body)
 

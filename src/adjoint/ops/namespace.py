@@ -1,28 +1,35 @@
-"""`ad.linalg`, `ad.special`, `ad.fft`: the operators whose names start so."""
+"""Modules of operators whose names start alike: `linalg.qr` is the operator `linalg_qr`."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from typing import Any
 
-from adjoint.core.errors import MissingOperator
+from adjoint.core.errors import MissingOperator, did_you_mean
 from adjoint.ops.operator import exists, packet
 from adjoint.table import TABLE
 
 
-class Namespace:
-    """Finds `linalg.qr` as the operator `linalg_qr`."""
+def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """The `__getattr__` and `__dir__` of such a module: functions are found when first asked for.
 
-    def __init__(self, name: str, **more: Any) -> None:
-        self.__name__ = f"adjoint.{name}"
-        self._prefix = f"{name}_"
-        vars(self).update(more)  # what is no operator: error classes
+    >>> find, names = namespace("adjoint.linalg")
+    >>> find("qr").__name__, "qr" in names()
+    ('linalg_qr', True)
+    """
+    prefix = f"{module.rpartition('.')[2]}_"
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or not exists(self._prefix + name):
-            raise MissingOperator(f"{self.__name__} has no {name!r}")
-        function = packet(self._prefix + name).function
-        setattr(self, name, function)
+    def names() -> list[str]:
+        own = (n for n in vars(sys.modules[module]) if not n.startswith("_"))
+        operators = (n for n in TABLE.names() if n.startswith(prefix))
+        return sorted({*own, *(n[len(prefix) :] for n in operators)} - {"annotations"})
+
+    def find(name: str) -> Any:
+        if name.startswith("__") or not exists(prefix + name):
+            raise MissingOperator(f"{module} has no {name!r}{did_you_mean(name, names())}")
+        function = packet(prefix + name).function
+        setattr(sys.modules[module], name, function)
         return function
 
-    def __dir__(self) -> list[str]:
-        return [n[len(self._prefix) :] for n in TABLE.names() if n.startswith(self._prefix)]
+    return find, names

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from inspect import Signature
 from typing import Any
 
 from adjoint.core.errors import ArgumentError, MissingOperator
-from adjoint.ops import arguments, runtime
-from adjoint.table import TABLE, examples
+from adjoint.ops import arguments, runtime, signatures
+from adjoint.ops.documentation import Documentation
+from adjoint.table import TABLE
 from adjoint.table.rows import Row
 from adjoint.table.schema import RENAMED, Schema, parse
 
@@ -46,6 +48,11 @@ class Operator:
         """The Python text that runs when the operator is called."""
         _ = self.function  # writes it
         return self.written
+
+    @cached_property
+    def __signature__(self) -> Signature:
+        """What `inspect.signature` says, of its function too: that is wrapped around it."""
+        return signatures.merged([self.schema])
 
     @cached_property
     def positional(self) -> int:
@@ -103,11 +110,18 @@ class Packet:
         return tuple(operator(self.name, o) for o in _overload_names(self.name))
 
     @cached_property
+    def __signature__(self) -> Signature:
+        """A signature that calls of all overloads fit; `signatures.overloads` has each."""
+        return signatures.merged([o.schema for o in self.operators])
+
+    @cached_property
     def function(self) -> Callable[..., Any]:
         only = self.operators[0]
-        if len(self.operators) == 1 and arguments.spreads(only.schema) is None:
-            return only.function
-        return _chooser(self)
+        single = len(self.operators) == 1 and arguments.spreads(only.schema) is None
+        function = only.function if single else _chooser(self)
+        function.__name__ = function.__qualname__ = self.name
+        function.__module__ = "adjoint"  # where users, and pickle, find it
+        return function
 
     def __call__(self, /, *args: Any, **keywords: Any) -> Any:
         return self.function(*args, **keywords)
@@ -133,11 +147,8 @@ def _chooser(packet: Packet) -> Callable[..., Any]:
         function = chosen[key] = _choose(packet, args, keywords)
         return function(*args, **keywords)
 
-    choose_and_call.__name__ = choose_and_call.__qualname__ = packet.name
-    choose_and_call.__module__ = "adjoint"  # where pickle finds it
-    choose_and_call.__doc__ = examples.documentation(
-        packet.operators[0].row, *(o.schema for o in packet.operators)
-    )
+    choose_and_call.__wrapped__ = packet  # type: ignore[attr-defined] - inspect.signature asks it
+    choose_and_call.__doc__ = Documentation(packet.name, lambda: packet.operators)
     return choose_and_call
 
 
@@ -179,6 +190,15 @@ def _spreading(candidate: Operator, args: tuple[Any, ...]) -> Callable[..., Any]
 
 
 def _overload_names(name: str) -> list[str]:
+    found = _known_overloads(name)
+    if not found:
+        TABLE.overloads(name)  # raises, with similar names
+        raise MissingOperator(f"{name[:-1]} has no in-place variant")
+    return found
+
+
+def _known_overloads(name: str) -> list[str]:
+    """The overloads of a name, also of one that follows from another: `sin_`; there may be none."""
     own = TABLE.overloads(name) if name in TABLE else []
     if name.endswith("_") and name[:-1] in TABLE:
         own += [
@@ -186,9 +206,6 @@ def _overload_names(name: str) -> list[str]:
             for o in TABLE.overloads(name[:-1])
             if o not in own and TABLE.row(name[:-1], o).inplace
         ]
-    if not own:
-        TABLE.overloads(name)
-        raise MissingOperator(f"{name[:-1]} has no in-place variant")
     return own
 
 
@@ -234,13 +251,7 @@ def _inplace_schema(row: Row) -> Schema:
 
 def exists(name: str) -> bool:
     """Whether the table has `name`, or an in-place variant of that name follows from it."""
-    if name not in TABLE and name.removesuffix("_") not in TABLE:
-        return False  # without the search for similar names that an error would make
-    try:
-        packet(name)
-    except MissingOperator:
-        return False
-    return True
+    return name in _PACKETS or bool(_known_overloads(name))
 
 
 def forget(name: str) -> None:

@@ -25,7 +25,7 @@ from adjoint.table.rows import Row, prepare, restore, written_over
 _NAME = re.compile(r"- name:[ \t]*[\"']?(\w+)(?:\.(\w+))?\(", re.ASCII)
 _MOST_ROWS = 2000  # of a file
 _LONGEST = 2**20  # bytes of a file; our longest has 60,000
-_SELF = r"[(,]\s*\S+ self\b"
+_SELF = r"\([^,=]* self\b"
 
 
 class Table:
@@ -94,7 +94,7 @@ class Table:
         return list(self._sources)
 
     def methods(self) -> list[str]:
-        """The names of operators with an argument `self`; nothing is parsed for it."""
+        """The names of operators that take `self` first; nothing is parsed for it."""
         return [
             name
             for name, overloads in self._sources.items()

@@ -11,6 +11,7 @@ import ast
 from adjoint.core.errors import TableError
 from adjoint.elements import large
 from adjoint.ops.operator import Operator
+from adjoint.ops.signatures import has_named_results
 from adjoint.table import FAMILIES
 from adjoint.table.archetypes import NOT_PROMOTED
 from adjoint.table.rows import Row
@@ -285,10 +286,7 @@ class Computing:
 
     def _named(self, results: str) -> str:
         """Several results under the names that the schema gives them: x.sort().values."""
-        names = tuple(r.name for r in self.schema.returns)
-        if len(names) < 2 or names == tuple(f"result{i}" for i in range(len(names))):
-            return results
-        return f"_Results(({results}))"
+        return f"_Results(({results}))" if has_named_results(self.schema) else results
 
     def _wrap(self) -> list[str]:
         lines: list[str] = []

@@ -32,8 +32,8 @@ from adjoint.core.state import current, inference_modes, seeing
 from adjoint.elements import large
 from adjoint.ops import arguments
 from adjoint.ops import operator as packets
+from adjoint.ops.documentation import Documentation
 from adjoint.ops.operator import Operator, operator
-from adjoint.table import examples
 from adjoint.table import formula as language
 from adjoint.table.formula import BUILTINS
 from adjoint.table.schema import Argument, parse
@@ -115,8 +115,9 @@ def build(op: Operator) -> Callable[..., Any]:
     composite = op.row.decompose and not op.row.kernel
     write = Writer.composite if composite else Writer.kernel_function
     function = _function(op, "function", _symbol(op), write)
-    function.__doc__ = examples.documentation(op.row, op.schema)
+    function.__doc__ = Documentation(op.name, lambda: (op,))
     function.__module__ = "adjoint"
+    function.__wrapped__ = op  # type: ignore[attr-defined] - inspect.signature asks it
     return function
 
 

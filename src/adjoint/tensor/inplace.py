@@ -18,8 +18,8 @@ from adjoint.core.state import changed, current, seeing
 from adjoint.core.storage import is_expanded
 from adjoint.elements import large
 from adjoint.ops import arguments
+from adjoint.ops.documentation import Documentation
 from adjoint.ops.operator import Operator, packet
-from adjoint.table import examples
 from adjoint.tensor import dispatch, forward, overrides, views
 from adjoint.tensor.saving import RESULT, TENSOR, all_saves, saves_of
 from adjoint.tensor.tape import Node, before_write, wrote
@@ -73,7 +73,8 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         return tensor
 
     write_in_place.__name__ = write_in_place.__qualname__ = what
-    write_in_place.__doc__ = _documentation(op)
+    write_in_place.__wrapped__ = op  # type: ignore[attr-defined] - inspect.signature asks it
+    write_in_place.__doc__ = Documentation(op.name, lambda: (op,))
     return write_in_place
 
 
@@ -95,14 +96,6 @@ def _write_at_once(
         return False
     wrote(tensor, op.schema.name)
     return True
-
-
-def _documentation(op: Operator) -> str:
-    """The docstring of a function that writes over its first argument."""
-    if not op.is_derived_inplace:
-        return examples.documentation(op.row, op.schema)
-    does = op.row.doc or examples.of(op.row.family, op.row.name).sentence
-    return f"{op.schema}\n\n`{op.row.name}`, written over self. {does}".rstrip()
 
 
 def _write_plainly(

@@ -14,16 +14,21 @@ from types import MethodType
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.core.places import show_place
 
 
 class Wrapper:
     """A callable object in place of the function that it wraps."""
 
     __wrapped__: Callable[..., Any]
-    __name__: str
+    __name__: str  # "grad(f)"
+    made_by: str  # "grad"
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         raise AssertionError(f"{type(self).__name__} defines __call__")
+
+    def __repr__(self) -> str:
+        return f"<adjoint.{describe(self)}>"
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
@@ -53,9 +58,6 @@ class Transformed(Wrapper):
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         return self.compute(*args, **keywords)
 
-    def __repr__(self) -> str:
-        return f"<{self.__name__}>"
-
     def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         """The transform with its options, and the function."""
         return _remade, (self.transform, self.__wrapped__, self.options)
@@ -83,4 +85,23 @@ def keeps_signature(
         made, function, updated=()
     )  # `inspect.signature` follows `__wrapped__`
     made.__name__ = f"{name}({getattr(function, '__name__', 'f')})"
+    made.made_by = name  # type: ignore[attr-defined]
     return made
+
+
+def describe(function: Any) -> str:
+    """A function in words: "grad of loss at model.py:12", "adjoint.sin".
+
+    >>> import adjoint as ad
+    >>> ad.vmap(ad.grad(ad.sin)), describe(len)
+    (<adjoint.vmap of grad of adjoint.sin>, 'len')
+    """
+    if isinstance(function, Wrapper):
+        return f"{function.made_by} of {describe(function.__wrapped__)}"
+    name = getattr(function, "__qualname__", None)
+    if name is None:
+        return f"an object of {type(function).__name__}"
+    if function.__module__ == "adjoint":
+        return f"adjoint.{name}"
+    code = getattr(function, "__code__", None)
+    return name if code is None else f"{name} at {show_place((code, 0))}"

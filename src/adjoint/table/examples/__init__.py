@@ -1,9 +1,10 @@
 """What each public operator does, in a sentence, and a call with its result.
 
 `<family>.txt` has a block of lines for each operator of the family: `name: sentence`, then a
-doctest. The sentence may be missing where the row has a `doc`. A file is read when the first
-function of its family is built, so `import adjoint` reads none. `tests/test_operator_examples.py`
-runs all of them; `python -m tests.operator_examples` fills in results.
+doctest. The sentence may be missing where the row has a `doc`. A file is read when the help of one
+of its operators is (`ops/documentation.py`), so most processes read none.
+`tests/test_operator_examples.py` runs all of them; `python -m tests.operator_examples` fills in
+results.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from collections.abc import Iterator
 from functools import cache
 
 from adjoint.core.records import record
-from adjoint.table.rows import Row
 
 _FOLDER = os.path.dirname(__file__)
 
@@ -41,19 +41,6 @@ def of(family: str, name: str) -> Example:
 def blocks(family: str) -> Iterator[Example]:
     """All examples of a family, in the order of its file."""
     return (_example(block) for block in _text(family).strip().split("\n\n") if block)
-
-
-def documentation(row: Row, *signatures: object) -> str:
-    """The docstring of an operator: how it is called, what it does, an example.
-
-    >>> import adjoint as ad
-    >>> documentation(ad.ops.neg.default.row, "neg(Tensor self)").splitlines()[:4]
-    ['neg(Tensor self)', '', '−x.', '']
-    """
-    example = of(row.family, row.name)
-    runs = f">>> import adjoint as ad\n{example.lines}" if example.lines else ""
-    parts = ["\n".join(map(str, signatures)), row.doc or example.sentence, runs]
-    return "\n\n".join(part for part in parts if part)
 
 
 def _example(block: str) -> Example:
