@@ -16,8 +16,8 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ArgumentError, DimensionError, DtypeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
+from adjoint.tensor.tensor import Tensor
 
-Tensor = Any
 Dims = int | Sequence[int] | None
 
 __all__ = [

@@ -65,7 +65,7 @@ def result_type(*arrays_and_dtypes: Any) -> DType:
 def number_kind(value: Any) -> Any:
     """Python's type of a number, also of one that is an input of a trace; None for others."""
     if type(value) in NUMBER_TYPES and isinstance(value, Tensor):
-        return value.wrapped.kind
+        return value.wrapped.kind  # type: ignore[attr-defined]
     return next((kind for kind in NUMBERS if isinstance(value, kind)), None)
 
 

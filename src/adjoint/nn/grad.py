@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from adjoint import ops
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "conv1d_input", "conv1d_weight", "conv2d_input", "conv2d_weight", "conv3d_input",
     "conv3d_weight",
 ]  # fmt: skip
 
-Tensor = Any
 Sizes = int | Sequence[int]
 
 

@@ -19,6 +19,7 @@ from adjoint.nn.modules.batchnorm import _BatchNorm
 from adjoint.nn.modules.module import Module
 from adjoint.optim.lr_scheduler.base import Schedule, one_for_each
 from adjoint.tensor.modes import no_grad
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "SWALR",
@@ -30,7 +31,6 @@ __all__ = [
     "update_bn",
 ]
 
-Tensor = Any
 Average = Callable[[Tensor, Tensor, Any], Tensor]  # (average, model's value, count so far)
 MultiAverage = Callable[[list[Tensor], list[Tensor], Any], None]  # the same for lists, in place
 

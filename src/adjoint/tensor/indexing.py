@@ -35,7 +35,7 @@ _INDEX_DTYPES = frozenset((np.dtype(np.int64), np.dtype(np.bool_)))
 _MOST_DIMENSIONS = 32  # a longer list of anything is an index, as in PyTorch
 
 
-def getitem(tensor: Any, key: Any) -> Any:
+def getitem(tensor: Any, key: Any) -> Tensor:
     """Return `tensor[key]`."""
     kind = type(key)
     if kind is int:
@@ -128,14 +128,14 @@ def _is_simple(entry: Any) -> bool:
     return kind is int or entry is None or entry is Ellipsis
 
 
-def where(self: Any, condition: Any, other: Any) -> Any:
+def where(self: Any, condition: Any, other: Any) -> Tensor:
     """Return `self` where the condition holds and `other` elsewhere."""
     return ops.where(condition, self, other)
 
 
 def as_strided(
     self: Any, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
-) -> Any:
+) -> Tensor:
     """Return a view of the memory behind `self` with this geometry, counted in elements.
 
     Through a view it may reach elements of the base that `self` does not have; taken from the base

@@ -179,7 +179,12 @@ def to(self: Tensor, *args: Any, **keywords: Any) -> Tensor:
         return operators.packet("_to_copy").function(self, dtype=wanted, memory_format=number)
     if number in (None, PRESERVE):
         return self.clone() if copy else self
-    return self.clone(memory_format=number) if copy else self.contiguous(memory_format=number)
+    wanted_order: Any = number  # which takes a format by its number, too
+    return (
+        self.clone(memory_format=wanted_order)
+        if copy
+        else self.contiguous(memory_format=wanted_order)
+    )
 
 
 def astype(self: Tensor, dtype: Any, *, copy: bool = True) -> Tensor:

@@ -205,15 +205,15 @@ class NestedTensor(PackedTensor):
 
     # -- sizes, among which the ragged one may be given as it is: x.size(1) ------------------------
 
-    def reshape(self, *sizes: Any) -> Tensor:
+    def reshape(self, *sizes: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return other sizes beside the ragged one; see `Tensor.reshape`."""
         return operators.packet("reshape").function(self, _sizes(sizes))
 
-    def view(self, *sizes: Any) -> Tensor:
+    def view(self, *sizes: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return other sizes beside the ragged one, without a copy; see `Tensor.view`."""
         return operators.packet("view").function(self, _sizes(sizes))
 
-    def expand(self, *sizes: Any) -> Tensor:
+    def expand(self, *sizes: Any) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Repeat in dimensions of size 1; see `Tensor.expand`."""
         return operators.packet("expand").function(self, _sizes(sizes))
 

@@ -20,7 +20,7 @@ from adjoint.tensor import indexing
 from adjoint.tensor.at import At
 from adjoint.tensor.tensor import Tensor
 
-_BINARY = {
+BINARY = {
     "add": "add",
     "sub": "sub",
     "mul": "mul",
@@ -35,8 +35,8 @@ _BINARY = {
     "lshift": "bitwise_left_shift",
     "rshift": "bitwise_right_shift",
 }
-_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
-_UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
+COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"}
+UNARY = {"neg": "neg", "pos": "positive", "abs": "abs", "invert": "bitwise_not"}
 _PROPERTIES = {
     "T": "numpy_T",
     "mT": "mT",
@@ -50,12 +50,12 @@ _NUMBERS = (int, float, complex, np.generic)  # also the bfloat16 of ml_dtypes
 
 def install() -> None:
     """Put the operators on the tensor class; their functions are made when first used."""
-    for python, name in (_BINARY | _COMPARISONS).items():
+    for python, name in (BINARY | COMPARISONS).items():
         setattr(Tensor, f"__{python}__", _binary(f"__{python}__", name))
-    for python, name in _BINARY.items():
+    for python, name in BINARY.items():
         setattr(Tensor, f"__r{python}__", _reflected(f"__r{python}__", name))
         setattr(Tensor, f"__i{python}__", _inplace(f"__i{python}__", f"{name}_"))
-    for python, name in _UNARY.items():
+    for python, name in UNARY.items():
         setattr(Tensor, f"__{python}__", _unary(f"__{python}__", name))
     for attribute, name in _PROPERTIES.items():
         setattr(Tensor, attribute, property(_unary(attribute, name)))

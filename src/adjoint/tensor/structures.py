@@ -25,7 +25,7 @@ class StructuredTensor(Tensor):
         """A tensor of the same structure with other values."""
         raise AssertionError(f"{type(self).__name__} defines holding")
 
-    def gradient(self, values: Any) -> Any:
+    def gradient(self, values: Any) -> Any:  # pyright: ignore[reportIncompatibleMethodOverride]
         """A gradient of the values as one of this tensor."""
         return self.holding(values)
 

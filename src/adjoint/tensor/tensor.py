@@ -678,10 +678,12 @@ class Tensor:
     if TYPE_CHECKING:  # what others put on the class, for type checkers
         _make_subclass: ClassVar[Any]
         __torch_function__: ClassVar[Any]
+        materialize: ClassVar[Any]  # of parameters without a shape: nn/parameter.py
 
         def __neg__(self) -> Tensor: ...
         def __add__(self, other: Any, /) -> Tensor: ...
         def __eq__(self, other: Any, /) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
+        def __ne__(self, other: Any, /) -> Tensor: ...  # pyright: ignore[reportIncompatibleMethodOverride]
         def __getitem__(self, key: Any, /) -> Tensor: ...
         def __setitem__(self, key: Any, value: Any, /) -> None: ...
 
@@ -690,7 +692,6 @@ class Tensor:
         __and__ = __or__ = __xor__ = __lshift__ = __rshift__ = __add__
         __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rfloordiv__ = __rmod__ = __add__
         __rpow__ = __rmatmul__ = __rand__ = __ror__ = __rxor__ = __add__
-        __ne__ = __eq__  # pyright: ignore[reportAssignmentType]
         __lt__ = __le__ = __gt__ = __ge__ = __add__
 
         def __getattr__(self, name: str) -> Any: ...

@@ -8,8 +8,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.core.errors import ValueRangeError
 from adjoint.core.places import warn
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 
 def _apply(name: str, inplace: bool, *arguments: Any) -> Tensor:

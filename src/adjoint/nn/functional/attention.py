@@ -7,8 +7,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError
 from adjoint.core.shapes import show
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 WHAT = "multi_head_attention_forward"
 INFINITY = float("inf")

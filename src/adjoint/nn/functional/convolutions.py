@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from adjoint import ops
+from adjoint.tensor.tensor import Tensor
 
-Tensor = Any
 Pair = int | Sequence[int]
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from adjoint import ops
 from adjoint.core.errors import ShapeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 
 def _apply(name: str, inplace: bool, input: Tensor, p: float, training: bool) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from adjoint import ops
 from adjoint.core.errors import (
     ArgumentError,
@@ -13,8 +11,7 @@ from adjoint.core.errors import (
     ValueRangeError,
 )
 from adjoint.core.shapes import show
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 MODES = {"sum": 0, "mean": 1, "max": 2}
 

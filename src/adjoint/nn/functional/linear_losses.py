@@ -11,8 +11,7 @@ from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import show
 from adjoint.nn.functional.losses import cross_entropy
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 WHAT = "linear_cross_entropy"
 AUTOMATIC = "aspect_ratio:2"

@@ -17,8 +17,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import AdjointError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.places import warn
 from adjoint.core.shapes import show
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 NONE, MEAN, SUM = 0, 1, 2  # the operators' numbers
 _NUMBERS = {"none": NONE, "mean": MEAN, "sum": SUM}

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from adjoint import ops
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 
 def _need_several(what: str, input: Tensor, count: int) -> None:

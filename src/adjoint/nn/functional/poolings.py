@@ -10,8 +10,8 @@ from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.errors import ArgumentError, ShapeError, ValueRangeError
 from adjoint.core.shapes import show
+from adjoint.tensor.tensor import Tensor
 
-Tensor = Any
 Sizes = int | Sequence[int]
 
 

@@ -9,8 +9,7 @@ from adjoint import ops
 from adjoint.checks.resampling import INTERPOLATIONS, PADDINGS
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 # mode: the operator for 1, 2 and 3 dimensions after batch and channels, where there is one
 OPERATORS = {

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from adjoint import ops
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 
 def normalize(

@@ -14,6 +14,7 @@ from adjoint.nn import functional, init
 from adjoint.nn.modules.attention import MultiheadAttention
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "CELU",
@@ -46,8 +47,6 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 class _Activation(Module):

@@ -12,10 +12,9 @@ from adjoint.nn import functional
 from adjoint.nn.modules.containers import ModuleList, Sequential
 from adjoint.nn.modules.linear import Linear
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["AdaptiveLogSoftmaxWithLoss"]
-
-Tensor = Any
 
 
 class ASMoutput(NamedTuple):

@@ -10,10 +10,9 @@ from adjoint.nn.functional.attention import Misfit
 from adjoint.nn.modules.linear import NonDynamicallyQuantizableLinear
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["MultiheadAttention"]
-
-Tensor = Any
 
 
 class MultiheadAttention(Module):

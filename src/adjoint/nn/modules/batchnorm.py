@@ -13,13 +13,12 @@ from adjoint.nn.modules.lazy import LazyModuleMixin
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
 from adjoint.nn.parameter import UninitializedBuffer, UninitializedParameter
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d",
     "LazyBatchNorm3d", "SyncBatchNorm",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 class _NormBase(Module):

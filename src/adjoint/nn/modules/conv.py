@@ -16,6 +16,7 @@ from adjoint.nn.modules.lazy import LazyModuleMixin
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import _ntuple, draw_linear, new_parameter, other_than
 from adjoint.nn.parameter import UninitializedParameter
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d",
@@ -23,7 +24,6 @@ __all__ = [
     "LazyConvTranspose3d",
 ]  # fmt: skip
 
-Tensor = Any
 Sizes = int | Sequence[int]
 
 PADDING_MODES = ("zeros", "reflect", "replicate", "circular")

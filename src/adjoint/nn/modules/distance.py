@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
-
-Tensor = Any
 
 
 class PairwiseDistance(Module):

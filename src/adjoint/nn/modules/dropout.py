@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from adjoint.core.errors import ValueRangeError
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 class _DropoutNd(Module):

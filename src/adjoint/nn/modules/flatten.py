@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from adjoint.core.errors import ArgumentError
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["Flatten", "Unflatten"]
-
-Tensor = Any
 
 
 class Flatten(Module):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["Fold", "Unfold"]
 
-Tensor = Any
 Sizes = int | Sequence[int]
 
 

@@ -9,13 +9,12 @@ from adjoint.core.places import warn
 from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.modules.batchnorm import _LazyNormBase, _NormBase
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "InstanceNorm1d", "InstanceNorm2d", "InstanceNorm3d", "LazyInstanceNorm1d",
     "LazyInstanceNorm2d", "LazyInstanceNorm3d",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 class _InstanceNorm(_NormBase):

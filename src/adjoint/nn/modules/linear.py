@@ -11,12 +11,11 @@ from adjoint.nn.modules.lazy import LazyModuleMixin
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import draw_linear, new_parameter
 from adjoint.nn.parameter import UninitializedParameter
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "Bilinear", "Identity", "LazyLinear", "Linear",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 class Identity(Module):

@@ -18,6 +18,7 @@ from adjoint.nn.functional.linear_losses import LinearCrossEntropyOptions
 from adjoint.nn.modules.distance import PairwiseDistance
 from adjoint.nn.modules.linear import Linear
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "BCELoss", "BCEWithLogitsLoss", "CTCLoss", "CosineEmbeddingLoss", "CrossEntropyLoss",
@@ -26,8 +27,6 @@ __all__ = [
     "MultiLabelSoftMarginLoss", "MultiMarginLoss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss",
     "SmoothL1Loss", "SoftMarginLoss", "TripletMarginLoss", "TripletMarginWithDistanceLoss",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:

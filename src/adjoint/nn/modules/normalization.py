@@ -9,12 +9,11 @@ from adjoint.core.errors import ValueRangeError
 from adjoint.nn import functional, init
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "CrossMapLRN2d", "GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm",
 ]  # fmt: skip
-
-Tensor = Any
 
 
 class _Affine(Module):

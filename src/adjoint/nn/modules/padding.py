@@ -6,13 +6,14 @@ A number pads both sides of all dimensions; else there are two for each, the las
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import show
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import _ntuple
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d",
@@ -20,7 +21,6 @@ __all__ = [
     "ReplicationPad2d", "ReplicationPad3d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
 ]  # fmt: skip
 
-Tensor = Any
 Sizes = int | Sequence[int]
 
 

@@ -12,6 +12,7 @@ from adjoint.core.errors import ValueRangeError
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import _ntuple, _single
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
@@ -20,7 +21,6 @@ __all__ = [
     "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d",
 ]  # fmt: skip
 
-Tensor = Any
 Sizes = int | Sequence[int]
 
 

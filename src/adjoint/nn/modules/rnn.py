@@ -19,12 +19,12 @@ from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter, other_than
 from adjoint.nn.utils.rnn import PackedSequence
 from adjoint.tensor.autocast import is_autocast_enabled
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase",
 ]  # fmt: skip
 
-Tensor = Any
 
 # mode: how many products a step makes of its input, one for each gate, and its operator
 GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}

@@ -11,10 +11,9 @@ from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.utils import new_parameter, other_than
 from adjoint.nn.parameter import Parameter
 from adjoint.tensor.modes import no_grad
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["Embedding", "EmbeddingBag"]
-
-Tensor = Any
 
 
 class OutsideTable(ValueRangeError, AssertionError):

@@ -16,13 +16,13 @@ from adjoint.nn.modules.dropout import Dropout
 from adjoint.nn.modules.linear import Linear
 from adjoint.nn.modules.module import Module
 from adjoint.nn.modules.normalization import LayerNorm
+from adjoint.tensor.tensor import Tensor
 
 __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer",
 ]  # fmt: skip
 
-Tensor = Any
 Function = Callable[[Tensor], Tensor]
 
 ACTIVATIONS = ("relu", "gelu")

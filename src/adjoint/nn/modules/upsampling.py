@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from adjoint.nn import functional
 from adjoint.nn.modules.module import Module
+from adjoint.tensor.tensor import Tensor
 
 __all__ = ["Upsample", "UpsamplingBilinear2d", "UpsamplingNearest2d"]
-
-Tensor = Any
 
 
 class Upsample(Module):

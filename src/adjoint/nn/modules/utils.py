@@ -9,8 +9,7 @@ from typing import Any
 from adjoint import ops
 from adjoint.nn import init
 from adjoint.nn.parameter import Parameter
-
-Tensor = Any
+from adjoint.tensor.tensor import Tensor
 
 
 def _ntuple(n: int, name: str = "parse") -> Callable[[Any], tuple[Any, ...]]:
