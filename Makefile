@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 10 --timeout 60
+# Without an environment of its own for the build, which would get NumPy and SciPy, for stubs that only wheels have.
+EDITABLE := $(PIP_INSTALL) "hatchling>=1.26" editables && $(PIP_INSTALL) --no-build-isolation --editable
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 # make fuzz: how long each campaign runs, and from which seed
@@ -14,7 +16,7 @@ CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $
 SUITE ?= ../array-api-tests
 EXAMPLES_EACH ?= 100
 
-.PHONY: help demo test oracle array-api fuzz bench bench-eager docs lint format clean
+.PHONY: help demo test oracle array-api fuzz bench bench-eager docs lint format stubs dist clean
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -22,7 +24,7 @@ demo: $(VENV)/.base  ## value, gradient and Hessian of a function, checked
 	$(BIN)/adjoint demo
 
 test: lint  ## linter, formatter, type checker, unit tests and doctests
-	$(PYTEST) --ignore=tests/oracle --ignore=src/adjoint/kernels --doctest-modules src tests
+	$(PYTEST) --ignore=tests/oracle --ignore=tests/dist --ignore=src/adjoint/kernels --doctest-modules src tests
 
 oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
 	$(PYTEST) -m oracle tests/oracle
@@ -56,6 +58,15 @@ format: $(VENV)/.test  ## reformat and mend what ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+stubs: $(VENV)/.base  ## write the stubs that type checkers read (wheels have them)
+	$(BIN)/adjoint stubs
+
+dist: $(VENV)/.dist  ## build wheel and source archive, check them, and try the wheel in an empty environment
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m pytest -q tests/dist
+
 clean:  ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache build dist docs/_build
 
@@ -64,10 +75,10 @@ $(VENV)/.created:
 	touch $@
 
 $(VENV)/.base: pyproject.toml | $(VENV)/.created
-	$(PIP_INSTALL) --editable .
+	$(EDITABLE) .
 	touch $@
 
 # .test, .oracle, .bench, .docs: the package with the extra of that name
 $(VENV)/.%: pyproject.toml | $(VENV)/.created
-	$(PIP_INSTALL) --editable ".[$*]"
+	$(EDITABLE) ".[$*]"
 	touch $@

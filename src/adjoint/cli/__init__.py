@@ -8,6 +8,7 @@
     adjoint grad FILE:FUNCTION --at ARGUMENT …     value and gradient; --source: as a NumPy file
     adjoint check NAME …       run the laws of operators; --library FILE: of your own rows
     adjoint coverage           what the rows have, written down or derived, by family
+    adjoint stubs [DIRECTORY]  write the stubs that type checkers read
     adjoint native             build all native code of eager operators, for instance in an image
 
 A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.
@@ -21,7 +22,7 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import checks, coverage, demo, grads, graphs, native, operators, where
+from adjoint.cli import checks, coverage, demo, grads, graphs, native, operators, stubs, where
 from adjoint.core.errors import AdjointError
 
 
@@ -64,6 +65,7 @@ def parser() -> argparse.ArgumentParser:
     graphs.add_trace(commands)
     grads.add_grad(commands)
     checks.add_check(commands)
+    stubs.add_stubs(commands)
     return top
 
 

@@ -119,7 +119,7 @@ def _sample(row: Row) -> Graph | str:
             reason = f"cannot be traced: {str(error).splitlines()[0]}"
             continue
         for node in graph.nodes:
-            node.place = None  # a line of ours
+            node.place = ""  # not a line of ours
         return graph
     return reason
 
