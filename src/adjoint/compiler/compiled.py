@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler import dynamics, entry
+from adjoint.compiler import dynamics, entry, pages
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.program import compiled as compiled_graph
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
@@ -72,6 +72,9 @@ class Compiled(Wrapper):
         count = len(self.programs) + len(self.pairs)
         said = {0: "not compiled yet", 1: "1 program"}.get(count, f"{count} programs")
         return f"<adjoint.{describe(self)}: {said}>"
+
+    def _repr_html_(self) -> str:
+        return pages.page(repr(self), self.latest)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         key, tensors, structure = self._signature(args, keywords)

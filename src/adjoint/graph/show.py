@@ -26,6 +26,7 @@ _COLOURS = {
 _OTHER, _INPUT, _OUTPUT = "#ffffff", "#444444", "#444444"
 _WIDTH, _HEIGHT, _GAP, _LAYER = 150, 34, 18, 64
 _MOST = 2000  # nodes of a picture that a person can still look at
+_MOST_SHOWN = 200  # nodes of one that a notebook shows unasked
 
 
 class _Box:
@@ -102,6 +103,15 @@ def _given(text: str, path: str | os.PathLike[str] | None) -> Any:
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     return None
+
+
+def page(graph: Graph) -> str:
+    """A graph in notebooks: the picture, and its Python text to unfold; of a large one the text."""
+    text = f"<pre>{html.escape(str(graph))}</pre>"
+    if len(graph) > _MOST_SHOWN:
+        return f"<div>{html.escape(repr(graph))}</div>{text}"
+    folded = f"<details><summary>{html.escape(repr(graph))}</summary>{text}</details>"
+    return f'<div style="overflow:auto;max-height:40em">{svg(graph)}</div>{folded}'
 
 
 class Picture:

@@ -14,7 +14,7 @@ from adjoint.core.state import current
 from adjoint.ops import arguments
 from adjoint.ops import operator as operators
 from adjoint.ops.runtime import NUMBER_TYPES
-from adjoint.tensor import autograd
+from adjoint.tensor import autograd, pages
 from adjoint.tensor.construct import common_dtype, is_followed, tensor_from_data
 from adjoint.tensor.halves import chalf
 from adjoint.tensor.levels import created
@@ -462,3 +462,4 @@ def install() -> None:
     for method in methods:
         setattr(Tensor, method.__name__, method)
     Tensor.__dir__ = directory  # type: ignore[method-assign]
+    Tensor._repr_html_ = pages.page  # type: ignore[attr-defined]
