@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from adjoint.cli import main
+from adjoint.cli import main, parser
+from adjoint.cli.parser import commands_of
 from adjoint.table import TABLE
 from adjoint.testing import laws
 
@@ -107,6 +108,7 @@ WHERE = {
     "cat": (r"numpy +\S+/export/renderers.py:\d+ cat", "compiled +one loop"),
     "mm": ("fact +product: self @ mat2", "compiled +a call of product", "exported .* @ "),
     "sort.stable": ("compiled +a call of sort", "batch +.*batching/words.py"),
+    "hash_tensor": ("compiled +calls back to hash_tensor.default",),
     "reshape": ("fact +moves: shape", "fact +a view", "compiled +nothing to compute"),
     "rand": ("fact +random: True", "exported +rand.default cannot be .*: it draws random numbers"),
     "silu": (r"decompose +.*self \* self.sigmoid", "samples +.*activation.py", "fact +silu_"),
@@ -300,3 +302,223 @@ def test_check_without_samples_is_no_success(
 ) -> None:
     assert main(["check", *library, "checked_text"]) == 1
     assert "nothing was checked" in capsys.readouterr().err
+
+
+# -- functions in a user's file --------------------------------------------------------------------
+
+MODEL = """
+import adjoint as ad
+
+def loss(w):
+    return (w.sin() * w).sum()
+
+def scaled(w, factor):
+    return (w * factor).exp().sum()
+
+def several(w):
+    return w * 2
+
+def wrong(w):
+    return w + undefined_name
+
+@ad.custom_vjp
+def lying(w):
+    return (w * w).sum()
+
+lying.defvjp(lambda w: ((w * w).sum(), w), lambda w, grad: (3 * w * grad,))
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "model.py"
+    path.write_text(MODEL)
+    return path
+
+
+@pytest.mark.usefixtures("model")
+def test_hessian_prints_second_derivatives(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "hessian", "model.py:scaled", "--at", "[0.0, 0.0]", "2.0", "--double")
+    assert text.splitlines() == [
+        "value     2.0",
+        "gradient  [2., 2.]",
+        "hessian   [[4., 0.],",
+        "           [0., 4.]]",
+    ]
+
+
+@pytest.mark.usefixtures("model")
+def test_compile_reports_and_writes_c(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "compile", "model.py:loss", "--at", "f64[3]", "--grad", "--c", "loss.c")
+    assert re.search(r"^calls back to nothing$", text, re.M)
+    assert re.search(r"^took +trace .* compile C ", text, re.M)
+    assert "int loss(const double *in_w, double *out0" in Path("loss.h").read_text()
+    assert '#include "loss.h"' in Path("loss.c").read_text()
+    text = run(capsys, "compile", "model.py:loss", "--at", "f64[3]", "--source")
+    assert "return 0;" in text
+
+
+@pytest.mark.usefixtures("model")
+def test_bench_measures_value_and_gradient(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "bench", "model.py:loss", "--at", "f32[100]", "--rounds", "1")
+    names = re.findall(r"^(value.*?)  +[\d.]+ µs +[\d.]+ µs$", text, re.M)
+    assert names == [
+        "value, eager", "value, compiled",
+        "value and gradient, eager", "value and gradient, compiled",
+    ]  # fmt: skip
+    text = run(capsys, "bench", "model.py:several", "--at", "f32[100]", "--rounds", "1")
+    assert "gradient" not in text
+
+
+@pytest.mark.usefixtures("model")
+def test_check_compares_a_function_with_differences(capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "check", "model.py:scaled", "--at", "[0.1, 0.2]", "2.0")
+    assert re.findall(r"^  (\w+) +holds$", text, re.M) == [
+        "reverse_equals_differences",
+        "forward_equals_differences",
+        "second_order_equals_differences",
+    ]
+    assert main(["check", "model.py:lying", "--at", "f64[3]"]) == 1
+    out, err = capsys.readouterr()
+    assert re.search(r"reverse_equals_differences +BROKEN", out)
+    assert "reverse mode disagrees with finite differences" in out
+    assert err.startswith("adjoint check: broken: reverse_equals_differences, ")
+
+
+@pytest.mark.usefixtures("model")
+def test_show_and_where_tell_of_the_operators_of_a_function(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = run(capsys, "show", "model.py:loss", "--at", "f32[3]")
+    assert re.findall(r"^- name: (\w+)", text, re.M) == ["sin", "mul", "sum"]
+    text = run(capsys, "where", "model.py:loss", "--at", "f32[3]")
+    assert re.findall(r"^  model.py:5 +(\S+)  \S+\.yaml:\d+$", text, re.M) == [
+        "sin.default", "mul.Tensor", "sum.default",
+    ]  # fmt: skip
+    assert re.search(r"^  compiled +one loop$", text, re.M)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["grad", "model.py:wrong", "--at", "[1.0]"], "model.py:14 in wrong: NameError: name"),
+        (["grad", "model.py:loss"], "give a point, --at and one value for each argument"),
+        (["hessian", "model.py:loss", "--at", "f32[3]"], "derivatives need numbers, not a type"),
+        (["trace", "model.py:los", "--at", "f32[3]"], "it has loss, scaled, several, wrong"),
+        (["trace", "mode.py:loss"], "there is no file mode.py"),
+        (["bench", "model.py:loss", "--at", "[1.0]", "--rounds", "0"], "must be at least 1"),
+        (["grad", "model.py:several", "--at", "[1.0, 2.0]"], "Use jacobian(f)"),
+        (["check", "model.py:loss", "tanh", "--at", "[1.0]"], "one FILE:FUNCTION at a time"),
+    ],
+)
+@pytest.mark.usefixtures("model")
+def test_errors_name_the_place_and_what_to_do(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"adjoint {arguments[0]}: ")
+    assert said in error
+
+
+def test_a_mistake_of_ours_is_not_hidden(
+    model: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr("adjoint.value_and_grad", fails)
+    with pytest.raises(KeyError, match="ours"):
+        main(["grad", f"{model}:loss", "--at", "[1.0]"])
+
+
+# -- the terminal ----------------------------------------------------------------------------------
+
+
+def test_colours_are_for_terminals(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    plain = run(capsys, "show", "tanh")
+    assert "\033" not in plain
+    coloured = run(capsys, "--color", "always", "show", "tanh")
+    assert "\033[34mkernel\033[0m: xp.tanh" in coloured
+    assert re.sub(r"\033\[\d+m", "", coloured) == plain
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert run(capsys, "show", "tanh") == coloured
+    assert run(capsys, "--color", "never", "show", "tanh") == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert run(capsys, "show", "tanh") == plain
+
+
+@pytest.mark.usefixtures("model")
+def test_a_coloured_graph_is_the_same_text(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["trace", "model.py:loss", "--at", "f32[3]"]
+    coloured = run(capsys, "--color", "always", *command)
+    assert "\033[34mdef\033[0m loss" in coloured
+    assert re.sub(r"\033\[\d+m", "", coloured) == run(capsys, *command)
+
+
+def test_an_unknown_command_is_an_error_with_a_suggestion(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["gard"])
+    assert ended.value.code == 2
+    error = capsys.readouterr().err
+    assert (
+        error
+        == "adjoint: there is no 'gard'; did you mean grad?\nadjoint --help says what there is.\n"
+    )
+
+
+def test_every_command_has_help_and_those_for_users_have_examples() -> None:
+    for name, command in commands_of(parser()).items():
+        text = command.format_help()
+        assert command.description, name
+        assert f"adjoint {name}" in text.partition("examples:")[2], name
+
+
+# -- completions -----------------------------------------------------------------------------------
+
+
+def completed(script: str, *words: str) -> list[str]:
+    """What bash offers for the last word."""
+    line = " ".join(f"'{word}'" for word in ("adjoint", *words))
+    program = (
+        'adjoint() { [ "$2" = --names ] && echo tanh tan matmul || echo linalg fft; }\n'
+        f"{script}\n"
+        f'COMP_WORDS=({line}); COMP_CWORD={len(words)}; _adjoint; echo "${{COMPREPLY[@]}}"'
+    )
+    shell = subprocess.run(["bash", "-c", program], capture_output=True, text=True)
+    assert shell.stderr == ""
+    return shell.stdout.split()
+
+
+def test_bash_completes_commands_options_and_names(
+    capsys: pytest.CaptureFixture[str], model: Path
+) -> None:
+    script = run(capsys, "completion", "bash")
+    assert completed(script, "co") == ["compile", "coverage", "completion"]
+    assert completed(script, "trace", "--s") == ["--simplify", "--ssa", "--statistics", "--svg"]
+    assert completed(script, "where", "tan") == ["tanh", "tan"]
+    assert completed(script, "check", "--family", "l") == ["linalg"]
+    assert completed(script, "grad", "mod") == [model.name]
+    assert completed(script, "--color", "al") == ["always"]
+    assert completed(script, "--color", "always", "hess") == ["hessian"]
+    assert completed(script, "completion", "z") == ["zsh"]
+    assert completed(script, "grad", "--wrt", "") == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_have_every_command_and_option(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = run(capsys, "completion", shell)
+    for name, command in commands_of(parser()).items():
+        assert re.search(rf"\b{name}\b", script)
+        options = [o for a in command._actions for o in a.option_strings if o.startswith("--")]
+        wanted = [f"-l {o[2:]} " for o in options] if shell == "fish" else options
+        assert [o for o in wanted if o not in script] == []

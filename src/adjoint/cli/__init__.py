@@ -1,17 +1,23 @@
-"""The `adjoint` command: see a derivative at work, and find everything about an operator.
+"""The `adjoint` command: derivatives of functions in your files, and all about an operator.
 
     adjoint demo [FUNCTION]    value, gradient and Hessian, the rows they came from, and a check
-    adjoint ops [PATTERN]      the operators of the table, or those whose name matches
-    adjoint show NAME          the rows of an operator, with its formulas
-    adjoint where NAME         everything about an operator: places, texts, facts
-    adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python
     adjoint grad FILE:FUNCTION --at ARGUMENT …     value and gradient; --source: as a NumPy file
+    adjoint hessian FILE:FUNCTION --at ARGUMENT …  value, gradient and Hessian
+    adjoint trace FILE:FUNCTION --at ARGUMENT …    the graph of a function, as Python; --svg: drawn
+    adjoint compile FILE:FUNCTION --at ARGUMENT …  its native code; --c: as standalone C
+    adjoint bench FILE:FUNCTION --at ARGUMENT …    how long it and its gradient take
+    adjoint check FILE:FUNCTION --at ARGUMENT …    its derivatives against finite differences
     adjoint check NAME …       run the laws of operators; --library FILE: of your own rows
+    adjoint show NAME          the rows of an operator, with its formulas; also FILE:FUNCTION --at …
+    adjoint where NAME         everything about an operator; also FILE:FUNCTION --at …
+    adjoint ops [PATTERN]      the operators of the table, or those whose name matches
     adjoint coverage           what the rows have, written down or derived, by family
-    adjoint stubs [DIRECTORY]  write the stubs that type checkers read
     adjoint native             build all native code of eager operators, for instance in an image
+    adjoint stubs [DIRECTORY]  write the stubs that type checkers read
+    adjoint completion SHELL   completions for bash, zsh or fish
 
-A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1.
+A name is `tanh`, or `add.Tensor` for one overload. Errors go to stderr with exit status 1, those of
+the command line with 2. Colours are for terminals (`--color`, NO_COLOR).
 """
 
 from __future__ import annotations
@@ -22,62 +28,70 @@ import sys
 from collections.abc import Sequence
 
 from adjoint._version import __version__
-from adjoint.cli import checks, coverage, demo, grads, graphs, native, operators, stubs, where
+from adjoint.cli import (
+    benches,
+    checks,
+    compiling,
+    completion,
+    coverage,
+    demo,
+    functions,
+    grads,
+    graphs,
+    native,
+    operators,
+    stubs,
+    terminal,
+    where,
+)
+from adjoint.cli.parser import Parser
 from adjoint.core.errors import AdjointError
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    top = argparse.ArgumentParser(prog="adjoint", description="Derivatives of numerical Python.")
-    top.add_argument("--version", action="version", version=f"adjoint {__version__}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-
-    one = commands.add_parser("demo", help="differentiate a function and check the result")
-    one.add_argument("function", nargs="?", default="rosenbrock", choices=sorted(demo.FUNCTIONS))
-    one.set_defaults(run=lambda args: demo.run(args.function))
-
-    two = commands.add_parser("ops", help="list the operators")
-    two.add_argument("pattern", nargs="?", default="*", help="a part of the name, or with * and ?")
-    two.add_argument("--family", help="only this family, for instance linalg")
-    two.add_argument("--show", metavar="NAME", help="print the rows of NAME, as `adjoint show`")
-    two.set_defaults(
-        run=lambda args: (
-            operators.show(args.show) if args.show else operators.listing(args.pattern, args.family)
-        )
+    top = Parser(
+        prog="adjoint",
+        description="Derivatives of numerical Python.",
+        epilog="`adjoint COMMAND --help` has examples of each.",
     )
-
-    three = commands.add_parser("show", help="print the rows of an operator")
-    three.add_argument("name")
-    three.set_defaults(run=lambda args: operators.show(args.name))
-
-    four = commands.add_parser("where", help="print every place an operator lives")
-    four.add_argument("name")
-    checks.add_library(four)
-    four.set_defaults(run=where.where)
-
-    five = commands.add_parser("coverage", help="count what the rows have, by family")
-    five.add_argument("--family", help="only this family, for instance linalg")
-    five.set_defaults(run=lambda args: coverage.report(args.family))
-
-    six = commands.add_parser("native", help="build all native code of eager operators now")
-    six.set_defaults(run=native.build_all)
-
-    graphs.add_trace(commands)
+    top.add_argument("--version", action="version", version=f"adjoint {__version__}")
+    top.add_argument(
+        "--color", choices=terminal.WHEN, default="auto", help="colours: on a terminal unless told"
+    )
+    commands = top.add_subparsers(
+        dest="command", required=True, metavar="COMMAND", parser_class=Parser
+    )
+    demo.add_demo(commands)
     grads.add_grad(commands)
+    grads.add_hessian(commands)
+    graphs.add_trace(commands)
+    compiling.add_compile(commands)
+    benches.add_bench(commands)
     checks.add_check(commands)
+    operators.add_show(commands)
+    where.add_where(commands)
+    operators.add_ops(commands)
+    coverage.add_coverage(commands)
+    native.add_native(commands)
     stubs.add_stubs(commands)
+    completion.add_completion(commands, parser)
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
     args = parser().parse_args(arguments)
+    terminal.choose(args.color)
     try:
         for line in args.run(args):
             print(line)
-    except AdjointError as error:
-        print(f"adjoint {args.command}: {error}", file=sys.stderr)
-        return 1
     except BrokenPipeError:  # the reader, `head` for instance, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        said = error if isinstance(error, AdjointError) else functions.told(error, args)
+        if said is None:
+            raise  # a mistake of ours
+        print(f"{terminal.paint(f'adjoint {args.command}:', 'red')} {said}", file=sys.stderr)
+        return 1
     return 0

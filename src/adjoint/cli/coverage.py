@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from adjoint.cli.parser import FAMILY, add_command, completes
 from adjoint.core.errors import MissingOperator
 from adjoint.table import TABLE
 from adjoint.table.rows import Row
@@ -69,6 +70,16 @@ QUESTIONS: dict[str, Callable[[Row], str]] = {
 
 # Answers that ask for work; the rows that give them are named.
 WANTING = ("not written yet", "missing", "loop")
+
+
+def add_coverage(commands: Any) -> None:
+    """Describe `adjoint coverage`."""
+    made = add_command(
+        commands, "coverage", "count what the rows have, by family",
+        examples=("adjoint coverage", "adjoint coverage --family linalg"),
+    )  # fmt: skip
+    completes(made.add_argument("--family", help="only this family, for instance linalg"), FAMILY)
+    made.set_defaults(run=lambda args: report(args.family))
 
 
 def report(family: str | None = None) -> Iterator[str]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import adjoint as ad
 from adjoint.cli.operators import relative
+from adjoint.cli.parser import add_command
+from adjoint.cli.terminal import paint, python
 from adjoint.core.errors import GradError
 from adjoint.table.rows import Row
 
@@ -38,10 +41,20 @@ FUNCTIONS: dict[str, tuple[Function, list[float]]] = {
 }
 
 
+def add_demo(commands: Any) -> None:
+    """Describe `adjoint demo`."""
+    made = add_command(
+        commands, "demo", "differentiate a function twice, and check the result",
+        examples=("adjoint demo", "adjoint demo himmelblau"),
+    )  # fmt: skip
+    made.add_argument("function", nargs="?", default="rosenbrock", choices=sorted(FUNCTIONS))
+    made.set_defaults(run=lambda args: run(args.function))
+
+
 def run(name: str) -> Iterator[str]:
     """Differentiate the function twice, say which rows were used, and check by differences."""
     f, point = FUNCTIONS[name]
-    yield from inspect.getsource(f).rstrip().splitlines()
+    yield from python(inspect.getsource(f).rstrip()).splitlines()
     x = ad.tensor(point, dtype=ad.float64, requires_grad=True)
     value = f(x)
     rows = list(_rows_used(value))
@@ -54,10 +67,10 @@ def run(name: str) -> Iterator[str]:
         f"{'hessian ' if i == 0 else '        '} {_numbers(h)}" for i, h in enumerate(hessian)
     )
     yield ""
-    yield "The rows of the table that the gradient came from:"
+    yield paint("The rows of the table that the gradient came from:", "bold")
     yield from rows
     yield ""
-    yield "Check against central differences:"
+    yield paint("Check against central differences:", "bold")
     yield f"  gradient {_check(gradient, _difference(f, x)):.1e} relative deviation"
     yield f"  hessian  {_check(hessian, _difference(lambda x: _gradient(f, x), x)):.1e}"
 

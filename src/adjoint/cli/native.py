@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from typing import Any
 
+from adjoint.cli.parser import add_command
 from adjoint.core.errors import AdjointError
 from adjoint.elements import large
 from adjoint.native import background, build, kernels
 from adjoint.table import TABLE
+from adjoint.transforms.progress import bar
 
-_AT_ONCE = 16  # sources between two lines of progress
+_AT_ONCE = 16  # sources that are built together
+
+
+def add_native(commands: Any) -> None:
+    """Describe `adjoint native`."""
+    made = add_command(
+        commands, "native", "build all native code of eager operators now",
+        examples=("adjoint native    # in the Dockerfile of an image",),
+    )  # fmt: skip
+    made.set_defaults(run=build_all)
 
 
 def build_all(_: argparse.Namespace) -> Iterator[str]:
@@ -23,10 +35,9 @@ def build_all(_: argparse.Namespace) -> Iterator[str]:
     yield f"kept in    {build.cache_directory()}"
     sources = [*kernels.sources(), *_of_rows()]
     wanted = [source for source in sources if not build.is_built(source)]
-    for start in range(0, len(wanted), _AT_ONCE):
-        part = wanted[start : start + _AT_ONCE]
-        build.build_all(part)
-        yield f"built      {start + len(part)} of {len(wanted)}"
+    for start in bar(range(0, len(wanted), _AT_ONCE), "building", True):
+        build.build_all(wanted[start : start + _AT_ONCE])
+    yield f"built      {len(wanted)}"
     yield f"ready      {len(sources)} libraries: {len(sources) - len(wanted)} were there"
 
 

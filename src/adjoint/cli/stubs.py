@@ -9,18 +9,21 @@ from typing import Any
 
 from adjoint import stubs
 from adjoint.cli.operators import relative
+from adjoint.cli.parser import FILE, add_command, completes
 from adjoint.core.errors import ArgumentError
 
 
 def add_stubs(commands: Any) -> None:
     """Describe `adjoint stubs`."""
-    made = commands.add_parser(
-        "stubs", help="write the stubs that type checkers read; wheels contain them"
-    )
-    made.add_argument(
+    made = add_command(
+        commands, "stubs", "write the stubs that type checkers read; wheels contain them",
+        examples=("adjoint stubs    # in a checkout, where git ignores them",),
+    )  # fmt: skip
+    directory = made.add_argument(
         "directory", nargs="?", type=Path, metavar="DIRECTORY", default=stubs.PACKAGE,
         help="where to; without it, beside the modules of this installation",
     )  # fmt: skip
+    completes(directory, FILE)
     made.set_defaults(run=run_stubs)
 
 

@@ -17,8 +17,11 @@ from typing import Any
 import numpy as np
 
 import adjoint as ad
-from adjoint.cli.checks import load_library
-from adjoint.cli.operators import follows, relative, rows_of
+from adjoint.cli import functions
+from adjoint.cli.checks import add_library, load_library
+from adjoint.cli.operators import follows, relative, rows_of, traced
+from adjoint.cli.parser import OPERATOR, add_command, completes
+from adjoint.cli.terminal import paint
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.plan import Call as LibraryCall
@@ -26,6 +29,7 @@ from adjoint.compiler.plan import Callback, Loop
 from adjoint.core.errors import AdjointError
 from adjoint.export import ExportError, python
 from adjoint.graph.ir import Graph
+from adjoint.ops.operator import Operator
 from adjoint.table.reading import FACTS
 from adjoint.table.rows import Row
 from adjoint.testing import laws, references
@@ -48,16 +52,53 @@ _PLAIN = frozenset(
 )
 
 
+def add_where(commands: Any) -> None:
+    """Describe `adjoint where`."""
+    made = add_command(
+        commands, "where", "print every place an operator lives, or those that a function calls",
+        examples=(
+            "adjoint where tanh",
+            "adjoint where softclip --library mine.yaml --kernels mine.py",
+            "adjoint where model.py:loss --at 'f32[3]'",
+        ),
+    )  # fmt: skip
+    completes(
+        made.add_argument("name", metavar="NAME", help="or FILE:FUNCTION, with --at"), OPERATOR
+    )
+    functions.add_point(made)
+    add_library(made)
+    made.set_defaults(run=where)
+
+
 def where(args: argparse.Namespace) -> Iterator[str]:
-    """Print everything there is about an operator, perhaps of the user's own."""
+    """Print everything there is about an operator, perhaps of the user's own, or a function."""
     load_library(args)
+    if functions.is_function(args.name):
+        yield from _of_function(traced(args))
+        return
     for number, row in enumerate(rows_of(args.name)):
         if number:
             yield ""
-        yield row.full_name
-        places = [*places_of(row), *facts_of(row), *becomes(row)]
-        width = max(len(what) for what, _ in places)
-        yield from (f"  {what:{width}}  {place}" for what, place in places)
+        yield paint(row.full_name, "bold")
+        yield from _lines([*places_of(row), *facts_of(row), *becomes(row)])
+
+
+def _lines(places: list[Place]) -> Iterator[str]:
+    width = max(len(what) for what, _ in places)
+    yield from (f"  {paint(f'{what:{width}}', 'cyan')}  {place}" for what, place in places)
+
+
+def _of_function(graph: Graph) -> Iterator[str]:
+    """The operators that a function calls, by its lines, with their rows; what becomes of it."""
+    yield paint(graph.signature.name, "bold")
+    found: dict[str, str] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, Operator):
+            row = node.op.row
+            place = f"{row.full_name}  {relative(row.where.path)}:{row.where.line}"
+            found.setdefault(f"{node.place or '?'}  {place}", node.place or "?")
+    calls = [(line, text.partition("  ")[2]) for text, line in found.items()]
+    yield from _lines([*calls, ("compiled", compiled(graph)), ("exported", exported(graph))])
 
 
 def places_of(row: Row) -> Iterator[Place]:
@@ -129,8 +170,8 @@ def compiled(graph: Graph) -> str:
 
     >>> print(compiled(ad.trace(lambda x: x.sin() * 2, ad.ShapeDtype(3))))
     one loop
-    >>> print(compiled(ad.trace(lambda x: (x @ x).sort().values, ad.ShapeDtype((3, 3)))))
-    a call of product, calls back to sort.default
+    >>> print(compiled(ad.trace(lambda x: ad.hash_tensor(x @ x), ad.ShapeDtype((3, 3)))))
+    a call of product, calls back to hash_tensor.default
     """
     steps = fuse(lower(graph, Choices(small=-1))).steps
     loops = sum(isinstance(step, Loop) for step in steps)
