@@ -500,7 +500,9 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         [(make(n), 0.1 * n) for n in (4, 5, 6)],
     ),
     "an eager kernel": (
-        lambda x: ad.linalg.eigvals(x @ x.T).abs().sum() * 2, {"x": 0}, [doubles((n, 3)) for n in (2, 5, 6)],
+        lambda x: ad.linalg.eigvals(x @ x.T).abs().sum() * 2,
+        {"x": 0},
+        [doubles((n, 3)) for n in (2, 5, 6)],
     ),
     "outputs that are inputs, views and numbers": (
         lambda x: (x, x * 2, x.t(), x[1:], ad.zeros(x.shape[0])),
