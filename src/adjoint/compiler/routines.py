@@ -449,17 +449,15 @@ def _fourier(node: Node) -> Routine | None:
     scale = _scale(node, x.shape)
     if kind is None or scale is None:
         return None
-    sizes = math.prod(x.shape), backward, scale, *_lines(x.shape, dims)
+    sizes = math.prod(x.shape), backward, *scale, *_lines(x.shape, dims)
     return Routine("fourier", "complex", kind, sizes)
 
 
-def _scale(node: Node, shape: Shape) -> int | None:
-    """1, 1/√n or 1/n; None where there is nothing to transform."""
-    dims = argument(node, "dim")
+def _scale(node: Node, shape: Shape) -> tuple[int, int] | None:
+    """How a transform is scaled, and by how many numbers; None where there is nothing."""
+    dims, how = argument(node, "dim"), argument(node, "normalization")
     count = math.prod(shape[d] for d in dims)
-    if not dims or not count or argument(node, "normalization") not in (0, 1, 2):
-        return None
-    return _bits((1.0, 1 / math.sqrt(count), 1 / count)[argument(node, "normalization")])
+    return (how, count) if dims and count and how in (0, 1, 2) else None
 
 
 def _lines(shape: Shape, dims: Sequence[int]) -> list[int]:
@@ -474,7 +472,7 @@ def _fourier_forward(node: Node) -> Routine | None:
         return None
     last = dims[-1] % len(x.shape)
     result = node.output.shape
-    sizes = *_around(x.shape, last), result[last], scale, *_lines(result, dims[:-1])
+    sizes = *_around(x.shape, last), result[last], *scale, *_lines(result, dims[:-1])
     return Routine("fourier", "forward", kind, sizes)
 
 
@@ -487,7 +485,7 @@ def _fourier_backward(node: Node) -> Routine | None:
     if x.shape[last] != node.output.shape[last] // 2 + 1:
         return None
     around = _around(node.output.shape, last)
-    sizes = *around, math.prod(x.shape), scale, *_lines(x.shape, dims[:-1])
+    sizes = *around, math.prod(x.shape), *scale, *_lines(x.shape, dims[:-1])
     return Routine("fourier", "backward", kind, sizes)
 
 

@@ -21,6 +21,7 @@ from adjoint import ops
 from adjoint.core import dtypes
 from adjoint.core.dtypes import finfo
 from adjoint.core.infinitesimal import FAN
+from adjoint.core.sizes import is_open
 from adjoint.graph.ir import Node, Value
 from adjoint.tensor.methods import as_tensor
 
@@ -149,7 +150,7 @@ def _combinations(node: Node) -> Callable[..., Any] | None:
     """Elements at places that do not depend on them."""
     _, r, again = node.args
     count, size = node.args[0].shape[0], math.prod(node.output.shape)
-    if r < 1 or not size:
+    if r < 1 or not size or is_open(count):
         return None
     choose = itertools.combinations_with_replacement if again else itertools.combinations
     places = np.array(list(choose(range(count), r)), np.int64)

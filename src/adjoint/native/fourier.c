@@ -166,10 +166,10 @@ static void transform(const Plan *plan, const Number *from, long step, Number *t
   for (long k = 0; k < n; k++) to[k] = times((Number){line[k].re, -line[k].im}, plan->chirp[k]);
 }
 
-static double scale_of(long bits) {
-  double found;
-  memcpy(&found, &bits, sizeof found);
-  return found;
+/* 1, 1 / sqrt(n) or 1 / n: how, and n. */
+static double scale_of(const long *sizes) {
+  const double n = (double)sizes[1];
+  return sizes[0] == 0 ? 1 : 1 / (sizes[0] == 1 ? sqrt(n) : n);
 }
 
 /* What follows is written once for each REAL: float, double. */
@@ -202,7 +202,7 @@ static int along_REAL(REAL *x, long outer, long n, long inner, int backward, dou
   return wrong;
 }
 
-/* sizes of what follows: count of dimensions, then for each of them outer, n, inner; backward; a scale's bits. */
+/* sizes: how many dimensions there are, then for each of them outer, n, inner. */
 static int every_REAL(const long *sizes, REAL *x, int backward, double scale) {
   for (long d = 0; d < sizes[0]; d++) {
     const long *s = sizes + 1 + 3 * d;
@@ -211,17 +211,17 @@ static int every_REAL(const long *sizes, REAL *x, int backward, double scale) {
   return 0;
 }
 
-/* sizes: numbers, whether backward, the scale, dimensions. */
+/* sizes: numbers, whether backward, the scale (two numbers), dimensions. */
 int complex_REAL(const long *sizes, const void *const *given, void *const *made) {
   memcpy(made[0], given[0], 2 * sizes[0] * sizeof(REAL));
-  return every_REAL(sizes + 3, made[0], sizes[1], scale_of(sizes[2]));
+  return every_REAL(sizes + 4, made[0], sizes[1], scale_of(sizes + 2));
 }
 
 /* Real to complex. sizes: outer, n, inner of the last dimension, how many of its numbers are wanted, the scale, other
    dimensions of the result. An even line is a complex one of half the length. */
 int forward_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1], inner = sizes[2], wanted = sizes[3], m = n % 2 ? n : n / 2;
-  const double scale = scale_of(sizes[4]);
+  const double scale = scale_of(sizes + 4);
   int owned = 0, wrong = 0;
   Plan *plan = find_plan(m, &owned);
   Number *turns = malloc((m + 1) * sizeof(Number));
@@ -260,14 +260,14 @@ int forward_REAL(const long *sizes, const void *const *given, void *const *made)
   }
   free(turns);
   if (owned) free_plan(plan);
-  return wrong || every_REAL(sizes + 5, made[0], 0, 1);
+  return wrong || every_REAL(sizes + 6, made[0], 0, 1);
 }
 
 /* Half a spectrum to real numbers. sizes: outer, n, inner of the last dimension, numbers of the spectrum, the scale,
    other dimensions of the spectrum. */
 int backward_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1], inner = sizes[2], half = n / 2 + 1;
-  const double scale = scale_of(sizes[4]);
+  const double scale = scale_of(sizes + 4);
   REAL *copy = malloc((2 * sizes[3] + 1) * sizeof(REAL));
   int owned = 0;
   Plan *plan = find_plan(n, &owned);
@@ -275,7 +275,7 @@ int backward_REAL(const long *sizes, const void *const *given, void *const *made
   int wrong = !copy || !line;
   if (!wrong) {
     memcpy(copy, given[0], 2 * sizes[3] * sizeof(REAL));
-    wrong = every_REAL(sizes + 5, copy, 1, 1);
+    wrong = every_REAL(sizes + 6, copy, 1, 1);
   }
   for (long r = 0; r < sizes[0] * inner && !wrong; r++) {
     const REAL *from = copy + 2 * (r / inner * half * inner + r % inner);
