@@ -129,3 +129,40 @@ def test_fourier_transforms_of_every_length_have_the_accuracy_of_numpy(n: int) -
     for ours, exact in zip(found, expected, strict=True):
         assert np.abs(ours - exact).max() <= 2e-15 * max(np.abs(exact).max(), 1)
     assert compiled.lower(*given).callbacks() == []
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+def test_halves_are_read_exactly_and_rounded_to_nearest(dtype: Any) -> None:
+    every = np.arange(1 << 16, dtype=np.uint16).view(dtype.np)
+    wide = every.astype(np.float32)
+    found = ad.compile(lambda h: h.to(ad.float32))(ad.from_numpy(every.copy())).numpy()
+    np.testing.assert_array_equal(found, wide)
+    generator = np.random.default_rng(0)
+    numbers = generator.standard_normal(50_000) * 10.0 ** generator.uniform(-9, 6, 50_000)
+    finite = np.sort(wide[np.isfinite(wide)]).astype(np.float64)
+    ties = (finite[1:] + finite[:-1]) / 2
+    for given in (numbers.astype(np.float32), ties, np.array([65519.9, 65520, np.inf, -np.inf])):
+        given = given.astype(np.float32)
+        with np.errstate(over="ignore"):
+            expected = given.astype(dtype.np)
+        found = ad.compile(lambda x: x.to(dtype))(ad.from_numpy(given)).numpy()
+        np.testing.assert_array_equal(found.view(np.uint16), expected.view(np.uint16))
+
+
+@pytest.mark.parametrize("dtype", [ad.float16, ad.bfloat16])
+def test_programs_in_halves_round_as_eager_mode_does(dtype: Any) -> None:
+    generator = np.random.default_rng(0)
+    x, y = (ad.tensor(generator.standard_normal((6, 8))).to(dtype) for _ in range(2))
+
+    def function(x: Any, y: Any) -> Any:
+        return [
+            x + y, x * 2.5 - y, x.exp() / y, x > y, ad.where(x > 0, x, y), x.sum(1), x @ y.mT,
+            x.softmax(-1), x.cumsum(0), ad.cat([x, y]), x.sort(0)[0], x.mean(), x.amax(0),
+            ad.nn.functional.gelu(x), ad.nn.functional.avg_pool1d(x, 3, 1, 1),
+        ]  # fmt: skip
+
+    compiled = ad.compile(function)
+    for ours, eager in zip(compiled(x, y), function(x, y), strict=True):
+        assert ours.dtype is eager.dtype
+        np.testing.assert_array_equal(ours.numpy(), eager.numpy())
+    assert compiled.lower(x, y).callbacks() == []

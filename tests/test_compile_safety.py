@@ -208,6 +208,13 @@ VALUES: dict[str, Program] = {
         ad.vmap(ad.jacrev(lambda x, w: ad.stack([x[0] * w, x[1:].sum() / w]), (0, 1))),
         (make(6, 3), make(6)),
     ),
+    "halves": (
+        lambda x: (
+            [(x.to(dtype) * 3).exp().float() for dtype in (ad.float16, ad.bfloat16)]
+            + [x.half().sum(0).float(), (x.bfloat16() @ x.bfloat16().mT).float()]
+        ),
+        (make(5, 7) * 4,),
+    ),
     "complex numbers": (
         lambda z, x: [
             z * z / (z + 2),

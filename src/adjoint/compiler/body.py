@@ -39,7 +39,7 @@ from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.shapes import Shape
 from adjoint.elements.functions import VECTORIZED
 from adjoint.elements.language import FUNCTION
-from adjoint.elements.numbers import C_TYPES, cast, literal, suffix
+from adjoint.elements.numbers import C_TYPES, cast, literal, narrowed, suffix, widened
 from adjoint.graph.ir import Node, Value
 
 _CALL = re.compile(rf"\b({'|'.join(map(re.escape, VECTORIZED))})f?\(")
@@ -278,12 +278,14 @@ class Body:
                 continue
             if isinstance(value, Value):
                 text = self.value(value, broadcast(index, value.shape), guards)
+                text = widened(text, value.dtype.name)
                 if argument.name in promoted and value.dtype is not compute:
                     text = cast(text, compute.name)
                 operands[argument.name] = text
             elif isinstance(value, (bool, int, float, complex)):
                 operands[argument.name] = literal(value, c_type)
-        return _filled(node, definition.text, c_type, operands, self.known)
+        found = _filled(node, definition.text, c_type, operands, self.known)
+        return narrowed(found, node.output.dtype.name)
 
 
 def _filled(node: Node, text: str, c_type: str, operands: dict[str, str], known: set[str]) -> str:

@@ -29,11 +29,12 @@ from adjoint.compiler.affine import (
     reshaped,
 )
 from adjoint.compiler.routines import Routine
+from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.elements import language
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.native import kernels
@@ -275,9 +276,19 @@ def is_native(value: Value) -> bool:
     return value.dtype.name in C_TYPES
 
 
+_OF_GRIDS = ("nextafter.default", "nan_to_num.default", "view.dtype", "hash_tensor.default")
+
+
+def depends_on_grid(node: Node) -> bool:
+    """Whether the result in halves is not that in float32, rounded."""
+    values = (*node.inputs(), *node.outputs)
+    return node.name in _OF_GRIDS and any(v.dtype.name in HALVES for v in values)
+
+
 def compute_dtype(node: Node) -> DType:
-    """What the operands of a pointwise node are brought to."""
-    return computes_in(node) or node.outputs[0].dtype
+    """What the operands of a pointwise node are brought to: float32 for halves."""
+    found = computes_in(node) or node.outputs[0].dtype
+    return dtypes.float32 if found.name in HALVES else found
 
 
 # -- elements -------------------------------------------------------------------------------------
@@ -291,8 +302,10 @@ def _fill(node: Node) -> Fill | None:
 
 
 def _count(node: Node) -> Count | None:
-    if node.name != "arange.start_step" or not all(
-        isinstance(argument(node, k), int) for k in ("start", "end", "step")
+    if (
+        node.name != "arange.start_step"
+        or node.output.dtype.name in HALVES
+        or not all(isinstance(argument(node, k), int) for k in ("start", "end", "step"))
     ):
         return None
     return Count(argument(node, "start"), argument(node, "step"))
@@ -300,7 +313,7 @@ def _count(node: Node) -> Count | None:
 
 def _pointwise(node: Node) -> Pointwise | None:
     row = node.op.row
-    if not row.c or len(node.outputs) != 1:
+    if not row.c or len(node.outputs) != 1 or depends_on_grid(node):
         return None
     given = dict(zip(row.schema.names, node.args, strict=True))
     text = language.expression(row, compute_dtype(node).name, given)
@@ -338,7 +351,7 @@ def _reduction(node: Node) -> Reduction | Reshape | Fill | None:
 
 def _accumulates(kind: str, source: DType, result: DType) -> bool:
     """Whether an accumulator of the result's kind takes the elements in as they are."""
-    if source.is_complex or result.is_complex:
+    if not {source.name, result.name}.isdisjoint((*COMPLEX, *HALVES)):
         return False
     if source is result or kind in ("any", "all"):
         return True
@@ -481,6 +494,8 @@ def _put(node: Node) -> Put | Pieces | None:
     else:
         return None
     if address is None or part.dtype is not base.dtype or base.dtype.name == "bool":
+        return None
+    if accumulate and base.dtype.name in HALVES:
         return None
     if 0 in base.shape:
         return None
@@ -633,6 +648,6 @@ def multiplications(node: Node) -> float:
     if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
         return math.inf
     a, b = node.args[:2]
-    if not (a.dtype.is_floating_point and is_native(a)):
+    if not (a.dtype.is_floating_point and is_native(a)) or a.dtype.name in HALVES:
         return math.inf
     return math.prod(node.output.shape) * a.shape[-1] if a.shape and b.shape else math.inf

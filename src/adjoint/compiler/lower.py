@@ -14,7 +14,7 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.compiler.definitions import define, is_native, multiplications
-from adjoint.compiler.values import LOWERED, of_complex
+from adjoint.compiler.values import LOWERED, of_complex, of_halves
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
@@ -100,7 +100,11 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     real = all(map(_is_real, (*node.inputs(), *node.outputs)))
     if row.routine in LOWERED and real and LOWERED[row.routine](node) is not None:
         return "as smaller routines"
-    if not row.decompose or row.schema.is_view or define(node) is not None:
+    if row.schema.is_view or define(node) is not None:
+        return "stays"
+    if of_halves(node) is not None:
+        return "in float32"
+    if not row.decompose:
         return "stays"
     return "as decomposition"
 
@@ -209,6 +213,7 @@ _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "as conversion": _single,
     "as places": _strided,
     "as real and imaginary parts": of_complex,
+    "in float32": of_halves,
     "as smaller routines": lambda node: LOWERED[node.op.row.routine](node),
     "as decomposition": lambda node: binding.decomposition(node.op.row),
 }  # a function that does what a node does by smaller operators; None where it stays

@@ -18,10 +18,12 @@ from typing import Any
 import numpy as np
 
 from adjoint import ops
+from adjoint.compiler.definitions import depends_on_grid
 from adjoint.core import dtypes
 from adjoint.core.dtypes import finfo
 from adjoint.core.infinitesimal import FAN
 from adjoint.core.sizes import is_open
+from adjoint.elements.numbers import HALVES
 from adjoint.graph.ir import Node, Value
 from adjoint.tensor.methods import as_tensor
 
@@ -210,6 +212,25 @@ def _compared(node: Node) -> Callable[..., Any] | None:
         return ops.searchsorted(*given, out_int32=int32, right=right, side=side, sorter=sorter)
 
     return search
+
+
+# -- halves ---------------------------------------------------------------------------------------
+
+
+def of_halves(node: Node) -> Callable[..., Any] | None:
+    """The same operator on float32, whose result is rounded once, as the eager kernels' is."""
+    halves = [v for v in node.inputs() if v.dtype.name in HALVES]
+    said = any(isinstance(a, dtypes.DType) for a in node.args)
+    if not halves or said or node.op.row.random or depends_on_grid(node):
+        return None
+    return lambda *args: node.op.call([_as_float32(a) for a in args])
+
+
+def _as_float32(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_as_float32(v) for v in value]
+    is_half = getattr(getattr(value, "dtype", None), "name", "") in HALVES
+    return value.to(dtypes.float32) if is_half else value
 
 
 # -- complex numbers, by their parts --------------------------------------------------------------

@@ -321,6 +321,38 @@ _COMPLEX = {
     },
 }  # fmt: skip
 
+# Halves, as bits: exactly, and rounded to nearest, ties to even. Unions, since in vectors gcc 12
+# puts variables whose address is taken at places that are not aligned.
+_PUN = "union { float x; unsigned bits; }"
+_BITS = {
+    "ad_from_bfloat_bits": f"""float ad_from_bfloat_bits(bfloat_bits h) {{
+  const {_PUN} as = {{.bits = (unsigned)h << 16}};
+  return as.x;
+}}""",
+    "ad_to_bfloat_bits": f"""bfloat_bits ad_to_bfloat_bits(float x) {{
+  const {_PUN} as = {{.x = x}};
+  const unsigned rounded = (as.bits + 0x7fffu + (as.bits >> 16 & 1)) >> 16;
+  return (bfloat_bits)(x == x ? rounded : (as.bits >> 16 | 0x7fc0u));
+}}""",
+    # numbers below 2^-14 are multiples of 2^-24, which a product by 2^112 makes of their bits
+    "ad_from_half_bits": f"""float ad_from_half_bits(half_bits h) {{
+  const unsigned rest = (unsigned)(h & 0x7fff) << 13, sign = (unsigned)(h & 0x8000) << 16;
+  const {_PUN} as = {{.bits = rest}}, made = {{.x = as.x * 5.192296858534828e33f}};
+  const {_PUN} found = {{
+    .bits = (rest >= 0x0f800000u ? rest | 0x7f800000u : made.bits) | sign
+  }};
+  return found.x;
+}}""",
+    "ad_to_half_bits": f"""half_bits ad_to_half_bits(float x) {{
+  const {_PUN} as = {{.x = x}}, small = {{.x = fabsf(x) + 0.5f}};
+  const unsigned sign = as.bits >> 16 & 0x8000u, size = as.bits & 0x7fffffffu;
+  const unsigned normal = (size - 0x38000000u + 0xfffu + (size >> 13 & 1)) >> 13;
+  const unsigned finite = size < 0x38800000u ? small.bits - 0x3f000000u : normal;
+  const unsigned large = size > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  return (half_bits)(sign | (size >= 0x477ff000u ? large : finite));
+}}""",
+}
+
 _DOUBLES = {
     # n-th derivative of exp(-a x²): gₙ₊₁ = -2a (x gₙ + n gₙ₋₁); all underflow beyond 100
     **{
@@ -558,6 +590,7 @@ _NEAR = {
 }
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
+    **_BITS,
     **_DOUBLES,
     **_MADE,
     "ad_lgammaf": "float ad_lgammaf(float x) { return (float)ad_lgamma(x); }",
@@ -639,6 +672,7 @@ def prelude(body: str, data_offset: int) -> str:
         '#define NAN_double __builtin_nan("")',
         '#define NAN_float __builtin_nanf("")',
         "#define HUGE_VAL __builtin_inf()",
+        "typedef unsigned short half_bits, bfloat_bits;",
         "#define LEAST (-9223372036854775807LL - 1)",
         "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",

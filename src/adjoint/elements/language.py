@@ -258,7 +258,7 @@ def _signature(name: str, *, typed: bool) -> tuple[int | None, bool]:
     """
     if name in _COUNTS:
         return _COUNTS[name], True
-    text = text_of(name)
+    text = "" if name.endswith("_bits") else text_of(name)
     if not text or (typed and f"{name}f" not in FUNCTIONS):
         return None, True
     result, _, given = text.partition(")")[0].partition("(")

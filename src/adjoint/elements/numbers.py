@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from adjoint.core import dtypes
 from adjoint.core.sizes import is_open
 
 C_TYPES = {
@@ -18,9 +21,12 @@ C_TYPES = {
     "uint8": "unsigned char",
     "complex64": "float _Complex",
     "complex128": "double _Complex",
+    "float16": "half_bits",
+    "bfloat16": "bfloat_bits",
 }
 REAL = ("float32", "float64")
 COMPLEX = ("complex64", "complex128")
+HALVES = ("float16", "bfloat16")  # lie in memory as bits; they are computed in float32
 BITS = {"int": 32, "short": 16, "signed char": 8, "unsigned char": 8, "long long": 64}
 
 
@@ -34,12 +40,30 @@ def cast(text: str, dtype: str) -> str:
     return f"({text} != 0)" if dtype == "bool" else f"(({C_TYPES[dtype]}){text})"
 
 
+def widened(text: str, dtype: str) -> str:
+    """A value as it is computed with: a half as a float."""
+    return f"ad_from_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
+
+
+def narrowed(text: str, dtype: str) -> str:
+    """A result as it is kept: the bits of a half, rounded to nearest."""
+    return f"ad_to_{C_TYPES[dtype]}({text})" if dtype in HALVES else text
+
+
+def _bits_of_half(value: float, c_type: str) -> int:
+    kind = {"half_bits": np.dtype(np.float16), "bfloat_bits": dtypes.bfloat16.np}[c_type]
+    with np.errstate(over="ignore"):
+        return int(np.asarray(value).astype(np.float32).astype(kind).view(np.uint16))
+
+
 def literal(value: Any, c_type: str) -> str:
     """A Python number as a C constant of a type."""
     if isinstance(value, bool):
         return "1" if value else "0"
     if is_open(value):
         return f"(({c_type}){value})"
+    if c_type.endswith("_bits"):
+        return f"(({c_type}){_bits_of_half(value, c_type)})"
     if c_type.endswith("_Complex"):
         part = c_type.partition(" ")[0]
         number = complex(value)

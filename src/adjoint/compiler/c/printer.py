@@ -135,7 +135,8 @@ class _Printer:
             case Room(c_type, name, count, start):
                 if is_open(count):
                     return self.room(statement)
-                size = "" if count is None else f"[{count}]"
+                # gcc 12 gives arrays of halves to vectors without aligning them
+                size = "" if count is None else f"[{count}] __attribute__((aligned(64)))"
                 return f"{c_type} {name}{size}{'' if start is None else f' = {start}'};"
             case Position(variable, text, positions):
                 return f"const long {_name(variable)} = {text.format(*map(self.index, positions))};"
