@@ -166,3 +166,14 @@ def test_programs_in_halves_round_as_eager_mode_does(dtype: Any) -> None:
         assert ours.dtype is eager.dtype
         np.testing.assert_array_equal(ours.numpy(), eager.numpy())
     assert compiled.lower(x, y).callbacks() == []
+
+
+def test_routines_take_open_sizes() -> None:
+    def function(x: Any) -> Any:
+        half = ad.fft.rfft(x, norm="ortho")
+        return [half.abs(), x.sort(0)[0], x.cummax(1)[0], ad.fft.ifft(x).real, x.median(0)[0]]
+
+    compiled = ad.compile(function, dynamic=True)
+    for shape in ((4, 6), (5, 7), (9, 3), (30, 31)):
+        x = ad.tensor(np.random.default_rng(0).standard_normal(shape), dtype=ad.float64)
+        assert_same(compiled(x), function(x))
