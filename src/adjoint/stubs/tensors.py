@@ -15,11 +15,12 @@ from adjoint.tensor.tensor import Offer, Tensor
 
 _UNARY = "def {}(self) -> Tensor: ..."
 _BINARY = "def {}(self, other: TensorLike, /) -> Tensor: ..."
+_EQUAL = "def {}(self, other: Any, /) -> Tensor: ...  # type: ignore[override]"
 # Python's operators: x + y, -x, x == y.
 _PYTHON = {
     **{f"__{p}{name}__": _BINARY for name in (*python.BINARY, "div") for p in ("", "r", "i")},
     **{f"__{name}__": _BINARY for name in python.COMPARISONS},
-    **dict.fromkeys(("__eq__", "__ne__"), _BINARY.replace("TensorLike", "Any")),
+    **dict.fromkeys(("__eq__", "__ne__"), _EQUAL),
     **{f"__{name}__": _UNARY for name in python.UNARY},
 }
 
