@@ -7,23 +7,12 @@ from typing import Any
 import numpy as np
 
 from adjoint.checks import loss
-from adjoint.core.choosing import limited
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
-from adjoint.kernels.pointwise import in_float32, widen
+from adjoint.kernels.pointwise import widen
 from adjoint.native import product
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
-
-
-def huber(self: Array, delta: float) -> Array:
-    """c (x - c/2), c being x cut off at ±delta."""
-
-    def compute(x: Array) -> Array:
-        cut = np.asarray(limited(x, -delta, delta))
-        return cut * (x - cut / 2)
-
-    return in_float32(compute, self)
 
 
 # --- classes -------------------------------------------------------------------------------------
