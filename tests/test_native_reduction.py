@@ -80,6 +80,17 @@ def test_dimensions_that_are_no_neighbours(ufunc: Any, dim: Any) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-10)
 
 
+@pytest.mark.parametrize("dim", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2)])
+@pytest.mark.parametrize("p", [1, 2])
+def test_norms_are_one_pass(p: int, dim: Any) -> None:
+    x = draw((30, 20, 25), np.float64)
+    axes = tuple(range(3)) if dim is None else dim
+    for keepdim in (False, True):
+        found = ad.linalg.vector_norm(ad.tensor(x), p, dim, keepdim)
+        expected = (np.abs(x) ** p).sum(axes, keepdims=keepdim) ** (1 / p)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+
+
 def test_values_do_not_depend_on_the_number_of_threads() -> None:
     x = ad.tensor(draw((700, 301), np.float32))
     before = ad.get_num_threads()

@@ -92,6 +92,24 @@ def _native(ufunc: np.ufunc, x: Array) -> Array | None:
     return None if kind is None or count * after < FEW or count < 2 else native.reduce(kind, x)
 
 
+_POWERS: dict[float, int] = {1: native.SIZES, 2: native.SQUARES}
+
+
+def powers(p: float, x: Array, axes: tuple[int, ...], keepdims: bool) -> Array | None:
+    """Σ |x|ᵖ over neighbouring axes for p = 1 or 2, in one pass; None where there is none."""
+    kind = _POWERS.get(p)
+    if kind is None or x.size < LARGE or not axes or x.dtype.char not in "fd":
+        return None
+    first, last = min(axes), max(axes) + 1
+    if last - first != len(axes) or not x.flags.c_contiguous:
+        return None
+    shape = x.shape
+    matrices = x.reshape(math.prod(shape[:first]), math.prod(shape[first:last]), -1)
+    found = native.reduce(kind, matrices)
+    kept = (1,) * len(axes) if keepdims else ()
+    return None if found is None else found.reshape(shape[:first] + kept + shape[last:])
+
+
 def _by_products(x: Array) -> Array:
     """Σ_n x[a, n, c], over at most 2 * BLOCK elements at a time."""
     before, count, after = x.shape

@@ -14,7 +14,7 @@ from adjoint.core.promotion import cast
 from adjoint.core.shapes import reduced, wrap_dims
 from adjoint.core.state import current
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
-from adjoint.kernels.reduction.large import reduce, total
+from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims
 
 
@@ -104,6 +104,9 @@ def vector_norm(self: Array, ord: float, dim: Dims, keepdim: bool, dtype: DType 
 
 
 def _power_norm(x: Array, p: float, axes: tuple[int, ...], keepdim: bool) -> Array:
+    found = powers(p, x, axes, keepdim)
+    if found is not None:
+        return np.sqrt(found) if p == 2 else found
     if p == 2:
         squares = x * x if x.dtype.kind == "f" else x.real * x.real + x.imag * x.imag
         return np.sqrt(total(squares, axes, keepdim))
