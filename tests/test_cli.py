@@ -247,7 +247,7 @@ def test_check_runs_the_laws_of_a_library(
     clip, form = (verdicts(part) for part in text.split("checked_form"))
     assert clip["value_equals_reference"][0] == "1"  # the sample of the file
     assert int(clip["reverse_equals_differences"][0]) > 4
-    assert int(form["second_order_equals_differences"][0]) == 2  # (3), (3, 3), (3); real, complex
+    assert int(form["second_order_equals_differences"][0]) >= 2  # (3), (3, 3), (3); real, complex
 
 
 def test_check_of_a_wrong_row_fails_and_says_where(

@@ -61,8 +61,8 @@ def test_bfloat16_is_exchanged_with_pytorch() -> None:
 
 
 def test_jax_arrays_are_read_only_here() -> None:
-    jnp = pytest.importorskip("jax.numpy")
-    source = jnp.arange(3.0)
+    jax, jnp = pytest.importorskip("jax"), pytest.importorskip("jax.numpy")
+    source = jax.device_put(jnp.arange(3.0), jax.devices("cpu")[0])
     x = ad.from_dlpack(source)
     assert x.tolist() == [0.0, 1.0, 2.0]
     with pytest.raises(ad.errors.InplaceError, match="read-only"):

@@ -354,6 +354,7 @@ SPECIAL: dict[str, tuple[str, ...]] = {
     "softplus": ("V",),
     "zeta": ("2 + Q, U", "2 + Q"),
 }
+pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # from NumPy 2.5 on
 PER_MODULE = {"": CALLS, "linalg": LINALG, "fft": FFT, "special": SPECIAL}
 # Two of several equally right answers, or values that nobody set: compared elsewhere or not at all.
 WITHOUT_SAMPLES = {"argpartition", "partition", "copyto", "fill_diagonal", "place", "put",
@@ -532,6 +533,8 @@ def test_arguments_have_numpys_names_and_order() -> None:
     for module, rows in reading.TABLES.items():
         for name, row in rows.items():
             if row.is_ufunc or row.section in ("theirs", "same") or name in free:
+                continue
+            if not hasattr(THEIRS[module], name):  # later versions of NumPy leave some names out
                 continue
             theirs = inspect.signature(getattr(THEIRS[module], name)).parameters.values()
             ours = inspect.signature(reading.function(module, name)).parameters.values()

@@ -17,6 +17,8 @@ class Accumulator:
     # the word of OpenMP; those with names of ours keep NaN, and are declared where they are used
     joins: tuple[str, str]
     of_nothing: Any = None  # the result where there are no values
+    sums: bool = False  # so that many small numbers may vanish beside one large
+    chooses: bool = False  # one of the values, as it is
 
     def start(self, c_type: str) -> str:
         return self.starts[c_type == "long long"]
@@ -26,8 +28,8 @@ class Accumulator:
 
 
 ACCUMULATORS = {
-    "sum": Accumulator("{acc} += {v};", ("0", "0"), ("+", "+"), 0),
-    "mean": Accumulator("{acc} += {v};", ("0", ""), ("+", ""), math.nan),
+    "sum": Accumulator("{acc} += {v};", ("0", "0"), ("+", "+"), 0, sums=True),
+    "mean": Accumulator("{acc} += {v};", ("0", ""), ("+", ""), math.nan, sums=True),
     "prod": Accumulator("{acc} *= {v};", ("1", "1"), ("*", "*"), 1),
     "any": Accumulator("{acc} |= {v} != 0;", ("", "0"), ("", "|"), False),
     "all": Accumulator("{acc} &= {v} != 0;", ("", "1"), ("", "&"), True),
@@ -35,11 +37,13 @@ ACCUMULATORS = {
         "{acc} = ({v} > {acc}) | ({v} != {v}) ? {v} : {acc};",
         ("-HUGE_VAL", "LEAST"),
         ("most", "max"),
+        chooses=True,
     ),
     "amin": Accumulator(
         "{acc} = ({v} < {acc}) | ({v} != {v}) ? {v} : {acc};",
         ("HUGE_VAL", "(-1 - LEAST)"),
         ("fewest", "min"),
+        chooses=True,
     ),
 }
 DECLARED = """#pragma omp declare reduction(most : double, float : omp_out = omp_in > omp_out \\

@@ -18,6 +18,7 @@ from dataclasses import field, replace
 from typing import Any
 
 from adjoint.compiler import loops
+from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.body import Body, calls
 from adjoint.compiler.definitions import Prefix, Put, Reduction
@@ -69,7 +70,6 @@ _TILE = 16  # rows of a tile where a matrix is turned
 _FEW = 64  # elements that one float adds up
 _FLOATS = 16  # floats in a vector
 _MANY = 1 << 40  # turns of a loop whose number only a call knows
-_EXTREMES = ("amax", "amin")
 _OWN = 10_000  # the first variable of an iteration that no body has
 MOST_PARTIAL = 1 << 15  # accumulators of one thread
 
@@ -702,7 +702,7 @@ def _in_whole_vectors(loop: For, rows: int) -> Scope | None:
     if any(isinstance(s, Load) and s.guards for s in loop.body):
         return None
     takes = [s for s in loop.body if isinstance(s, Take)]
-    if any(s.kind not in ("sum", "mean") or s.cell.address is not None for s in takes):
+    if not all(ACCUMULATORS[s.kind].sums and s.cell.address is None for s in takes):
         return None
     if takes and loop.low[0] != FIRST:
         return None
@@ -763,7 +763,8 @@ def narrow_totals(draft: Draft) -> None:
 
 
 def _is_narrow(total: Total) -> bool:
-    return total.node.output.dtype.name == "float32" and total.kind in ("sum", "mean", *_EXTREMES)
+    way = ACCUMULATORS[total.kind]
+    return total.node.output.dtype.name == "float32" and (way.sums or way.chooses)
 
 
 def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Statement]:
@@ -785,7 +786,7 @@ def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Sta
 
 def _is_short_sum(statements: Sequence[Statement], total: Total) -> bool:
     """Whether few elements meet in one float of an accumulator."""
-    if total.kind in _EXTREMES:
+    if ACCUMULATORS[total.kind].chooses:
         return True
     counts = list(_counts(statements, total, 1))
     return all(not is_open(c) and c <= _FEW for c in counts)

@@ -68,7 +68,8 @@ def layer_norm_back(
     grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
 ) -> Array | None:
     """The gradient of a matrix whose rows were normalised."""
-    run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd)
+    fits = grad.shape == x.shape and mean.size == rstd.size == len(x)
+    run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd) if fits else None
     if run is None:
         return None
     of_x = np.empty(x.shape, x.dtype)

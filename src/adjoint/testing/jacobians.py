@@ -17,6 +17,7 @@ import adjoint as ad
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError
 from adjoint.core.records import record
+from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.structures import StructuredTensor
 
 Array = np.ndarray[Any, Any]
@@ -25,6 +26,15 @@ Jacobians = list[list[Array]]  # [output][input] -> matrix
 
 class GradcheckMisuse(AdjointError, ValueError, AssertionError):
     """A check that cannot be made: of nothing, or of outputs that change their shape."""
+
+
+def _elements(tensor: ad.Tensor) -> list[ad.Tensor]:
+    """The numbers of a result: a sparse one as it would be written out, since which of its elements
+    are kept may differ from call to call; the values of another structure.
+    """
+    if isinstance(tensor, SparseTensor):
+        return [tensor.to_dense()]
+    return pytrees.flatten(tensor)[0] if isinstance(tensor, StructuredTensor) else [tensor]
 
 
 @record
@@ -51,12 +61,7 @@ class Call:
         """Return the tensors that the function returns with `inputs` in place of its own."""
         replace = {id(old): new for old, new in zip(self.inputs, inputs, strict=True)}
         result = self.function(*(_replaced(a, replace) for a in self.arguments))
-        found = tensors_in(result)
-        return [
-            v
-            for t in found
-            for v in (pytrees.flatten(t)[0] if isinstance(t, StructuredTensor) else (t,))
-        ]
+        return [v for t in tensors_in(result) for v in _elements(t)]
 
     def leaves(self) -> list[ad.Tensor]:
         """Return fresh leaves with the values and layout of the inputs."""
