@@ -109,7 +109,8 @@ class Worker:
             name: f"{self.cache}/{name}" for name in ("ADJOINT_CACHE", "TORCHINDUCTOR_CACHE_DIR")
         }
         path = {"PYTHONPATH": os.pathsep.join((str(ROOT / "src"), str(ROOT)))}
-        env = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | caches | path
+        cpu = {"JAX_PLATFORMS": "cpu"}  # also on a machine with a GPU
+        env = os.environ | dict.fromkeys(THREAD_VARIABLES, str(threads)) | caches | path | cpu
         env["ADJOINT_NATIVE"] = "wait"  # what is measured is there from the first call
         env |= {"PYTENSOR_FLAGS": f"base_compiledir={self.cache}/pytensor"}
         log = os.open(LOGS / f"{self.tool}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
