@@ -151,6 +151,7 @@ def _gauss_legendre(count: int) -> tuple[Array, Array]:
 
 STEP = 0.125
 LOG_NODES = np.arange(-38.0, 6.0, STEP)  # of the trapezoidal rule in log y
+_TOGETHER = 1 << 13  # values of an integrand that are computed at once
 
 
 def beta_slope(x: Array, a: Array, b: Array, order: int, order_other: int) -> Array:
@@ -215,15 +216,17 @@ def _beta_tail(x: Array, a: Array, b: Array, i: int, j: int) -> dict[tuple[int, 
     moments = {(p, q): np.zeros_like(x) for p in range(i + 1) for q in range(j + 1)}
     odds = x / (1 - x)
     scale = _beta_scale(odds, a, b)
-    for u in LOG_NODES:
-        y = scale * math.exp(u)
+    nodes = np.exp(LOG_NODES).reshape((-1,) + (1,) * x.ndim)
+    together = max(_TOGETHER // max(x.size, 1), 1)  # nodes at once, so that short arrays are quick
+    for first in range(0, len(nodes), together):
+        y = scale * nodes[first : first + together]
         fall = -np.expm1(-y)
         bend = np.log1p(odds * fall)
         slope = odds * (1 - fall) / (1 + odds * fall)
         mass = np.exp((b - 1) * bend - a * y) * slope * (y * STEP)
         for p, q in moments:
             power = (b - 1) * bend**q + (q * bend ** (q - 1) if q else 0)
-            moments[p, q] += mass * (-y) ** p * power
+            moments[p, q] += (mass * (-y) ** p * power).sum(0)
     moments[0, 0] += 1
     return moments
 
