@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.core.state import changed
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.trace import TraceLevel
@@ -141,7 +142,9 @@ def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | No
                 expand(inner, smaller)
         chosen = [(n, smaller(n, is_part)) for n in waiting if isinstance(n.op, Operator)]
         waiting, is_part = [], True
-        with TraceLevel(graph) as level, enable_grad():
+        # what a graph is made of does not depend on the modes of whoever asks
+        plain = changed(autocast=None, function_modes=(), default_device=None, seen=False)
+        with plain, TraceLevel(graph) as level, enable_grad():
             for node, function in chosen:
                 if function is not None:
                     waiting.extend(_expanded(level, graph, node, function))
