@@ -839,3 +839,13 @@ def test_a_users_distribution_expands_without_saying_how() -> None:
 
     with pytest.raises(NotImplementedError, match="define expand"):
         Odd().expand((2, 3))
+
+
+@pytest.mark.parametrize(("logit", "x"), [(1e38, 1.0), (-1e38, 0.0), (30.0, 1.0)])
+def test_steep_continuous_bernoulli_keeps_its_normaliser(logit: float, x: float) -> None:
+    """At the end where it is steep the density is |ℓ|, of which nothing may cancel."""
+    logits = ad.tensor(logit, requires_grad=True)
+    value = ad.distributions.ContinuousBernoulli(logits=logits).log_prob(ad.tensor(x))
+    assert value.item() == pytest.approx(math.log(abs(logit)), rel=1e-6)
+    (slope,) = ad.autograd.grad(value, logits)
+    assert slope.item() == pytest.approx(1 / logit, rel=1e-5)

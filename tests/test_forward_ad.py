@@ -231,3 +231,21 @@ def test_a_source_without_tangent_is_not_added() -> None:
             SQUARE, SQUARE, SQUARE,
         )  # fmt: skip
         assert list(graph.nodes) == []
+
+
+DRAWS: dict[str, Any] = {
+    "bernoulli": ad.bernoulli,
+    "poisson": ad.poisson,
+    **{
+        name: lambda x, name=name: getattr(x.clone(), name)(*([0.5] if "geo" in name else []))
+        for name in ("exponential_", "uniform_", "cauchy_", "geometric_", "log_normal_", "normal_")
+    },
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_draw_that_does_not_move_has_a_tangent_of_zeros(name: str) -> None:
+    forward = ad.autograd.forward_ad
+    with forward.dual_level():
+        dual = forward.make_dual(ad.full((3,), 0.5), ad.ones(3))
+        assert forward.unpack_dual(DRAWS[name](dual)).tangent.tolist() == [0.0] * 3

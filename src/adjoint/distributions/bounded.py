@@ -311,7 +311,10 @@ class ContinuousBernoulli(Probabilities, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        return value * self.logits - _log_integral(self.logits)
+        steep = self.logits  # A(ℓ) = ℓ + A(-ℓ): where ℓ is large, ℓ itself cancels
+        falling = value * steep - _log_integral(steep)
+        rising = (value - 1) * steep - _log_integral(-steep)
+        return ops.where(steep > 0, rising, falling)
 
     def cdf(self, value: Tensor) -> Tensor:
         """(e^(ℓx) - 1)/(e^ℓ - 1) = x e^(A(ℓx) - A(ℓ))."""

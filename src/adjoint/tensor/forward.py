@@ -57,6 +57,8 @@ class Forward(Home):
         scope = dict(zip(row.schema.names, primals, strict=True))
         per_return = [results] if isinstance(results, list) else outputs
         found = derive.forward_all(row, scope, tangents, per_return)
+        if row.random:  # a draw that does not move with its parameters has a tangent, of zeros
+            found = [_zeros(o) if t is None else t for t, o in zip(found, outputs, strict=True)]
         return [_fitted(t, o) for t, o in zip(found, outputs, strict=True)]
 
     def _tangents(self, value: Any) -> Any:
@@ -97,6 +99,10 @@ class Forward(Home):
 
 def _is_present(tangent: Any) -> bool:
     return any(t is not None for t in tangent) if type(tangent) is list else tangent is not None
+
+
+def _zeros(output: Any) -> Any:
+    return output.zeros_like() if isinstance(output, Tensor) else None
 
 
 def _fitted(tangent: Any, output: Any) -> Any:
