@@ -15,7 +15,7 @@ from adjoint.table import TABLE
 from tests import tables
 
 os.environ.setdefault("ADJOINT_NATIVE", "wait")  # every run computes alike
-collect_ignore_glob = ["programs/*"]  # run by test_torch_programs.py, with another torch
+collect_ignore_glob = ["programs/*", "data/*"]  # run by test_torch_programs.py, with another torch
 
 
 @pytest.fixture(autouse=True)

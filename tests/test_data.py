@@ -596,11 +596,13 @@ def test_results_may_come_as_they_are_ready() -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_loop_leaves_no_process_behind(number: int) -> None:
     program = textwrap.dedent("""
+        import signal
         import time
         import adjoint as ad
         from adjoint.utils.data import DataLoader
         from multiprocessing import active_children
 
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have turned it off
         loader = DataLoader(range(10**9), num_workers=2)
         for n, batch in enumerate(loader):
             if n == 3:

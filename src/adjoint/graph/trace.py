@@ -47,7 +47,7 @@ class ShapeDtype:
 
     >>> import adjoint as ad
     >>> ad.trace(ad.exp, ad.ShapeDtype((3, 4), ad.float32)).inputs
-    [%self: f32[3,4]]
+    [%input: f32[3,4]]
     """
 
     __slots__ = ("dtype", "requires_grad", "shape")
