@@ -22,6 +22,8 @@ ORDER = 3  # of derivatives
 MORE = (
     "some elements of the input", "Output ", "created in no_grad mode", "a leaf Variable",
     "view size is not compatible",
+    # products of two dtypes, which @ promotes
+    "have the same dtype", "have same dtype", "expected scalar type",
 )  # fmt: skip
 
 # What adjoint refuses and PyTorch does: to write to (a part of) an expanded tensor.
