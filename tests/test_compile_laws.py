@@ -230,7 +230,8 @@ def test_compiled_gradients_equal_eager(rows: list[Row]) -> None:
     hold(pieces, TOLERANCE["float64"])
 
 
-@pytest.mark.parametrize("rows", groups(ROWS))
+# vendors' names are decompositions into other rows, whose dtypes are tried there
+@pytest.mark.parametrize("rows", groups([row for row in ROWS if row.family != "vendor"]))
 def test_compiled_values_equal_eager_in_other_dtypes(rows: list[Row]) -> None:
     found = [cases_of(row, dtypes.named(d)) for row in rows for d in ("float32", "int64", "bool")]
     pieces = [value_of(case) for cases in found for case in cases]
