@@ -434,7 +434,7 @@ def test_program_with_random_numbers() -> None:
 # -- random programs ------------------------------------------------------------------------------
 
 SHARED = 5  # random programs in one compiled function
-SEEDS = range(250)
+SEEDS = range(150)
 THREADED = range(1000, 1016)
 
 

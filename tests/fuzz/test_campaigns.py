@@ -1,4 +1,4 @@
-"""Every campaign runs clean for a while (`ADJOINT_FUZZ_SECONDS`, 10) from its first seed on.
+"""Every campaign runs clean for a while (`ADJOINT_FUZZ_SECONDS`, 8) from its first seed on.
 
 Each in a process of its own: they try to break the table, the cache and the state of a process.
 """
@@ -19,7 +19,7 @@ from tests.fuzz.programs import is_steady
 from tests.random_programs import Program
 
 ROOT = Path(__file__).parent.parent.parent
-SECONDS = os.environ.get("ADJOINT_FUZZ_SECONDS", "10")
+SECONDS = os.environ.get("ADJOINT_FUZZ_SECONDS", "8")
 CAMPAIGNS = sorted(
     module.name
     for module in pkgutil.iter_modules(fuzz.__path__)
