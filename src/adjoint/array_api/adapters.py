@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from adjoint.array_api.inspection import dtype_of
 from adjoint.core.dtypes import COMPLEX, FLOAT, DType, complex128, float64, int64, uint64
@@ -21,6 +21,7 @@ from adjoint.core.promotion import NUMBERS, promote_types
 from adjoint.core.shapes import show
 from adjoint.exchange import from_dlpack
 from adjoint.functions import tensordot, unique
+from adjoint.numpy.functions.sets import UniqueAll, UniqueCounts, UniqueInverse
 from adjoint.ops.operator import packet
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.construct import kinds_of
@@ -260,29 +261,6 @@ def dot_products(a: Tensor, b: Tensor, axis: int) -> Tensor:
             f"vecdot(axis={axis}): vectors of sizes {a.shape[axis]} and {b.shape[axis]}"
         )
     return (a.conj() * b).sum(axis, dtype=a.dtype)
-
-
-class UniqueAll(NamedTuple):
-    """The result of `unique_all`."""
-
-    values: Tensor
-    indices: Tensor
-    inverse_indices: Tensor
-    counts: Tensor
-
-
-class UniqueCounts(NamedTuple):
-    """The result of `unique_counts`."""
-
-    values: Tensor
-    counts: Tensor
-
-
-class UniqueInverse(NamedTuple):
-    """The result of `unique_inverse`."""
-
-    values: Tensor
-    inverse_indices: Tensor
 
 
 def unique_all(x: Tensor) -> UniqueAll:
