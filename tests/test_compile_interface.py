@@ -509,6 +509,11 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         {"x": 0},
         [doubles((n, 3)) for n in (2, 5, 6)],
     ),
+    "four sizes, whose product is more than memory holds": (
+        lambda x, y: ad.einsum("abc,cd->dab", x, y).softmax(-1).reshape(-1, x.shape[1]).sum(0),
+        {"x": (0, 1, 2), "y": (0, 1)},
+        [doubles((a, b, c), (c, d)) for a, b, c, d in ((2, 3, 4, 5), (3, 2, 7, 4), (9, 8, 2, 3))],
+    ),
     "a root of the size": (
         lambda x: x * x.shape[0] ** -0.5 + x.shape[0], {"x": 0}, [doubles((n,)) for n in (2, 5, 6)],
     ),

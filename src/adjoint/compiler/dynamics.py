@@ -29,7 +29,8 @@ from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
 _SHAPED = (Tensor, ShapeDtype)
-_LARGE, _SMALL = 64, 8  # what the sizes are multiples of for which a function is traced
+_MULTIPLES = (64, 8, 1)  # of these are the sizes for which a function is traced, the smaller ones
+# where a trace of the larger ones needs more memory than there is
 _FIRST = 17  # the least of these multiples
 _LEAST = 8  # the least size that a program is written for: more will come
 
@@ -127,7 +128,7 @@ class Sizes:
     ) -> Everywhere | None:
         """The code for all sizes; None, after a warning, if there is none."""
         reason = ""
-        for multiple in (_LARGE, _SMALL):
+        for multiple in _MULTIPLES:
             points = _points(len(resized.sizes), resized.closed(), multiple)
             try:
                 point = tuple(resized.sizes)

@@ -142,8 +142,10 @@ def note_order(op: Operator, values: list[Any], out: Any) -> None:
 @lru_cache(_REMEMBERED)
 def _order(like: bool, *layouts: Layout) -> tuple[int, ...] | None:
     """The dimensions of a result, outermost in memory first; None if it lies in order."""
-    arrays = [each.array() for each in layouts]
-    array = np.empty_like(arrays[0], order=order_of(arrays[0])) if like else _broadcast(arrays)
+    whole = [each.array() for each in layouts]
+    # the order follows from strides: two elements along each dimension tell, and need no memory
+    arrays = [a[(slice(2),) * a.ndim] for a in whole]
+    array = np.empty_like(arrays[0], order=order_of(whole[0])) if like else _broadcast(arrays)
     if array.flags.c_contiguous:
         return None
     return tuple(sorted(range(array.ndim), key=lambda d: -array.strides[d]))
