@@ -39,19 +39,20 @@ class Table:
 
     def __init__(self, symbols: int) -> None:
         self.sizes = [f"size{k}" for k in range(symbols)]
-        self.offsets: list[tuple[Layout, Any]] = []  # a value, or the number of a step
+        self.offsets: dict[tuple[int, Any], tuple[int, Layout]] = {}  # by layout and value or step
 
     def number(self, layout: Layout, what: Any, known: int) -> str:
         """Where something begins in its arena, as C text."""
         if not self.sizes:
             return str(known)
-        self.offsets.append((layout, what))
-        return f"z[{len(self.sizes) + len(self.offsets) - 1}]"
+        place = len(self.sizes) + len(self.offsets)
+        place, _ = self.offsets.setdefault((id(layout), what), (place, layout))
+        return f"z[{place}]"
 
     def values(self, sizes: Sequence[int]) -> list[int]:
         """The numbers for given sizes, once the layouts are arranged for them."""
         found = list(sizes)
-        for layout, what in self.offsets:
+        for (_, what), (_, layout) in self.offsets.items():
             if isinstance(what, Value):
                 found.append(layout.offsets[what])
             elif isinstance(what, tuple):
