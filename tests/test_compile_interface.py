@@ -514,6 +514,11 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         {"x": (0, 1, 2), "y": (0, 1)},
         [doubles((a, b, c), (c, d)) for a, b, c, d in ((2, 3, 4, 5), (3, 2, 7, 4), (9, 8, 2, 3))],
     ),
+    "sizes that are written for the same example": (
+        lambda x, y: ((x.exp()[:, None] * y[None]).sum(1) + x.sum(), y.softmax(0).cumsum(0)),
+        {"x": 0, "y": 0},
+        [doubles((n,), (m,)) for n, m in ((3, 5), (40, 7), (2, 90))],
+    ),
     "a root of the size": (
         lambda x: x * x.shape[0] ** -0.5 + x.shape[0], {"x": 0}, [doubles((n,)) for n in (2, 5, 6)],
     ),

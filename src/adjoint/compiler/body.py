@@ -58,9 +58,7 @@ class Body:
         self.statements: list[Leaf] = []
         self.names: dict[tuple[Value, Index, tuple[Guard, ...]], str] = {}
         self.loads: dict[Any, str] = {}
-        self.guards: set[Guard] = set()  # those that the bounds do not decide
         self.count = 0
-        self.puts: list[Affine] = []  # positions that are written to
         self.known: set[str] = set()  # variables to which adding 0 changes nothing
 
     def run(self, loop: Loop, space: Shape) -> dict[Value, Affine]:
@@ -136,7 +134,6 @@ class Body:
             place = Place(whole, definition.target.at(index))
         else:
             place = self.chosen(whole, definition.target, index, ())
-        self.puts.append(place.address)
         return place
 
     def new(self) -> str:
@@ -242,7 +239,6 @@ class Body:
                 open_pieces.append((None, piece))
                 break
             if covers is None:
-                self.guards.add(guard)
                 open_pieces.append((guard, piece))
         if open_pieces and open_pieces[-1][0] is None:
             _, piece = open_pieces.pop()

@@ -41,7 +41,6 @@ class Everywhere:
     def __init__(self, code: Code, found: Opened, choices: Choices, assumed: Any) -> None:
         self.code, self.found, self.choices = code, found, choices
         self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
-        self.programs: dict[tuple[int, ...], Program] = {}
 
     def program(self, graph: Graph, sizes: tuple[int, ...]) -> Program | None:
         """The program for given sizes, of which `graph` is the traced one; None if it has none."""

@@ -9,6 +9,7 @@ Variables are whole numbers: the dimensions of a loop's space, and a few of thei
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
@@ -407,7 +408,7 @@ class _Verifier:
             return
         value = place.value
         least, largest = place.address.range(bounds)
-        count = value.count if isinstance(value, Local) else elements(value)
+        count = value.count if isinstance(value, Local) else math.prod(value.shape)
         within = surely(least) and surely(count - 1 - largest)
         self.require(within or is_open(count), f"{place} lies outside of {count}")
 
@@ -421,14 +422,6 @@ def _extent(loop: For) -> tuple[int, int] | None:
     low = [n for n in loop.low if isinstance(n, int)]
     high = [n for n in loop.high if isinstance(n, int)]
     return (low[-1], high[-1]) if low and high and loop.step == 1 else None
-
-
-def elements(value: Any) -> int:
-    """How many elements a value has."""
-    count = 1
-    for size in value.shape:
-        count = count * size
-    return count
 
 
 def start(kind: str, c_type: str, *, running: bool = False) -> str:

@@ -127,6 +127,9 @@ class Size(int):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Size) and self.terms == other.terms
 
+    def __ne__(self, other: object) -> bool:  # int has one of its own
+        return not self == other
+
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
 
@@ -178,6 +181,9 @@ class Real(float):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Real) and self._key() == other._key()
+
+    def __ne__(self, other: object) -> bool:  # float has one of its own
+        return not self == other
 
     def __hash__(self) -> int:
         return hash(self._key())

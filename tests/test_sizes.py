@@ -1,0 +1,97 @@
+"""Sizes that stay open: arithmetic, order and text agree with the numbers that they stand for."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from adjoint.compiler.opening import fit, fit_real
+from adjoint.core import sizes
+from adjoint.core.sizes import NotOpen, Size, assuming, divided, surely, symbol
+
+EXAMPLE = (30, 17, 50)
+POINTS = [(2, 2, 2), (2, 9, 3), (7, 2, 40), (30, 17, 50), (101, 64, 5)]
+
+
+def polynomial(random_: random.Random) -> Any:
+    """Sums and products of symbols and numbers."""
+    names = [symbol(k, size) for k, size in enumerate(EXAMPLE)]
+    total: Any = random_.randint(-4, 4)
+    for _ in range(random_.randint(1, 3)):
+        term: Any = random_.choice((-3, -1, 1, 2, 5))
+        for _ in range(random_.randint(0, 2)):
+            term = term * random_.choice(names)
+        total = total + term if random_.random() < 0.5 else term - total
+    return total
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_arithmetic_is_that_of_the_numbers(seed: int) -> None:
+    random_ = random.Random(seed)
+    a, b = polynomial(random_), polynomial(random_)
+    for point in POINTS:
+        x, y = sizes.at(a, point), sizes.at(b, point)
+        assert sizes.at(a + b, point) == x + y
+        assert sizes.at(a - b, point) == x - y
+        assert sizes.at(a * b, point) == x * y
+        names = {f"size{k}": n for k, n in enumerate(point)}
+        assert eval(str(a), {}, names) == x  # as text it is the expression of C
+    assert int(a) == sizes.at(a, EXAMPLE)
+    if b:
+        assert divided(a * b, b) == a
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_what_is_sure_holds_for_all_sizes_and_what_is_decided_under_its_assumptions(
+    seed: int,
+) -> None:
+    random_ = random.Random(1000 + seed)
+    a, b = polynomial(random_), polynomial(random_)
+    with assuming() as assumed:
+        smaller = a < b
+    for point in itertools.product((2, 3, 5, 40), repeat=3):
+        if surely(a - b):
+            assert sizes.at(a, point) >= sizes.at(b, point)
+        if all(sizes.at(each, point) >= 0 for each in assumed):
+            assert smaller == (sizes.at(a, point) < sizes.at(b, point))
+
+
+def test_equal_means_equal_for_all_sizes() -> None:
+    n, m = symbol(0, 12), symbol(1, 12)
+    assert n != m
+    assert n != 12
+    assert n * m - m * n == 0
+    assert hash(n * 2 + 1) == hash(1 + n + n)
+
+
+def test_a_quotient_that_is_not_whole_for_all_sizes_is_refused() -> None:
+    n = symbol(0, 12)
+    assert (n * 6) // 3 == 2 * n
+    assert 1 // n == 0
+    with pytest.raises(NotOpen):
+        _ = n // 5
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_numbers_of_some_sizes_give_their_polynomial(count: int) -> None:
+    random_ = random.Random(count)
+    points = [tuple(random_.sample(range(17, 400), count)) for _ in range(2 * count + 3)]
+    names = [symbol(k, n) for k, n in enumerate(points[0])]
+    last = names[-1]
+    for wanted in (last, 3 * last - 2, last * last + last, names[0] * last * 4 + 1):
+        found = fit(points, [sizes.at(wanted, p) for p in points])
+        assert found == wanted
+    for real in (lambda n: 2 / (3 * n), lambda n: n**-0.5, lambda n: -1 / (n - 1)):
+        number = fit_real(points, [real(p[-1]) for p in points])
+        assert isinstance(number.size, Size)
+        for n in (2, 9, 1001):
+            assert number.at((5,) * (count - 1) + (n,)) == pytest.approx(real(n), rel=1e-15)
+
+
+def test_numbers_without_a_polynomial_are_refused() -> None:
+    points = [(17,), (19,), (20,), (33,), (40,)]
+    with pytest.raises(NotOpen, match="which is no polynomial"):
+        fit(points, [n // 2 for (n,) in points])
