@@ -519,6 +519,11 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         {"x": 0, "y": 0},
         [doubles((n,), (m,)) for n, m in ((3, 5), (40, 7), (2, 90))],
     ),
+    "a place that is the first one of the example": (
+        lambda x: (x[-8:] * 2, x[x.shape[0] - 8 :].cumsum(0), x.narrow(0, x.shape[0] - 9, 3).exp()),
+        {"x": 0},
+        [doubles((n,)) for n in (9, 20, 12, 700)],
+    ),
     "a root of the size": (
         lambda x: x * x.shape[0] ** -0.5 + x.shape[0], {"x": 0}, [doubles((n,)) for n in (2, 5, 6)],
     ),

@@ -63,6 +63,8 @@ def test_equal_means_equal_for_all_sizes() -> None:
     n, m = symbol(0, 12), symbol(1, 12)
     assert n != m
     assert n != 12
+    assert n - 12
+    assert n - 12 != 0
     assert n * m - m * n == 0
     assert hash(n * 2 + 1) == hash(1 + n + n)
 

@@ -130,6 +130,9 @@ class Size(int):
     def __ne__(self, other: object) -> bool:  # int has one of its own
         return not self == other
 
+    def __bool__(self) -> bool:
+        return True  # it is not 0 for all sizes, though it may be for the example
+
     def __hash__(self) -> int:
         return hash(frozenset(self.terms.items()))
 
