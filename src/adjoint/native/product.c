@@ -7,6 +7,7 @@
 #define BLOCK 16         /* panels that stay in the second cache */
 #define THIN 8           /* rows of a product for which copying b costs more than it saves */
 #define SIDE 4           /* rows of b at once where products are sums along rows */
+#define COPY 12          /* multiplications in the time of copying one element */
 #define SHARE (1L << 20) /* multiplications for each thread */
 
 typedef struct {
@@ -15,14 +16,18 @@ typedef struct {
   long a_batch[3], b_batch[3], c_batch[3];
 } Product;
 
-/* Into how many rectangles each product is cut: its longer side first, until every thread has one. */
+/* Into how many rectangles each product is cut, across its rows and along its columns: the cut with which the thread that
+   has most to do is done first. Copying an element costs as much as COPY multiplications of its rectangle's. */
 static void cut(const Product *z, long products, long threads, long panel, long *across, long *along) {
+  double best = 0;
   *across = *along = 1;
-  while (products * *across * *along < threads) {
-    const long rows = z->m / *across, columns = z->n / *along;
-    if (rows <= ROWS && columns <= panel) break;
-    if (columns <= panel || (rows > ROWS && rows * 2 >= columns)) ++*across;
-    else ++*along;
+  for (long columns = 1; columns <= most(least(threads, z->n / panel), 1); columns++) {
+    const long wide = up((z->n + columns - 1) / columns, panel);
+    for (long rows = 1; rows <= most(least(threads, z->m / 4), 1); rows++) {
+      const long high = (z->m + rows - 1) / rows, rounds = (products * rows * columns + threads - 1) / threads;
+      const double cost = (double)rounds * ((double)high * wide + COPY * (high + wide));
+      if (best == 0 || cost < best) best = cost, *across = rows, *along = columns;
+    }
   }
 }
 
@@ -90,7 +95,7 @@ static void along_REAL(const Product *z, long m, long n, const REAL *a, const RE
 /* The product number `work / (across * along)`, its rectangle number `work % (across * along)`. */
 static void piece_REAL(const Product *z, long work, long across, long along, const REAL *a, const REAL *b, REAL *c,
                        REAL *strip, REAL *room) {
-  const long strips = (z->m + ROWS - 1) / ROWS, high = (strips + across - 1) / across * ROWS;
+  const long high = (z->m + across - 1) / across;
   const long wide = wide_REAL((z->n + along - 1) / along);
   const long i = work / along % across * high, j = work % along * wide;
   if (i >= z->m || j >= z->n) return;
