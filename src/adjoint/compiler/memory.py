@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import Any
 
-from adjoint.compiler import shaping
+from adjoint.compiler import libraries, shaping
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
@@ -38,6 +38,13 @@ class Layout:
     starts: dict[int, int] = field(default_factory=dict)  # where the memory of a step begins
     last: dict[Value, int] = field(default_factory=dict)  # the last step that needs a value
     size: int = 0  # of the arena
+
+    @property
+    def largest(self) -> Any:
+        """The work of the step that has most of it."""
+        nests = [k.work for k in self.kernels.values() if k.divisible]
+        calls = [libraries.flops(s) for s in self.steps if isinstance(s, Call)]
+        return max([0, *nests, *calls], key=int)
 
 
 def writes(step: Nest | Step) -> list[Value]:

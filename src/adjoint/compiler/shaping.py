@@ -61,6 +61,7 @@ from adjoint.native import cache
 
 WHOLE = 8  # elements in a vector
 _LONG_ROW = 1024  # accumulators beside one another
+_MANY_ROWS = 32  # that threads can share evenly
 _SHORT = 16  # elements below which a dimension is too short for vectors of its own
 _MOST_PARTS = 32  # that the axes of a loop are cut into
 _LANES = 64  # rows in a block
@@ -313,7 +314,9 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
         draft.lanes = True
         return
     draft.vector = vector
-    draft.row = next(k for k in (*kept, *range(len(axes))) if k != vector)
+    outer = [k for k in kept if k != vector] or [k for k in range(len(axes)) if k != vector]
+    long = [k for k in outer if int(axes[k].size) >= _MANY_ROWS]
+    draft.row = long[0] if long else max(outer, key=lambda k: int(axes[k].size))
 
 
 def _choose_of_many(draft: Draft) -> None:

@@ -30,6 +30,7 @@ from adjoint.graph.staging import UNKNOWN
 ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # places in the block of arguments
 FIRST = 4  # where the arrays begin
 PARALLEL = 1 << 21  # additions from which threads pay: waking them takes some 25 µs
+AWAKE = 1 << 18  # and where a larger step of the program has woken them
 
 
 class Table:
@@ -149,7 +150,9 @@ class Renderer:
         made = scope.layout.kernels[number]
         name = self.function(made)
         lines = self._bases(scope, nest)
-        parallel = made.divisible and (is_open(made.work) or made.work >= PARALLEL)
+        largest = scope.layout.largest
+        enough = AWAKE if is_open(largest) or largest >= PARALLEL else PARALLEL
+        parallel = made.divisible and (is_open(made.work) or made.work >= enough)
         threads = THREADS if parallel else 1
         if made.scratch:
             start = self.table.number(scope.layout, number, 0)
@@ -166,7 +169,7 @@ class Renderer:
         else:
             lines.append("int threads = 1;")  # as many as there are, perhaps fewer than asked for
             if is_open(made.work):
-                lines.append(f"if ({self._is_little(made)}) {alone}\n  else")
+                lines.append(f"if ({_is_little(made, largest)}) {alone}\n  else")
             lines += [
                 "#pragma omp parallel num_threads(THREADS)",
                 "{ const long thread = THREAD, count = COUNT;",
@@ -208,11 +211,6 @@ class Renderer:
             ]
             offset += count
         return lines
-
-    def _is_little(self, made: Kernel) -> str:
-        """Whether one thread does it, which with open sizes each call decides."""
-        many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
-        return f"{made.work} < {PARALLEL}{many}"
 
     def _bases(self, scope: Scope, nest: Nest) -> list[str]:
         """C text for the arrays that puts start from."""
@@ -342,6 +340,12 @@ class Renderer:
             parts.append(text)
         lines.append(f"if ({held}) {{\n{parts[0]}}} else {{\n{parts[1]}}}\n")
         return "{\n" + "".join(lines) + "}\n"
+
+
+def _is_little(made: Kernel, largest: Any) -> str:
+    """Whether one thread does it, which with open sizes each call decides."""
+    many = f" || {made.partial} > {shaping.MOST_PARTIAL}" if is_open(made.partial) else ""
+    return f"{made.work} < ({largest} < {PARALLEL} ? {PARALLEL} : {AWAKE}){many}"
 
 
 def _stride(made: Kernel) -> int:
