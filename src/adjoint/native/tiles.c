@@ -14,6 +14,7 @@
 #define ROWS 6
 #endif
 #define WIDE 2   /* vectors in a row of a tile */
+#define AHEAD 8  /* steps of a panel that are asked for early */
 #define FEW 2    /* panels for which columns of the left matrix are not copied */
 #define ALIAS 4096 /* bytes between rows that share the lines of the first cache */
 #define STRIPS 4 /* strips that are copied together */
@@ -141,9 +142,11 @@ static inline __attribute__((always_inline)) void tile_REAL(const int rows, cons
   if (start)
     ALL for (int r = 0; r < rows; r++)
       ALL for (int w = 0; w < wide; w++) __builtin_prefetch(start + r * step + w * LANES_REAL);
-  for (long i = 0; i < k; i++, a += column, b += next)
+  for (long i = 0; i < k; i++, a += column, b += next) {
+    ALL for (int w = 0; w < wide; w++) __builtin_prefetch(b + AHEAD * next + w * LANES_REAL);
     ALL for (int r = 0; r < rows; r++)
       ALL for (int w = 0; w < wide; w++) sum[r][w] += a[r * row] * ((const vec_REAL *)b)[w];
+  }
   if (n == wide * LANES_REAL) {
     ALL for (int r = 0; r < rows; r++) {
       if (start)
