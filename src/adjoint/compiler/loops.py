@@ -388,9 +388,11 @@ class _Verifier:
         for statement in statements:
             for position in positions(statement):
                 for variable, _ in position.terms:
-                    self.require(variable in bounds, f"{statement}: no loop over {variable}")
+                    if variable not in bounds:
+                        raise AssertionError(f"{statement}: no loop over {variable}")
             for name in used(statement):
-                self.require(name in names, f"{statement}: {name} is not set")
+                if name not in names:
+                    raise AssertionError(f"{statement}: {name} is not set")
             if isinstance(statement, For):
                 inner = {**bounds, statement.variable: _extent(statement)}
                 self.block(statement.body, inner, names)
@@ -410,11 +412,8 @@ class _Verifier:
         least, largest = place.address.range(bounds)
         count = value.count if isinstance(value, Local) else math.prod(value.shape)
         within = surely(least) and surely(count - 1 - largest)
-        self.require(within or is_open(count), f"{place} lies outside of {count}")
-
-    def require(self, holds: bool, what: str) -> None:
-        if not holds:
-            raise AssertionError(f"loop program: {what}")
+        if not within and not is_open(count):
+            raise AssertionError(f"{place} lies outside of {count}")
 
 
 def _extent(loop: For) -> tuple[int, int] | None:
