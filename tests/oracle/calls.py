@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import os
-import random
 import types
 import warnings
 import zlib
 from typing import Any
 
-import numpy as np
 import torch
 
 from tests.oracle.difference import Disagreement
+from tests.oracle.sampling import seed_generators
 
 EVERYTHING = bool(os.environ.get("ORACLE_ALL"))
 
 
 def seed(*words: str) -> None:
     """Seed every generator that sample functions use, from words."""
-    number = zlib.crc32(" ".join(words).encode())
-    torch.manual_seed(number)
-    np.random.seed(number)
-    random.seed(number)
+    seed_generators(zlib.crc32(" ".join(words).encode()))
 
 
 def spread(samples: list[Any], limit: int) -> list[tuple[int, Any]]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import warnings
 import zlib
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -70,16 +71,19 @@ class Comparison:
 
     def run(self) -> None:
         """Compare values and derivatives."""
-        samples = self.samples()
-        for index, sample in spread(samples, VALUE_SAMPLES.get(self.name, VALUE_SAMPLES_OTHER)):
+        for index, sample in spread(
+            self.samples, VALUE_SAMPLES.get(self.name, VALUE_SAMPLES_OTHER)
+        ):
             self.sample(index, sample, self.value)
         for index, sample in spread(self.extreme_samples(), VALUE_SAMPLES_OTHER):
             self.sample(REFERENCE + index, sample, self.value)
-        for index, sample in spread(samples, DERIVATIVE_SAMPLES.get(self.name, 0)):
+        for index, sample in spread(self.samples, DERIVATIVE_SAMPLES.get(self.name, 0)):
             if self.with_grad:
                 self.sample(index, sample, self.derivatives)
 
+    @cached_property
     def samples(self) -> list[Any]:
+        """Every sample input; no check changes them."""
         seed(self.report.title, self.name)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

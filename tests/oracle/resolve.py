@@ -17,6 +17,9 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 
 import adjoint as ad
+from tests.oracle import sampling
+
+sampling.keep_no_books()
 
 INFOS: list[Any] = [
     info

@@ -42,7 +42,7 @@ class FullComparison(Comparison):
         """Compare values and derivatives, then the variants, then the errors."""
         super().run()
         if self.name in VALUE_SAMPLES or self.name in ("int64", "bool"):
-            for index, sample in spread(self.samples(), VARIANTS):
+            for index, sample in spread(self.samples, VARIANTS):
                 self.sample(index, sample, self.variants)
         if self.name == "float32":
             self.errors()
