@@ -115,6 +115,12 @@ def backwards_in_time(x: Any, w: Any) -> Any:
     return carry.sum() + parts.prod()
 
 
+def until_it_is_small(x: Any) -> Any:
+    """A hundred turns and more: with few bytes for its tape, most are computed again."""
+    turn = lambda c: ((c[0] * 0.97 + x.sin() * 0.01).tanh(), c[1] + 1)
+    return ad.while_loop(lambda c: c[1] < 150, turn, (x, ad.tensor(0)))[0].sum()
+
+
 def taken_and_put(x: Any, y: Any) -> Any:
     """Every way to read and write by index."""
     index = ad.tensor([[0, 2, 1, 6], [4, 0, 0, 3], [6, 6, 5, 1]])
@@ -182,6 +188,7 @@ GRADIENTS: dict[str, Program] = {
     "recurrent scan": (recurrent, (make(6, 5), make(8, 5))),
     "runge-kutta": (runge_kutta, (make(3), make(3, seed=1))),
     "nested reverse scan": (backwards_in_time, (make(4, 3), make(3))),
+    "while loop": (until_it_is_small, (make(5),)),
     "small product": (multiplied, (make(2, 3), make(3, 5))),
     "large product": (multiplied, (make(67, 129), make(129, 65))),
     "product with a vector of one": (multiplied, (make(1, 1), make(1, 1))),
@@ -400,6 +407,7 @@ def sanitized(folder: Path, *names: str) -> subprocess.CompletedProcess[str]:
         "LD_PRELOAD": runtime(),
         "ADJOINT_CFLAGS": FLAGS,
         "ADJOINT_CACHE": str(folder / "cache"),
+        "ADJOINT_TAPE": "8",
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     return subprocess.run(

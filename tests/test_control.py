@@ -538,3 +538,55 @@ def test_a_tape_grows_and_serves_shorter_loops_after_longer_ones() -> None:
             expected = ad.grad(grows)(x, ad.tensor(turns))
             np.testing.assert_allclose(found.numpy(), expected.numpy(), rtol=1e-9)
         assert np.isfinite(found.numpy()).all()
+
+
+def kept(compiled: Any) -> list[Any]:
+    """The tapes of the programs of a function."""
+    return [tape for program, _ in compiled.programs.values() for tape in program.tapes.values()]
+
+
+@pytest.mark.parametrize("mode", ["gradient", "forward over reverse", "gradient of a gradient"])
+@pytest.mark.parametrize("function", [grows, inside])
+def test_carries_computed_again_are_those_of_the_loop(
+    function: Any, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen carries and the ones kept on the way back serve any number of turns, bit for bit."""
+    f, x = MODES[mode](function), ad.tensor([0.3, -0.5, 0.8], dtype=ad.float64)
+    whole, thinned = ad.compile(f), ad.compile(f)
+    for turns in (0, 1, 16, 17, 31, 33, 100, 1234):
+        monkeypatch.delenv("ADJOINT_TAPE", raising=False)
+        expected = whole(x, ad.tensor(turns))
+        monkeypatch.setenv("ADJOINT_TAPE", "8")
+        found = thinned(x, ad.tensor(turns))
+        for a, b in zip(*map(ad.core.pytrees.leaves, (found, expected)), strict=True):
+            assert a.numpy().tobytes() == b.numpy().tobytes()
+    assert not any(tape.shift for tape in kept(whole))
+    assert any(tape.shift for tape in kept(thinned))
+
+
+def test_the_memory_of_a_gradient_does_not_grow_with_the_turns_of_its_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("ADJOINT_TAPE", "100000")
+    compiled, x = ad.compile(ad.grad(grows)), ad.ones(100, dtype=ad.float64)
+    sizes = []
+    for turns in (1000, 10_000, 50_000):
+        compiled(x, ad.tensor(turns))
+        sizes.append(sum(tape.room for tape in kept(compiled)))
+    assert max(sizes) <= 100_000 + 64 * (8 + 800) + 4096
+
+
+def test_turns_of_a_batch_are_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    xs = ad.tensor(np.random.default_rng(0).normal(size=(3, 2)))
+    f, limits = ad.vmap(ad.grad(grows)), ad.tensor([0, 77, 40])
+    expected = ad.compile(f)(xs, limits)
+    monkeypatch.setenv("ADJOINT_TAPE", "8")
+    compiled = ad.compile(f)
+    assert compiled(xs, limits).numpy().tobytes() == expected.numpy().tobytes()
+    assert all(tape.shift for tape in kept(compiled))
+
+
+def test_the_bound_of_tapes_is_a_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ADJOINT_TAPE", "256M")
+    with pytest.raises(ArgumentError, match="ADJOINT_TAPE must be a number of bytes"):
+        ad.compile(ad.grad(grows))(ad.ones(2), ad.tensor(3))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Container
+from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
 from adjoint.compiler import libraries, routines
@@ -44,6 +44,7 @@ from adjoint.compiler.plan import (
     Nested,
     Operand,
     Plan,
+    Remake,
     Step,
     intervals,
 )
@@ -52,6 +53,7 @@ from adjoint.core.sizes import NotOpen, is_open
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Value
+from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
 _DEEP = 64  # expressions within one another up to which a value that is read once is not kept
@@ -77,6 +79,7 @@ class _Planner:
             self._output(o) if isinstance(o, Value) else o for o in self.plan.graph.outputs
         ]
         self._keep_what_is_needed()
+        self._thin_tapes()
         return self.plan
 
     # -- one node ---------------------------------------------------------------------------------
@@ -241,10 +244,26 @@ class _Planner:
         }
         count = {"scan": 1, "while_loop": 2}.get(node.op.name)
         turning = node.outputs[: len(node.args[count])] if count else []
-        carried = [(Value("even", v.type), Value("odd", v.type)) for v in turning]
-        self.steps.append(Nested(node, plans, operands, filled, carried))
+        self.steps.append(Nested(node, plans, operands, filled, _buffers(turning)))
         self._made(node, len(self.steps) - 1)
         return True
+
+    def _thin_tapes(self) -> None:
+        """Let loops whose carries nobody but native scans reads keep some of them only."""
+        regions = {s.node: s for s in self.steps if isinstance(s, Nested)}
+        for node, loop in regions.items():
+            turns = [v for v in node.outputs if UNKNOWN in v.shape]
+            if node.op.name != "while_loop" or not turns or self.outputs & set(turns):
+                continue
+            readers = dict.fromkeys(user for v in turns for user in v.uses)
+            if not all(n in regions and _reads_rows(n, turns) for n in readers):
+                continue
+            loop.thins = True
+            for reader in readers:
+                scan = regions[reader]
+                name = f"again{len(scan.remakes)}"
+                scan.plans[name] = loop.plans["body"]
+                scan.remakes.append(Remake(loop, name, _buffers(v for v, _ in loop.carried)))
 
     # -- loops ------------------------------------------------------------------------------------
 
@@ -454,6 +473,19 @@ class _Planner:
         self.steps[:] = kept
         self.plan.memory = {v: moved[p] for v, p in self.plan.memory.items()}
         self.plan.home = {v: moved[p] for v, p in self.plan.home.items()}
+
+
+def _buffers(values: Iterable[Value]) -> list[tuple[Value, Value]]:
+    """Two buffers for each value that a loop carries, used in turn."""
+    return [(Value("even", v.type), Value("odd", v.type)) for v in values]
+
+
+def _reads_rows(node: Node, stacks: Sequence[Value]) -> bool:
+    """Whether a region is a scan over stacked values, and has no other use for them."""
+    if node.op.name != "scan":
+        return False
+    constants, start, *_ = node.args
+    return not {*constants, *start} & set(stacks)
 
 
 def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:

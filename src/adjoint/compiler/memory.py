@@ -55,7 +55,8 @@ def writes(step: Nest | Step) -> list[Value]:
         ]
     assert not isinstance(step, Loop)
     if isinstance(step, Nested):
-        buffers = [v for pair in step.carried for v in pair]
+        again = [pair for remake in step.remakes for pair in remake.carried]
+        buffers = [v for pair in (*step.carried, *again) for v in pair]
         return [*step.node.outputs, *buffers, *step.filled.values()]
     return list(step.node.outputs)
 
@@ -65,7 +66,11 @@ def reads(step: Nest | Step) -> list[Value]:
     if isinstance(step, Nest):
         return [v for m in step.members for v in m.reads]
     assert isinstance(step, (Call, Callback, Nested))
-    return [o.value for o in step.operands if isinstance(o, Operand)]
+    operands: list[Any] = list(step.operands)
+    if isinstance(step, Nested):
+        operands += [o for remake in step.remakes for o in remake.loop.body_operands()]
+    found = [o.value if isinstance(o, Operand) else o for o in operands]
+    return [v for v in found if isinstance(v, Value)]
 
 
 def nbytes(value: Value, sizes: Sizes = ()) -> int:

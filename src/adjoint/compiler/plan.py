@@ -72,6 +72,23 @@ class Nested:
     operands: list[Operand | Any]  # what the node's tensors are, in order; or a number
     filled: dict[int, Value]  # memory for the operands that are a number
     carried: list[tuple[Value, Value]]  # for each carried value two buffers, used in turn
+    thins: bool = False  # whether it may keep some of its carries only: Note [Thinned tapes]
+    remakes: list[Remake] = field(default_factory=list)  # loops whose other carries it computes
+
+    def body_operands(self) -> list[Operand | Value]:
+        """Of a while_loop: where the constants of its body are."""
+        first, constants = len(self.node.args[0]), len(self.node.args[1])
+        places = range(first, first + constants)
+        return [self.filled.get(k) or self.operands[k] for k in places]
+
+
+@structure
+class Remake:
+    """A while_loop whose carries a scan reads: those that were not kept are computed again."""
+
+    loop: Nested
+    name: str  # of its body among the plans of the scan
+    carried: list[tuple[Value, Value]]  # as those of the loop
 
 
 Step = Loop | Call | Callback | Nested

@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, libraries
-from adjoint.compiler.c import render
+from adjoint.compiler.c import render, tapes
+from adjoint.compiler.c.tapes import Tape
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, arrange, elements, lay_out
@@ -37,14 +38,6 @@ from adjoint.tensor.tensor import make
 
 Report = Callable[[str, float], None]
 POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
-
-
-class Tape(ctypes.Structure):
-    """The memory of a value that has one turn of a loop after another: it grows as the loop runs,
-    and stays for the next call.
-    """
-
-    _fields_ = (("data", ctypes.c_void_p), ("room", ctypes.c_long), ("count", ctypes.c_long))
 
 
 def _free(tapes: list[Tape]) -> None:
@@ -111,7 +104,7 @@ class Code:
         values = dict.fromkeys([*given, *called, *self.made])
         self.slots = {v: i + render.FIRST for i, v in enumerate(values)}
         behind = len(self.slots) + render.FIRST
-        self.tapes = {v: i + behind for i, v in enumerate(plan.tapes())}
+        self.tapes = {v: i + behind for i, v in enumerate(dict.fromkeys(plan.tapes()))}
 
     @property
     def end(self) -> int:
@@ -177,7 +170,7 @@ class Program:
             self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)
-        self.tapes = {value: Tape() for value in code.tapes}
+        self.tapes = {value: Tape(bound=tapes.bound()) for value in code.tapes}
         for value, slot in code.tapes.items():
             self.block[slot] = ctypes.addressof(self.tapes[value])
         weakref.finalize(self, _free, list(self.tapes.values()))

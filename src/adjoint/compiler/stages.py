@@ -148,8 +148,9 @@ def _step_cost(layout: Layout, number: int) -> Cost:
     if isinstance(step, Nested):
         times = step.node.args[3] if step.node.op.name == "scan" else 1
         inner = Cost(0, 0, 0, 0, 0)
-        for each in layout.inner[number].values():
-            inner = inner + _cost(each)
+        for name, each in layout.inner[number].items():
+            if name in step.node.graphs:  # no turns that are computed again
+                inner = inner + _cost(each)
         return inner * (1 if times == UNKNOWN else times)
     read = sum(
         _exactly(v) for v in dict.fromkeys(reads(step)) if v not in getattr(step, "local", ())

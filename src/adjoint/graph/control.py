@@ -221,7 +221,9 @@ def _length(xs: Flat, paths: list[str], length: int | None) -> int:
 def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any) -> Any:
     """Run `carry = body_fun(carry)` as long as `cond_fun(carry)` holds; return the last carry.
 
-    Differentiable in both modes; reverse mode keeps the carry of each step.
+    Differentiable in both modes; reverse mode keeps the carry of each step. A compiled gradient
+    keeps 256 megabytes of them ($ADJOINT_TAPE says how many bytes), and computes the others again;
+    in eager mode `ad.checkpoint(body_fun)` keeps nothing else.
 
     >>> import adjoint as ad
     >>> def root(a):

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from adjoint.compiler import libraries, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
 from adjoint.compiler.c.printer import printed
+from adjoint.compiler.c.tapes import AGAIN, TAPE_DECLARED
 from adjoint.compiler.definitions import Put
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
-from adjoint.compiler.plan import Call, Callback, Nested, Operand
+from adjoint.compiler.plan import Call, Callback, Nested, Operand, Remake
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open
@@ -234,9 +235,15 @@ class Renderer:
         layout = scope.layout
         known = inner_start(layout, number, name)
         start = self.table.number(layout, (number, name), known)
-        base, prefix = f"({scope.base} + {start})", f"{scope.prefix}{number}_"
+        base, prefix = f"({scope.base} + {start})", f"{scope.prefix}{number}{name}_"
         inner = layout.inner[number][name]
         return Scope(inner, base, self.table, scope.tapes, dict(scope.places), prefix)
+
+    def _place(self, scope: Scope, operand: Operand | Value) -> str:
+        """Where an operand of a region is that has run."""
+        if isinstance(operand, Operand):
+            return f"(char *){scope.operand(operand)}"
+        return scope.place(operand)
 
     def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
         inner.places.update(zip(values, given, strict=True))
@@ -245,12 +252,10 @@ class Renderer:
         """Pointers to the operands of a region; a number is written to memory of its own."""
         lines, found = [], []
         for number, operand in enumerate(step.operands):
-            if isinstance(operand, Operand):
-                found.append(f"(char *){scope.operand(operand)}")
-                continue
-            value = step.filled[number]
-            lines.append(_copied(value, scope.pointer(value), operand) + "\n")
-            found.append(scope.place(value))
+            value = step.filled.get(number)
+            if value is not None:
+                lines.append(_copied(value, scope.pointer(value), operand) + "\n")
+            found.append(self._place(scope, operand if value is None else value))
         return lines, found
 
     def _scan(self, scope: Scope, step: Nested, number: int) -> str:
@@ -264,11 +269,19 @@ class Renderer:
         ends = counts[0] + counts[1]
         for value, place in zip(graph.inputs[ends:], given[ends:], strict=True):
             inner.places[value] = f"({place} + {t} * {_row_bytes(value.shape, value)})"
+        again = [_Again(self, scope, r, self._inner(scope, number, r.name)) for r in step.remakes]
+        for turns in again:
+            inner.places |= {
+                v: turns.rows[x] for v, x in zip(graph.inputs[ends:], xs) if x in turns.rows
+            }
         carry = graph.inputs[counts[0] : ends]
         count = str(length)
         if length == UNKNOWN:
             count = f"({scope.tape(xs[0])})->count"
-            lines += [self._grown(scope, v, count) for v in self._tapes(step)]
+            for value in self._tapes(step):
+                lines.append(f"({scope.tape(value)})->count = {count};\n")
+                lines.append(self.grown(scope, value, count, count))
+            lines += [line for turns in again for line in turns.declare(count)]
         ys = step.node.outputs[counts[1] :]
         rows = {
             position + counts[1]: f"({scope.place(v)} + {t} * {_row_bytes(v.shape[1:], v)})"
@@ -279,6 +292,8 @@ class Renderer:
         loop = _Turns(self, scope, inner, step, carry, rows)
         lines += loop.declare(given[counts[0] : ends])
         lines.append(f"{head}const long {t} = {f'{count} - 1 - {s}' if backwards else s};\n")
+        for turns in again:
+            lines += turns.back_to(t) if backwards else turns.on_to(t)
         lines += loop.body()
         lines.append("}\n")
         lines += loop.finish()
@@ -287,10 +302,10 @@ class Renderer:
     def _tapes(self, step: Nested) -> list[Value]:
         return [v for v in step.node.outputs if UNKNOWN in v.shape]
 
-    def _grown(self, scope: Scope, value: Value, count: str) -> str:
-        """See to it that a tape has room for so many turns; without memory the call fails."""
+    def grown(self, scope: Scope, value: Value, turns: str, most: str) -> str:
+        """See to it that a tape has room for some turns; without memory the call fails."""
         tape, size = scope.tape(value), _row_bytes(value.shape[1:], value)
-        return f"if (has_no_room({tape}, {count}, {size})) {{ *status = 1; return; }}\n"
+        return f"if (has_no_room({tape}, {turns}, {most}, {size})) {{ *status = 1; return; }}\n"
 
     def _while(self, scope: Scope, step: Nested, number: int) -> str:
         first, constants, start, _ = step.node.args
@@ -306,25 +321,44 @@ class Renderer:
         loop = _Turns(self, scope, inner, step, carry, {})
         lines += loop.declare(given[counts[0] + counts[1] :])
         self._bind(condition, asked.graph.inputs[counts[0] :], [inner.places[v] for v in carry])
-        turn = f"s{inner.prefix}"
-        lines += [f"({scope.tape(v)})->count = 0;\n" for v in self._tapes(step)]
-        lines.append(f"for (long {turn} = 0;; {turn}++) {{\n")
+        turn, shift, most = (f"{letter}{inner.prefix}" for letter in ("s", "shift", "most"))
+        tapes = self._tapes(step)
+        lines.append(f"long {turn} = 0;\n")
+        if tapes:
+            room = _most_kept(scope, tapes) if step.thins else "0x7fffffffffffffff"
+            lines.append(f"const long {most} = {room};\nlong {shift} = 0;\n")
+        lines.append(f"for (;; {turn}++) {{\n")
         lines.append(self.steps(condition, range(len(condition.layout.steps))))
         (answer,) = asked.outputs
         held = (
             f"{condition.operand(answer)}[0]" if isinstance(answer, Operand) else str(int(answer))
         )
         lines.append(f"if (!{held}) break;\n")
-        for value, name in zip(self._tapes(step), loop.names, strict=False):
-            size = _row_bytes(value.shape[1:], value)
-            lines.append(self._grown(scope, value, f"{turn} + 1"))
-            row = f"{scope.place(value)} + {turn} * {size}"
-            if size:  # of nothing there is no memory
-                lines.append(f"__builtin_memcpy({row}, {name}, {size});\n")
+        if tapes:
+            lines += self._kept(scope, tapes, loop.names, turn, shift, most)
         lines += loop.body()
         lines.append("}\n")
+        for tape in map(scope.tape, tapes):
+            lines.append(f"({tape})->count = {turn}; ({tape})->shift = {shift};\n")
         lines += loop.finish()
         return "{\n" + "".join(lines) + "}\n"
+
+    def _kept(
+        self, scope: Scope, tapes: list[Value], names: list[str], turn: str, shift: str, most: str
+    ) -> list[str]:
+        """Keep the carry of a turn, if it is one of those that are kept: Note [Thinned tapes]."""
+        is_kept = f"!({turn} & ((1L << {shift}) - 1))"
+        sizes = [_row_bytes(v.shape[1:], v) for v in tapes]
+        lines = [f"if ({is_kept} && {turn} >> {shift} == {most}) {{\n"]
+        for value, size in zip(tapes, sizes, strict=True):
+            lines.append(f"thin({scope.tape(value)}, {most}, {size});\n")
+        lines.append(f"{shift}++;\n}}\nif ({is_kept}) {{\n")
+        for value, name, size in zip(tapes, names, sizes, strict=True):
+            lines.append(self.grown(scope, value, f"({turn} >> {shift}) + 1", most))
+            if size:  # of nothing there is no memory
+                row = f"{scope.place(value)} + ({turn} >> {shift}) * {size}"
+                lines.append(f"__builtin_memcpy({row}, {name}, {size});\n")
+        return [*lines, "}\n"]
 
     def _branch(self, scope: Scope, step: Nested, number: int) -> str:
         lines, given = self._given(scope, step)
@@ -430,6 +464,82 @@ class _Turns:
         return lines
 
 
+class _Again:
+    """The carries of a while_loop for a scan over them; those not kept are computed again."""
+
+    def __init__(self, renderer: Renderer, scope: Scope, remake: Remake, inner: Scope) -> None:
+        self.renderer, self.scope, self.inner = renderer, scope, inner
+        loop = remake.loop
+        self.tapes = [v for v in loop.node.outputs if UNKNOWN in v.shape]
+        inputs = inner.layout.plan.graph.inputs
+        given = loop.body_operands()
+        for value, operand in zip(inputs, given, strict=False):
+            inner.places[value] = renderer._place(scope, operand)
+        step = replace(loop, carried=remake.carried)
+        self.turns = _Turns(renderer, scope, inner, step, inputs[len(given) :], {})
+        self.rows = dict(zip(self.tapes, self.turns.names, strict=True))  # and where they will be
+        self.name = inner.prefix
+
+    def declare(self, count: str) -> list[str]:
+        """C text before the scan."""
+        shift, first, room, used = (f"{w}{self.name}" for w in ("shift", "first", "room", "used"))
+        lines = [
+            f"const long {shift} = ({self.scope.tape(self.tapes[0])})->shift;\n",
+            f"const long {first} = (({count} - 1) >> {shift}) + 1;\n",
+            f"const long {room} = SMALLER({_most_kept(self.scope, self.tapes)}, {AGAIN});\n",
+            f"long {used} = 0, held{self.name}[{AGAIN}];\nif ({shift}) {{\n",
+        ]
+        rows = f"{first} + {room}"
+        lines += [self.renderer.grown(self.scope, v, rows, rows) for v in self.tapes]
+        return [*lines, "}\n", *self.turns.declare(["0"] * len(self.tapes))]
+
+    def _start(self, slot: str) -> list[str]:
+        """Point to a carry that was kept."""
+        pairs = zip(self.tapes, self.turns.names, strict=True)
+        sizes = {v: _row_bytes(v.shape[1:], v) for v in self.tapes}
+        return [f"{n} = {self.scope.place(v)} + {slot} * {sizes[v]};\n" for v, n in pairs]
+
+    def back_to(self, t: str) -> list[str]:
+        """C text that finds the carry of a turn, the one after it having been found before."""
+        s, shift, first, room, used, held, slot, next_ = (
+            f"{w}{self.name}"
+            for w in ("s", "shift", "first", "room", "used", "held", "slot", "next")
+        )
+        lines = [
+            f"while ({used} && {held}[{used} - 1] > {t}) {used}--;\n",
+            f"long {s} = {t} >> {shift} << {shift}, {slot} = {t} >> {shift};\n",
+            f"if ({used} && {held}[{used} - 1] > {s}) ",
+            f"{{ {s} = {held}[{used} - 1]; {slot} = {first} + {used} - 1; }}\n",
+            *self._start(slot),
+            f"for (long {next_} = {s} + further({t} - {s} + 1, {room} - {used}); {s} < {t};) {{\n",
+            *self.turns.body(),
+            f"if (++{s} == {next_} && {s} < {t}) {{\n",
+        ]
+        for value, name in zip(self.tapes, self.turns.names, strict=True):
+            if size := _row_bytes(value.shape[1:], value):
+                row = f"{self.scope.place(value)} + ({first} + {used}) * {size}"
+                lines.append(f"__builtin_memcpy({row}, {name}, {size});\n")
+        further = f"{next_} = {s} + further({t} - {s} + 1, {room} - {used});"
+        return [*lines, f"{held}[{used}++] = {s};\n{further}\n}}\n}}\n"]
+
+    def on_to(self, t: str) -> list[str]:
+        """C text that finds the carry of a turn, the one before it having been found before."""
+        shift = f"shift{self.name}"
+        return [
+            f"if (!({t} & ((1L << {shift}) - 1))) {{\n",
+            *self._start(f"({t} >> {shift})"),
+            f"}} else {{\nconst long s{self.name} = {t} - 1;\n",
+            *self.turns.body(),
+            "}\n",
+        ]
+
+
+def _most_kept(scope: Scope, values: list[Value]) -> str:
+    """How many carries of a loop may be kept."""
+    size = sum(_row_bytes(v.shape[1:], v) for v in values)
+    return f"most_kept({scope.tape(values[0])}, {size})"
+
+
 _STACK = 1 << 14  # accumulators that fit on the stack
 
 
@@ -474,24 +584,10 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     kernels = [text.replace("NAME", name, 1) for text, name in renderer.functions.items()]
     body = "\n".join([*kernels, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
-    needed += _TAPE if scope.tapes else ""
+    needed += TAPE_DECLARED if scope.tapes else ""
     return libraries.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
 
-_TAPE = """typedef struct { char *data; long room, count; } Tape;
-extern void *realloc(void *, unsigned long);
-/* See to it that there is memory for so many turns of some bytes: twice as much when it grows. */
-static int has_no_room(Tape *tape, long count, long size) {
-  tape->count = count;
-  if (count * size <= tape->room) return 0;
-  const long room = LARGER(2 * count * size, 4096);
-  char *const data = realloc(tape->data, room);
-  if (!data) return 1;
-  tape->data = data;
-  tape->room = room;
-  return 0;
-}
-"""
 _OPENING = f"""  char *arena = DATA(p, {ARENA});
   void **library = p[{LIBRARY}];
   int *status = p[{STATUS}];
