@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.core.errors import LinAlgError
+from adjoint.core.errors import LinAlgError, ValueRangeError
 from adjoint.native import build
 from tests.test_compile_interface import assert_same
 
@@ -177,3 +177,42 @@ def test_routines_take_open_sizes() -> None:
     for shape in ((4, 6), (5, 7), (9, 3), (30, 31)):
         x = ad.tensor(np.random.default_rng(0).standard_normal(shape), dtype=ad.float64)
         assert_same(compiled(x), function(x))
+
+
+def layer(x: Any, h: Any, weights: Any, lengths: Any = None) -> Any:
+    """Two layers of LSTM in both directions, over sequences of given lengths or of one."""
+    states = [h, h * 0.5]
+    if lengths is None:
+        return ad.lstm(x, states, weights, True, 2, 0.0, True, True, False)[0].square().sum()
+    packed, sizes = ad.ops._pack_padded_sequence(x, ad.tensor(lengths), False)
+    output, last, cell = ad.lstm(packed, sizes, states, weights, True, 2, 0.0, True, True)
+    return output.square().sum() + (last * cell).sum()
+
+
+@pytest.mark.parametrize("lengths", [None, [4, 2, 1]])
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
+def test_layers_over_time_are_calls_of_our_routine(lengths: Any, dtype: Any) -> None:
+    draw = np.random.default_rng(0)
+    make = lambda *shape: ad.tensor(draw.uniform(-1, 1, shape), dtype=dtype)
+    x, h, weights = make(4, 3, 5), make(4, 3, 6), []
+    for width in (5, 5, 12, 12):
+        weights += [make(24, width), make(24, 6), make(24), make(24)]
+    given = x, h, weights
+    f = ad.value_and_grad(lambda *given: layer(*given, lengths), argnums=(0, 1, 2))
+    compiled = ad.compile(f)
+    rounding = {"rtol": 1e-4, "atol": 1e-5} if dtype is ad.float32 else {"rtol": 1e-10}
+    for a, b in zip(*map(ad.core.pytrees.leaves, (compiled(*given), f(*given))), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), **rounding)
+    stages = compiled.lower(*given)
+    assert "scan" not in str(stages.lowered)
+    assert stages.callbacks() == []
+
+
+def test_sizes_of_batches_that_grow_are_refused_by_compiled_layers() -> None:
+    gates, state, weight = ad.ones(2, 3, 8), ad.ones(3, 2), ad.ones(8, 2)
+    f = lambda sizes: ad.ops._lstm_layer(gates, state, state, weight, None, sizes, False)
+    compiled = ad.compile(f)
+    assert_same(compiled(ad.tensor([3, 2])), f(ad.tensor([3, 2])))
+    for sizes in ([2, 3], [4, 1], [1, 0]):
+        with pytest.raises(ValueRangeError, match="must not grow and lie between 1 and 3"):
+            compiled(ad.tensor(sizes))

@@ -115,6 +115,14 @@ def backwards_in_time(x: Any, w: Any) -> Any:
     return carry.sum() + parts.prod()
 
 
+def over_time(gates: Any, state: Any, weight: Any) -> Any:
+    """A layer by our routine, over sequences of several lengths."""
+    sizes = ad.tensor([3, 3, 1, 1])
+    layer = ad.ops._lstm_layer
+    output, cells, _ = layer(gates, state, state, weight, None, sizes, False)
+    return (output * cells).sum() + layer(gates, state, state, weight, None, None, True)[0].sum()
+
+
 def until_it_is_small(x: Any) -> Any:
     """A hundred turns and more: with few bytes for its tape, most are computed again."""
     turn = lambda c: ((c[0] * 0.97 + x.sin() * 0.01).tanh(), c[1] + 1)
@@ -188,6 +196,7 @@ GRADIENTS: dict[str, Program] = {
     "recurrent scan": (recurrent, (make(6, 5), make(8, 5))),
     "runge-kutta": (runge_kutta, (make(3), make(3, seed=1))),
     "nested reverse scan": (backwards_in_time, (make(4, 3), make(3))),
+    "LSTM layer": (over_time, (make(4, 3, 20), make(3, 5), make(20, 5))),
     "while loop": (until_it_is_small, (make(5),)),
     "small product": (multiplied, (make(2, 3), make(3, 5))),
     "large product": (multiplied, (make(67, 129), make(129, 65))),

@@ -102,6 +102,19 @@ def test_operator_without_c_is_named(tmp_path: Path) -> None:
         export.c(lambda x: x, make(3), path=tmp_path / "f.txt")
 
 
+def test_exported_layers_over_time_are_loops(tmp_path: Path) -> None:
+    gates, state, weight = make(3, 2, 12), make(2, 3), make(12, 3, seed=1)
+
+    def loss(gates: ad.Tensor, state: ad.Tensor, weight: ad.Tensor) -> ad.Tensor:
+        return ad.ops._lstm_layer(gates, state, state, weight, None, None, False)[0].sum()
+
+    function = ad.value_and_grad(loss, argnums=(0, 1, 2))
+    outputs = run_exported(tmp_path, function, gates, state, weight)
+    expected = pytrees.leaves(function(gates, state, weight))
+    for got, value in zip(outputs, expected, strict=True):
+        np.testing.assert_allclose(got, value.numpy(), rtol=1e-9)
+
+
 def test_exported_convolutions_and_pooling_stand_alone(tmp_path: Path) -> None:
     inputs = make(2, 4, 6, 5), make(6, 2, 3, 2, seed=1), make(6, 1, 2, 2, seed=2), make(6, seed=3)
 

@@ -30,6 +30,7 @@ class Routine:
     kind: str  # the type in it: "double"
     numbers: tuple[int, ...]
     helpers: tuple[str, ...] = ()  # of LAPACK, whose addresses follow the operands: ("getrf",)
+    flops: int | None = None  # where they are known
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -489,6 +490,26 @@ def _fourier_backward(node: Node) -> Routine | None:
     return Routine("fourier", "backward", kind, sizes)
 
 
+# -- layers over time ------------------------------------------------------------------------------
+
+
+def _layer(node: Node, name: str) -> Routine | None:
+    """An LSTM without projections."""
+    batch_sizes, steps = argument(node, "batch_sizes"), node.outputs[0].shape[0]
+    kind = _REALS.get(node.outputs[0].dtype.name)
+    fits = batch_sizes is None or batch_sizes.dtype.name == "int64"
+    cells = argument(node, "cx").shape
+    if kind is None or not fits or argument(node, "w_hr") is not None or 0 in cells:
+        return None
+    numbers = steps, *cells, _flag(node, "reverse"), int(batch_sizes is not None)
+    flops = 8 * steps * math.prod(cells) * cells[-1]  # of a product with w_hh
+    if name == "layer_back":
+        grads = (f"grad_{part}" for part in ("output", "cells", "workspace"))
+        numbers += tuple(int(argument(node, grad) is not None) for grad in grads)
+        flops *= 2
+    return Routine("recurrent", name, kind, numbers, flops=flops)
+
+
 _FINDERS: dict[str, Finder] = {
     "lu": _lu,
     "solve": _solve,
@@ -535,4 +556,6 @@ _FINDERS: dict[str, Finder] = {
     "fourier_forward": _fourier_forward,
     "fourier_backward": _fourier_backward,
     "bits": _same_bits,
+    "layer": lambda node: _layer(node, "layer"),
+    "layer_back": lambda node: _layer(node, "layer_back"),
 }

@@ -16,13 +16,16 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler.c import plain, render
+from adjoint.compiler.definitions import Library, define
 from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
 from adjoint.compiler.program import Code
 from adjoint.core.errors import ArgumentError
 from adjoint.elements.numbers import C_TYPES, literal
-from adjoint.graph.ir import GraphError, Value
+from adjoint.graph.ir import GraphError, Node, Value
+from adjoint.graph.passes.decompose import expand
 from adjoint.graph.trace import identifier, trace
+from adjoint.tensor import binding
 
 _HEAD = """#include <math.h>
 #include <stddef.h>
@@ -44,8 +47,7 @@ def c(
     target = Path(path)
     if target.suffix != ".c":
         raise ArgumentError(f"export.c: path must end in .c, got {str(target)!r}")
-    graph = trace(function, *examples)
-    program = Code(graph)
+    program = Code(expand(trace(function, *examples), _without_routine))
     missing = {*program.stages.callbacks(), *(program.plan.routines() - plain.ROUTINES.keys())}
     if missing:
         raise GraphError(
@@ -62,6 +64,13 @@ def c(
     beside = target.with_suffix(".h")
     beside.write_text(header)
     return target, beside
+
+
+def _without_routine(node: Node, is_part: bool) -> Callable[..., Any] | None:
+    """An operator in terms of smaller ones, where only a routine of ours computes it whole."""
+    found = define(node) if node.op.row.decompose else None
+    is_ours = isinstance(found, Library) and found.ours is not None
+    return binding.decomposition(node.op.row) if is_ours else None
 
 
 class _Writer:

@@ -1,7 +1,7 @@
 /* LSTM layers over time, compiled once for each machine. A thread goes over all steps with some of the sequences, so
    threads wait for nobody. Weights are packed into panels once: a step's product reads them in order. */
 
-#include "tiles.c"
+#include "product.c"
 
 #pragma omp declare simd notinbranch
 extern float expf(float);
@@ -21,6 +21,13 @@ extern double tanh(double);
 
 static long threads_for(long sequences, long multiplications) {
   return multiplications > WORTH ? most(least(omp_get_max_threads(), sequences / FEW), 1) : 1;
+}
+
+/* Whether sizes never grow and lie between 1 and `count`, as those of packed sequences do. */
+static int falls(const long *batch, long steps, long count) {
+  for (long t = 0; t < steps; t++)
+    if (batch[t] < 1 || batch[t] > (t ? batch[t - 1] : count)) return 0;
+  return 1;
 }
 
 /* What follows is written once for each REAL: float, double. */
@@ -139,4 +146,37 @@ int lstm_back_REAL(const long *sizes, const REAL *grad_output, const REAL *grad_
   }
   free(room);
   return 0;
+}
+
+/* The gradient of w_hh: a product over all steps and sequences of gradients of gates and earlier hidden states. */
+static int weights_REAL(const long *sizes, const REAL *grads, const REAL *hx, const REAL *output, REAL *w_bar) {
+  const long steps = sizes[0], units = sizes[2], reverse = sizes[3], wide = 4 * units, state = sizes[1] * units;
+  REAL *before = room_REAL(steps * state);
+  if (!before) return 1;
+  memcpy(before + (reverse ? steps - 1 : 0) * state, hx, (size_t)state * sizeof(REAL));
+  memcpy(before + (reverse ? 0 : state), output + (reverse ? state : 0), (size_t)((steps - 1) * state) * sizeof(REAL));
+  const Product z = {.m = wide, .n = units, .k = steps * sizes[1], .batch = {1, 1, 1},
+                     .a_row = 1, .a_column = wide, .b_row = units, .b_column = 1, .c_row = units};
+  const int failed = product_REAL(&z, grads, before, w_bar);
+  free(before);
+  return failed;
+}
+
+/* For compiled programs. sizes go on with: whether there are batch sizes. */
+int layer_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const long *batch = sizes[4] ? given[4] : 0;
+  if (batch && !falls(batch, sizes[0], sizes[1])) return 1;
+  return lstm_REAL(sizes, given[0], given[1], given[2], given[3], batch, made[0], made[1], made[2]);
+}
+
+/* sizes go on with: whether there are batch sizes; gradients of output, of cells, of workspace. */
+int layer_back_REAL(const long *sizes, const void *const *given, void *const *made) {
+  const REAL *grads[3];
+  for (int k = 0; k < 3; k++) grads[k] = sizes[5 + k] ? *given++ : 0;
+  const REAL *hx = *given++, *cx = *given++, *w = *given++;
+  const long *batch = sizes[4] ? *given++ : 0;
+  if (batch && !falls(batch, sizes[0], sizes[1])) return 1;
+  const REAL *output = *given++, *cells = *given++, *workspace = *given++;
+  return lstm_back_REAL(sizes, grads[0], grads[1], grads[2], cx, w, batch, cells, workspace, made[0], made[1], made[2]) ||
+         weights_REAL(sizes, made[0], hx, output, made[3]);
 }

@@ -110,6 +110,8 @@ WORDS: dict[str, tuple[str, ...]] = {
         "fourier_forward",
         "fourier_backward",
         "bits",
+        "layer",
+        "layer_back",
     ),
 }
 # The numbers that a text of the column `c` is for.
