@@ -531,6 +531,15 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         lambda x: (x.softmax(1) * x).sum(0), {"x": (0, 1)},
         [doubles((n, m)) for n, m in ((2, 5), (9, 3000), (300, 2))],
     ),
+    "numbers of the size that are read from memory": (
+        lambda x: (
+            ad.full((x.shape[0], 30), 1 / x.shape[0], dtype=x.dtype) @ ad.ones(30, 40, dtype=x.dtype),
+            ad.full((5,), 1 / x.shape[0], dtype=x.dtype).sort()[0],
+            ad.full((x.shape[0],), 1 / x.shape[0], dtype=x.dtype).sum() * x,
+        ),
+        {"x": 0},
+        [doubles((n,)) for n in (9, 20, 700)],
+    ),
     "hessian": (
         ad.hessian(lambda x: (x**3).sum() * x.sum()),
         {"x": 0},

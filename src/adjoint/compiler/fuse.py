@@ -52,7 +52,7 @@ from adjoint.core.shapes import Shape
 from adjoint.core.sizes import NotOpen, is_open
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
-from adjoint.graph.ir import Constant, Graph, Node, Region, Value
+from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
@@ -349,10 +349,9 @@ class _Planner:
 
     def _keep(self, value: Value) -> None:
         """See to it that a value is in memory, row by row."""
-        if value in self.plan.memory:
-            return
         if value in self.plan.numbers:
             self._keep_number(value)
+        if value in self.plan.memory:
             return
         if value not in self.plan.home:
             if isinstance(self._made_by(value), Reshape):
@@ -363,9 +362,19 @@ class _Planner:
         self.ready[value] = self.plan.home[value] + 1
 
     def _keep_number(self, value: Value) -> None:
-        """A number as a tensor, for those that read memory only."""
+        """A number as a tensor, for those that read memory only; where it depends on open sizes, as
+        a view of the number, which a loop writes out.
+        """
         number = self.plan.numbers.pop(value)
-        self._constant(value, operators.packet("full")(value.shape, number, dtype=value.dtype))
+        if not is_open((value.shape, number)):
+            self._constant(value, operators.packet("full")(value.shape, number, dtype=value.dtype))
+            return
+        assert value.node is not None, "an argument is no number"
+        single = Value("number", Type((), value.dtype))
+        self._virtual(single, 0, 0)
+        self.plan.numbers[single] = number
+        self.plan.definitions[value.node] = View(single, ())
+        self._virtual(value, 1, 0)
 
     def _operand(self, value: Value, fits: Layout = libraries.is_whole) -> Operand:
         """Where a library, or the code of a region, finds a value: a view of memory needs no copy
@@ -495,4 +504,4 @@ def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
 
 def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:
     """Group the nodes of a lowered graph into steps; `definitions` says what is known of them."""
-    return _Planner(graph, {} if definitions is None else definitions).run()
+    return _Planner(graph, dict(definitions or {})).run()
