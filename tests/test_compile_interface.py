@@ -396,6 +396,13 @@ def doubles(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
 
 
 # (function, open dimensions, arguments for each call): all calls run one program
+def convolved(x: ad.Tensor) -> Any:
+    """Windows that move by two: sizes are halved three times."""
+    weight = make(2, 2, 3, 3)
+    hidden = ad.nn.functional.conv2d(x, weight, stride=2, padding=1).tanh()
+    return ad.nn.functional.conv2d(ad.nn.functional.max_pool2d(hidden, 2), weight, padding=1)
+
+
 OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
     "batch": (
         lambda x: (x.sin() * x).sum(1),
@@ -531,9 +538,24 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         lambda x: (x.softmax(1) * x).sum(0), {"x": (0, 1)},
         [doubles((n, m)) for n, m in ((2, 5), (9, 3000), (300, 2))],
     ),
+    "halves and thirds": (
+        lambda x: (x[::2] * 2, x[1::3], x[: x.shape[0] // 2].exp(), ad.cat([x[::2], x[1::2]])),
+        {"x": 0},
+        [doubles((n,)) for n in (8, 9, 200, 41, 5)],
+    ),
+    "half a spectrum": (
+        lambda x: ad.fft.irfft(ad.fft.rfft(x) * 2, n=x.shape[0]),
+        {"x": 0},
+        [doubles((n,)) for n in (8, 9, 200, 41)],
+    ),
+    "strides": (
+        ad.grad(lambda x: convolved(x).square().sum()),
+        {"x": (2, 3)},
+        [doubles((1, 2, n, m)) for n, m in ((9, 30), (10, 31), (16, 21), (41, 12))],
+    ),
     "numbers of the size that are read from memory": (
         lambda x: (
-            ad.full((x.shape[0], 30), 1 / x.shape[0], dtype=x.dtype) @ ad.ones(30, 40, dtype=x.dtype),
+            ad.full((x.shape[0], 30), 1 / x.shape[0], dtype=x.dtype) @ make(30, 40),
             ad.full((5,), 1 / x.shape[0], dtype=x.dtype).sort()[0],
             ad.full((x.shape[0],), 1 / x.shape[0], dtype=x.dtype).sum() * x,
         ),
@@ -578,6 +600,12 @@ ODD: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]], int]] = {
         [doubles((n, 4), (4, 4)) for n in (3, 4, 5)],
         1,
     ),
+    "averages of pairs": (
+        ad.grad(lambda x: ad.nn.functional.avg_pool1d(x[None], 2).square().sum()),
+        {"x": 0},
+        [doubles((n,)) for n in (8, 9, 10, 11, 200, 41)],
+        2,
+    ),
     "clamped slice": (
         lambda x: x[:100] * 2,
         {"x": 0},
@@ -590,7 +618,6 @@ ODD: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]], int]] = {
         [doubles((n,)) for n in (200, 300, 6, 4, 2)],
         3,
     ),
-    "every second": (lambda x: x[::2] * 2, {"x": 0}, [doubles((n,)) for n in (8, 200, 5, 2)], 2),
     "edges that meet": (
         edges,
         {"x": 1},

@@ -17,6 +17,7 @@ from adjoint.checks import matmul
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
+from adjoint.core.sizes import is_open
 
 FARTHEST = 1 << 24  # the largest stride, padding or dilation; loops may run over each of them
 
@@ -58,7 +59,7 @@ class Geometry:
 
 def each(what: str, name: str, values: Sequence[int], count: int, least: int) -> Shape:
     """One number for each spatial dimension; a single one is for all of them."""
-    found = tuple(int(v) for v in values)
+    found = tuple(v if isinstance(v, int) else int(v) for v in values)  # open sizes stay open
     found = found * count if len(found) == 1 else found
     if len(found) != count:
         raise ShapeError(
@@ -84,7 +85,9 @@ def geometry(
     groups: int,
 ) -> Geometry:
     """The sizes of a convolution of two shapes; raises if it is impossible."""
-    return _geometry(
+    given = (*input, *weight, *output_padding)
+    made = _geometry.__wrapped__ if is_open(given) else _geometry  # which assumes orders of sizes
+    return made(
         what, tuple(input), tuple(weight), tuple(stride), tuple(padding), tuple(dilation),
         bool(transposed), tuple(output_padding), int(groups),
     )  # fmt: skip

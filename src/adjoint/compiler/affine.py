@@ -138,6 +138,8 @@ def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Inde
         while True:
             if here == there and (s > first_s or t > first_t):
                 break
+            if s == len(source) and t == len(target):
+                return None  # the same number of elements, but not as polynomials
             if s < len(source) and (int(here) <= int(there) or t == len(target)):
                 here *= source[s]
                 s += 1

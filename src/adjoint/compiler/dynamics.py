@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler.lower import Choices, lower
-from adjoint.compiler.opening import Opened, opened
+from adjoint.compiler.opening import (
+    Fits,
+    NotWhole,
+    Opened,
+    QuotientFits,
+    WholeFits,
+    opened,
+)
 from adjoint.compiler.program import Code, Program
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
@@ -32,14 +39,18 @@ _SHAPED = (Tensor, ShapeDtype)
 _MULTIPLES = (64, 8, 1)  # of these are the sizes for which a function is traced, the smaller ones
 # where a trace of the larger ones needs more memory than there is
 _FIRST = 17  # the least of these multiples
+_MORE = 6  # sizes to trace for where quotients of sizes are to be seen
 _LEAST = 8  # the least size that a program is written for: more will come
 
 
 class Everywhere:
     """The code of a function for all sizes of a pattern."""
 
-    def __init__(self, code: Code, found: Opened, choices: Choices, assumed: Any) -> None:
+    def __init__(
+        self, code: Code, found: Opened, choices: Choices, assumed: Any, by_parity: bool
+    ) -> None:
         self.code, self.found, self.choices = code, found, choices
+        self.by_parity = by_parity  # whether other odd and even sizes have another
         self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
 
     def program(self, graph: Graph, sizes: tuple[int, ...]) -> Program | None:
@@ -81,9 +92,7 @@ class Sizes:
         point = tuple(sizes)
         pattern = (role, key[0], key[1], *self._pattern(key, places, sizes))
         graph = traced(*resized.at(point))  # what is wrong with the function itself is raised here
-        if pattern not in self.known:
-            self.known[pattern] = self._learn(resized, graph, traced, report)
-        found = self.known[pattern]
+        found = self._code(pattern, resized, graph, traced, report)
         program = None if found is None else found.program(graph, point)
         # x[:100] of 50 elements has 50: that size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
@@ -122,6 +131,18 @@ class Sizes:
             parts[leaf][0] = tuple(shape)
         return [tuple(p) for p in parts]
 
+    def _code(
+        self, pattern: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
+    ) -> Everywhere | None:
+        """The code of a pattern; None if there is none."""
+        alike = pattern, *(size % 2 for size in resized.sizes)
+        for key in (pattern, alike):
+            if key in self.known:
+                return self.known[key]
+        found = self._learn(resized, graph, traced, report)
+        self.known[alike if found is not None and found.by_parity else pattern] = found
+        return found
+
     def _learn(
         self, resized: _Resized, graph: Graph, traced: Any, report: Any
     ) -> Everywhere | None:
@@ -130,9 +151,7 @@ class Sizes:
         for multiple in _MULTIPLES:
             points = _points(len(resized.sizes), resized.closed(), multiple)
             try:
-                point = tuple(resized.sizes)
-                graphs = [traced(*resized.at(p)) for p in points]
-                return _learned(points, graphs, (point, graph), report)
+                return self._learn_from(points, resized, graph, traced, report)
             except NotOpen as error:
                 reason = str(error)
                 break
@@ -143,6 +162,28 @@ class Sizes:
                 break
         self.warn(reason)
         return None
+
+    def _learn_from(
+        self, points: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
+    ) -> Everywhere:
+        """The code for all sizes, from graphs for some. The points are multiples of one number, for
+        functions that ask for such sizes. Where numbers are quotients, other sizes are traced; and
+        where the function does something else for odd ones, those like the first alone.
+        """
+        first = tuple(resized.sizes), graph
+        graphs = [traced(*resized.at(p)) for p in points]
+        try:
+            return _learned(WholeFits(points), graphs, first, report)
+        except NotWhole:
+            pass
+        for by_parity in (False, True):
+            mixed = _mixed(points, first[0] if by_parity else None)
+            try:
+                others = [traced(*resized.at(p)) for p in mixed]
+                return _learned(QuotientFits(mixed), others, first, report, by_parity)
+            except (NotOpen, AdjointError):
+                continue
+        return _learned(Fits(points), graphs, first, report)
 
     def warn(self, reason: str) -> None:
         """Say, once, that sizes do not stay open."""
@@ -207,8 +248,31 @@ def _points(count: int, closed: set[int], multiple: int) -> list[tuple[int, ...]
     return [tuple(mixed[k * count : (k + 1) * count]) for k in range(needed)]
 
 
+def _mixed(points: list[tuple[int, ...]], like: Any = None) -> list[tuple[int, ...]]:
+    """Sizes as large as others, and some more, with many remainders; all different. They are odd
+    and even where those of a point are, if one is given.
+    """
+    count, least, most = len(points[0]), min(map(min, points)), max(map(max, points))
+    needed = len(points) + _MORE
+    draw = np.random.default_rng(0)
+    found: list[tuple[int, ...]] = []
+    taken: set[int] = set()
+    while len(found) < needed:
+        point = draw.integers(least, max(most, least + 4 * needed * count), count).tolist()
+        if like is not None:
+            point = [size + (size - other) % 2 for size, other in zip(point, like, strict=True)]
+        if len({*point} - taken) == count:
+            taken |= {*point}
+            found.append(tuple(point))
+    return found
+
+
 def _learned(
-    points: Any, graphs: Sequence[Graph], first: tuple[tuple[int, ...], Graph], report: Any
+    fits: Fits,
+    graphs: Sequence[Graph],
+    first: tuple[tuple[int, ...], Graph],
+    report: Any,
+    by_parity: bool = False,
 ) -> Everywhere:
     """The code for all sizes; what is a matter of speed (whether a product is a loop, which axis
     vectors run along) is decided for those of the first call.
@@ -220,10 +284,10 @@ def _learned(
     lowered = [lower(g, choices.again()) for g in graphs]
     example = tuple(max(size, _LEAST) for size in sizes)
     with assuming() as assumed:
-        found = opened(points, lowered, example)
-        report(f"compare {len(points)} sizes", time.perf_counter() - started)
-        code = Code(graphs[0], report, found, len(points[0]))
-    return Everywhere(code, found, choices, assumed)
+        found = opened(fits, lowered, example)
+        report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
+        code = Code(graphs[0], report, found, len(sizes))
+    return Everywhere(code, found, choices, assumed, by_parity)
 
 
 @structure

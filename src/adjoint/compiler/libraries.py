@@ -23,7 +23,7 @@ from adjoint.compiler.definitions import pooled_dimensions
 from adjoint.compiler.plan import Call, Operand
 from adjoint.compiler.routines import Routine
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import share
+from adjoint.core.sizes import NotOpen, share
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Value
 from adjoint.native import attention, convolution, kernels, pooling, product
@@ -229,6 +229,7 @@ class CallWriter:
         """A convolution with its bias, or a transposed one."""
         node, (image, weight) = self.call.node, self.call.operands[:2]
         sizes = checks.geometry(node.op.name, image.shape, weight.shape, *node.args[3:])
+        _require(sizes.result == node.output.shape, "the sizes of a convolution")
         own, other = image.strides, row_major(node.output.shape)
         large, small = (other, own) if sizes.transposed else (own, other)
         bias = [] if len(self.pointers) == 3 else ["0"]
@@ -268,7 +269,10 @@ class CallWriter:
         node, names = self.call.node, ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
         given = [argument(node, name) for name in names]
         found = windows.windows(node.op.name, shape, pooled_dimensions(node), *given)
-        small = row_major(windows.pooled(shape, found))
+        small_shape = windows.pooled(shape, found)
+        others = (*(v.shape for v in node.outputs), *(o.shape for o in self.call.operands))
+        _require(small_shape in others, "the sizes of pooling")
+        small = row_major(small_shape)
         lead = (1, 0) if len(shape) == len(found) + 1 else (shape[0], strides[0])
         steps = (lead[1], *strides[-len(found) - 1 :]), (0, *small)[-len(found) - 2 :]
         return pooling.numbers(found, lead[0], shape[-len(found) - 1], *steps)
@@ -454,6 +458,12 @@ def _batch_loops(batch: Shape) -> tuple[list[str], list[str]]:
         for name, size in zip(names, batch, strict=True)
     ]
     return lines, names
+
+
+def _require(agree: bool, what: str) -> None:
+    """Native code believes its numbers: those that do not follow from one another are refused."""
+    if not agree:
+        raise NotOpen(f"{what} are not known for all of them")
 
 
 def _offset(strides: tuple[int, ...], where: list[str]) -> str:

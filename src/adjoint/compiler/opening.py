@@ -1,9 +1,10 @@
 """One graph for all sizes: graphs of a few sizes, number by number.
 
 A function is traced for a few sizes. Its graphs must agree but for numbers, and each number must be
-a polynomial of the sizes, or a real number that depends on one (1/n, √n); it becomes a `Size` or a
-`Real` of one graph that stands for all. A graph of other sizes belongs to it if its numbers are
-those of the polynomials: that is looked at before a program is used for them.
+a polynomial of the sizes and of their quotients by whole numbers (⌊n / 2⌋), or a real number that
+depends on one (1/n, √n); it becomes a `Size` or a `Real` of one graph that stands for all. A graph
+of other sizes belongs to it if its numbers are those of the polynomials: that is looked at before a
+program is used for them.
 """
 
 from __future__ import annotations
@@ -17,11 +18,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adjoint.compiler.affine import Affine
-from adjoint.compiler.definitions import Address, Definition, Fill, Piece, define
+from adjoint.compiler.definitions import Address, Definition, Fill, Piece, View, define
 from adjoint.compiler.routines import Routine
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import structure
-from adjoint.core.sizes import NotOpen, Real, Size, is_open, made
+from adjoint.core.sizes import (
+    NotOpen,
+    Real,
+    Size,
+    at,
+    is_open,
+    is_whole,
+    made,
+    symbol,
+)
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
 
 if TYPE_CHECKING:
@@ -32,6 +42,12 @@ else:
 Points = Sequence[tuple[int, ...]]
 _RECORDS = (Definition, Piece, Address, Affine, Routine)
 _DENOMINATOR = 4096  # the largest of a factor beside a size in a real number
+_DIVISOR = 64  # the largest by which a number is seen to be divided
+_TOGETHER = 3  # quotients and sizes that are multiplied in one number
+
+
+class NotWhole(NotOpen):
+    """A number that is a polynomial for sizes like those traced for, not for others: n / 2."""
 
 
 @structure
@@ -46,20 +62,20 @@ class Opened:
         return _Comparison(sizes).graphs(self.graph, graph, self.definitions)
 
 
-def opened(points: Points, graphs: Sequence[Graph], example: tuple[int, ...]) -> Opened:
+def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...]) -> Opened:
     """The graph of which each of some graphs is the one for a point; NotOpen if there is none.
     Where a choice is a matter of speed, it is made for the sizes of the example.
     """
-    return _Opening(points, example).run(graphs)
+    return _Opening(fits, example).run(graphs)
 
 
 # -- many into one --------------------------------------------------------------------------------
 
 
 class _Opening:
-    def __init__(self, points: Points, example: tuple[int, ...]) -> None:
-        self.points, self.example = points, example
-        self.numbers: list[dict[Value, int]] = [{} for _ in points]  # of values, by graph
+    def __init__(self, fits: Fits, example: tuple[int, ...]) -> None:
+        self.fits, self.example = fits, example
+        self.numbers: list[dict[Value, int]] = [{} for _ in fits.points]  # of values, by graph
         self.values: list[Value] = []  # of the graph that is made
         self.definitions: dict[Node, Any] = {}
         self.known: dict[tuple[Any, ...], Any] = {}  # numbers that were looked at before
@@ -144,8 +160,8 @@ class _Opening:
         found = self.known.get(values)
         if found is None:
             whole = type(values[0]) is int
-            fitted = fit if whole else fit_real
-            found = self.known[values] = fitted(self.points, values).like(self.example)
+            fitted = self.fits.fit if whole else self.fits.fit_real
+            found = self.known[values] = fitted(values).like(self.example)
         return found
 
 
@@ -167,6 +183,7 @@ class _Comparison:
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.sizes = sizes
         self.pairs: dict[Value, Value] = {}
+        self.still: set[int] = set()  # variables of the view at hand that have one value
 
     def graphs(self, opened: Graph, graph: Graph, definitions: dict[Node, Any]) -> bool:
         if len(opened) != len(graph) or len(opened.inputs) != len(graph.inputs):
@@ -191,13 +208,22 @@ class _Comparison:
             all(self.graphs(g, other.graphs[k], definitions) for k, g in mine.graphs.items())
             and self.same(mine.args, other.args)
             and all(map(self.value, mine.outputs, other.outputs))
+            and (isinstance(mine.op, Constant) or self.definition(definitions[mine], other))
         )
+
+    def definition(self, mine: Any, other: Node) -> bool:
+        """Whether loops know a node as another one, for the sizes at hand."""
+        self.still = set()
+        if isinstance(mine, View):
+            self.still = {d for d, size in enumerate(other.output.shape) if size == 1}
+        return self.same(mine, define(other))
 
     def value(self, mine: Value, other: Value) -> bool:
         self.pairs[mine] = other
-        if is_open(mine.shape) and 0 in other.shape:
-            return False  # of nothing there are other programs
-        return mine.dtype is other.dtype and self.same(mine.shape, other.shape)
+        if mine.dtype is not other.dtype or not self.same(mine.shape, other.shape):
+            return False
+        # of nothing there are other programs
+        return not any(is_open(m) and o == 0 for m, o in zip(mine.shape, other.shape, strict=True))
 
     def same(self, mine: Any, other: Any) -> bool:
         if isinstance(mine, Value):
@@ -210,59 +236,198 @@ class _Comparison:
             return math.isclose(mine.at(self.sizes), other, rel_tol=4e-16)
         if isinstance(mine, Size):
             return type(other) is int and mine.at(self.sizes) == other
+        if isinstance(mine, Affine) and isinstance(other, Affine):
+            mine, other = (each.without(self.still) for each in (mine, other))
+        if dataclasses.is_dataclass(mine) and isinstance(mine, _RECORDS):
+            names = (f.name for f in dataclasses.fields(mine))
+            return type(mine) is type(other) and all(
+                self.same(getattr(mine, name), getattr(other, name)) for name in names
+            )
         return type(mine) is type(other) and (mine == other or (mine != mine and other != other))
 
 
 # -- numbers --------------------------------------------------------------------------------------
 
 
-def fit(points: Points, values: Sequence[Any]) -> Size:
-    """The simplest polynomial through all points; it must leave some of them to check it.
+class Fits:
+    """Finds the polynomials through some points."""
 
-    >>> fit([(3, 7), (5, 11), (8, 13), (9, 20)], [22, 56, 105, 181])
-    (size0 * size1 + 1)
-    """
-    for basis in _bases(len(points[0]), len(points) - 1):
-        terms = _solved(points, values, basis)
-        if terms is not None:
-            found = made(int(values[0]), terms)
+    def __init__(self, points: Points) -> None:
+        self.points = points
+        self.sizes = range(len(points[0]))
+
+    def fit(self, values: Sequence[Any]) -> Size:
+        """The simplest polynomial through all points; it must leave some of them to check it.
+
+        >>> Fits([(3, 7), (5, 11), (8, 13), (9, 20)]).fit([22, 56, 105, 181])
+        (size0 * size1 + 1)
+        """
+        found = self.polynomial(values)
+        if found is None:
+            listed = _listed(self.points, values)
+            raise NotOpen(f"a number is {listed}, which is no polynomial")
+        return found
+
+    def polynomial(self, values: Sequence[Any]) -> Size | None:
+        """The simplest polynomial through all points; None if there is none."""
+        columns = list(zip(*self.points, strict=True))
+        for basis in _bases(self.sizes, len(self.sizes), len(self.points) - 1):
+            terms = _solved(columns, values, basis)
+            found = None if terms is None else made(int(values[0]), terms)
             if isinstance(found, Size):
                 return found
-    raise NotOpen(f"a number is {_listed(points, values)}, which is no polynomial")
+        return None
+
+    def fit_real(self, values: Sequence[float]) -> Real:
+        """factor · size ^ power, for a power of ±1 or ±½."""
+        sign = -1.0 if values[0] < 0 else 1.0
+        for power in (1, -1, 0.5, -0.5):
+            found = self._power([sign * v for v in values], power, sign)
+            if found is not None:
+                return found
+        raise NotOpen(f"a number is {_listed(self.points, values)}, which is no polynomial")
+
+    def _power(self, values: Sequence[float], power: float, sign: float) -> Real | None:
+        if not all(v > 0 and math.isfinite(v) for v in values):
+            return None
+        roots = [v ** (1 / power) for v in values]
+        bases = [fractions.Fraction(r).limit_denominator(_DENOMINATOR) for r in roots]
+        denominator = math.lcm(*(b.denominator for b in bases))
+        if denominator > _DENOMINATOR:
+            return None
+        size = self.polynomial([b * denominator for b in bases])
+        if size is None:
+            return None
+        whole = math.lcm(*(fractions.Fraction(c).denominator for c in size.terms.values()))
+        found = Real(sign * (denominator * whole) ** (-power), size * whole, power)
+        pairs = zip(self.points, values, strict=True)
+        same = all(math.isclose(found.at(p), sign * v, rel_tol=4e-16) for p, v in pairs)
+        return found if same else None
 
 
-def _bases(count: int, most: int) -> Iterator[tuple[tuple[int, ...], ...]]:
-    """Sets of monomials, the simple ones first; none has more than so many."""
-    symbols = range(count)
+class WholeFits(Fits):
+    """Finds the polynomials that are whole numbers for all sizes."""
+
+    def fit(self, values: Sequence[Any]) -> Size:
+        """The simplest polynomial through all points; NotWhole if it is one of some sizes only."""
+        found = self.polynomial(values)
+        if found is None or not is_whole(found):
+            listed = _listed(self.points, values)
+            raise NotWhole(f"a number is {listed}, which is no whole number for all sizes")
+        return found
+
+
+class QuotientFits(Fits):
+    """Finds the polynomials of sizes and of their quotients by whole numbers, which it remembers.
+    Points should have many remainders.
+    """
+
+    def __init__(self, points: Points) -> None:
+        super().__init__(points)
+        # what others are made of: sizes, and quotients of them, with their values
+        self.numbers = [(symbol(s, points[0][s]), [p[s] for p in points]) for s in self.sizes]
+
+    def fit(self, values: Sequence[Any]) -> Size:
+        """The simplest polynomial through all points, or a quotient.
+
+        >>> QuotientFits([(3,), (5,), (8,), (10,), (12,)]).fit([2, 3, 5, 6, 7])
+        ((size0 / 2) + 1)
+        """
+        found = self.polynomial(values)
+        if found is None:
+            found = self._quotient(values)
+        return super().fit(values) if found is None else found
+
+    def polynomial(self, values: Sequence[Any]) -> Size | None:
+        """The simplest polynomial of sizes, or of sizes and quotients, through all points."""
+        found = super().polynomial(values)
+        if found is not None and is_whole(found):
+            return found
+        columns = [known for _, known in self.numbers]
+        if len(columns) == len(self.sizes):
+            return None
+        for basis in _bases(range(len(columns)), len(self.sizes), len(self.points) - 1):
+            terms = _solved(columns, values, basis)
+            if terms is not None and all(type(c) is int for c in terms.values()):
+                total = sum(c * math.prod(self.numbers[k][0] for k in p) for p, c in terms.items())
+                if isinstance(total, Size):
+                    self._remember(total)
+                    return total
+        return None
+
+    def _remember(self, number: Size) -> None:
+        """Let others be made of a number, if it may be the size of a dimension."""
+        if all(len(powers) < 2 for powers in number.terms):
+            self.numbers.append((number, [at(number, p) for p in self.points]))
+
+    def _quotient(self, values: Sequence[Any]) -> Size | None:
+        """factor · ⌊(number + offset) / divisor⌋ + start, of a number that was met before."""
+        wanted = np.array([int(v) for v in values], object)
+        if any(a != b for a, b in zip(wanted, values, strict=True)):
+            return None
+        for divisor in range(2, _DIVISOR + 1):
+            for number, known in self.numbers:
+                met = _steps_of(np.array(known), wanted, divisor)
+                if met is not None:
+                    factor, offset, start = met
+                    quotient = (number + offset) // divisor
+                    self._remember(quotient)
+                    return factor * quotient + start
+        return None
+
+
+def _steps_of(known: Any, wanted: Any, divisor: int) -> tuple[int, int, int] | None:
+    """factor, offset and start where wanted = factor · ⌊(known + offset) / divisor⌋ + start."""
+    low, high = known.argmin(), known.argmax()
+    for offset in (0, divisor - 1, *range(1, divisor - 1)):
+        steps = (known + offset) // divisor
+        rise, distance = wanted[high] - wanted[low], int(steps[high] - steps[low])
+        if not distance or rise % distance:
+            continue
+        factor = rise // distance
+        start = wanted[low] - factor * int(steps[low])
+        if factor and (factor * steps + start == wanted).all():
+            return int(factor), offset, int(start)
+    return None
+
+
+def _bases(symbols: Sequence[int], count: int, most: int) -> Iterator[tuple[Any, ...]]:
+    """Sets of monomials, the simple ones first; none has more than so many. The first `count`
+    symbols are sizes, the others quotients.
+    """
     for s in symbols:
         yield ((), (s,))
     for degree in (2, 3):
         for s in symbols:
             yield tuple((s,) * k for k in range(degree + 1))
-    for size in range(2, count + 1):
+    largest = len(symbols) if len(symbols) == count else max(count, _TOGETHER)
+    for size in range(2, largest + 1):
         for chosen in itertools.combinations(symbols, size):
             yield ((), chosen)
             parts = [p for k in range(size + 1) for p in itertools.combinations(chosen, k)]
             if len(parts) <= most:
                 yield tuple(parts)
             yield ((), *((s,) for s in chosen))
-    pairs = itertools.combinations_with_replacement(symbols, 2)
-    every = ((), *((s,) for s in symbols), *pairs)
+    sizes = symbols[:count]
+    pairs = itertools.combinations_with_replacement(sizes, 2)
+    every = ((), *((s,) for s in sizes), *pairs)
     if len(every) <= most:
         yield every
 
 
-def _solved(points: Points, values: Sequence[Any], basis: Any) -> dict[Any, Any] | None:
-    """The coefficients of a basis with which all points are met, by exact elimination."""
+def _solved(columns: Any, values: Sequence[Any], basis: Any) -> dict[Any, Any] | None:
+    """The coefficients of a basis with which all values are met, by exact elimination; a column has
+    the values of a symbol.
+    """
     count = len(basis)
-    if count >= len(points):
+    if count >= len(values) or not _is_near(columns, values, basis):
         return None
     rows = [
         [
-            *(fractions.Fraction(math.prod(point[s] for s in powers)) for powers in basis),
-            fractions.Fraction(value),
+            *(fractions.Fraction(math.prod(columns[s][n] for s in powers)) for powers in basis),
+            fractions.Fraction(wanted),
         ]
-        for point, value in zip(points, values, strict=True)
+        for n, wanted in enumerate(values)
     ]
     for column in range(count):
         pivot = next((r for r in range(column, len(rows)) if rows[r][column]), None)
@@ -279,33 +444,16 @@ def _solved(points: Points, values: Sequence[Any], basis: Any) -> dict[Any, Any]
     return {p: int(c) if c.denominator == 1 else c for p, c in zip(basis, found, strict=True)}
 
 
-def fit_real(points: Points, values: Sequence[float]) -> Real:
-    """factor · size ^ power, for a power of ±1 or ±½."""
-    sign = -1.0 if values[0] < 0 else 1.0
-    for power in (1, -1, 0.5, -0.5):
-        found = _power(points, [sign * v for v in values], power, sign)
-        if found is not None:
-            return found
-    raise NotOpen(f"a number is {_listed(points, values)}, which is no polynomial")
-
-
-def _power(points: Points, values: Sequence[float], power: float, sign: float) -> Real | None:
-    if not all(v > 0 and math.isfinite(v) for v in values):
-        return None
-    bases = [fractions.Fraction(v ** (1 / power)).limit_denominator(_DENOMINATOR) for v in values]
-    denominator = math.lcm(*(b.denominator for b in bases))
-    if denominator > _DENOMINATOR:
-        return None
-    try:
-        size = fit(points, [b * denominator for b in bases])
-    except NotOpen:
-        return None
-    whole = math.lcm(*(fractions.Fraction(c).denominator for c in size.terms.values()))
-    found = Real(sign * (denominator * whole) ** (-power), size * whole, power)
-    pairs = zip(points, values, strict=True)
-    return (
-        found if all(math.isclose(found.at(p), sign * v, rel_tol=4e-16) for p, v in pairs) else None
-    )
+def _is_near(columns: Any, values: Sequence[Any], basis: Any) -> bool:
+    """Whether values may be met, but for rounding: far quicker than exactly."""
+    matrix = np.ones((len(values), len(basis)))
+    for column, powers in enumerate(basis):
+        for s in powers:
+            matrix[:, column] *= columns[s]
+    matrix /= np.abs(matrix).max(0)
+    wanted = np.array([float(v) for v in values])
+    missed = matrix @ np.linalg.lstsq(matrix, wanted, rcond=None)[0] - wanted
+    return bool(np.abs(missed).max() <= 1e-6 * np.abs(wanted).max())
 
 
 def _listed(points: Points, values: Sequence[Any]) -> str:

@@ -1,21 +1,25 @@
 """Sizes that stay open: whole numbers that are known for an example, and as polynomials.
 
 A `Size` is an `int`, its value for the example, that also knows how it depends on size symbols, and
-so do all sums, products and exact quotients of it. Equality is that of polynomials. An order that
-does not hold for all sizes is decided by the example, and remembered as an assumption (`assuming`):
-code made under it serves the sizes for which it holds. A `Real` is the same for a number in an
-expression: 1/n, √n.
+so do all sums, products and exact quotients of it. A quotient by a number that is not exact is a
+symbol of its own (`Floor`), and so halves of sizes are polynomials, too. Equality is that of
+polynomials. An order that does not hold for all sizes is decided by the example, and remembered as
+an assumption (`assuming`): code made under it serves the sizes for which it holds. A `Real` is the
+same for a number in an expression: 1/n, √n.
 
 As text a size is an expression of C, so whatever is printed with it is right for all sizes.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from adjoint.core.lazy import Lazy
 
@@ -24,9 +28,26 @@ if TYPE_CHECKING:
 else:
     fractions = Lazy("fractions")  # for open sizes
 
-Monomial = tuple[int, ...]  # symbols, sorted: (0, 0, 2) is n₀² n₂
+
+class Floor(NamedTuple):
+    """⌊(size + offset) / divisor⌋, where 0 ≤ offset < divisor."""
+
+    size: int  # an open size
+    offset: int
+    divisor: int
+
+    def __str__(self) -> str:
+        above = f"(size{self.size} + {self.offset})" if self.offset else f"size{self.size}"
+        return f"({above} / {self.divisor})"
+
+
+Symbol = int | Floor
+Monomial = tuple[Symbol, ...]  # sorted: (0, 0, 2) is n₀² n₂
 Terms = Mapping[Monomial, Any]  # monomial -> coefficient, none is 0
 LEAST = 2  # the smallest size that stays open: 0 and 1 broadcast
+_PERIOD = 4096  # the longest after which a quotient of a size repeats, but for a slope
+_CASES = 256  # remainders of sizes for which an order is looked at
+_WRITTEN_OUT = 4  # the largest divisor of which all quotients are known to add up to their size
 
 
 class NotOpen(Exception):
@@ -94,7 +115,7 @@ class Size(int):
         found: dict[Monomial, Any] = {}
         for first, a in self.terms.items():
             for second, b in _terms(other).items():
-                powers = tuple(sorted(first + second))
+                powers = _sorted(first + second)
                 found[powers] = found.get(powers, 0) + a * b
         return made(int(self) * int(other), found)
 
@@ -155,7 +176,8 @@ class Size(int):
 
     def __str__(self) -> str:
         denominator = math.lcm(*(fractions.Fraction(c).denominator for c in self.terms.values()))
-        parts = [_part(powers, c * denominator) for powers, c in sorted(self.terms.items())]
+        terms = sorted(self.terms.items(), key=lambda term: _order(term[0]))
+        parts = [_part(powers, c * denominator) for powers, c in terms]
         text = " + ".join(reversed(parts))
         return f"(({text}) / {denominator})" if denominator > 1 else f"({text})"
 
@@ -237,14 +259,20 @@ def is_open(value: Any) -> bool:
 def made(example: int, terms: Terms) -> int:
     """A number by its polynomial: a plain one if that is constant."""
     kept = {powers: c for powers, c in terms.items() if c}
+    if sum(len(p) == 1 and isinstance(p[0], Floor) for p in kept) > 1:
+        kept = _in_one_way(frozenset(kept.items()))
     return Size(example, kept) if any(kept) else example
 
 
 def quotient(a: int, b: int) -> int:
-    """a // b where it is known for all sizes: exact, or 0 because a < b."""
+    """a // b where it is known for all sizes: exact, by a number, or 0 because a < b."""
     exact = divided(a, b)
     if exact is not None:
         return exact
+    if isinstance(a, Size) and not isinstance(b, Size) and b > 0:
+        found = _rounded_down(a, b)
+        if found is not None:
+            return found
     if 0 <= a < b:
         return 0
     raise NotOpen(f"{a} divided by {b} is not whole for all sizes")
@@ -255,16 +283,16 @@ def divided(a: int, b: int) -> int | None:
     if not isinstance(a, Size) and not isinstance(b, Size):
         return a // b if b and a % b == 0 else None
     rest, found = dict(_terms(a)), {}
-    lead, first = max(_terms(b).items(), key=lambda term: (len(term[0]), term[0]))
+    lead, first = max(_terms(b).items(), key=lambda term: _order(term[0]))
     while rest:
-        powers, coefficient = max(rest.items(), key=lambda term: (len(term[0]), term[0]))
+        powers, coefficient = max(rest.items(), key=lambda term: _order(term[0]))
         left = _without(powers, lead)
         if left is None:
             return None
         factor = _exact(fractions.Fraction(coefficient) / fractions.Fraction(first))
         found[left] = found.get(left, 0) + factor
         for more, c in _terms(b).items():
-            key = tuple(sorted(more + left))
+            key = _sorted(more + left)
             rest[key] = rest.get(key, 0) - factor * c
             if not rest[key]:
                 del rest[key]
@@ -280,11 +308,30 @@ def share(a: int, b: int) -> int:
     return made(int(a) // b, {p: fractions.Fraction(c) / b for p, c in a.terms.items()})
 
 
+def is_whole(number: Size) -> bool:
+    """Whether a polynomial is a whole number for all sizes: n (n - 1) / 2 is, n / 2 is not."""
+    if all(type(c) is int for c in number.terms.values()):
+        return True
+    # so is one that is whole at as many neighbours as it has powers, in each direction
+    powers: dict[Symbol, int] = {}
+    for monomial in number.terms:
+        for s, count in Counter(monomial).items():
+            powers[s] = max(powers.get(s, 0), count)
+    for point in itertools.product(*(range(count + 1) for count in powers.values())):
+        values = dict(zip(powers, point, strict=True))
+        found = sum(
+            c * math.prod(values[s] for s in monomial) for monomial, c in number.terms.items()
+        )
+        if fractions.Fraction(found).denominator > 1:
+            return False
+    return True
+
+
 def surely(difference: int) -> bool:
     """Whether a number is at least 0, for all sizes."""
     if not isinstance(difference, Size):
         return difference >= 0
-    return all(c >= 0 for c in _shifted(difference.terms).values())
+    return _is_sure(frozenset(difference.terms.items()))
 
 
 def decided(difference: int) -> bool:
@@ -303,17 +350,108 @@ def decided(difference: int) -> bool:
     return holds
 
 
-def _shifted(terms: Terms) -> dict[Monomial, Any]:
-    """The polynomial of how much sizes exceed the least ones: all its variables are at least 0."""
+# Note [Remainders of sizes]
+# Let L be a common multiple of the divisors of all quotients of a size n. Then n = L m + r with
+# 0 ≤ r < L, and each quotient is a polynomial of m: ⌊(n + a) / k⌋ = (L / k) m + ⌊(r + a) / k⌋. So
+# what holds for a polynomial with quotients is seen by looking at each remainder.
+
+
+@lru_cache(maxsize=4096)
+def _is_sure(terms: frozenset[tuple[Monomial, Any]]) -> bool:
+    """Whether a polynomial is at least 0 for all sizes, since all coefficients of how much they
+    exceed the least ones are: Note [Remainders of sizes].
+    """
+    periods: dict[int, int] = {}
+    for symbol_ in {s for powers, _ in terms for s in powers}:
+        size, divisor = _base(symbol_)
+        periods[size] = math.lcm(periods.get(size, 1), divisor)
+    if math.prod(periods.values()) > _CASES:
+        return False
+    for rests in itertools.product(*map(range, periods.values())):
+        cases = {s: (p, r) for (s, p), r in zip(periods.items(), rests, strict=True)}
+        if any(c < 0 for c in _shifted(terms, cases).values()):
+            return False
+    return True
+
+
+def _shifted(terms: Any, cases: dict[int, tuple[int, int]]) -> dict[Monomial, Any]:
+    """The polynomial of m - m₀, where sizes are L m + r and m₀ is the least m; by size L and r."""
+    lines = {}  # each symbol as slope · (m - m₀) + start
+    for symbol_ in {s for powers, _ in terms for s in powers}:
+        size, divisor = _base(symbol_)
+        period, rest = cases[size]
+        least = max(-(-(LEAST - rest) // period), 0) * period + rest
+        start = (least + symbol_.offset) // divisor if isinstance(symbol_, Floor) else least
+        lines[symbol_] = period // divisor, start
     found: dict[Monomial, Any] = {}
-    for powers, coefficient in terms.items():
+    for powers, coefficient in terms:
         parts: list[tuple[Monomial, Any]] = [((), coefficient)]
         for s in powers:
-            parts = [p for m, c in parts for p in (((*m, s), c), (m, c * LEAST))]
+            (slope, start), variable = lines[s], _base(s)[0]
+            parts = [p for m, c in parts for p in (((*m, variable), c * slope), (m, c * start))]
         for m, c in parts:
-            key = tuple(sorted(m))
+            key = _sorted(m)
             found[key] = found.get(key, 0) + c
     return found
+
+
+def _base(symbol_: Symbol) -> tuple[int, int]:
+    """The size that a symbol depends on, and by what it is divided."""
+    return (symbol_.size, symbol_.divisor) if isinstance(symbol_, Floor) else (symbol_, 1)
+
+
+@lru_cache(maxsize=4096)
+def _in_one_way(terms: frozenset[tuple[Monomial, Any]]) -> dict[Monomial, Any]:
+    """A polynomial in which what is linear in a size and its quotients is written in one way."""
+    found = dict(terms)
+    for size in {p[0].size for p in found if len(p) == 1 and isinstance(p[0], Floor)}:
+        part = {p: c for p, c in found.items() if len(p) == 1 and _base(p[0])[0] == size}
+        period = math.lcm(*(_base(p[0])[1] for p in part))
+        if period > _CASES or not all(type(c) is int for c in part.values()):
+            continue
+        found = {p: c for p, c in found.items() if p not in part}
+        values = [_at(part, {size: n}) for n in range(LEAST, LEAST + 2 * period + 1)]
+        for p, c in _linear(size, values, period):
+            found[p] = found.get(p, 0) + c
+    return {p: c for p, c in found.items() if c}
+
+
+def _rounded_down(a: Size, b: int) -> int | None:
+    """⌊a / b⌋ of a number that is linear in one size and its quotients; None of any other."""
+    symbols = {s for powers in a.terms for s in powers}
+    whole = all(len(p) < 2 and type(c) is int for p, c in a.terms.items())
+    if len({_base(s)[0] for s in symbols}) != 1 or not whole:
+        return None
+    size = _base(next(iter(symbols)))[0]
+    period = math.lcm(*(_base(s)[1] for s in symbols)) * b
+    if period > _PERIOD:
+        return None
+    values = [int(_at(a.terms, {size: n})) // b for n in range(LEAST, LEAST + 2 * period + 1)]
+    found = dict(_linear(size, values, period))
+    return made(int(a) // b, found)
+
+
+def _linear(size: int, values: list[int], period: int) -> Iterator[tuple[Monomial, int]]:
+    """The terms of a number that grows, from one period to the next, by the same steps; it is
+    given for LEAST, LEAST + 1, …. The terms depend on nothing but the number.
+    """
+    steps = [b - a for a, b in itertools.pairwise(values)]
+    period = next(
+        k for k in range(1, period + 1)
+        if period % k == 0 and all(a == b for a, b in zip(steps, steps[k:]))
+    )  # fmt: skip
+    by_rest = [steps[(rest - LEAST) % period] for rest in range(period)]
+    slope = by_rest[0]
+    if period > _WRITTEN_OUT:
+        slope = Counter(by_rest).most_common(1)[0][0]
+    start = values[0] - slope * LEAST
+    yield (size,), slope
+    for rest, step in enumerate(by_rest):
+        if step != slope:
+            jump = Floor(size, period - 1 - rest, period)  # that grows from there to the next
+            start -= (step - slope) * ((LEAST + jump.offset) // period)
+            yield (jump,), step - slope
+    yield (), start
 
 
 def _terms(value: int) -> Terms:
@@ -322,8 +460,32 @@ def _terms(value: int) -> Terms:
     return {(): value} if value else {}
 
 
-def _at(terms: Terms, sizes: Sequence[int]) -> Any:
-    return _exact(sum(c * math.prod(sizes[s] for s in powers) for powers, c in terms.items()))
+def _at(terms: Terms, sizes: Sequence[int] | Mapping[int, int]) -> Any:
+    values = (c * math.prod(_value(s, sizes) for s in powers) for powers, c in terms.items())
+    return _exact(sum(values))
+
+
+def _value(symbol_: Symbol, sizes: Sequence[int] | Mapping[int, int]) -> int:
+    """The number that a symbol stands for."""
+    if isinstance(symbol_, Floor):
+        return (sizes[symbol_.size] + symbol_.offset) // symbol_.divisor
+    return sizes[symbol_]
+
+
+def _sorted(powers: Monomial) -> Monomial:
+    return tuple(sorted(powers, key=_place)) if len(powers) > 1 else powers
+
+
+def _place(symbol_: Symbol) -> tuple[int, int, int]:
+    """Where a symbol stands among others."""
+    if isinstance(symbol_, Floor):
+        return symbol_.size, symbol_.divisor, symbol_.offset
+    return symbol_, 0, 0
+
+
+def _order(powers: Monomial) -> tuple[int, list[tuple[int, int, int]]]:
+    """Where a monomial stands among others."""
+    return len(powers), [_place(s) for s in powers]
 
 
 def _exact(number: Any) -> Any:
@@ -341,7 +503,7 @@ def _without(powers: Monomial, others: Monomial) -> Monomial | None:
 
 
 def _part(powers: Monomial, coefficient: Any) -> str:
-    names = [f"size{s}" for s in powers]
+    names = [str(s) if isinstance(s, Floor) else f"size{s}" for s in powers]
     if coefficient != 1 or not names:
         names = [str(int(coefficient)), *names]
     return " * ".join(names)
