@@ -250,6 +250,20 @@ def test_conditions_choose() -> None:
     np.testing.assert_array_equal(large.Large(ad.ops.gt.Scalar.row)(a, 0.5), a > 0.5)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["hypot", "copysign"])  # with libmvec, and without
+def test_results_do_not_depend_on_where_arrays_lie(name: str, dtype: Any) -> None:
+    x, y = draw(N, dtype=dtype), draw(N, dtype=dtype, seed=1)
+    run = large.Large(getattr(ad.ops, name).operators[0].row)
+    expected = run(x, y)
+    assert expected is not None
+    for shift in range(64 // x.itemsize):
+        own = np.empty(N + 64, dtype)[shift : shift + N]
+        own[:] = x
+        assert run(own, y, out=own) is own
+        assert own.tobytes() == expected.tobytes()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_results_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
     x = draw(300, 401).astype(dtype)

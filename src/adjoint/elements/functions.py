@@ -632,8 +632,10 @@ def text_of(name: str) -> str:
     return FUNCTIONS.get(name) or called.called().get(name, "")
 
 
-def declared(body: str) -> list[str]:
-    """The declarations of what a text calls, in the order in which C wants them."""
+def _needed(body: str) -> tuple[dict[str, str], set[str]]:
+    """The texts of our functions that a text calls, in the order in which C wants them, and the
+    names of all that it calls.
+    """
     ours: dict[str, str] = {}
 
     def visit(text: str) -> None:
@@ -644,7 +646,17 @@ def declared(body: str) -> list[str]:
                 ours[name] = ours.pop(name)  # after those that it calls
 
     visit(body)
-    used = {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
+    return ours, {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
+
+
+def rounds_alike(body: str) -> bool:
+    """Whether a text has the same values in vectors and outside: it calls nothing of libmvec."""
+    return not _needed(body)[1] & {name + suffix for name in VECTORS for suffix in ("", "f")}
+
+
+def declared(body: str) -> list[str]:
+    """The declarations of what a text calls, in the order in which C wants them."""
+    ours, used = _needed(body)
     lines = []
     for name, count in (VECTORS | SCALARS).items():
         for c_type, suffix in (("double", ""), ("float", "f")):

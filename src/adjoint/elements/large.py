@@ -153,8 +153,9 @@ def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result:
     suffix = "f" if STORED[computed][1] == "float" else ""
     plain = text.replace("{@}", suffix)
     common = _common(text, suffix)
-    declarations = functions.prelude(" ".join((plain, *common)), 0)
-    return Loop(plain, operands, numbers, result, declarations, common)
+    body = " ".join((plain, *common))
+    declarations, is_exact = functions.prelude(body, 0), functions.rounds_alike(body)
+    return Loop(plain, operands, numbers, result, declarations, common, is_exact=is_exact)
 
 
 _ONE_CALL = re.compile(r"(\w+)({@}\([^()]*\))")

@@ -60,9 +60,12 @@ class Loop:
         result: str,  # the result's dtype
         declarations: str = "",  # of the functions that the expression calls
         common: tuple[str, str] = ("", ""),  # a quicker text, and the condition that it is wrong
+        *,
+        is_exact: bool = False,  # whether vectors and scalars round alike: nothing of libmvec
     ) -> None:
         self.expression, self.operands, self.numbers = expression, operands, numbers
         self.result, self.declarations, self.common = result, declarations, common
+        self.is_exact = is_exact
         self.dtype = dtypes.NAMES[result].np
         computed = next((d for d in operands.values() if d != "bool"), result)
         self.c_type = STORED[computed][1]  # what is computed in
@@ -113,8 +116,8 @@ def copied(array: Array) -> Array | None:
 
 
 _MOVES = {
-    4: Loop("{x}", {"x": "int32"}, (), "int32"),
-    8: Loop("{x}", {"x": "int64"}, (), "int64"),
+    4: Loop("{x}", {"x": "int32"}, (), "int32", is_exact=True),
+    8: Loop("{x}", {"x": "int64"}, (), "int64", is_exact=True),
 }  # by bytes
 
 
@@ -296,24 +299,30 @@ _COMMON = """  int rare = 0;
     return;
   }}
 """
-# Blocks of whole short rows, or parts of one long row, which threads share.
+# Blocks of whole short rows, or parts of one long row, which threads share. Where nothing has to be
+# packed there is no need to stay in the nearest cache, and blocks are long. Where a scalar computes
+# what a vector does, blocks end where a line of the cache does: no store goes to two of them.
 _RUN = """
 #define BLOCK 2048
 #define SHORT 256
+#define LINE 64
 int elements(const long *z, const {number} *numbers, void **objects) {{
   const long rows = z[2], columns = z[3], *s = z + 4;
-  const long across = columns >= SHORT ? 1 : BLOCK / columns, cuts = (columns + BLOCK - 1) / BLOCK;
-  const long plane = (rows + across - 1) / across * cuts, blocks = z[0] * z[1] * plane;
 {pointers}
+  const int straight = {direct} && z[0] * z[1] * rows == 1 && s[{inner}] == 1 && ({straight});
+  const long block = straight ? {longest} : BLOCK, across = columns >= SHORT ? 1 : BLOCK / columns;
+  const long over = (long)((unsigned long)p_out % LINE / sizeof({s}));
+  const long lead = straight && {exact} && over ? LINE / (long)sizeof({s}) - over : 0;
 #pragma omp parallel if (z[0] * z[1] * rows * columns > 15 * BLOCK)
   {{
 {rooms}
-#pragma omp for schedule(static)
-    for (long b = 0; b < blocks; b++) {{
-      const long o3 = b / plane / z[1], o2 = b / plane % z[1];
-      const long r = b % plane / cuts * across, c = b % cuts * BLOCK;
-      const long h = rows - r < across ? rows - r : across;
-      const long w = columns - c < BLOCK ? columns - c : BLOCK;
+#pragma omp for schedule(static) collapse(4)
+    for (long o3 = 0; o3 < z[0]; o3++)
+    for (long o2 = 0; o2 < z[1]; o2++)
+    for (long r = 0; r < rows; r += across)
+    for (long start = lead ? lead - block : 0; start < columns; start += block) {{
+      const long c = start < 0 ? 0 : start, end = start + block < columns ? start + block : columns;
+      const long h = rows - r < across ? rows - r : across, w = end - c;
 #define PLACE(k) (o3 * s[4 * k] + o2 * s[4 * k + 1] + r * s[4 * k + 2] + c * s[4 * k + 3])
       {s} *to = p_out + PLACE({last});
       const int dense = {direct} && s[{inner}] == 1 && (h == 1 || s[{inner} - 1] == w);
@@ -402,11 +411,21 @@ def _run(loop: Loop, used: dict[str, str]) -> str:
     pointers.append(f"  {s} *p_out = {address.format(last)};")
     pointers.append(f"  if ((unsigned long)p_out % sizeof({s})) return 1;")
     rooms.append(f"    {c} room_out[BLOCK];")
+    direct = s == c and all(stored == own for stored, own in (STORED[d] for d in used.values()))
     return _RUN.format(
         s=s, c=c, number="double" if loop.is_real else "long long", last=last,
         inner=4 * last + 3, direct=int(s == c), pointers="\n".join(pointers),
         rooms="\n".join(rooms), computed=_computed(used, places, packed),
+        straight=" || ".join(_steps(used, places, way) for way in _ways(used)) if direct else "0",
+        # a block is computed the long way where one of its elements is rare
+        longest="BLOCK" if loop.common[0] else "8 * BLOCK", exact=int(loop.is_exact),
     )  # fmt: skip
+
+
+def _steps(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -> str:
+    """The condition that operands lie one after the other along a row, but for those of a way."""
+    steps = (f"s[{4 * places[n] + 3}] == {int(n not in way)}" for n in used)
+    return " && ".join(steps) or "1"
 
 
 def _computed(used: dict[str, str], places: dict[str, int], packed: list[str]) -> str:
@@ -414,11 +433,8 @@ def _computed(used: dict[str, str], places: dict[str, int], packed: list[str]) -
     operands = "".join(f", a_{name}" for name in used)
     lines = []
     for way in _ways(used)[1:]:
-        others = [n for n in used if n not in way]
-        steps = [f"s[{4 * places[n] + 3}] == 0" for n in way]
-        steps += [f"s[{4 * places[n] + 3}] == 1" for n in others]
         given = "".join(f", p_{n} + PLACE({places[n]})" for n in used)
-        lines.append(f"      if (h == 1 && {' && '.join(steps)})")
+        lines.append(f"      if (h == 1 && {_steps(used, places, way)})")
         lines.append(f"        compute{''.join(f'_{n}' for n in way)}(w, numbers{given}, made);")
         lines.append("      else")
     packing = "".join(packed)
