@@ -52,6 +52,35 @@ def test_every_kind_over_every_shape(shape: tuple[int, ...], dtype: Any) -> None
         np.testing.assert_allclose(found, value, rtol=0, atol=0 if exact else 8 * eps * scale)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_may_end_anywhere_in_a_vector(dtype: Any) -> None:
+    for count in (*range(1, 150), 1024, 1025, 1040, 4096, 4097, 4111, 4112, 8193):
+        x = np.ones((3, count + 1), dtype)[:, 1:].copy()
+        x[:, -1] = [2, -3, np.nan]
+        whole = x.reshape(3, count, 1)
+        rest = count - 1
+        for kind, two, three in (
+            (reduction.SUM, rest + 2, rest - 3),
+            (reduction.PRODUCT, 2, -3),
+            (reduction.SQUARES, rest + 4, rest + 9),
+            (reduction.SIZES, rest + 2, rest + 3),
+        ):
+            found = reduction.reduce(kind, whole)
+            assert found is not None
+            np.testing.assert_array_equal(found[:, 0], [two, three, np.nan])
+
+
+@pytest.mark.parametrize("shape", [(3, 1200, 1), (2, 70, 1100), (1, 64, 20)])
+def test_products_leave_the_range_of_their_type_on_the_way(shape: tuple[int, ...]) -> None:
+    x = np.ones(shape, np.float32)
+    x[:, : shape[1] // 2], x[:, shape[1] // 2 :] = 1e30, 1e-30
+    middle = shape[1] // 2
+    x[:, : middle - 8], x[:, middle + 8 :] = 1, 1  # eight numbers are large, and eight small
+    found = reduction.reduce(reduction.PRODUCT, x)
+    assert found is not None
+    np.testing.assert_allclose(found, 1, rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_infinities_and_nan_are_kept(shape: tuple[int, ...]) -> None:
     x = draw(shape, np.float64)

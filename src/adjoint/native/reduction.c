@@ -50,7 +50,58 @@ INLINE REAL size(REAL v) { return v < 0 ? -v : v; }
     }                                                                                            \
     return total;                                                                                \
   }
-/* Some rows of `wide` columns, joined to totals, four at once. */
+
+/* Sums and products in vectors, whose last part is read again where a row does not end with one. */
+typedef REAL vec __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alias));
+typedef __typeof__((vec){0} < (vec){0}) truth;
+#define LANES ((long)(64 / sizeof(REAL)))
+
+INLINE vec all(REAL v) { return (vec){0} + v; }
+INLINE vec sizes_of(vec v) { return (vec)((truth)v & ~(truth)(-(vec){0})); }
+/* The last `count` elements of a row at the end of a vector; `start` in the place of the others. */
+INLINE vec last_of(const REAL *end, long count, REAL start) {
+  REAL lane[LANES];
+  for (long l = 0; l < LANES; l++) lane[l] = (REAL)l;
+  const truth own = *(const vec *)lane >= all((REAL)(LANES - count));
+  return (vec)(((truth) * (const vec *)(end - LANES) & own) | ((truth)all(start) & ~own));
+}
+/* At least LANES elements, in four vectors: one addition waits for the one before. */
+#define OVER_RUN(NAME, START, JOIN, ONE)                                                         \
+  INLINE void NAME##_run(const REAL *x, long n, vec *part) {                                     \
+    vec a = all(START), b = a, c = a, d = a;                                                     \
+    long i = 0;                                                                                  \
+    for (; i + 4 * LANES <= n; i += 4 * LANES) {                                                 \
+      const vec *from = (const vec *)(x + i);                                                    \
+      a = JOIN(a, ONE(from[0])), b = JOIN(b, ONE(from[1]));                                      \
+      c = JOIN(c, ONE(from[2])), d = JOIN(d, ONE(from[3]));                                      \
+    }                                                                                            \
+    for (; i + LANES <= n; i += LANES) a = JOIN(a, ONE(*(const vec *)(x + i)));                  \
+    if (i < n) b = JOIN(b, ONE(last_of(x + n, n - i, START)));                                   \
+    part[0] = a, part[1] = b, part[2] = c, part[3] = d;                                          \
+  }
+/* The length of the run that begins at i: the last one is not shorter than a vector. */
+INLINE long run_of(long i, long n, long most) { return n - i < most + LANES ? n - i : most; }
+#define SUM_OVER_ROW(NAME, ONE, ONE_VECTOR)                                                      \
+  OVER_RUN(NAME, 0, ADD, ONE_VECTOR)                                                             \
+  static double NAME##_row(const REAL *x, long n) {                                              \
+    double total = 0;                                                                            \
+    if (n < LANES) {                                                                             \
+      for (long i = 0; i < n; i++) total += ONE(x[i]);                                           \
+      return total;                                                                              \
+    }                                                                                            \
+    for (long b = 0, m; b < n; b += m) {                                                         \
+      m = run_of(b, n, RUN);                                                                     \
+      vec found[4];                                                                              \
+      NAME##_run(x + b, m, found);                                                               \
+      REAL part[LANES];                                                                          \
+      *(vec *)part = (found[0] + found[1]) + (found[2] + found[3]);                              \
+      if (LANES == 16) HALF(ADD, 8)                                                              \
+      HALF(ADD, 4)                                                                               \
+      total += (part[0] + part[2]) + (part[1] + part[3]);                                        \
+    }                                                                                            \
+    return total;                                                                                \
+  }
+/* Some rows of `wide` columns, joined to totals, four at once; and totals joined to others. */
 #define OVER_COLUMNS(NAME, TYPE, START, JOIN, ONE)                                               \
   static void NAME##_columns(const REAL *from, long rows, long step, long columns, double *total) { \
     for (long b = 0; b < rows; b += FEW) {                                                       \
@@ -73,100 +124,123 @@ INLINE REAL size(REAL v) { return v < 0 ? -v : v; }
       for (long c = 0; c < columns; c++) total[c] = JOIN(total[c], (double)part[c]);             \
     }                                                                                            \
   }
+#define OVER_TOTALS(NAME, JOIN)                                                                  \
+  static void NAME##_totals(long n, const double *more, double *total) {                         \
+    for (long c = 0; c < n; c++) total[c] = JOIN(total[c], more[c]);                             \
+  }
 
-#define OVER(NAME, TYPE, START, JOIN, ONE)                                                       \
-  OVER_ROW(NAME, TYPE, START, JOIN, ONE)                                                         \
-  OVER_COLUMNS(NAME, TYPE, START, JOIN, ONE)
+OVER_TOTALS(sum, ADD)
+OVER_TOTALS(product, MULTIPLY)
+OVER_TOTALS(largest, larger)
+OVER_TOTALS(smallest, smaller)
 
-OVER(sum, REAL, 0, ADD, SELF)
-OVER(exact_product, double, 1, MULTIPLY, SELF)
-OVER_COLUMNS(product, double, 1, MULTIPLY, SELF)
+SUM_OVER_ROW(sum, SELF, SELF)
+OVER_COLUMNS(sum, REAL, 0, ADD, SELF)
+SUM_OVER_ROW(squares, SQUARE, SQUARE)
+OVER_COLUMNS(squares, REAL, 0, ADD, SQUARE)
+SUM_OVER_ROW(sizes, size, sizes_of)
+OVER_COLUMNS(sizes, REAL, 0, ADD, size)
+OVER_ROW(largest, REAL, -__builtin_inf(), larger, SELF)
+OVER_COLUMNS(largest, REAL, -__builtin_inf(), larger, SELF)
+OVER_ROW(smallest, REAL, __builtin_inf(), smaller, SELF)
+OVER_COLUMNS(smallest, REAL, __builtin_inf(), smaller, SELF)
 
-/* In runs of the own type as long as none of its accumulators leaves the middle of its range. */
-static double product_row(const REAL *x, long n) {
-  double total = 1;
-  long b = 0;
-  for (long m; b + 64 <= n; b += m) {
-    m = n - b < 1024 ? (n - b) / 64 * 64 : 1024;
-    REAL own[64];
-    for (int l = 0; l < 64; l++) own[l] = 1;
-    for (long i = b; i < b + m; i += 64) {
-#pragma omp simd
-      for (int l = 0; l < 64; l++) own[l] *= x[i + l];
-    }
-    double part[64];
-    int far = 0;
+/* Products go on in runs of the own type as long as none of its accumulators leaves the middle of its range. */
+OVER_ROW(exact_product, double, 1, MULTIPLY, SELF)
+OVER_COLUMNS(exact_product, double, 1, MULTIPLY, SELF)
+OVER_RUN(product, 1, MULTIPLY, SELF)
+
+INLINE int is_far(const REAL *found, long n) {
+  int far = 0;
 #pragma omp simd reduction(| : far)
-    for (int l = 0; l < 64; l++) {
-      const REAL v = size(own[l]);
-      far |= !(v > (REAL)1e-30) | !(v < (REAL)1e30);
-      part[l] = own[l];
-    }
-    if (far) {
+  for (long l = 0; l < n; l++) far |= !(size(found[l]) > (REAL)1e-30) | !(size(found[l]) < (REAL)1e30);
+  return far && sizeof(REAL) < sizeof(double);
+}
+
+static double product_row(const REAL *x, long n) {
+  if (n < LANES) return exact_product_row(x, n);
+  double total = 1;
+  for (long b = 0, m; b < n; b += m) {
+    m = run_of(b, n, 1024);
+    vec found[4];
+    product_run(x + b, m, found);
+    if (is_far((const REAL *)found, 4 * LANES)) {
       total *= exact_product_row(x + b, m);
       continue;
     }
-    HALF(MULTIPLY, 32) HALF(MULTIPLY, 16) HALF(MULTIPLY, 8) HALF(MULTIPLY, 4)
+    double part[4 * LANES];
+    for (long l = 0; l < 4 * LANES; l++) part[l] = ((const REAL *)found)[l];
+    if (LANES == 16) HALF(MULTIPLY, 32)
+    HALF(MULTIPLY, 16) HALF(MULTIPLY, 8) HALF(MULTIPLY, 4)
     total *= (part[0] * part[2]) * (part[1] * part[3]);
   }
-  for (; b < n; b++) total *= x[b];
   return total;
 }
-OVER(largest, REAL, -__builtin_inf(), larger, SELF)
-OVER(smallest, REAL, __builtin_inf(), smaller, SELF)
-OVER(squares, REAL, 0, ADD, SQUARE)
-OVER(sizes, REAL, 0, ADD, size)
+
+static void product_columns(const REAL *from, long rows, long step, long columns, double *total) {
+  for (long b = 0; b < rows; b += FEW / 2, from += FEW / 2 * step) {
+    REAL part[SIDE];
+    const long few = rows - b < FEW / 2 ? rows - b : FEW / 2;
+    for (long c = 0; c < columns; c++) part[c] = 1;
+    long i = 0;
+    for (; i + 4 <= few; i += 4) {
+      const REAL *f = from + i * step, *g = f + step, *h = g + step, *k = h + step;
+#pragma omp simd
+      for (long c = 0; c < columns; c++) part[c] *= (f[c] * g[c]) * (h[c] * k[c]);
+    }
+    for (; i < few; i++)
+      for (long c = 0; c < columns; c++) part[c] *= from[i * step + c];
+    if (is_far(part, columns)) exact_product_columns(from, few, step, columns, total);
+    else
+      for (long c = 0; c < columns; c++) total[c] *= part[c];
+  }
+}
 
 typedef struct {
   double start;
   double (*row)(const REAL *, long);
   void (*columns)(const REAL *, long, long, long, double *);
+  void (*totals)(long, const double *, double *);
 } Kind;
-enum { SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES };
 static const Kind kinds[] = {
-    {0, sum_row, sum_columns},
-    {1, product_row, product_columns},
-    {-__builtin_inf(), largest_row, largest_columns},
-    {__builtin_inf(), smallest_row, smallest_columns},
-    {0, squares_row, squares_columns},
-    {0, sizes_row, sizes_columns},
+    {0, sum_row, sum_columns, sum_totals},
+    {1, product_row, product_columns, product_totals},
+    {-__builtin_inf(), largest_row, largest_columns, largest_totals},
+    {__builtin_inf(), smallest_row, smallest_columns, smallest_totals},
+    {0, squares_row, squares_columns, sum_totals},
+    {0, sizes_row, sizes_columns, sum_totals},
 };
-
-static double joined(long kind, double a, double b) {
-  if (kind == PRODUCT) return a * b;
-  if (kind == LARGEST) return larger(a, b);
-  if (kind == SMALLEST) return smaller(a, b);
-  return a + b;
-}
 
 /* sizes: the three dimensions, and the kind. */
 int reduce_REAL(const long *sizes, const REAL *x, REAL *y) {
-  const long outer = sizes[0], n = sizes[1], inner = sizes[2], kind = sizes[3];
-  const Kind own = kinds[kind];
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2];
+  const Kind own = kinds[sizes[3]];
   const long sides = (inner + SIDE - 1) / SIDE, width = inner < SIDE ? inner : SIDE;
   const long each = PIECE / width, cuts = (n + each - 1) / each, pieces = outer * sides * cuts;
   double *totals = malloc(sizeof(double) * (size_t)(pieces * width));
   if (!totals) return 1;
-#pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
-  for (long p = 0; p < pieces; p++) {
-    const long side = p / cuts % sides, first = p % cuts * each, rows = n - first < each ? n - first : each;
-    const long columns = inner - side * SIDE < width ? inner - side * SIDE : width;
-    const REAL *from = x + (p / cuts / sides * n + first) * inner + side * SIDE;
-    double *total = totals + p * width;
-    for (long c = 0; c < columns; c++) total[c] = own.start;
-    if (inner == 1) *total = own.row(from, rows);
-    else own.columns(from, rows, inner, columns, total);
-  }
-  for (long q = 0; q < outer * sides; q++) {
-    const long columns = inner - q % sides * SIDE < width ? inner - q % sides * SIDE : width;
-    REAL *to = y + q / sides * inner + q % sides * SIDE;
-    const double *part = totals + q * cuts * width;
-    for (long c = 0; c < columns; c++) {
-      double total = part[c];
-      for (long k = 1; k < cuts; k++) total = joined(kind, total, part[k * width + c]);
-      to[c] = (REAL)total;
+#pragma omp parallel for schedule(static) collapse(3) if (outer * n * inner > WORTH)
+  for (long o = 0; o < outer; o++)
+    for (long side = 0; side < sides; side++)
+      for (long cut = 0; cut < cuts; cut++) {
+        const long first = cut * each, rows = n - first < each ? n - first : each;
+        const long columns = inner - side * SIDE < width ? inner - side * SIDE : width;
+        const REAL *from = x + (o * n + first) * inner + side * SIDE;
+        double *total = totals + ((o * sides + side) * cuts + cut) * width;
+        if (inner == 1) *total = own.row(from, rows);
+        else {
+          for (long c = 0; c < columns; c++) total[c] = own.start;
+          own.columns(from, rows, inner, columns, total);
+        }
+      }
+  double *total = totals;
+  for (long o = 0; o < outer; o++)
+    for (long side = 0; side < sides; side++, total += cuts * width) {
+      const long columns = inner - side * SIDE < width ? inner - side * SIDE : width;
+      REAL *to = y + o * inner + side * SIDE;
+      for (long k = 1; k < cuts; k++) own.totals(columns, total + k * width, total);
+      for (long c = 0; c < columns; c++) to[c] = (REAL)total[c];
     }
-  }
   free(totals);
   return 0;
 }

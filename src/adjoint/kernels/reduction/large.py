@@ -13,9 +13,11 @@ there is. Ways around it, for neighbouring axes, with the array seen as
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
+from adjoint.core.shapes import Shape
 from adjoint.kernels.reduction.common import Array, Dims
 from adjoint.native import reduction as native
 
@@ -48,23 +50,36 @@ def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
 
 def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | None:
     """`reduce` of a C-contiguous array; None where NumPy's way is as good."""
-    shape, ndim = x.shape, x.ndim
+    parted = _parted(x.shape, axis, keepdims)
+    if parted is None:
+        return None
+    matrices, kept, rest = parted
+    result = _choose(ufunc, x.reshape(matrices))
+    if result is None:
+        return None
+    result = result.reshape(kept)
+    return reduce(ufunc, result, rest, keepdims) if rest else result
+
+
+@lru_cache(maxsize=1024)
+def _parted(
+    shape: Shape, axis: Dims, keepdims: bool
+) -> tuple[tuple[int, int, int], Shape, tuple[int, ...]] | None:
+    """An array's shape around the last neighbours among the axes, the shape of its reduction, and
+    the other axes; None where there is nothing to reduce, or an axis is wrong.
+    """
+    ndim = len(shape)
     axes = (
         list(range(ndim)) if axis is None else sorted({a % ndim for a in axis if -ndim <= a < ndim})
     )
     if not axes or (axis is not None and len(axes) != len(axis)):
         return None
     last = axes[-1]
-    first = next(a for a in reversed(axes) if a - 1 not in axes)  # the last of neighbours
-    before, after = math.prod(shape[:first]), math.prod(shape[last + 1 :])
-    matrices = x.reshape(before, math.prod(shape[first : last + 1]), after)
-    result = _choose(ufunc, matrices)
-    if result is None:
-        return None
+    first = next(a for a in reversed(axes) if a - 1 not in axes)
+    before, after = shape[:first], shape[last + 1 :]
+    matrices = math.prod(before), math.prod(shape[first : last + 1]), math.prod(after)
     kept = (1,) * (last + 1 - first) if keepdims else ()
-    result = result.reshape(shape[:first] + kept + shape[last + 1 :])
-    rest = tuple(a for a in axes if a < first)
-    return reduce(ufunc, result, rest, keepdims) if rest else result
+    return matrices, before + kept + after, tuple(a for a in axes if a < first)
 
 
 def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
