@@ -6,7 +6,7 @@ Whatever `name_` does to memory, its derivative is that of `name`: compute, writ
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
     keeps_self = any(s.kind == TENSOR and s.source == "self" for s in saves)
     keeps_result = any(s.kind == RESULT for s in saves)
     is_view = op.row.archetype.name == "inplace_view"
-    what = op.schema.name
+    what, most = op.schema.name, op.positional
     loops = large.Large(op.row) if large.can_write(op.row) else None
 
     def write_in_place(*args: Any, **keywords: Any) -> Tensor:
@@ -45,7 +45,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
             loops is not None and args and is_plain(args[0]) and args[0].value.size >= large.LARGE
         ) and _write_at_once(op, loops, args, keywords):
             return args[0]
-        if not (current().recording or keywords or is_view) and args and is_plain(args[0]):
+        if not (keywords or is_view or len(args) > most) and _is_plain_write(args):
             written = _write_plainly(what, functional, args)
             if written is not None:
                 return written
@@ -83,25 +83,37 @@ def _write_at_once(
 ) -> bool:
     """Whether native code wrote a large result without history straight over the tensor."""
     values = _bind(op, args, keywords)
-    tensors = [v for v in values if isinstance(v, Tensor)]
-    recording = current().recording != 0
-    if not all(is_plain(t) for t in tensors) or (
-        recording and any(t.edge is not None for t in tensors)
-    ):
+    if not _is_plain_write(values):
         return False
     tensor = values[0]
     check_writable(tensor, op.schema.name)
-    arrays = [v.value if isinstance(v, Tensor) else v for v in values]
+    arrays = [v.value if type(v) is Tensor else v for v in values]
     if loops(*arrays, out=tensor.value) is None:
         return False
     wrote(tensor, op.schema.name)
     return True
 
 
+def _is_plain_write(values: Sequence[Any]) -> bool:
+    """Whether the tape hears nothing of a write: it is off, or nothing here has a history."""
+    if not values or not is_plain(values[0]):
+        return False
+    if not current().recording:
+        return True
+    for value in values:
+        if isinstance(value, Tensor):
+            if not is_plain(value) or value.edge is not None:
+                return False
+        elif type(value) in (list, tuple):  # of tensors, perhaps
+            return False
+    extra = values[0].extra
+    return extra is None or extra.view is None or extra.view.base.edge is None
+
+
 def _write_plainly(
     what: str, functional: Callable[..., Any], args: tuple[Any, ...]
 ) -> Tensor | None:
-    """The common case, an update of parameters with the tape off; None: take the long way."""
+    """The common case, an update without a history; None: take the long way."""
     tensor = args[0]
     before_write(tensor, what)
     result = functional(*args)
@@ -121,24 +133,24 @@ def _write_plainly(
 
 def _bind(op: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
     what, schema = op.schema.name, op.schema
-    positional = [a for a in schema.arguments if not a.keyword_only]
-    if len(args) > len(positional):
+    if len(args) > op.positional:
         raise ArgumentError(
-            f"{what}() takes {len(positional)} positional arguments, got {len(args)}: {schema}"
+            f"{what}() takes {op.positional} positional arguments, got {len(args)}: {schema}"
         )
-    given = dict(zip((a.name for a in positional), args, strict=False)) | arguments.rename(
-        schema, keywords
-    )
-    unknown = given.keys() - set(schema.names)
-    if unknown:
-        raise ArgumentError(
-            f"{what}() has no argument {unknown.pop()!r}; its signature is {schema}"
-        )
-    values = arguments.bind(op, [given.get(a.name, arguments.MISSING) for a in schema.arguments])
-    if values[0] is not given.get(schema.arguments[0].name):
+    given = [*args, *[arguments.MISSING] * (len(schema.arguments) - len(args))]
+    if keywords:
+        named = dict(zip(schema.names, args, strict=False)) | arguments.rename(schema, keywords)
+        unknown = named.keys() - set(schema.names)
+        if unknown:
+            raise ArgumentError(
+                f"{what}() has no argument {unknown.pop()!r}; its signature is {schema}"
+            )
+        given = [named.get(name, arguments.MISSING) for name in schema.names]
+    values = arguments.bind(op, given)
+    if values[0] is not given[0]:
         raise ArgumentError(
             f"{what}: the tensor that is written to must be a tensor, got "
-            f"{arguments.describe(args[0])}"
+            f"{arguments.describe(given[0])}"
         )
     return values
 
@@ -172,7 +184,7 @@ def check_writable(tensor: Tensor, what: str) -> None:
     before_write(tensor, what)
     views.check_writable(tensor, what)
     array = tensor.value
-    if is_expanded(array):
+    if 0 in array.strides and is_expanded(array):
         raise InplaceError(
             f"{what}: several elements of the tensor share one place in memory (it was "
             "expanded); clone() it first"
