@@ -2,8 +2,9 @@
    the distance 0. The other points lie in blocks by coordinates, so that vectors run along them; threads share the points. */
 
 #define SIDE 64 /* other points at once */
-#define RUN 64  /* coordinates of a sum in vectors */
+#define RUN 128 /* coordinates of a sum in vectors */
 #define WORTH (1L << 15)
+#define LINES __attribute__((aligned(64)))
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -28,21 +29,39 @@ typedef REAL vec __attribute__((vector_size(64), aligned(sizeof(REAL)), may_alia
 #define LANES ((long)(64 / sizeof(REAL)))
 #define VECS (SIDE * (long)sizeof(REAL) / 64)
 
-static void squares(long width, const REAL *x, const REAL *other, REAL *y) {
-  double total[SIDE] = {0};
-  for (long b = 0; b < width; b += RUN) {
-    const long last = b + RUN < width ? b + RUN : width;
-    vec part[VECS] = {{0}};
-    for (long k = b; k < last; k++) {
-      const vec *from = (const vec *)(other + k * SIDE);
-      const vec own = (vec){0} + x[k];
+/* Sums of a run for two points at once: an addition waits for the one before, so others are done meanwhile. */
+typedef union {
+  vec each[2 * VECS];
+  REAL lane[2 * SIDE];
+} Sums;
+static inline Sums squares_of(long count, const REAL *x, const REAL *second, const REAL *other) {
+  Sums part = {.lane = {0}};
+  for (long k = 0; k < count; k++) {
+    const vec *from = (const vec *)(other + k * SIDE);
+    const vec own = (vec){0} + x[k], more = (vec){0} + second[k];
 #pragma GCC unroll 8
-      for (long v = 0; v < VECS; v++) part[v] += (own - from[v]) * (own - from[v]);
+    for (long v = 0; v < VECS; v++) {
+      const vec d = own - from[v], e = more - from[v];
+      part.each[v] += d * d, part.each[VECS + v] += e * e;
     }
-    for (long v = 0; v < VECS; v++)
-      for (long l = 0; l < LANES; l++) total[v * LANES + l] += part[v][l];
   }
-  for (int c = 0; c < SIDE; c++) y[c] = (REAL)__builtin_sqrt(total[c]);
+  return part;
+}
+static void squares(long width, const REAL *x, const REAL *second, const REAL *other, REAL *y) {
+  Sums part = squares_of(width < RUN ? width : RUN, x, second, other);
+  if (width <= RUN) {
+#pragma omp simd
+    for (int c = 0; c < 2 * SIDE; c++) y[c] = (REAL)__builtin_sqrt(part.lane[c]);
+    return;
+  }
+  double total[2 * SIDE] LINES;
+  for (int c = 0; c < 2 * SIDE; c++) total[c] = part.lane[c];
+  for (long b = RUN; b < width; b += RUN) {
+    part = squares_of(width - b < RUN ? width - b : RUN, x + b, second + b, other + b * SIDE);
+    for (int c = 0; c < 2 * SIDE; c++) total[c] += part.lane[c];
+  }
+#pragma omp simd
+  for (int c = 0; c < 2 * SIDE; c++) y[c] = (REAL)__builtin_sqrt(total[c]);
 }
 static void sizes_of(long width, const REAL *x, const REAL *other, REAL *y) {
   double total[SIDE] = {0};
@@ -62,18 +81,23 @@ static void largest(long width, const REAL *x, const REAL *other, REAL *y) {
   memcpy(y, most, sizeof most);
 }
 
-/* sizes: points, others, coordinates, and 1, 2, or 0 for the largest difference. The others, a multiple of SIDE, are blocks of SIDE points, each by
-   coordinates; rows of y are as long. */
+/* sizes: points, others, coordinates, and 1, 2, or 0 for the largest difference. The others are blocks of SIDE points, each
+   by coordinates; the last one is filled up. */
 int distances_REAL(const long *sizes, const REAL *x, const REAL *other, REAL *y) {
   const long rows = sizes[0], count = sizes[1], width = sizes[2];
 #pragma omp parallel for schedule(static) if (rows * count * width > WORTH)
-  for (long r = 0; r < rows; r++)
+  for (long r = 0; r < rows; r += 2)
     for (long c = 0; c < count; c += SIDE) {
-      const REAL *from = x + r * width;
-      REAL *to = y + r * count + c;
-      if (sizes[3] == 2) squares(width, from, other + c * width, to);
-      else if (sizes[3] == 1) sizes_of(width, from, other + c * width, to);
-      else largest(width, from, other + c * width, to);
+      const long s = r + 1 < rows ? r + 1 : r;
+      const REAL *from = x + r * width, *second = x + s * width, *own = other + c * width;
+      const size_t bytes = (size_t)(count - c < SIDE ? count - c : SIDE) * sizeof(REAL);
+      REAL found[2 * SIDE] LINES;
+      if (sizes[3] == 2) squares(width, from, second, own, found);
+      else {
+        void (*one)(long, const REAL *, const REAL *, REAL *) = sizes[3] == 1 ? sizes_of : largest;
+        one(width, from, own, found), one(width, second, own, found + SIDE);
+      }
+      memcpy(y + r * count + c, found, bytes), memcpy(y + s * count + c, found + SIDE, bytes);
     }
   return 0;
 }

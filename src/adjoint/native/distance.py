@@ -23,12 +23,12 @@ def distances(a: Array, b: Array, p: float) -> Array | None:
     run = kernels.ready("distance", "distances", a.dtype)
     if run is None:
         return None
-    count = -(-len(b) // _SIDE) * _SIDE
-    whole = np.zeros((count, a.shape[1]), a.dtype)
-    whole[: len(b)] = b
-    blocks = whole.reshape(count // _SIDE, _SIDE, a.shape[1])
-    other = np.ascontiguousarray(blocks.transpose(0, 2, 1))
-    result = np.empty((len(a), count), a.dtype)
-    sizes = kernels.block([len(a), count, a.shape[1], kind])
+    whole, rest = divmod(len(b), _SIDE)
+    other = kernels.lines((whole + (rest > 0), a.shape[1], _SIDE), a.dtype)
+    other[:whole] = b[: whole * _SIDE].reshape(whole, _SIDE, a.shape[1]).transpose(0, 2, 1)
+    if rest:
+        other[whole, :, :rest], other[whole, :, rest:] = b[whole * _SIDE :].T, 0
+    result = np.empty((len(a), len(b)), a.dtype)
+    sizes = kernels.block([len(a), len(b), a.shape[1], kind])
     kernels.call(run, sizes, kernels.aligned(np.ascontiguousarray(a)), other, result)
-    return result[:, : len(b)]
+    return result

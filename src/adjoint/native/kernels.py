@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import glob
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,7 @@ from adjoint.native import background, build
 
 Array = np.ndarray[Any, Any]
 MOST = 3  # dimensions of windows, and of batches
+_LINE = 64  # bytes of a line of the cache
 
 _TYPES = {"f": "float", "d": "double"}  # of dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
@@ -144,6 +146,14 @@ def _argument(run: Any, value: Any) -> Any:
     if _TYPES.get(value.dtype.char, run.kind) != run.kind:
         raise TypeError(f"native code for {run.kind} was called with numbers of {value.dtype}")
     return ctypes.c_void_p.from_address(id(value) + build.data_offset())
+
+
+def lines(shape: Shape, dtype: Any) -> Array:
+    """Memory that begins with a line of the cache, so that no vector lies in two of them."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.ctypes.data % _LINE
+    return memory[start : start + size].view(dtype).reshape(shape)
 
 
 def aligned(array: Array) -> Array:

@@ -76,9 +76,12 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
     """The p-norm of each row of x1 minus each row of x2."""
     check_distance("cdist(x1, x2)", x1, x2, p)
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
-    result = np.zeros((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
-    if not result.size or not x1.shape[-1]:
-        return result
+    shape = (*batch, x1.shape[-2], x2.shape[-2])
+    if 0 in shape or not x1.shape[-1]:
+        return np.zeros(shape, x1.dtype)
+    if not batch:
+        return _distances(x1, x2, p).astype(x1.dtype, copy=False)
+    result = np.empty(shape, x1.dtype)
     a = np.broadcast_to(x1, (*batch, *x1.shape[-2:]))
     b = np.broadcast_to(x2, (*batch, *x2.shape[-2:]))
     for out, rows, others in each(result, a, b):
