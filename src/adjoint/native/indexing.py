@@ -18,12 +18,12 @@ from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
-_MOVED = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}  # by bytes: a dtype with C code
+MOVED = {4: np.dtype(np.float32), 8: np.dtype(np.float64)}  # by bytes: a dtype with C code
 
 
 def gather(x: Array, dim: int, index: Array) -> Array | None:
     """x[.., index[j], ..] for every element j of the index; other dimensions are the same."""
-    kind = _MOVED.get(x.itemsize)
+    kind = MOVED.get(x.itemsize)
     if kind is None or not _fit(x, dim, index):
         return None
     name = "gather_last" if dim == x.ndim - 1 else "gather"
@@ -42,7 +42,7 @@ def scatter(target: Array, dim: int, index: Array, values: Array, *, adds: bool)
 
     Where it was not done `target` may hold some of the values: give a copy.
     """
-    kind = _MOVED.get(target.itemsize)
+    kind = MOVED.get(target.itemsize)
     if kind is None or target.dtype != values.dtype or (adds and target.dtype != kind):
         return False
     if values.shape != index.shape or not (values.flags.c_contiguous and _fit(target, dim, index)):
@@ -56,7 +56,7 @@ def scatter(target: Array, dim: int, index: Array, values: Array, *, adds: bool)
 
 def select(x: Array, dim: int, index: Array) -> Array | None:
     """The entries `index` of a dimension."""
-    kind = _MOVED.get(x.itemsize)
+    kind = MOVED.get(x.itemsize)
     if kind is None or x.size < LARGE or not (_dense(x) and _dense(index)):
         return None
     run = kernels.ready("indexing", "select", kind)
@@ -69,7 +69,7 @@ def select(x: Array, dim: int, index: Array) -> Array | None:
 
 def add_rows(target: Array, index: Array, values: Array) -> bool:
     """target[index[j]] += values[j] of matrices, in their order; whether it was done."""
-    if target.dtype != values.dtype or values.size < LARGE or target.dtype not in _MOVED.values():
+    if target.dtype != values.dtype or values.size < LARGE or target.dtype not in MOVED.values():
         return False
     if not (_dense(target) and _dense(values) and _dense(index)):
         return False

@@ -17,6 +17,7 @@ from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_dim
 from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
+from adjoint.native import copies
 from adjoint.native.halves import astype
 from adjoint.native.loops import copied
 
@@ -52,7 +53,8 @@ def cat(tensors: list[Array], dim: int) -> Array:
     dtype = tensors[0].dtype if tensors else None
     if all(x.dtype is dtype and x.shape != layout.LEGACY_EMPTY for x in tensors):
         try:
-            return np.concatenate(tensors, dim)
+            found = copies.joined(tensors, dim) if tensors else None
+            return np.concatenate(tensors, dim) if found is None else found
         except (ValueError, IndexError):
             pass  # `cat_shape` says why
     shape, dim = layout.cat_shape("cat", [x.shape for x in tensors], dim)
@@ -118,20 +120,25 @@ def rot90(self: Array, k: int, dims: Shape) -> Array:
     return np.rot90(self, k, (first, second)).copy(order="C")
 
 
-def _triangle(what: str, self: Array, diagonal: int) -> Array:
-    if self.ndim < 2:
-        raise ShapeError(f"{what}: needs at least 2 dimensions, got {self.ndim}.")
-    return np.tri(self.shape[-2], self.shape[-1], diagonal, dtype=np.bool_)
-
-
 def tril(self: Array, diagonal: int) -> Array:
     """Keep what is on and below a diagonal of the last two dimensions, 0 elsewhere."""
-    return np.where(_triangle("tril", self, diagonal), self, np.zeros((), self.dtype))
+    return _triangle("tril", self, diagonal + 1, right=False)
 
 
 def triu(self: Array, diagonal: int) -> Array:
     """Keep what is on and above a diagonal of the last two dimensions, 0 elsewhere."""
-    return np.where(_triangle("triu", self, diagonal - 1), np.zeros((), self.dtype), self)
+    return _triangle("triu", self, diagonal, right=True)
+
+
+def _triangle(what: str, self: Array, diagonal: int, *, right: bool) -> Array:
+    """What is right of a diagonal, the diagonal with it, or left of it; 0 elsewhere."""
+    if self.ndim < 2:
+        raise ShapeError(f"{what}: needs at least 2 dimensions, got {self.ndim}.")
+    found = copies.triangle(self, diagonal, right=right)
+    if found is not None:
+        return found
+    left, zero = np.tri(*self.shape[-2:], diagonal - 1, dtype=np.bool_), np.zeros((), self.dtype)
+    return np.where(left, *((zero, self) if right else (self, zero)))
 
 
 def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
