@@ -25,6 +25,15 @@ static inline float to_odd(double x) {
   return y;
 }
 """
+# The same by bits alone, for float16: what is too small for a normal float is 0 there.
+_TO_ODD_BITS = """
+static inline float to_odd(double x) {
+  const union { double x; unsigned long long bits; } as = {.x = x};
+  const unsigned long long low = (1ULL << 29) - 1, rest = as.bits & low ? low + 1 : 0;
+  const union { unsigned long long bits; double x; } odd = {.bits = (as.bits & ~low) | rest};
+  return (float)odd.x;
+}
+"""
 _WIDE = ("float32", "float64")
 
 
@@ -35,21 +44,27 @@ def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> 
     array([1.5, inf], dtype=float16)
     """
     dtype = np.dtype(dtype)
-    if array.size >= LARGE and (array.dtype in REDUCED) != (dtype in REDUCED):
-        loop = _loop(array.dtype, dtype)
+    loop = _loop(array.dtype, dtype) if array.size >= LARGE else None
+    if loop is not None:
         out = None if order == "K" else np.empty(array.shape, dtype, order)
-        found = None if loop is None else loop([array], out=out)
+        found = loop([array], out=out)
         if found is not None:
             return found
     with np.errstate(all="ignore"):
         return array.astype(dtype, order, copy=copy)
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> Loop | None:
-    names = [OF[source].name, OF[target].name] if source in OF and target in OF else []
-    if len({*names} & {*_WIDE}) != 1 or source == target:
+    """The loop from a half to a wider type, from that to a half, or to truth; else None."""
+    if source not in OF or target not in OF:
         return None
-    if names[0] == "float64":
-        return Loop("to_odd({x})", {"x": names[0]}, (), names[1], _TO_ODD)
-    return Loop("{x}", {"x": names[0]}, (), names[1])
+    one, two = OF[source].name, OF[target].name
+    if one in _WIDE and two == "bool":
+        return Loop("{x} != 0", {"x": one}, (), two, is_exact=True)
+    if (source in REDUCED) == (target in REDUCED) or not {one, two} & {*_WIDE}:
+        return None
+    if one == "float64":
+        odd = _TO_ODD_BITS if two == "float16" else _TO_ODD
+        return Loop("to_odd({x})", {"x": one}, (), two, odd)
+    return Loop("{x}", {"x": one}, (), two)

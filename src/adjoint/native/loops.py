@@ -42,6 +42,7 @@ STORED = {
     "float64": ("double", "double"),
 }
 _REAL = ("float", "double")
+_REDUCED = ("float16", "bfloat16")
 
 
 class Loop:
@@ -220,6 +221,8 @@ static inline unsigned short to_bfloat16(float f) {
 }
 typedef short eight_halves __attribute__((vector_size(16), aligned(2), may_alias));
 typedef float eight_floats __attribute__((vector_size(32), aligned(4), may_alias));
+typedef short more_halves __attribute__((vector_size(32), aligned(2), may_alias));
+typedef float more_floats __attribute__((vector_size(64), aligned(4), may_alias));
 static void row_from_float16(long n, const unsigned short *from, float *to) {
   long i = 0;
 #ifdef __F16C__
@@ -230,6 +233,12 @@ static void row_from_float16(long n, const unsigned short *from, float *to) {
 }
 static void row_to_float16(long n, const float *from, unsigned short *to) {
   long i = 0;
+#ifdef __AVX512F__
+  const more_halves none = {0};
+  for (; i + 16 <= n; i += 16)
+    *(more_halves *)(to + i) =
+        __builtin_ia32_vcvtps2ph512_mask(*(const more_floats *)(from + i), 0, none, -1);
+#endif
 #ifdef __F16C__
   for (; i + 8 <= n; i += 8)
     *(eight_halves *)(to + i) = __builtin_ia32_vcvtps2ph256(*(const eight_floats *)(from + i), 0);
@@ -327,8 +336,9 @@ int elements(const long *z, const {number} *numbers, void **objects) {{
       {s} *to = p_out + PLACE({last});
       const int dense = {direct} && s[{inner}] == 1 && (h == 1 || s[{inner} - 1] == w);
       {c} *made = dense ? ({c} *)to : room_out;
+      const {c} *row = room_out;
 {computed}
-      if (!dense) unpack(room_out, h, w, s[{inner} - 1], s[{inner}], to);
+      if (!dense) unpack(row, h, w, s[{inner} - 1], s[{inner}], to);
     }}
   }}
   return 0;
@@ -397,16 +407,17 @@ def _run(loop: Loop, used: dict[str, str]) -> str:
     places = {name: k for k, name in enumerate(loop.operands)}
     last = len(places)
     address = f"*(void **)((char *)objects[{{}}] + {build.data_offset()})"
-    pointers, rooms, packed = [], [], []
+    pointers: list[str] = []
+    rooms: list[str] = []
+    packed: dict[str, str] = {}  # the call that makes a dense row of an operand, in some room
     for name, dtype in used.items():
         stored, own = STORED[dtype]
         k = places[name]
         pointers.append(f"  const {stored} *p_{name} = {address.format(k)};")
         pointers.append(f"  if ((unsigned long)p_{name} % sizeof({stored})) return 1;")
         rooms.append(f"    {own} room_{name}[BLOCK];")
-        packed.append(
-            f"        const {own} *a_{name} = pack_{dtype}(p_{name} + PLACE({k}), h, w, "
-            f"s[{4 * k + 2}], s[{4 * k + 3}], room_{name});\n"
+        packed[name] = (
+            f"pack_{dtype}(p_{name} + PLACE({k}), h, w, s[{4 * k + 2}], s[{4 * k + 3}], {{}});\n"
         )
     pointers.append(f"  {s} *p_out = {address.format(last)};")
     pointers.append(f"  if ((unsigned long)p_out % sizeof({s})) return 1;")
@@ -415,7 +426,8 @@ def _run(loop: Loop, used: dict[str, str]) -> str:
     return _RUN.format(
         s=s, c=c, number="double" if loop.is_real else "long long", last=last,
         inner=4 * last + 3, direct=int(s == c), pointers="\n".join(pointers),
-        rooms="\n".join(rooms), computed=_computed(used, places, packed),
+        rooms="\n".join(rooms),
+        computed=_converted(loop, packed) or _computed(used, places, packed),
         straight=" || ".join(_steps(used, places, way) for way in _ways(used)) if direct else "0",
         # a block is computed the long way where one of its elements is rare
         longest="BLOCK" if loop.common[0] else "8 * BLOCK", exact=int(loop.is_exact),
@@ -428,7 +440,18 @@ def _steps(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -
     return " && ".join(steps) or "1"
 
 
-def _computed(used: dict[str, str], places: dict[str, int], packed: list[str]) -> str:
+def _converted(loop: Loop, packed: dict[str, str]) -> str:
+    """A block whose elements only get another type, which packing or unpacking does."""
+    for name, dtype in loop.operands.items():
+        if loop.expression == f"{{{name}}}" and STORED[dtype][1] == STORED[loop.result][1]:
+            if dtype in _REDUCED and loop.result not in _REDUCED:
+                return "      " + packed[name].format("made")
+            if loop.result in _REDUCED and dtype not in _REDUCED:
+                return "      row = " + packed[name].format(f"room_{name}")
+    return ""
+
+
+def _computed(used: dict[str, str], places: dict[str, int], packed: dict[str, str]) -> str:
     """The choice among the ways of a block."""
     operands = "".join(f", a_{name}" for name in used)
     lines = []
@@ -437,6 +460,9 @@ def _computed(used: dict[str, str], places: dict[str, int], packed: list[str]) -
         lines.append(f"      if (h == 1 && {_steps(used, places, way)})")
         lines.append(f"        compute{''.join(f'_{n}' for n in way)}(w, numbers{given}, made);")
         lines.append("      else")
-    packing = "".join(packed)
+    packing = "".join(
+        f"        const {STORED[d][1]} *a_{n} = {packed[n].format(f'room_{n}')}"
+        for n, d in used.items()
+    )
     lines.append(f"      {{\n{packing}        compute(h * w, numbers{operands}, made);\n      }}")
     return "\n".join(lines)
