@@ -63,17 +63,20 @@ def test_softmax_of_infinities_and_nan() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("affine", ["none", "weight", "bias", "both"])
 def test_layer_norm_of_rows(dtype: Any, affine: str) -> None:
-    x, g = draw((70, 60), dtype) + dtype(5), draw((70, 60), dtype, 1)
-    weight = draw((60,), dtype, 2) if affine in ("weight", "both") else None
-    bias = draw((60,), dtype, 3) if affine in ("bias", "both") else None
+    x, g = draw((70, 99), dtype) + dtype(5), draw((70, 99), dtype, 1)
+    weight = draw((99,), dtype, 2) if affine in ("weight", "both") else None
+    bias = draw((99,), dtype, 3) if affine in ("bias", "both") else None
     found = rows.layer_norm(x, weight, bias, 1e-5)
     assert found is not None
     eps = np.finfo(dtype).eps
     for one, other in zip(found, normalization._layer_norm(x, weight, bias, 1e-5), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e3 * eps, atol=1e2 * eps)
-    back = rows.layer_norm_back(g, x, weight, *found[1:])
-    plain = normalization._layer_norm_back(g, x, weight, *found[1:])
-    np.testing.assert_allclose(back, plain, rtol=1e3 * eps, atol=1e2 * eps)
+    for whole in (False, True):
+        back = rows.layer_norm_back(g, x, weight, *found[1:], affine=whole)
+        plain = normalization._layer_norm_back(g, x, weight, *found[1:], affine=whole)
+        assert back is not None
+        for one, other in zip(back, plain, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e3 * eps, atol=1e2 * eps)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -115,6 +115,39 @@ def layer_norm_input_backward(
     weight: Array | None,
 ) -> Array:
     """rstd (h - mean(h) - x̂ mean(h x̂)) with h = ḡ · weight."""
+    given = (grad_out, input, normalized_shape, mean, rstd, weight)
+    return _layer_norm_gradients(*given, affine=False)[0]
+
+
+def layer_norm_backward(
+    grad_out: Array,
+    input: Array,
+    normalized_shape: Shape,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+) -> tuple[Array, Array, Array]:
+    """That of the input, Σ ḡ x̂ and Σ ḡ."""
+    given = (grad_out, input, normalized_shape, mean, rstd, weight)
+    of_input, of_weight, of_bias = _layer_norm_gradients(*given, affine=True)
+    kind = (input if weight is None else weight).dtype
+    of_weight, of_bias = (
+        astype(a.reshape(normalized_shape), kind, copy=False) for a in (of_weight, of_bias)
+    )
+    return of_input, of_weight, of_bias
+
+
+def _layer_norm_gradients(
+    grad_out: Array,
+    input: Array,
+    normalized_shape: Shape,
+    mean: Array,
+    rstd: Array,
+    weight: Array | None,
+    *,
+    affine: bool,
+) -> tuple[Array, Array, Array]:
+    """The gradients of input, weight and bias, the last two as rows; empty if not `affine`."""
     normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
     count = normalization.count(normalized_shape)
     x, grad = _rows(input, count), _rows(grad_out, count)
@@ -122,16 +155,17 @@ def layer_norm_input_backward(
     if mean.dtype in dtypes.REDUCED and count:
         m = _mean(x, (1,), count)  # one that was rounded is computed again
     w = None if weight is None else widen(weight).reshape(-1)
-    result = rows.layer_norm_back(grad, x, w, m, r)
-    if result is None:
-        result = _layer_norm_back(grad, x, w, m, r)
-    return astype(result.reshape(input.shape), input.dtype, copy=False)
+    found = rows.layer_norm_back(grad, x, w, m, r, affine=affine)
+    if found is None:
+        found = _layer_norm_back(grad, x, w, m, r, affine=affine)
+    return astype(found[0].reshape(input.shape), input.dtype, copy=False), found[1], found[2]
 
 
 def _layer_norm_back(
-    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
-) -> Array:
+    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array, *, affine: bool
+) -> tuple[Array, Array, Array]:
     count, result = x.shape[1], np.empty(x.shape, x.dtype)
+    of_weight = np.zeros(count if affine else 0, x.dtype)
     room, parts = _blocks(len(x), count)
     normal, product = np.empty((2, room, count), x.dtype)
     for part in parts:
@@ -142,12 +176,14 @@ def _layer_norm_back(
             np.multiply(grad[part], weight, out=h)
         n = np.subtract(x[part], mean[part], out=normal[: len(h)])
         n *= rstd[part]
+        if affine:
+            of_weight += np.multiply(grad[part], n, out=product[: len(h)]).sum(0)
         along = _mean(np.multiply(h, n, out=product[: len(h)]), (1,), count)
         h -= _mean(h, (1,), count)
         n *= along
         h -= n
         h *= rstd[part]
-    return result
+    return result, of_weight, grad.sum(0) if affine else of_weight
 
 
 # --- batches -------------------------------------------------------------------------------------

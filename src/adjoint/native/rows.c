@@ -9,10 +9,11 @@ extern double exp(double);
 #define exp_double exp
 
 #define WORTH (1L << 15) /* elements from which threads share the rows */
-#define SHORT 512        /* elements of a sum in vectors */
 #define SIDE 256         /* totals that go on at once */
-
-static long end(long start, long n) { return start + SHORT < n ? start + SHORT : n; }
+#define RUN 4096         /* elements of a sum in the own type */
+#define WIDE 64          /* accumulators of such a sum */
+#define LEAST 4          /* of them that are added one by one */
+#define FEW 32           /* rows whose gradients are added up before others are */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -67,6 +68,30 @@ int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *
   return 0;
 }
 
+/* Two sums over a row at once, ONE and TWO of its element i, in runs of many accumulators: one addition waits for the one
+   before. */
+#define SUMS(ONE, TWO, first, second)                                                       \
+  for (long b = 0; b < n; b += RUN) {                                                       \
+    const long last = n - b < RUN ? n : b + RUN;                                            \
+    REAL one[WIDE] = {0}, two[WIDE] = {0}, rest = 0, other = 0;                             \
+    long s = b;                                                                             \
+    for (; s + WIDE <= last; s += WIDE) {                                                   \
+      _Pragma("omp simd")                                                                   \
+      for (long l = 0; l < WIDE; l++) {                                                     \
+        const long i = s + l;                                                               \
+        one[l] += ONE, two[l] += TWO;                                                       \
+      }                                                                                     \
+    }                                                                                       \
+    _Pragma("omp simd reduction(+ : rest, other)")                                          \
+    for (long i = s; i < last; i++) rest += ONE, other += TWO;                              \
+    for (long m = WIDE / 2; m >= LEAST; m /= 2) {                                           \
+      _Pragma("omp simd")                                                                   \
+      for (long l = 0; l < m; l++) one[l] += one[l + m], two[l] += two[l + m];              \
+    }                                                                                       \
+    for (long l = 0; l < LEAST; l++) rest += one[l], other += two[l];                       \
+    first += rest, second += other;                                                         \
+  }
+
 /* y = (x - mean) * rstd * weight + bias; sizes: rows, columns. */
 int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight, const REAL *bias, REAL *y, REAL *means,
                REAL *rstds) {
@@ -75,53 +100,66 @@ int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight,
   for (long r = 0; r < rows; r++) {
     const REAL *from = x + r * n;
     REAL *to = y + r * n;
-    double total = 0, square = 0;
-    for (long b = 0; b < n; b += SHORT) {
-      REAL sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (long i = b; i < end(b, n); i++) sum += from[i];
-      total += sum;
-    }
+    double total = 0, square = 0, none = 0;
+    SUMS(from[i], 0, total, none)
     const REAL mean = (REAL)(total / (double)n);
-    for (long b = 0; b < n; b += SHORT) {
-      REAL sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (long i = b; i < end(b, n); i++) sum += (from[i] - mean) * (from[i] - mean);
-      square += sum;
-    }
+    SUMS((from[i] - mean) * (from[i] - mean), 0, square, none)
     const REAL rstd = (REAL)(1 / __builtin_sqrt(square / (double)n + eps));
-    for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd;
-    if (weight)
-      for (long i = 0; i < n; i++) to[i] *= weight[i];
-    if (bias)
-      for (long i = 0; i < n; i++) to[i] += bias[i];
+    if (weight && bias)
+      for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd * weight[i] + bias[i];
+    else if (weight)
+      for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd * weight[i];
+    else if (bias)
+      for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd + bias[i];
+    else
+      for (long i = 0; i < n; i++) to[i] = (from[i] - mean) * rstd;
     means[r] = mean, rstds[r] = rstd;
   }
   return 0;
 }
 
-/* The gradient of x: rstd * (h - mean(h) - x̂ mean(h x̂)) with h = grad * weight. */
-int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const REAL *weight, const REAL *means,
-                    const REAL *rstds, REAL *of_x) {
-  const long rows = sizes[0], n = sizes[1];
-#pragma omp parallel for schedule(static) if (rows * n > WORTH)
-  for (long r = 0; r < rows; r++) {
-    const REAL *from = x + r * n, *g = grad + r * n, mean = means[r], rstd = rstds[r];
-    REAL *to = of_x + r * n;
-    double plain = 0, along = 0;
-    if (weight)
-      for (long i = 0; i < n; i++) to[i] = g[i] * weight[i];
-    else
-      for (long i = 0; i < n; i++) to[i] = g[i];
-    for (long b = 0; b < n; b += SHORT) {
-      REAL one = 0, two = 0;
-#pragma omp simd reduction(+ : one, two)
-      for (long i = b; i < end(b, n); i++) one += to[i], two += to[i] * (from[i] - mean);
-      plain += one, along += two;
-    }
-    const REAL middle = (REAL)(plain / (double)n), slope = (REAL)(along / (double)n * rstd * rstd);
-    for (long i = 0; i < n; i++) to[i] = (to[i] - middle - (from[i] - mean) * slope) * rstd;
+/* The gradient of a row of x: rstd * (h - mean(h) - x̂ mean(h x̂)) with h = g * weight. */
+static void layer_row(long n, const REAL *from, const REAL *g, const REAL *weight, REAL mean, REAL rstd, REAL *to) {
+  double plain = 0, along = 0;
+  if (weight) {
+    SUMS(g[i] * weight[i], g[i] * weight[i] * (from[i] - mean), plain, along)
+  } else {
+    SUMS(g[i], g[i] * (from[i] - mean), plain, along)
   }
+  const REAL middle = (REAL)(plain / (double)n), slope = (REAL)(along / (double)n * rstd * rstd);
+  if (weight)
+    for (long i = 0; i < n; i++) to[i] = (g[i] * weight[i] - middle - (from[i] - mean) * slope) * rstd;
+  else
+    for (long i = 0; i < n; i++) to[i] = (g[i] - middle - (from[i] - mean) * slope) * rstd;
+}
+
+/* The gradient of x; and those of weight and bias, where the last is wanted: Σ g x̂ and Σ g over the rows, first over
+   some, whose number does not depend on threads. */
+int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const REAL *weight, const REAL *means,
+                    const REAL *rstds, REAL *of_x, REAL *of_weight, REAL *of_bias) {
+  const long rows = sizes[0], n = sizes[1], parts = (rows + FEW - 1) / FEW;
+  REAL *sums = of_bias ? calloc((size_t)(2 * parts * n), sizeof(REAL)) : 0;
+  if (of_bias && !sums) return 1;
+#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+  for (long p = 0; p < parts; p++)
+    for (long r = p * FEW; r < rows && r < (p + 1) * FEW; r++) {
+      const REAL *from = x + r * n, *g = grad + r * n, mean = means[r], rstd = rstds[r];
+      layer_row(n, from, g, weight, mean, rstd, of_x + r * n);
+      if (!sums) continue;
+      REAL *along = sums + 2 * p * n, *plain = along + n;
+#pragma omp simd
+      for (long i = 0; i < n; i++) along[i] += g[i] * ((from[i] - mean) * rstd), plain[i] += g[i];
+    }
+  if (!sums) return 0;
+#pragma omp parallel for schedule(static) if (parts * n > WORTH)
+  for (long c = 0; c < n; c += SIDE) {
+    const long wide = n - c < SIDE ? n - c : SIDE;
+    double along[SIDE] = {0}, plain[SIDE] = {0};
+    for (long p = 0; p < parts; p++)
+      for (long i = 0; i < wide; i++) along[i] += sums[2 * p * n + c + i], plain[i] += sums[(2 * p + 1) * n + c + i];
+    for (long i = 0; i < wide; i++) of_weight[c + i] = (REAL)along[i], of_bias[c + i] = (REAL)plain[i];
+  }
+  free(sums);
   return 0;
 }
 

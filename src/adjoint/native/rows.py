@@ -65,16 +65,21 @@ def layer_norm(
 
 
 def layer_norm_back(
-    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array
-) -> Array | None:
-    """The gradient of a matrix whose rows were normalised."""
+    grad: Array, x: Array, weight: Array | None, mean: Array, rstd: Array, *, affine: bool
+) -> tuple[Array, Array, Array] | None:
+    """The gradients of a matrix whose rows were normalised, of weight and of bias; the last two
+    are empty where they are not wanted.
+    """
     fits = grad.shape == x.shape and mean.size == rstd.size == len(x)
     run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd) if fits else None
     if run is None:
         return None
     of_x = np.empty(x.shape, x.dtype)
-    kernels.call(run, _sizes(x, x.shape[1]), grad, x, weight, mean, rstd, of_x)
-    return of_x
+    sums = np.empty((2, x.shape[1] if affine else 0), x.dtype)
+    given = (grad, x, weight, mean, rstd, of_x, *(sums if affine else (None, None)))
+    if kernels.call(run, _sizes(x, x.shape[1]), *given):
+        raise MemoryError("there is no memory for the gradients of weight and bias")
+    return of_x, sums[0], sums[1]
 
 
 def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | None:

@@ -44,6 +44,20 @@ def layer_norm_input_backward(
     return input
 
 
+def layer_norm_backward(
+    grad_out: Spec,
+    input: Spec,
+    normalized_shape: Shape,
+    mean: Spec,
+    rstd: Spec,
+    weight: Spec | None,
+) -> tuple[Spec, Spec, Spec]:
+    """Those of input, weight and bias."""
+    normalization.check("layer_norm_backward", input, normalized_shape, weight=weight)
+    affine = Spec(tuple(normalized_shape), (input if weight is None else weight).dtype)
+    return input, affine, affine
+
+
 def batch_normalized(
     input: Spec, weight: Spec | None, bias: Spec | None, eps: float
 ) -> tuple[Spec, Spec, Spec, Spec]:

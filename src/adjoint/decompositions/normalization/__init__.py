@@ -29,6 +29,7 @@ from adjoint.decompositions.normalization.groups import (
 from adjoint.decompositions.normalization.layers import (
     fused_rms_norm,
     fused_rms_norm_backward,
+    layer_norm_backward,
     layer_norm_input_backward,
     native_layer_norm,
     native_layer_norm_backward,

@@ -58,6 +58,23 @@ def layer_norm_input_backward(
     return returned(h, normal, scale, dims).to(input.dtype)
 
 
+def layer_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,
+    normalized_shape: Shape,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """That of the input, Σ ḡ x̂ and Σ ḡ."""
+    leading = normalization.leading_dims(input.ndim, normalized_shape)
+    kind = (input if weight is None else weight).dtype
+    given = (input, normalized_shape, mean, rstd)
+    of_input = ops._layer_norm_input_backward(grad_out, *given, weight)
+    of_weight = total(wide(grad_out) * ops._standardized(*given), leading)
+    return of_input, of_weight.to(kind), total(wide(grad_out), leading).to(kind)
+
+
 def native_layer_norm_backward(
     grad_out: Tensor,
     input: Tensor,
@@ -69,18 +86,16 @@ def native_layer_norm_backward(
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     """The gradients of input, weight and bias that are wanted; None for the others."""
-    leading = normalization.leading_dims(input.ndim, normalized_shape)
-    of_input = of_weight = of_bias = None
-    if output_mask[0]:
-        of_input = ops._layer_norm_input_backward(
-            grad_out, input, normalized_shape, mean, rstd, weight
-        )
-    if output_mask[1] and weight is not None:
-        normal = ops._standardized(input, normalized_shape, mean, rstd)
-        of_weight = total(wide(grad_out) * normal, leading).to(weight.dtype)
-    if output_mask[2]:
-        of_bias = total(wide(grad_out), leading).to((grad_out if bias is None else bias).dtype)
-    return of_input, of_weight, of_bias
+    given = (grad_out, input, normalized_shape, mean, rstd, weight)
+    if not (output_mask[1] or output_mask[2]):
+        of_input = ops._layer_norm_input_backward(*given) if output_mask[0] else None
+        return of_input, None, None
+    of_input, of_weight, of_bias = ops._layer_norm_backward(*given)
+    return (
+        of_input if output_mask[0] else None,
+        of_weight if output_mask[1] and weight is not None else None,
+        of_bias.to((grad_out if bias is None else bias).dtype) if output_mask[2] else None,
+    )
 
 
 def fused_rms_norm(

@@ -88,7 +88,7 @@ def layer_norm_backwards(make: Make) -> Samples:
     )  # fmt: skip
 
 
-@sampler("_layer_norm_input_backward")
+@sampler("_layer_norm_backward", "_layer_norm_input_backward")
 def layer_norm_input_backwards(make: Make) -> Samples:
     if make.is_complex:
         return
