@@ -39,16 +39,43 @@ def _horner(variable: str, coefficients: Iterable[float]) -> str:
     return text
 
 
-def _in_halves(variable: str, square: str, coefficients: Sequence[float]) -> str:
-    """Σ cₖ xᵏ in float: even and odd powers at the same time, with x² given."""
+def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix: str = "f") -> str:
+    """Σ cₖ xᵏ: even and odd powers at the same time, with x² given."""
     halves = []
     for part in (coefficients[::2], coefficients[1::2]):
         first, *rest = reversed(part)
-        text = f"{first!r}f"
+        text = f"{first!r}{suffix}"
         for c in rest:
-            text = f"ad_times_plusf({text}, {square}, {c!r}f)"
+            text = f"ad_times_plus{suffix}({text}, {square}, {c!r}{suffix})"
         halves.append(text)
-    return f"ad_times_plusf({variable}, {halves[1]}, {halves[0]})"
+    return f"ad_times_plus{suffix}({variable}, {halves[1]}, {halves[0]})"
+
+
+def _short_exponential(suffix: str) -> str:
+    """e^(x + rest) = 2ⁿ e^r with n whole, for x below 40 and a rest that is tiny beside it. Adding 1.5 · 2^digits to n log₂ e rounds it, and
+    leaves n in the last bits, which become the exponent of a power of two; that is too large by
+    some digits, so that no number on the way is too small.
+    """
+    real, bits, digits, most, spare = (
+        ("float", "unsigned", 23, 127, 64)
+        if suffix
+        else ("double", "unsigned long long", 52, 1023, 512)
+    )
+    low = -104.0 if suffix else -746.0  # where it is 0
+    parts = ("0.693145751953125", "1.428606765330187e-06")
+    first, rest = parts if suffix else ("0.6931471803691238", "1.9082149292705877e-10")
+    magic = f"{1.5 * 2.0**digits + most + spare!r}{suffix}"
+    return f"""{real} ad_short_exp_of_sum{suffix}({real} x, {real} rest) {{
+  const {real} c = ad_from{suffix}(x, {low!r}{suffix});
+  const union {{ {real} x; {bits} bits; }} z = {{
+    .x = ad_times_plus{suffix}(c, 1.4426950408889634{suffix}, {magic})
+  }}, scale = {{.bits = z.bits << {digits}}};
+  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}{suffix}, c);
+  const {real} r = ad_times_plus{suffix}(n, -{rest}{suffix}, near) + rest, s = r * r;
+  const {real} p = {_in_halves("r", "s", _EXPONENTIAL[suffix], suffix)};
+  const {real} e = ad_times_plus{suffix}(p, s, r) + 1;
+  return e * scale.x * {2.0**-spare!r}{suffix};
+}}"""
 
 
 def _repeated(count: int, text: str) -> str:
@@ -131,6 +158,15 @@ _INVERSE_FLOAT = (
     (2.83297681, 1.0016749, 0.00944495536, -0.00763620062, 0.00568983937,
      -0.00360248597, 0.00147757515, -4.71900992e-05, -0.000303556758, 0.000109174864),
 )  # fmt: skip
+# (e^r - 1 - r) / r² for |r| ≤ ½ log 2, in float and in double: Chebyshev's fits, errors of e^r 8e-9
+# and 1e-17
+_EXPONENTIAL = {
+    "f": (0.5, 0.16666576266288757, 0.041666556149721146, 0.008363203145563602,
+          0.0013926213141530752),
+    "": (0.5000000000000001, 0.16666666666666669, 0.04166666666662399, 0.008333333333330051,
+         0.0013888888917281794, 0.00019841269863105968, 2.480152119021773e-05,
+         2.7557268378684192e-06, 2.7620138719733994e-07, 2.5100424157005067e-08),
+}  # fmt: skip
 # of the derivative of sin(y) / y, over y
 _SINC_SLOPE = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 14))
 # B₂ⱼ / (2j)!
@@ -177,27 +213,33 @@ _REALS = {
     "ad_upto": "real ad_upto@(real x, real high) { return high < x ? high : x; }",
     "ad_bend": "real ad_bend@(real x, real most) {"
     " return x > most ? most : x < -most ? -most : x; }",
+    # for x below 40
+    "ad_short_exp": "real ad_short_exp@(real x) { return ad_short_exp_of_sum@(x, -0.0@); }",
+    "ad_expit": """real ad_expit@(real x) {
+  const real e = ad_short_exp@(-fabs@(x));
+  return (x < 0 ? e : 1) / (1 + e);
+}""",
     "ad_expit_slope": """real ad_expit_slope@(real x) {
-  const real e = exp@(-fabs@(x)), below = 1 + e;
+  const real e = ad_short_exp@(-fabs@(x)), below = 1 + e;
   return e / (below * below);
 }""",
     "ad_silu_slope": """real ad_silu_slope@(real x) {
-  const real s = 1 / (1 + exp@(-x));
+  const real s = ad_expit@(x);
   return s * (1 + ad_bend@(x, 800) * (1 - s));
 }""",
     "ad_softplus": """real ad_softplus@(real x) {
-  return log1p@(exp@(-fabs@(x))) + (x < 0 ? 0 : x);
+  return log1p@(ad_short_exp@(-fabs@(x))) + (x < 0 ? 0 : x);
 }""",
     "ad_log_sigmoid": """real ad_log_sigmoid@(real x) {
-  return (x > 0 ? 0 : x) - log1p@(exp@(-fabs@(x)));
+  return (x > 0 ? 0 : x) - log1p@(ad_short_exp@(-fabs@(x)));
 }""",
     # tanh(log(1 + n)) = w / (w + 2), w = n (n + 2)
     "ad_mish": """real ad_mish@(real x) {
-  const real n = exp@(x > 40 ? 40 : x), w = n * (n + 2);
+  const real n = ad_short_exp@(x > 40 ? 40 : x), w = n * (n + 2);
   return (x < -800 ? -800 : x) * (w / (w + 2));
 }""",
     "ad_mish_slope": """real ad_mish_slope@(real x) {
-  const real n = exp@(x > 40 ? 40 : x), w = n * (n + 2), below = w + 2;
+  const real n = ad_short_exp@(x > 40 ? 40 : x), w = n * (n + 2), below = w + 2;
   const real s = n / (1 + n);
   return w / below + ad_bend@(x, 800) * s * (4 * (w + 1)) / (below * below);
 }""",
@@ -205,16 +247,16 @@ _REALS = {
     "ad_ndtr": """real ad_ndtr@(real x) {
   const real root = 0.70710678118654752440@, z = -x * root;
   const real rest = fma@(-x, root, -z) - x * (real)(0.70710678118654752440L - root);
-  const real lost = 1.1283791670955126@ * exp@(-z * z) * (rest - rest == 0 ? rest : 0);
+  const real lost = 1.1283791670955126@ * ad_short_exp@(-z * z) * (rest - rest == 0 ? rest : 0);
   return 0.5@ * (erfc@(z) - lost);
 }""",
     "ad_gelu": "real ad_gelu@(real x) { return (x < -40 ? -40 : x) * ad_ndtr@(x); }",
     "ad_gelu_slope": """real ad_gelu_slope@(real x) {
   const real b = ad_bend@(x, 40);
-  return ad_ndtr@(x) + b * (exp@(-0.5@ * b * b) * 0.3989422804014327@);
+  return ad_ndtr@(x) + b * (ad_short_exp@(-0.5@ * b * b) * 0.3989422804014327@);
 }""",
     "ad_gelu_gate": """real ad_gelu_gate@(real x) {
-  return 1 / (1 + exp@(-1.5957691216057308@ * x * (1 + 0.044715@ * (x * x))));
+  return ad_expit@(1.5957691216057308@ * x * (1 + 0.044715@ * (x * x)));
 }""",
     "ad_gelu_tanh": """real ad_gelu_tanh@(real x) {
   return (x < -800 ? -800 : x) * ad_gelu_gate@(ad_bend@(x, 40));
@@ -225,7 +267,7 @@ _REALS = {
 }""",
     "ad_logaddexp": """real ad_logaddexp@(real a, real b) {
   const real d = a == b ? 0 : fabs@(a - b);
-  return ad_max@(a, b) + log1p@(exp@(-d));
+  return ad_max@(a, b) + log1p@(ad_short_exp@(-d));
 }""",
     "ad_logaddexp2": """real ad_logaddexp2@(real a, real b) {
   const real d = a == b ? 0 : fabs@(a - b);
@@ -591,6 +633,7 @@ _NEAR = {
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_BITS,
+    **{f"ad_short_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
     **_DOUBLES,
     **_MADE,
     "ad_lgammaf": "float ad_lgammaf(float x) { return (float)ad_lgamma(x); }",
@@ -611,12 +654,13 @@ FUNCTIONS = {
   const float y = x * (w < 5 ? near : far);
   return fabsf(x) == 1 ? copysignf(__builtin_inff(), x) : y;
 }}""",
-    # one exponential and one quotient in place of erfcf(), which has no quick vectors
+    # one exponential and one quotient in place of erfcf(), which has no quick vectors; the square is
+    # in two parts, since rounding it costs x² ulp
     "ad_ndtrf": f"""float ad_ndtrf(float x) {{
-  const float s = fabsf(x), c = s > 15.0f ? 15.0f : s, t = 1 / (1 + 0.212132037f * c), u = t * t;
-  const float square = c * c, rest = fmaf(c, c, -square);
-  const float p = {_in_halves("t", "u", _TAIL)};
-  const float tail = 0.5f * expf(-0.5f * square) * (1 - 0.5f * rest) * (t * p);
+  const float s = fabsf(x), c = ad_uptof(s, 15.0f), h = -0.5f * c, square = h * c;
+  const float t = 1 / (1 + 0.212132037f * c), u = t * t;
+  const float p = {_in_halves("t", "u", [c / 2 for c in _TAIL])};
+  const float tail = ad_short_exp_of_sumf(square, fmaf(h, c, -square)) * (t * p);
   return x < 0 ? tail : 1 - tail;
 }}""",
 }
