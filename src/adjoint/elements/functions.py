@@ -233,6 +233,10 @@ _REALS = {
     "ad_log_sigmoid": """real ad_log_sigmoid@(real x) {
   return (x > 0 ? 0 : x) - log1p@(ad_short_exp@(-fabs@(x)));
 }""",
+    "ad_logistic_loss": """real ad_logistic_loss@(real x, real t) {
+  const real linear = (x > 0 ? 1 - t : -t) * x;
+  return log1p@(ad_short_exp@(-fabs@(x))) + linear;
+}""",
     # tanh(log(1 + n)) = w / (w + 2), w = n (n + 2)
     "ad_mish": """real ad_mish@(real x) {
   const real n = ad_short_exp@(x > 40 ? 40 : x), w = n * (n + 2);

@@ -351,16 +351,6 @@ def hardsigmoid(self: Array) -> Array:
     return _widely(lambda x: limited(x + 3, 0, 6) / 6, self)
 
 
-def huber(self: Array, delta: float) -> Array:
-    """c (x - c/2), c being x cut off at ±delta."""
-
-    def compute(x: Array) -> Array:
-        cut = np.asarray(limited(x, -delta, delta))
-        return cut * (x - cut / 2)
-
-    return _widely(compute, self)
-
-
 def hardswish(self: Array) -> Array:
     """x · hardsigmoid(x)."""
     _require_real("hardswish", self)

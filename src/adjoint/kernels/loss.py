@@ -173,6 +173,20 @@ def _targets(what: str, target: Array, classes: int, ignore_index: int) -> tuple
 # --- elements ------------------------------------------------------------------------------------
 
 
+def huber(self: Array, target: Array, delta: float) -> Array:
+    """c (d - c/2), c being the difference d cut off at ±delta."""
+    difference = widen(self) - widen(target)
+    cut = np.clip(difference, -delta, delta)
+    return np.asarray(cut * (difference - cut / 2), self.dtype)
+
+
+def logistic_loss(self: Array, target: Array) -> Array:
+    """log(1 + exp(-|x|)) + t max(-x, 0) + (1 - t) max(x, 0): no term is negative."""
+    x, t = widen(self), widen(target)
+    losses = np.log1p(np.exp(-np.abs(x))) + np.where(x > 0, (1 - t) * x, -t * x)
+    return np.asarray(losses, self.dtype)
+
+
 def binary_cross_entropy(self: Array, target: Array) -> Array:
     """-(t log p + (1 - t) log(1 - p)), the logarithms at least -100; p must be a probability."""
     if self.size and not ((self >= 0) & (self <= 1) | np.isnan(self)).all():

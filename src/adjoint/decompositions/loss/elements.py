@@ -22,7 +22,9 @@ LOWEST_LOG = -100.0
 
 def mse_loss(self: Tensor, target: Tensor, reduction: int) -> Tensor:
     """(x - t)²."""
-    return reduced("mse_loss", (self - target).square(), reduction)
+    real = self.is_floating_point() and target.is_floating_point()
+    losses = ops._squared_error(self, target) if real else (self - target).square()
+    return reduced("mse_loss", losses, reduction)
 
 
 def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
@@ -43,10 +45,9 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int, beta: float) ->
     """Huber's loss over beta; |x - t| for beta = 0."""
     if not beta >= 0:
         raise ValueRangeError(f"smooth_l1_loss(beta={beta}): beta cannot be negative.")
-    difference = self - target
     if beta == 0:
-        return reduced("smooth_l1_loss", difference.abs(), reduction)
-    losses = ops._huber(difference, beta)
+        return reduced("smooth_l1_loss", (self - target).abs(), reduction)
+    losses = ops._huber(self, target, beta)
     return reduced("smooth_l1_loss", losses if beta == 1 else losses / beta, reduction)
 
 
@@ -65,7 +66,7 @@ def huber_loss(self: Tensor, target: Tensor, reduction: int, delta: float) -> Te
     """d²/2 within delta, δ (|d| - δ/2) outside."""
     if not delta > 0:
         raise ValueRangeError(f"huber_loss(delta={delta}): delta must be positive.")
-    return reduced("huber_loss", ops._huber(self - target, delta), reduction)
+    return reduced("huber_loss", ops._huber(self, target, delta), reduction)
 
 
 def huber_loss_backward(
@@ -135,10 +136,11 @@ def binary_cross_entropy_with_logits(
     self: Tensor, target: Tensor, weight: Tensor | None, pos_weight: Tensor | None, reduction: int
 ) -> Tensor:
     """-(w t log σ(x) + (1 - t) log σ(-x)), w being pos_weight."""
-    hit = target * ops.log_sigmoid(self)
-    if pos_weight is not None:
-        hit = hit * pos_weight
-    losses = -(hit + (1 - target) * ops.log_sigmoid(-self))
+    if pos_weight is None:
+        losses = ops._logistic_loss(self, target)
+    else:
+        hit = target * ops.log_sigmoid(self) * pos_weight
+        losses = -(hit + (1 - target) * ops.log_sigmoid(-self))
     return reduced(
         "binary_cross_entropy_with_logits", losses if weight is None else losses * weight, reduction
     )

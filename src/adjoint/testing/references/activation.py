@@ -200,7 +200,6 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "celu": each(lambda x, alpha=1.0: x if x > 0 else min(alpha * math.expm1(x / alpha), 0.0)),
     "leaky_relu": each(lambda x, slope=0.01: max(x, 0.0) + slope * min(x, 0.0)),
     "leaky_relu_backward": backward(lambda x, slope, is_result: 1.0 if x > 0 else slope),
-    "_huber": each(lambda x, most: x * x / 2 if abs(x) <= most else most * (abs(x) - most / 2)),
     "hardtanh": each(lambda x, low=-1, high=1: bounded(x, low, high)),
     "hardtanh_backward": backward(lambda x, low, high: float(low < x < high)),
     "relu6": each(lambda x: bounded(x, 0.0, 6.0)), "hardsigmoid": each(hard_sigmoid),
