@@ -61,6 +61,22 @@ def test_stubs_have_every_name_that_dir_lists(package: Path) -> None:
         assert public - names_in((package / path).read_text()) == set()
 
 
+def test_a_module_that_finds_names_late_lists_them() -> None:
+    """So that completion and the stubs have them."""
+    silent = []
+    for path in stubs.PACKAGE.rglob("*.py"):
+        definitions = {
+            n.name: n for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef)
+        }
+        found = definitions.get("__getattr__")
+        internal = path.relative_to(stubs.PACKAGE).parts[0] == "decompositions"
+        if found is None or internal or ast.unparse(found.returns or found.args) == "NoReturn":
+            continue
+        if "__dir__" not in definitions:
+            silent.append(path)
+    assert silent == []
+
+
 def test_stubs_have_every_operator_as_function_and_as_method(package: Path) -> None:
     offered = names_in((package / "__init__.pyi").read_text())
     public = [n for n in TABLE.names() if not n.startswith("_")]

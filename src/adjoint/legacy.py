@@ -72,6 +72,10 @@ def __getattr__(name: str) -> Any:
     return kind
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *TYPES})
+
+
 def type_name(dtype: DType) -> str:
     """The old name of a dtype, as `x.type()` gives it.
 

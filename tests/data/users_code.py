@@ -5,7 +5,7 @@ Every line passes but those that end in `# error: rule`, each of which must be e
 
 from __future__ import annotations
 
-from typing import Any, assert_type
+from typing import Any, NamedTuple, assert_type
 
 import adjoint.special
 import numpy as np
@@ -92,12 +92,8 @@ def loss(w: ad.Tensor, *, scale: float = 1.0) -> ad.Tensor:
 
 
 loss(x).backward()
-gradient: ad.Tensor = ad.grad(loss)(x)
-value, slope = ad.value_and_grad(loss, argnums=0)(x)
-batch = ad.vmap(ad.grad(loss), in_dims=0)(x)
 graph = ad.trace(loss, ad.ShapeDtype((2, 2)))
 assert_type(str(graph), str)
-fast: Any = ad.compile(ad.value_and_grad(loss))
 with ad.no_grad():
     x.add_(1.0)
     x.mul_(2).clamp_(min=0.0)
@@ -106,6 +102,99 @@ try:
 except LinAlgError:
     inverse = x
 ad.ops.add.Tensor(x, x)
+
+# -- transforms keep a function's parameters, and know what its derivatives are --------------------
+
+
+class Line(NamedTuple):
+    slope: ad.Tensor
+    offset: ad.Tensor
+
+
+def energy(line: Line, inputs: ad.Tensor) -> ad.Tensor:
+    return (line.slope * inputs + line.offset).square().sum()
+
+
+def both(w: ad.Tensor, b: ad.Tensor) -> tuple[ad.Tensor, str]:
+    return (w * b).sum(), "more"
+
+
+def number(a: float, b: float) -> float:
+    return a * b
+
+
+def weighted(weights: dict[str, ad.Tensor]) -> ad.Tensor:
+    return weights["w"].sum()
+
+
+line = Line(x, x)
+assert_type(ad.grad(loss)(x), ad.Tensor)
+assert_type(ad.grad(loss)(w=x, scale=2.0), ad.Tensor)
+assert_type(ad.grad(lambda x: x**3)(2.0), ad.Tensor)
+assert_type(ad.grad(ad.grad(lambda x: x**3))(2.0), ad.Tensor)
+assert_type(ad.grad(ad.sin)(x), ad.Tensor)
+assert_type(ad.grad(number)(2.0, b=3.0), ad.Tensor)
+assert_type(ad.grad(weighted)({"w": x}), dict[str, ad.Tensor])
+assert_type(ad.grad(energy)(line, x), Line)
+assert_type(ad.grad(energy, argnums=1)(line, x), ad.Tensor)
+assert_type(ad.grad(energy, argnums=(0, 1))(line, x), tuple[Line, ad.Tensor])
+assert_type(ad.grad(number, (0, 1))(2.0, 3.0), tuple[ad.Tensor, ad.Tensor])
+assert_type(ad.grad(number, argnums=["a", "b"])(2.0, 3.0), tuple[Any, ...])
+assert_type(ad.grad(both, has_aux=True)(x, x), tuple[ad.Tensor, str])
+assert_type(ad.value_and_grad(loss, argnums=0)(x), tuple[ad.Tensor, ad.Tensor])
+assert_type(ad.value_and_grad(both, has_aux=True)(x, x), tuple[tuple[ad.Tensor, str], ad.Tensor])
+assert_type(ad.func.grad_and_value(energy)(line, x), tuple[Line, ad.Tensor])
+assert_type(ad.jacobian(loss)(x), ad.Tensor)
+assert_type(ad.jacfwd(energy)(line, x), Line)
+assert_type(ad.jacrev(both, has_aux=True)(x, x), tuple[ad.Tensor, str])
+assert_type(ad.hessian(loss)(x), ad.Tensor)
+assert_type(ad.hvp(loss, (x,), (x,)), ad.Tensor)
+assert_type(ad.jvp(loss, (x,), (x,)), tuple[ad.Tensor, ad.Tensor])
+output, pull = ad.vjp(energy, line, x)
+assert_type(pull(output), tuple[Line, ad.Tensor])
+assert_type(ad.vjp(both, x, x, has_aux=True)[2], str)
+assert_type(ad.linearize(loss, x)[1](x), ad.Tensor)
+assert_type(ad.autograd.functional.hessian(loss, x), ad.Tensor)
+assert_type(ad.vmap(ad.grad(energy), in_dims=(None, 0))(line, x), Line)
+assert_type(ad.checkpoint(loss)(x, scale=2.0), ad.Tensor)
+assert_type(ad.stop_gradient(line), Line)
+fast = ad.compile(ad.value_and_grad(loss))
+assert_type(fast(x, scale=2.0), tuple[ad.Tensor, ad.Tensor])
+assert_type(fast.lower(x).callbacks(), list[str])
+assert_type(ad.grad(ad.compile(loss))(x), ad.Tensor)
+assert_type(ad.compile(layer), ad.nn.Linear)
+assert_type(ad.make_graph(loss)(x, scale=2.0), ad.graph.Graph)
+
+
+@ad.compile(dynamic={"inputs": 0})
+def step(inputs: ad.Tensor, count: int) -> dict[str, ad.Tensor]:
+    return {"sum": inputs.sum() * count}
+
+
+@ad.custom_vjp
+def clipped(x: ad.Tensor) -> ad.Tensor:
+    return x.square()
+
+
+clipped.defvjp(lambda x: (x.square(), x), lambda x, g: (g * x.clamp(-1, 1),))
+
+
+class Method:
+    @ad.compile
+    def run(self, inputs: ad.Tensor, count: int) -> ad.Tensor:
+        return inputs * count
+
+
+assert_type(step(x, count=2), dict[str, ad.Tensor])
+assert_type(clipped(x), ad.Tensor)
+assert_type(ad.grad(clipped)(x), ad.Tensor)
+assert_type(Method().run(x, 3), ad.Tensor)
+assert_type(ad.scan(lambda c, y: (c + y, c * y), 0.0, x), tuple[ad.Tensor, ad.Tensor])
+assert_type(ad.while_loop(lambda c: c < 3, lambda c: c * 2, 1.0), ad.Tensor)
+assert_type(ad.fori_loop(0, 3, lambda i, c: Line(c.offset, c.slope * i), line), Line)
+assert_type(ad.cond(x.sum() > 0, ad.sin, lambda x: x * 2, x), ad.Tensor)
+assert_type(ad.map(lambda row: row.sum(), x), ad.Tensor)
+assert_type(ad.associative_scan(ad.mul, x), ad.Tensor)
 
 # -- mistakes --------------------------------------------------------------------------------------
 
@@ -128,3 +217,13 @@ relu("x")  # error: reportArgumentType
 ad.zeros(2, 3, dtypes=ad.float64)  # error: reportCallIssue
 svd(x, full=True)  # error: reportCallIssue
 wrong: int = x.sin()  # error: reportAssignmentType
+ad.grad(loss)(x, scales=2.0)  # error: reportCallIssue
+ad.value_and_grad(loss)()  # error: reportCallIssue
+ad.compile(loss)(x, scales=2.0)  # error: reportCallIssue
+ad.vmap(loss)(x, scale="2")  # error: reportArgumentType
+ad.checkpoint(loss)(x, x)  # error: reportCallIssue
+ad.grad(loss, argnum=1)  # error: reportCallIssue
+Method().run(x)  # error: reportCallIssue
+clipped(x, x)  # error: reportCallIssue
+step(x, 2, counts=2)  # error: reportCallIssue
+wrong_gradient: str = ad.grad(loss)(x)  # error: reportAssignmentType

@@ -45,10 +45,17 @@ __all__ = [
 graph.Node.register(FunctionContext)  # it stands for the node in forward and backward
 
 
+# What is a user of this module itself is fetched when it is asked for.
+_LATE = dict.fromkeys(("GradcheckError", "gradcheck", "gradgradcheck"), "adjoint.testing")
+
+
 def __getattr__(name: str) -> Any:
-    if name in ("gradcheck", "gradgradcheck", "GradcheckError"):
-        # the checks are users of this module, so they are fetched when asked for
-        return getattr(importlib.import_module("adjoint.testing"), name)
     if name == "functional":
         return importlib.import_module("adjoint.transforms.functional")
-    raise absent("adjoint.autograd", name, __all__)
+    if name not in _LATE:
+        raise absent("adjoint.autograd", name, __dir__())
+    return getattr(importlib.import_module(_LATE[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *_LATE, "functional"})

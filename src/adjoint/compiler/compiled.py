@@ -31,20 +31,21 @@ from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor, make
+from adjoint.transforms.annotations import P, R
 from adjoint.transforms.transformed import Wrapper, describe, keeps_signature
 
 
-class Compiled(Wrapper):
+class Compiled(Wrapper[P, R]):
     """A function that runs as native code; made by `ad.compile`."""
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[P, R],
         verbose: bool,
         dynamic: Any = None,
         static: Statics | None = None,
     ) -> None:
-        self.function = function
+        self.function: Callable[..., Any] = function
         self.static = static
         self.verbose = verbose
         self.dynamic = dynamic
@@ -60,7 +61,7 @@ class Compiled(Wrapper):
         """The function and the options; another process compiles, or finds the program on disk."""
         return Compiled, (self.function, self.verbose, self.dynamic, self.static)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         seen = seeing and current().seen  # Note [Seen calls]
         if not keywords and len(args) == self.count and not seen:
             result = self.entry(*args)

@@ -22,6 +22,7 @@ from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.annotations import R
 
 
 def tensors_of(what: str, tree: Any, root: str) -> tuple[Flat, Any]:
@@ -70,9 +71,7 @@ def _predicate(what: str, value: Any) -> Any:
     return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
 
 
-def cond(
-    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any
-) -> Any:
+def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *operands: Any) -> R:
     """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
     Both must return the same structure and types.
@@ -110,7 +109,7 @@ def cond(
     return pytrees.unflatten(returned[0], _fresh(found, tensors))
 
 
-def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """Return `branches[index](*operands)`; an index outside is taken as the nearest inside.
 
     All branches must return the same structure and types.

@@ -10,12 +10,11 @@ from adjoint.core.errors import ArgumentError, ShapeError
 from adjoint.graph.control import scan, tensors_like, tensors_of
 from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
+from adjoint.transforms.annotations import R, T
 from adjoint.transforms.vectorize import vmap
 
 
-def associative_scan(
-    fn: Callable[..., Any], elems: Any, reverse: bool = False, axis: int = 0
-) -> Any:
+def associative_scan(fn: Callable[..., Any], elems: T, reverse: bool = False, axis: int = 0) -> T:
     """Return the running results of an associative function along an axis.
 
     `fn(a, b)` combines trees like `elems` whose tensors have any number of elements along `axis`,
@@ -106,7 +105,7 @@ class _Steps:
         return operators.packet("cat")([woven, even.narrow(dim, count, 1)], dim)
 
 
-def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[..., R], xs: Any, *, batch_size: int | None = None) -> R:
     """Return `f(x)` for each x along the first dimension of `xs`, stacked.
 
     One x is computed after the other, in little memory; with `batch_size` so many at once, by

@@ -15,7 +15,7 @@ import importlib
 from pathlib import Path
 from types import ModuleType
 
-from adjoint.stubs import modules, operators, tensors
+from adjoint.stubs import modules, operators, tensors, transforms
 
 PACKAGE = Path(__file__).parent.parent
 _TENSOR = "tensor/tensor.py"
@@ -27,8 +27,12 @@ def stubs() -> dict[str, str]:
     found = {_RESULTS: _result_classes(), _TENSOR: _tensor()}
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        if name not in found and _is_public(path) and modules.has_late_names(path):
-            found[name] = modules.stub(_module(path))
+        wanted = _name(path) in transforms.OVERLOADS or (
+            _is_public(path) and modules.has_late_names(path)
+        )
+        if wanted and name not in found:
+            module = _module(path)
+            found[name] = modules.stub(module, transforms.of(module))
     return {f"{name}i": text for name, text in sorted(found.items())}
 
 
@@ -54,9 +58,13 @@ def _is_public(path: Path) -> bool:
     return parts[0] not in ("decompositions", "stubs", "testing", "cli")
 
 
-def _module(path: Path) -> ModuleType:
+def _name(path: Path) -> str:
     parts = ["adjoint", *path.relative_to(PACKAGE).with_suffix("").parts]
-    return importlib.import_module(".".join(p for p in parts if p != "__init__"))
+    return ".".join(p for p in parts if p != "__init__")
+
+
+def _module(path: Path) -> ModuleType:
+    return importlib.import_module(_name(path))
 
 
 def _tensor() -> str:

@@ -93,7 +93,7 @@ def _left_out(default: Any) -> Any:
 
 
 def stub(module: ModuleType, replaced: dict[str, Text] | None = None) -> str:
-    """The stub of a module; `replaced` has other bodies for some of its classes."""
+    """The stub of a module; `replaced` has other bodies of some classes, and other functions."""
     assert module.__file__ is not None
     writer = _Writer(module, replaced or {})
     for node in ast.parse(Path(module.__file__).read_text(encoding="utf-8")).body:
@@ -158,12 +158,13 @@ class _Writer:
 
     def _define(self, node: ast.FunctionDef | ast.ClassDef) -> None:
         self._bind(node.name)
-        body = self.replaced.get(node.name)
-        if isinstance(node, ast.ClassDef) and body is not None:
-            self.made.imports |= {n: i for n, i in body.imports.items() if n not in self.bound}
-            self.made.lines += [*class_(node, body.lines), ""]
-        else:
+        other = self.replaced.get(node.name)
+        if other is None:
             self.made.lines += definition(node)
+            return
+        self.made.imports |= {n: i for n, i in other.imports.items() if n not in self.bound}
+        is_class = isinstance(node, ast.ClassDef)
+        self.made.lines += [*class_(node, other.lines), ""] if is_class else other.lines
 
     def _assign(self, name: str, node: ast.Assign | ast.AnnAssign) -> None:
         value = getattr(self.module, name, None)

@@ -80,12 +80,12 @@ def _stub(name: str, found: Iterable[Signature], indent: str) -> Iterator[str]:
     distinct: dict[str, Signature] = {}
     plain = list(found)
     for signature in (*plain, *filter(None, map(_with_numpy_names, plain))):
-        distinct.setdefault(_text(signature), signature)
+        distinct.setdefault(text(signature), signature)
     texts = list(_not_covered(distinct))
-    for text in texts:
+    for each in texts:
         if len(texts) > 1:
             yield f"{indent}@overload"
-        yield f"{indent}def {name}{text}: ..."
+        yield f"{indent}def {name}{each}: ..."
 
 
 def _with_numpy_names(signature: Signature) -> Signature | None:
@@ -129,7 +129,7 @@ def _types(annotation: Any) -> set[Any]:
     return found | {"Scalar", "int", "float", "bool"} if "TensorLike" in found else found
 
 
-def _text(signature: Signature) -> str:
+def text(signature: Signature) -> str:
     """A signature as Python text, with the builtin types under other names."""
     pieces: list[str] = []
     starred = False

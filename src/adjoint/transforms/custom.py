@@ -28,6 +28,7 @@ from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms import arguments
+from adjoint.transforms.annotations import F, P, R
 from adjoint.transforms.transformed import Wrapper, keeps_signature
 
 
@@ -316,12 +317,12 @@ class _WithJvp(Function):
 _IN_FORWARD: ContextVar[frozenset[Any]] = ContextVar("custom_vjp", default=frozenset())
 
 
-class _Custom(Wrapper):
+class _Custom(Wrapper[P, R]):
     """A function with a rule of its own, which leaves out some arguments, by position or name."""
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:
@@ -377,13 +378,13 @@ class _Custom(Wrapper):
         return _with_rules, (type(self), held)
 
 
-def _with_rules(kind: type[_Custom], held: dict[str, Any]) -> _Custom:
+def _with_rules(kind: type[_Custom[..., Any]], held: dict[str, Any]) -> _Custom[..., Any]:
     made = kind(held["function"])
     vars(made).update(held)
     return made
 
 
-class custom_vjp(_Custom):  # noqa: N801 - reads as a decorator
+class custom_vjp(_Custom[P, R]):  # noqa: N801 - reads as a decorator
     """Give a function its own reverse derivative; forward mode is derived from it.
 
     `defvjp(fwd, bwd)`: `fwd(*args)` returns the output and residuals, `bwd(residuals, cotangent)` a
@@ -418,7 +419,7 @@ class custom_vjp(_Custom):  # noqa: N801 - reads as a decorator
         finally:
             _IN_FORWARD.reset(token)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         if self in _IN_FORWARD.get():
             return self.function(*args, **keywords)
         if self.fwd is None or self.bwd is None:
@@ -429,7 +430,7 @@ class custom_vjp(_Custom):  # noqa: N801 - reads as a decorator
         return call.result(_WithVjp.apply(call, self, *call.tensors))
 
 
-class custom_jvp(_Custom):  # noqa: N801 - reads as a decorator
+class custom_jvp(_Custom[P, R]):  # noqa: N801 - reads as a decorator
     """Give a function its own forward derivative; reverse mode is derived from it by transposition.
 
     `defjvp(rule)`: `rule(primals, tangents)` returns the output and its tangent. Arguments
@@ -450,7 +451,7 @@ class custom_jvp(_Custom):  # noqa: N801 - reads as a decorator
     rule: Callable[..., Any] | None = None
     rules: tuple[Callable[..., Any] | None, ...] | None = None  # one for each argument
 
-    def defjvp(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def defjvp(self, rule: F) -> F:
         """Set the rule, and return it, so that this decorates."""
         self.rule, self.rules = rule, None
         return rule
@@ -490,14 +491,14 @@ class custom_jvp(_Custom):  # noqa: N801 - reads as a decorator
             return pytrees.map(arguments.zero_tangent, output)
         return functools.reduce(lambda a, b: pytrees.map(lambda s, t: s + t, a, b), found)
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         if self.rule is None and self.rules is None:
             raise GradError(f"{self.what}: no derivative was given; call defjvp(rule) first")
         call = self.call(args, keywords)
         return call.result(_WithJvp.apply(call, self, *call.tensors))
 
 
-class _RuleOfOutput(custom_jvp):
+class _RuleOfOutput(custom_jvp[P, R]):
     """A function with the rule of `custom_rule`, which gets the output."""
 
     def tangent(self, fixed: tuple[Any, ...], primals: Any, output: Any, tangents: Any) -> Any:
@@ -544,7 +545,7 @@ def _pulled(vjp: Callable[..., Any], residuals: Any, cotangent: Any) -> Any:
     return vjp(*residuals, cotangent)
 
 
-def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
+def custom_gradient(fun: Callable[P, tuple[R, Any]]) -> custom_vjp[P, R]:
     """Give a function its own reverse derivative, which it returns beside its output.
 
     `fun(*args)` returns the output and a function from the output's cotangent to a tuple with the

@@ -15,6 +15,7 @@ from adjoint.ops import operator as operators
 from adjoint.tensor.pullback import Pullback, pullback
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms import arguments
+from adjoint.transforms.annotations import T
 from adjoint.transforms.arguments import Argnums
 from adjoint.transforms.transformed import Transformed
 
@@ -212,7 +213,7 @@ def _cotangent(value: Any, output: Any) -> Any:
     return tensor if tensor.dtype is output.dtype else tensor.to(output.dtype)
 
 
-def stop_gradient(tree: Any) -> Any:
+def stop_gradient(tree: T) -> T:
     """Return the same values, which no derivative passes.
 
     >>> import adjoint as ad

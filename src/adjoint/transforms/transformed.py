@@ -11,25 +11,32 @@ import functools
 import sys
 from collections.abc import Callable
 from types import MethodType
-from typing import Any
+from typing import Any, Concatenate, Generic, Self, overload
 
 from adjoint.core.errors import ArgumentError
 from adjoint.core.places import show_place
+from adjoint.transforms.annotations import P, Q, R
 
 
-class Wrapper:
+class Wrapper(Generic[P, R]):
     """A callable object in place of the function that it wraps."""
 
-    __wrapped__: Callable[..., Any]
+    __wrapped__: Callable[P, R]
     __name__: str  # "grad(f)"
     made_by: str  # "grad"
 
-    def __call__(self, *args: Any, **keywords: Any) -> Any:
+    def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
         raise AssertionError(f"{type(self).__name__} defines __call__")
 
     def __repr__(self) -> str:
         return f"<adjoint.{describe(self)}>"
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: Wrapper[Concatenate[Any, Q], R], instance: object, owner: type | None = None
+    ) -> Callable[Q, R]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
@@ -42,7 +49,7 @@ class Wrapper:
         raise AssertionError(f"{type(self).__name__} defines remake")
 
 
-class Transformed(Wrapper):
+class Transformed(Wrapper[..., Any]):
     """The function that `transform(function, **options)` returns; `compute` is what it does."""
 
     def __init__(

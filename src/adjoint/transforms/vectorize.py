@@ -13,6 +13,7 @@ from adjoint.core.generator import get_rng_state, set_rng_state
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.annotations import P, R
 from adjoint.transforms.batch import BatchLevel, batch_size
 from adjoint.transforms.progress import bar
 from adjoint.transforms.transformed import Transformed
@@ -21,7 +22,7 @@ _RANDOMNESS = ("error", "same", "different")
 
 
 def vmap(
-    f: Callable[..., Any],
+    f: Callable[P, R],
     in_dims: Any = 0,
     out_dims: Any = 0,
     randomness: str = "error",
@@ -31,7 +32,7 @@ def vmap(
     in_axes: Any = ...,
     out_axes: Any = ...,
     axis_size: int | None = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Return a function that maps `f` over a dimension of its arguments, in one vectorised call.
 
     `in_dims` says which dimension of each argument is mapped: an integer, None for none, or a
@@ -58,6 +59,8 @@ def vmap(
     if chunk_size is not None and chunk_size < 1:
         raise ArgumentError(f"vmap: chunk_size must be at least 1, got {chunk_size}")
 
+    one: Callable[..., Any] = f
+
     def mapped(*args: Any, **keywords: Any) -> Any:
         if keywords or type(in_dims) is not int or {*map(type, args)} != {Tensor}:
             leaves, axes, structure, size = _mapped_leaves(args, keywords, in_dims, axis_size)
@@ -67,9 +70,9 @@ def vmap(
 
         def call(*values: Any) -> Any:
             if structure is None:
-                return f(*values)
+                return one(*values)
             positional, named = pytrees.unflatten(structure, values)
-            return f(*positional, **named)
+            return one(*positional, **named)
 
         if chunk_size is None or size <= chunk_size:
             return _run(call, leaves, axes, size, out_dims, randomness)

@@ -10,6 +10,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.core.state import current
 from adjoint.tensor import dispatch
+from adjoint.transforms.annotations import P, R
 from adjoint.transforms.checkpoints import functional, selective
 from adjoint.transforms.checkpoints.recompute import Frame, on_the_tape
 from adjoint.transforms.custom import Call, UsesOutsideTensor
@@ -29,7 +30,7 @@ class Options(NamedTuple):
 _CHECKS = ("default", "none")
 
 
-def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
+def checkpoint(f: Callable[P, R]) -> Callable[P, R]:
     """Return `f` without its intermediate values, which derivatives compute again.
 
     Memory for time, in both modes; nests. Random operators repeat the numbers of the first run.

@@ -6,7 +6,7 @@ are left out: write a `Dataset` or an `IterableDataset`.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NoReturn
 
 from adjoint.utils.data.collation import collate, default_collate, default_convert
 from adjoint.utils.data.dataloader import DataLoader
@@ -62,6 +62,6 @@ _PIPES = frozenset((
 ))  # fmt: skip
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> NoReturn:
     why = ": data pipes are left out; write a Dataset or an IterableDataset"
     raise AttributeError(f"adjoint.utils.data has no {name!r}{why if name in _PIPES else ''}")
