@@ -10,8 +10,9 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from docs.building import charts, facts, formulas, functions, links, operators, pictures, stage
+from docs.building import charts, facts, formulas, links, operators, pictures, reference, stage
 
+import adjoint as ad
 from adjoint.table import FAMILIES, TABLE
 from adjoint.testing import laws
 
@@ -117,10 +118,46 @@ def test_a_curve_is_cut_where_it_jumps() -> None:
     assert len(pieces) == 2
 
 
-def test_the_page_of_functions_has_every_public_function() -> None:
-    page = functions.page()
+@pytest.fixture(scope="module")
+def pages() -> dict[str, str]:
+    """The reference, as if three operators had pages."""
+    return dict(reference.Reference(["sin", "relu", "linalg_svd"]).pages())
+
+
+def test_the_reference_has_a_page_for_every_public_module(pages: dict[str, str]) -> None:
+    listed = " ".join(reference.MODULES.values()).split()
+    assert {*ad._MODULES} <= {*listed, *reference.WITHOUT.split()}
+    assert {f"reference/{name}.md" for name in listed} < pages.keys()
+    for name in listed:
+        assert f"]({name}.md)" in pages["reference/index.md"]
+
+
+def test_a_page_of_the_reference_has_every_name_of_its_module(pages: dict[str, str]) -> None:
+    for path, page in pages.items():
+        name = Path(path).stem
+        if path in ("functions.md", "reference/index.md"):
+            continue
+        for public in reference.names_of(reference.module(name)):
+            assert re.search(rf"^`+{{py:\w+}} {public}\b|^\| `{public}` \| ", page, re.MULTILINE)
+
+
+def test_an_object_is_described_once_and_operators_on_their_own_pages(
+    pages: dict[str, str],
+) -> None:
+    entry = re.compile(r"^`{5}{py:\w+} (\w+)", re.MULTILINE)
+    entries = [(path, name) for path, page in pages.items() for name in entry.findall(page)]
+    assert len(entries) == len(set(entries)) > 1000
     for name in ("grad", "vmap", "compile", "no_grad", "manual_seed", "scan"):
-        assert f"adjoint.{name}(" in page
+        assert f"}} {name}(" in pages["functions.md"]
+    assert "| `scan` | {py:obj}`adjoint.scan` |" in pages["reference/lax.md"]
+    assert (
+        "| `svd` | [`ad.linalg_svd`](../operators/linalg_svd.md) |" in pages["reference/linalg.md"]
+    )
+
+
+def test_signatures_are_shown_as_they_are_written() -> None:
+    assert reference.signature(ad.nn.L1Loss).endswith("reduction: str = 'mean')")
+    assert reference.signature(ad.grad).startswith("(f: Callable[..., Any], argnums: Argnums = 0")
 
 
 def test_the_chart_of_benchmarks_holds_the_numbers_of_the_page() -> None:
@@ -132,7 +169,7 @@ def test_the_chart_of_benchmarks_holds_the_numbers_of_the_page() -> None:
     assert charts.PICTURE in charts.with_chart(page)
 
 
-@pytest.mark.parametrize("module", [charts, facts, formulas, stage])
+@pytest.mark.parametrize("module", [charts, facts, formulas, reference, stage])
 def test_examples_in_docstrings_hold(module: ModuleType) -> None:
     done = doctest.testmod(module)
     assert done.attempted

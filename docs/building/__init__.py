@@ -9,7 +9,7 @@
     links.py      checks that every link of the site resolves
     conf.py       configures Sphinx
     extension.py  formulas, HTML that is not searched, a font
-    functions.py  writes the page of functions that are no operators
+    reference.py  writes a page for every public module
 
 Nothing here is imported by the library, and nothing that it writes is in git.
 """

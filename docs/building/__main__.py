@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sphinx.cmd.build import build_main
 
-from docs.building import charts, facts, functions, links, operators, stage
+from docs.building import charts, facts, links, operators, reference, stage
 
 BUILD = stage.DOCS / "_build"
 SOURCE, SITE = BUILD / "source", BUILD / "html"
@@ -26,7 +26,8 @@ def main() -> int:
     said(start, f"facts of {len(found)} operators")
     accuracy = (stage.DOCS / "special_accuracy.md").read_text(encoding="utf-8")
     operators.write(found, accuracy, folder)
-    folder.write(SOURCE / "functions.md", functions.page())
+    for path, text in reference.Reference(found).pages():
+        folder.write(SOURCE / path, text)
     benchmarks = (stage.DOCS / "benchmarks.md").read_text(encoding="utf-8")
     folder.write(SOURCE / "benchmarks.md", charts.with_chart(benchmarks))
     folder.write(SITE / charts.PICTURE, charts.chart(benchmarks))

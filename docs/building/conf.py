@@ -24,5 +24,5 @@ html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#2f55b0", "color-brand-content": "#2f55b0"},
     "dark_css_variables": {"color-brand-primary": "#8fb2ff", "color-brand-content": "#8fb2ff"},
 }
-add_module_names = False
 html_math_renderer = "mathml"
+maximum_signature_line_length = 120  # parameters of longer ones stand in lines of their own

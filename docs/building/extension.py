@@ -1,7 +1,8 @@
-"""What the site asks of Sphinx: formulas as MathML, HTML that is not searched, a font."""
+"""What the site asks of Sphinx: formulas as MathML, HTML that is not searched, a font, links."""
 
 from __future__ import annotations
 
+import builtins
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import latex2mathml.converter
 import ziamath
 from docutils import nodes
 from docutils.parsers.rst import Directive
+from sphinx import addnodes
 
 
 class fragment(nodes.General, nodes.Element):  # noqa: N801 - as docutils names nodes
@@ -38,6 +40,13 @@ def mathml(translator: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def leave_builtins(app: Any, doctree: Any) -> None:
+    """A type of Python's in a signature is no link to something of ours with its name."""
+    for node in list(doctree.findall(addnodes.pending_xref)):
+        if node.get("refdomain") == "py" and hasattr(builtins, node.get("reftarget", "")):
+            node.replace_self(node.children)
+
+
 def add_font(app: Any, exception: Exception | None) -> None:
     """Formulas look the same everywhere: STIX Two Math (SIL Open Font License), from ziamath."""
     if exception is None:
@@ -50,5 +59,6 @@ def setup(app: Any) -> dict[str, bool]:
     app.add_node(fragment, html=(show, None))
     app.add_directive("fragment", Fragment)
     app.add_html_math_renderer("mathml", (mathml, None), (mathml, None))
+    app.connect("doctree-read", leave_builtins)
     app.connect("build-finished", add_font)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,6 +10,7 @@ that is written, and a traceback through it shows its row.
 from __future__ import annotations
 
 import ast
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,7 +40,7 @@ class Row:
         head = f"def {self.name}({self.signature}) -> {self.returns}"
         text = f"{head}: return ({self.expression})"
         made = compiled(text, f"{self.path}:{self.line}", module, lambda n: self._found(n, words))
-        made.__doc__ = f"{self.name}({self.signature})\n\nIn operators: `{self.expression}`."
+        made.__doc__ = f"{self.name}({self.signature})\n\n{in_operators(self.expression)}"
         return made
 
     def _found(self, name: str, words: Mapping[str, Any]) -> Any:
@@ -48,6 +49,20 @@ class Row:
         if exists(name):
             return packet(name).function
         raise TableError(f"{self.path}:{self.line}: {name} is no operator and no word of the door")
+
+
+def in_operators(expression: str) -> str:
+    """The line of a docstring that shows what a function is."""
+    return f"In operators: `{expression}`."
+
+
+def with_signature(made: FunctionType, theirs: Callable[..., Any]) -> FunctionType:
+    """Our function with the signature of another library's; what is built in may have none."""
+    try:
+        made.__signature__ = inspect.signature(theirs)  # type: ignore[attr-defined]
+    except ValueError:
+        return made
+    return made
 
 
 def compiled(text: str, where: str, module: str, found: Callable[[str], Any]) -> FunctionType:

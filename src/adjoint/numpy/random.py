@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.doors import with_signature
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.words import made
 
@@ -43,7 +44,7 @@ def _drawing(name: str, theirs: Any) -> Any:
 
     draw.__name__ = draw.__qualname__ = name
     draw.__doc__ = f"NumPy's `random.{name}`, with tensors for arrays."
-    return draw
+    return with_signature(draw, theirs)
 
 
 def RandomState(seed: Any = None) -> Source:

@@ -126,7 +126,7 @@ def _on_values(name: str) -> Callable[..., Any]:
 
     on_values.__name__ = on_values.__qualname__ = name
     on_values.__doc__ = f"NumPy's `{name}` of the values of tensors."
-    return on_values
+    return doors.with_signature(on_values, theirs)
 
 
 def _text(row: Row) -> str:
@@ -165,8 +165,8 @@ def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[...,
     name = f"adjoint.numpy{'.' * bool(module)}{module}"
     built = doors.compiled(text, f"{_FILE}:{row.line}", name, lambda n: _found(n, module, row))
     if typed:
-        said = f"= {row.expression}" if row.expression else ""
-        built.__doc__ = f"NumPy's `{row.name}`, of tensors. {said}".strip()
+        said = f"\n\n{doors.in_operators(row.expression)}" if row.expression else ""
+        built.__doc__ = f"NumPy's `{row.name}`, of tensors.{said}"
     return built
 
 

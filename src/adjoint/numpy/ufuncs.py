@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from inspect import Parameter, Signature, signature
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,14 @@ class Ufunc:
         self.nin, self.nout, self.nargs = theirs.nin, theirs.nout, theirs.nargs
         self.identity, self.signature = theirs.identity, theirs.signature
         self._plans: dict[Any, Any] = {}
+
+    @property
+    def __signature__(self) -> Signature:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What one calls; `__call__` takes outputs by position, too."""
+        names = ("x",) if self.nin == 1 else tuple(f"x{i + 1}" for i in range(self.nin))
+        inputs = [Parameter(name, Parameter.POSITIONAL_ONLY) for name in names]
+        keywords = list(signature(Ufunc.__call__).parameters.values())[2:-1]
+        return Signature([*inputs, *keywords])
 
     def __repr__(self) -> str:
         return f"<adjoint.numpy ufunc {self.__name__!r}>"
