@@ -895,3 +895,21 @@ def test_solvers_take_tensors_for_arrays() -> None:
         method="Radau", jac=lambda t, y: ad.tensor([[0.0, 1.0], [-1.0, 0.0]]), rtol=1e-8,
     )  # fmt: skip
     assert np.allclose(motion.y[:, -1], [np.cos(1), -np.sin(1)], atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda f: ad.grad(lambda x: f(x).sum())(1.0),
+        lambda f: ad.jvp(f, (ad.tensor(1.0),), (ad.tensor(1.0),)),
+        lambda f: ad.vmap(f)(ad.ones(2)),
+        lambda f: ad.trace(f, 1.0),
+        lambda f: f(ad.tensor(1.0, requires_grad=True)),
+    ],
+    ids=["grad", "jvp", "vmap", "trace", "tape"],
+)
+def test_an_array_of_tensors_says_what_to_write_for_it(run: Any) -> None:
+    """NumPy hands neither np.array nor lists of tensors on."""
+    for function in (lambda x: np.array([x, 2 * x]), lambda x: np.mean([x, x])):
+        with pytest.raises(ad.AdjointError, match=r"np.asarray\(x\).* Use np.stack\(\[x, y\]\)"):
+            run(function)

@@ -35,7 +35,7 @@ from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.limits import NearLevel, approach_traced
 from adjoint.tensor.methods import as_tensor
 from adjoint.tensor.tape import Counter, own_counter
-from adjoint.tensor.tensor import Tensor, is_plain
+from adjoint.tensor.tensor import IN_PLACE_OF_ARRAYS, Tensor, is_plain
 
 
 class TraceError(AdjointError, RuntimeError):
@@ -239,8 +239,7 @@ class TraceLevel(Level):
 
     def check_numpy(self, what: str) -> None:
         raise TraceError(
-            f"{user_line()}: {what} inside ad.trace: the values are not known; use adjoint's "
-            "operators"
+            f"{user_line()}: {what} inside ad.trace: the values are not known. {IN_PLACE_OF_ARRAYS}"
         )
 
     def created(self, tensor: Tensor) -> Tensor:

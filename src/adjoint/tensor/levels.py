@@ -33,7 +33,7 @@ from adjoint.tensor.tape import (
     own_counter,
     wrote,
 )
-from adjoint.tensor.tensor import Tensor, leaving, make
+from adjoint.tensor.tensor import IN_PLACE_OF_ARRAYS, Tensor, leaving, make
 
 
 class _Outside:
@@ -302,8 +302,7 @@ class Level(Home):
 
     def check_numpy(self, what: str) -> None:
         raise AdjointError(
-            f"{what} inside {self.name}: the array would leave the derivative; use "
-            "adjoint's operators there"
+            f"{what} inside {self.name}: the array would leave it. {IN_PLACE_OF_ARRAYS}"
         )
 
 

@@ -42,6 +42,10 @@ from adjoint.tensor.tape import (
 )
 
 Array = np.ndarray[Any, Any]
+IN_PLACE_OF_ARRAYS = (
+    "Use np.stack([x, y]) for np.array([x, y]), adjoint.numpy for functions that NumPy does not "
+    "hand on to tensors"
+)
 
 
 class TensorExtra:
@@ -371,11 +375,12 @@ class Tensor:
         return self.array
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        if self.home is not None:
+            self.home.check_numpy("np.asarray(x)")
         if self.edge is not None and current().recording:
             raise GradError(
                 "np.asarray(x) of a tensor that requires a gradient: NumPy's arrays have no "
-                "history. Use np.stack([x, y]) for np.array([x, y]), adjoint.numpy for functions "
-                "that NumPy does not hand on to tensors, or x.detach() for the values alone"
+                f"history. {IN_PLACE_OF_ARRAYS}, or x.detach() for the values alone"
             )
         array = self.numpy()
         if dtype is None or array.dtype == dtype:
