@@ -404,12 +404,20 @@ def test_show_and_where_tell_of_the_operators_of_a_function(
     ("arguments", "said"),
     [
         (["grad", "model.py:wrong", "--at", "[1.0]"], "model.py:14 in wrong: NameError: name"),
-        (["grad", "model.py:loss"], "give a point, --at and one value for each argument"),
+        (["grad", "model.py:loss"], "loss(w): missing a required argument: 'w'; give --at and one"),
+        (
+            ["check", "model.py:loss", "--at", "1.0", "2.0"],
+            "loss(w): too many positional arguments",
+        ),
         (["hessian", "model.py:loss", "--at", "f32[3]"], "derivatives need numbers, not a type"),
         (["trace", "model.py:los", "--at", "f32[3]"], "it has loss, scaled, several, wrong"),
         (["trace", "mode.py:loss"], "there is no file mode.py"),
         (["bench", "model.py:loss", "--at", "[1.0]", "--rounds", "0"], "must be at least 1"),
         (["grad", "model.py:several", "--at", "[1.0, 2.0]"], "Use jacobian(f)"),
+        (
+            ["trace", "model.py:loss", "--at", "f32[3]", "--svg", "no/x.svg"],
+            "no/x.svg: No such file",
+        ),
         (["check", "model.py:loss", "tanh", "--at", "[1.0]"], "one FILE:FUNCTION at a time"),
     ],
 )
@@ -421,6 +429,20 @@ def test_errors_name_the_place_and_what_to_do(
     error = capsys.readouterr().err
     assert error.startswith(f"adjoint {arguments[0]}: ")
     assert said in error
+
+
+def test_a_module_in_a_file_is_a_function(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its parameters are constants, also where they require gradients."""
+    file = tmp_path / "net.py"
+    made = "net = ad.nn.Linear(2, 1)\nnet.weight.data.fill_(3.0)"
+    file.write_text(f"import adjoint as ad\n{made}\ndef loss(x):\n    return net(x).sum()\n")
+    at = (f"{file}:net", "--at", "[1.0, 2.0]")
+    assert "gradient  [3., 3.]" in run(capsys, "grad", f"{file}:loss", *at[1:])
+    assert "def net(input" in run(capsys, "trace", *at)
+    assert "calls back to nothing" in run(capsys, "compile", *at)
+    assert "value, compiled" in run(capsys, "bench", *at, "--rounds", "1")
 
 
 def test_a_mistake_of_ours_is_not_hidden(

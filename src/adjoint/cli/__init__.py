@@ -90,6 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except Exception as error:
         said = error if isinstance(error, AdjointError) else functions.told(error, args)
+        if said is None and isinstance(error, OSError):
+            said = f"{error.filename}: {error.strerror}"  # a file that cannot be written
         if said is None:
             raise  # a mistake of ours
         print(f"{terminal.paint(f'adjoint {args.command}:', 'red')} {said}", file=sys.stderr)

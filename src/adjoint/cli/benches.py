@@ -38,19 +38,24 @@ def add_bench(commands: Any) -> None:
 def run_bench(args: argparse.Namespace) -> Iterator[str]:
     """Measure in turns, so that a slow moment of the machine hits all alike."""
     if args.rounds < 1:
-        raise ArgumentError(f"bench: --rounds must be at least 1, got {args.rounds}")
-    function = functions.load(args.function)
-    point = functions.point(args, numbers=True)
-    tasks = dict(_tasks(function, point))
-    counts = {name: _calls(task) for name, task in tasks.items()}
-    times: dict[str, list[float]] = {name: [] for name in tasks}
-    for name in bar([*tasks] * args.rounds, "measuring", True):
-        times[name].append(_seconds(tasks[name], counts[name]))
-    width = max(map(len, tasks))
+        raise ArgumentError(f"--rounds must be at least 1, got {args.rounds}")
+    function, point = functions.given(args, numbers=True)
+    with ad.no_grad():  # parameters that a file holds are constants
+        times = _measured(dict(_tasks(function, point)), args.rounds)
+    width = max(map(len, times))
     yield paint(f"{'':{width}}      median       least", "dim")
     for name, taken in times.items():
         median, least = (f"{1e6 * t:8.1f} µs" for t in (statistics.median(taken), min(taken)))
         yield f"{paint(f'{name:{width}}', 'bold')}  {median}  {least}"
+
+
+def _measured(tasks: dict[str, Callable[[], Any]], rounds: int) -> dict[str, list[float]]:
+    """Seconds of one call, as often as there are rounds."""
+    counts = {name: _calls(task) for name, task in tasks.items()}
+    times: dict[str, list[float]] = {name: [] for name in tasks}
+    for name in bar([*tasks] * rounds, "measuring", True):
+        times[name].append(_seconds(tasks[name], counts[name]))
+    return times
 
 
 def _tasks(function: Any, point: list[Any]) -> Iterator[tuple[str, Callable[[], Any]]]:

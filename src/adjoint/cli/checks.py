@@ -149,13 +149,13 @@ def _verdict(wrong: int | bool) -> str:
 def _check_function(args: argparse.Namespace) -> Iterator[str]:
     """Compare the derivatives of a function in a file with finite differences."""
     if len(args.names) != 1:
-        raise ArgumentError("check: one FILE:FUNCTION at a time, with --at")
+        raise ArgumentError("one FILE:FUNCTION at a time, with --at")
     (args.function,), args.double = args.names, True  # differences need double precision
-    function = functions.load(args.function)
-    leaves, structure = pytrees.flatten(functions.point(args, numbers=True))
+    function, point = functions.given(args, numbers=True)
+    leaves, structure = pytrees.flatten(point)
     numbers = [i for i, v in enumerate(leaves) if _is_variable(v)]
     if not numbers:
-        raise ArgumentError("check: no argument is a real or complex number or tensor")
+        raise ArgumentError("no argument is a real or complex number or tensor")
 
     def flat(*variables: Any) -> Any:
         for i, variable in zip(numbers, variables, strict=True):

@@ -44,9 +44,8 @@ def run_compile(args: argparse.Namespace) -> Iterator[str]:
     """Compile for these arguments and report."""
     if build.compiler() is None:
         raise AdjointError("there is no C compiler; install gcc or clang, or set CC")
-    function = functions.load(args.function)
+    function, point = functions.given(args, numbers=True)
     wanted = ad.value_and_grad(function) if args.grad else function
-    point = functions.point(args, numbers=True)
     stages = ad.compile(wanted).lower(*point)
     yield f"{paint('operators', 'bold')}  {len(stages.graph)} traced, {len(stages.lowered)} lowered"
     yield f"{paint('steps', 'bold')}      {len(stages.layout.steps)}"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import importlib.util
+import inspect
 import math
 import sys
 import traceback
@@ -51,18 +53,32 @@ def is_function(text: str) -> bool:
     return ".py:" in text
 
 
-def point(args: argparse.Namespace, *, numbers: bool = False) -> list[Any]:
-    """The arguments of `--at`; with `numbers`, random tensors in the place of types."""
-    if not args.at:
-        raise ArgumentError(
-            f"{args.command}: give a point, --at and one value for each argument, for instance "
-            "--at '[1.0, 2.0]'"
-        )
+def given(
+    args: argparse.Namespace, *, numbers: bool = False
+) -> tuple[Callable[..., Any], list[Any]]:
+    """The function, and its arguments of `--at`; with `numbers`, random tensors for types."""
+    function = load(args.function)
     made = [example(text, double=args.double) for text in args.at]
+    _check_count(function, args.function.rpartition(":")[2], made)
     if not numbers:
-        return made
+        return function, made
     leaves, structure = pytrees.flatten(made, _is_type)
-    return pytrees.unflatten(structure, [_random(leaf) for leaf in leaves])
+    return function, pytrees.unflatten(structure, [_random(leaf) for leaf in leaves])
+
+
+def _check_count(function: Callable[..., Any], name: str, arguments: list[Any]) -> None:
+    """Raise unless the function can be called with so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # what is built in may have none
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise ArgumentError(
+            f"{name}{signature}: {error}; give --at and one value for each argument, for instance "
+            "--at '[1.0, 2.0]' 3.0"
+        ) from None
 
 
 def has_types(arguments: list[Any]) -> bool:
@@ -100,7 +116,18 @@ def load(text: str) -> Callable[..., Any]:
         raise ArgumentError(
             f"{path} has no function {name!r}" + (f"; it has {', '.join(known)}" if known else "")
         )
-    return found
+    return _called(found, name) if isinstance(found, ad.nn.Module) else found
+
+
+def _called(module: ad.nn.Module, name: str) -> Callable[..., Any]:
+    """A module as a function: compiled, it is a module again, and has no stages to tell of."""
+
+    @functools.wraps(module.forward)
+    def call(*args: Any, **keywords: Any) -> Any:
+        return module(*args, **keywords)
+
+    call.__name__ = name
+    return call
 
 
 def load_module(path: str) -> ModuleType:

@@ -80,10 +80,10 @@ def _given(
     args: argparse.Namespace, *, types: bool = False
 ) -> tuple[Callable[..., Any], list[Any]]:
     """The function and its arguments, which are numbers unless `types` do too."""
-    function, point = functions.load(args.function), functions.point(args)
+    function, point = functions.given(args)
     if not types and functions.has_types(point):
         hint = "; types do with --source" if args.command == "grad" else ""
-        raise ArgumentError(f"{args.command}: derivatives need numbers, not a type{hint}")
+        raise ArgumentError(f"derivatives need numbers, not a type{hint}")
     return function, point
 
 
@@ -109,4 +109,4 @@ def _number(tensor: Any) -> str:
 
 
 def _array(tensor: Any) -> str:
-    return np.array2string(tensor.numpy(), separator=", ")
+    return np.array2string(tensor.detach().numpy(), separator=", ")

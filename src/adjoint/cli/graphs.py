@@ -38,9 +38,8 @@ def add_trace(commands: Any) -> None:
 
 def run_trace(args: argparse.Namespace) -> Iterator[str]:
     """Trace and print."""
-    function = functions.load(args.function)
-    arguments = [functions.example(text, double=args.double) for text in args.at]
-    graph = ad.trace(ad.grad(function) if args.grad else function, *arguments)
+    function, point = functions.given(args)
+    graph = ad.trace(ad.grad(function) if args.grad else function, *point)
     if args.simplify:
         graph = ad.simplify(graph)
     yield graph.ssa() if args.ssa else python(str(graph).rstrip())

@@ -119,7 +119,8 @@ def run_show(args: argparse.Namespace) -> Iterator[str]:
 def traced(args: argparse.Namespace) -> Graph:
     """The graph of a function in a file that stands where an operator could."""
     args.function = args.name
-    return ad.trace(functions.load(args.function), *functions.point(args))
+    function, point = functions.given(args)
+    return ad.trace(function, *point)
 
 
 def show(name: str) -> Iterator[str]:
