@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.testing import accuracy
+from tests import accuracy
 
 # Largest errors in ulp over the grids of `accuracy`, all orders; others stay below DEFAULT.
 DEFAULT = 70

@@ -1,4 +1,4 @@
-"""Accuracy of special functions against mpmath: `python -m adjoint.testing.accuracy [FILE]`.
+"""Accuracy of special functions against mpmath: `python -m tests.accuracy [FILE]`.
 
 For every function the value and the derivatives of order one to three, in reverse mode, are
 compared at a grid of arguments with mpmath at 50 digits. Errors are in ulp of the exact result
@@ -566,7 +566,7 @@ HEADER = """# Accuracy of special functions
 
 Largest error in ulp (float64) over a grid, against mpmath at 50 digits: the value and the first
 three derivatives, by reverse mode upon itself. Written by
-`python -m adjoint.testing.accuracy FILE`.
+`python -m tests.accuracy FILE`.
 
 Grids hold 0, ±1e-300, ±1e-20, ±1e-9, ±1e-3, … ±1e4, ±1e10, ±1e300 as far as the domain and mpmath
 allow, the points where algorithms change, the edges of domains, and no zeros of the functions, next
