@@ -175,6 +175,9 @@ REFUSED = [
     (lambda: ad.randperm(-1), ValueError, "negative"),
     (lambda: ad.randperm(3000, dtype=ad.float16), ValueError, "do not all fit"),
     (lambda: ad.normal(0.0, -1.0, (2,)), ValueError, "negative"),
+    (lambda: ad.normal(ad.zeros(2), ad.tensor([1.0, -1.0])), ValueError, "negative"),
+    (lambda: ad.binomial(ad.tensor([10]), ad.tensor([0.5])), ValueError, "counts"),
+    (lambda: ad.binomial(ad.tensor([10.0]), ad.tensor([1])), ValueError, "probabilities"),
     (lambda: ad.bernoulli(ad.tensor([2.0])), ValueError, "between 0 and 1"),
     (lambda: ad.ones(2).uniform_(2, 1), ValueError, "from"),
     (lambda: ad.ones(2).exponential_(0), ValueError, "positive"),
@@ -310,14 +313,22 @@ def test_multinomial_without_replacement_repeats_nothing():
     assert all(sorted(row) == list(range(8)) for row in drawn)
 
 
-def test_normal_is_reparameterised():
-    ad.manual_seed(1)
-    mean = ad.zeros(4, requires_grad=True)
-    std = ad.tensor([0.0, 1.0, 2.0, 3.0], requires_grad=True)
-    x = ad.normal(mean, std)
+@pytest.mark.parametrize("draw", [ad.normal, ad.binomial])
+def test_a_draw_from_parameters_has_a_zero_derivative(draw):
+    """As in PyTorch: a policy that draws an action relies on it."""
+    first = ad.full((4,), 3.0, requires_grad=True)
+    second = ad.tensor([0.0, 0.2, 0.5, 1.0], requires_grad=True)
+    x = draw(first, second)
     x.sum().backward()
-    assert mean.grad.tolist() == [1.0] * 4
-    np.testing.assert_allclose((mean + std * std.grad).tolist(), x.tolist(), rtol=1e-6)
+    assert first.grad.tolist() == second.grad.tolist() == [0.0] * 4
+    _, tangent = ad.jvp(draw, (first, second), (ad.ones(4), ad.ones(4)))
+    assert tangent.tolist() == [0.0] * 4
+
+
+def test_normal_broadcasts_and_has_the_dtype_of_the_mean():
+    drawn = ad.normal(ad.full((2, 1), 5.0), ad.zeros(3, dtype=ad.float64))
+    assert drawn.dtype == ad.float32
+    assert drawn.tolist() == [[5.0] * 3] * 2
 
 
 def test_sampling_in_place_cuts_the_gradient():

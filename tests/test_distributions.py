@@ -252,6 +252,26 @@ def test_samples_follow_the_distribution_function(family: str) -> None:
         assert statistic < 0.044  # one in a thousand is larger
 
 
+@pytest.mark.parametrize(
+    ("d", "law"),
+    [
+        (dist.StudentT(ad.tensor(0.1)), stats.t(0.1)),
+        (dist.FisherSnedecor(ad.tensor(0.2), ad.tensor(0.2)), stats.f(0.2, 0.2)),
+    ],
+    ids=["StudentT", "FisherSnedecor"],
+)
+def test_tails_in_float32_are_not_those_of_clamped_squares(d: Any, law: Any) -> None:
+    """A χ² of few degrees of freedom underflows; the ratio or root of it must not."""
+    ad.manual_seed(3)
+    x = d.sample((20000,)).numpy().astype(np.float64)
+    assert np.isfinite(x).all()
+    assert stats.kstest(law.cdf(x), "uniform").pvalue > 1e-3
+    for level in (1e-3, 1e-2):
+        expected = 20000 * level
+        beyond = (law.sf(x) < level).sum()
+        assert abs(beyond - expected) < 4 * np.sqrt(expected)
+
+
 @pytest.mark.parametrize("dim", [2, 3, 5])
 @pytest.mark.parametrize("concentration", [0.7, 1.0, 4.0])
 def test_lkj_correlations_have_a_beta_distribution(dim: int, concentration: float) -> None:

@@ -265,3 +265,16 @@ def test_gradcheck_of_a_sparse_matrix_is_that_of_its_values(layout: str) -> None
 
     with pytest.raises(ad.autograd.GradcheckError, match="disagrees"):
         ad.autograd.gradcheck(lambda s, v: Wrong.apply(s @ v), given)
+
+
+def test_the_fast_check_leaves_a_domain_by_no_more_than_eps() -> None:
+    """A step along a random direction has the length of a step of one entry."""
+    base = ad.zeros(200, dtype=ad.float64)
+    lengths = []
+
+    def f(x: ad.Tensor) -> ad.Tensor:
+        lengths.append(float((x - base).detach().norm()))
+        return x.square().sum()
+
+    assert ad.autograd.gradcheck(f, (base.requires_grad_(),), fast_mode=True)
+    assert 0 < max(lengths) < 1.001e-6

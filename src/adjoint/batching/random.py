@@ -62,7 +62,7 @@ def bernoulli_of(batch: Batch, self: Tensor, p: Tensor, generator: Any) -> Tenso
 
 
 def pair(batch: Batch, *values: Any) -> Tensor:
-    """Two tensors that broadcast, and a generator: binomial."""
+    """Two tensors that broadcast, or one and a number, and a generator: binomial, normal."""
     if batch.randomness == "same":
         return _from_one_state(batch, values)
     rank = max(n for n in batch.ndims if n is not None)

@@ -13,7 +13,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import fit_number
-from adjoint.core.shapes import Shape, Spec, show
+from adjoint.core.shapes import Shape, Spec, broadcast, show
 
 MOST_BYTES = 2**63 - 1
 
@@ -90,6 +90,26 @@ def require_float(what: str, dtype: DType, *, complex_too: bool = False) -> DTyp
         return dtype
     kinds = "a floating point or complex dtype" if complex_too else "a floating point dtype"
     raise DtypeError(f"{what}: needs {kinds}, got {dtype}; pass dtype={DEFAULT.dtype}.")
+
+
+def normal_of(mean: Any, std: Any) -> Spec:
+    """Normal numbers, one for each mean and deviation; either of them may be a number."""
+    if isinstance(std, Spec):
+        require_float("normal: std", std.dtype)
+    given = [p for p in (mean, std) if isinstance(p, Spec)]
+    dtype = require_float("normal", given[0].dtype, complex_too=True)
+    return Spec(broadcast("normal", *(p.shape for p in given)), dtype)
+
+
+def binomial(count: Spec, prob: Spec) -> Spec:
+    """Numbers of heads, one for each count and probability, in the dtype of the counts."""
+    for name, given in (("counts", count), ("probabilities", prob)):
+        if not given.dtype.is_floating_point:
+            raise ValueRangeError(
+                f"binomial: {name} have a floating point dtype, got {given.dtype}; "
+                "convert them with .float()."
+            )
+    return Spec(broadcast("binomial", count.shape, prob.shape), count.dtype)
 
 
 def arange(what: str, start: Any, end: Any, step: Any, dtype: Any) -> tuple[DType, int]:

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 from adjoint import ops
 from adjoint.core.dtypes import finfo
 from adjoint.core.errors import ShapeError
+from adjoint.core.shapes import Shape
 from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.distribution import Distribution, ExponentialFamily
@@ -377,6 +378,16 @@ def beta_of_odds(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
     return ops.where(x > y, upper, ops.special_betainc(a, b, x / whole))
 
 
+def mean_square(df: Tensor, shape: Shape) -> Tensor:
+    """χ²/df, in double precision, which is for whoever takes roots or ratios of it.
+
+    With few degrees of freedom most samples are less than the least number of float32: the ratio
+    of two such samples, and the root in Student's t, are not.
+    """
+    half = (df.double() / 2).expand(shape)
+    return ops._standard_gamma(half) / half
+
+
 class FisherSnedecor(Distribution):
     """The F-distribution: the ratio of two χ², each over its degrees of freedom.
 
@@ -396,8 +407,6 @@ class FisherSnedecor(Distribution):
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self._hold(validate_args, df1=df1, df2=df2)
-        self._gamma1 = Gamma(self.df1 / 2, self.df1, validate_args=False)
-        self._gamma2 = Gamma(self.df2 / 2, self.df2, validate_args=False)
 
     @property
     def mean(self) -> Tensor:
@@ -415,8 +424,9 @@ class FisherSnedecor(Distribution):
         return where_above(self.df2, 4, finite, math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        ratio = self._gamma1.rsample(sample_shape) / self._gamma2.rsample(sample_shape)
-        return ratio.clamp(min=finfo(ratio.dtype).tiny)
+        shape, limits = self._extended_shape(sample_shape), finfo(self.df1.dtype)
+        ratio = mean_square(self.df1, shape) / mean_square(self.df2, shape)
+        return ratio.clamp(limits.tiny, limits.max).to(self.df1.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)

@@ -16,7 +16,7 @@ from adjoint.distributions.distribution import (
     noise_like,
     uniform_like,
 )
-from adjoint.distributions.gammas import EULER, Chi2, Exponential, beta_of_odds
+from adjoint.distributions.gammas import EULER, Exponential, beta_of_odds, mean_square
 from adjoint.distributions.transforms import AbsTransform, AffineTransform, ExpTransform
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tensor import Tensor
@@ -202,7 +202,6 @@ class StudentT(Distribution):
         self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None
     ) -> None:
         self._hold(validate_args, df=df, loc=loc, scale=scale)
-        self._chi2 = Chi2(self.df, validate_args=False)
 
     @property
     def mean(self) -> Tensor:
@@ -219,9 +218,9 @@ class StudentT(Distribution):
         return finite.where(self.df > 2, math.inf).where(self.df > 1, math.nan)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        noise = noise_like(self.loc, self._extended_shape(sample_shape))
-        t = noise * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
-        return self.loc + self.scale * t
+        shape, limits = self._extended_shape(sample_shape), finfo(self.loc.dtype)
+        t = noise_like(self.loc, shape) * mean_square(self.df, shape).rsqrt()
+        return self.loc + self.scale * t.clamp(limits.min, limits.max).to(self.loc.dtype)
 
     def _log_constant(self) -> Tensor:
         """log √(df) B(1/2, df/2)."""

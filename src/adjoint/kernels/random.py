@@ -19,7 +19,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType
 from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.generator import Generator, sampling
-from adjoint.core.shapes import Shape, show
+from adjoint.core.shapes import Shape, Spec, show
 from adjoint.kernels.creation import empty_like
 
 Array = np.ndarray[Any, Any]
@@ -292,6 +292,22 @@ def _gaussian(
         return (unit * std + mean).astype(dtype.np, copy=False)
 
 
+def _described(parameter: Any) -> Any:
+    """The shape and dtype of an array; a number as it is."""
+    if isinstance(parameter, np.ndarray):
+        return Spec(parameter.shape, dtypes.of(parameter.dtype))
+    return parameter
+
+
+def normal_of(mean: Any, std: Any, generator: Generator | None) -> Array:
+    """Normal numbers of these means and deviations, of which one may be a number."""
+    drawn = creation.normal_of(_described(mean), _described(std))
+    _require("normal", bool(np.all(std >= 0)), "standard deviations must not be negative")
+    unit = _make("normal", _gauss, drawn.shape, drawn.dtype, generator)
+    with np.errstate(all="ignore"):
+        return (mean + std * unit).astype(drawn.dtype.np, copy=False)
+
+
 def log_normal(self: Array, mean: float, std: float, generator: Generator | None) -> Array:
     _require("log_normal_", std > 0, f"std must be positive, got {std}")
 
@@ -431,7 +447,7 @@ def poisson(self: Array, generator: Generator | None) -> Array:
 
 def binomial(count: Array, prob: Array, generator: Generator | None) -> Array:
     """How many of `count` coins, each heads with probability `prob`, come up heads."""
-    dtype = creation.require_float("binomial", dtypes.of(count.dtype))
+    dtype = creation.binomial(_described(count), _described(prob)).dtype
     n, p = (x.astype(np.float64) for x in (count, prob))
     _require("binomial", bool(((n >= 0) & (n == np.floor(n))).all()), "counts are whole numbers")
     _require("binomial", bool(((p >= 0) & (p <= 1)).all()), "probabilities lie between 0 and 1")

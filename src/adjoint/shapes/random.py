@@ -92,6 +92,14 @@ def normal_float_float(
     return sized(size, dtype)
 
 
+def normal_of(mean: Any, std: Any, generator: Any) -> Spec:
+    return creation.normal_of(mean, std)
+
+
+def binomial(count: Spec, prob: Spec, generator: Any) -> Spec:
+    return creation.binomial(count, prob)
+
+
 def multinomial(self: Spec, num_samples: int, replacement: bool, *_: Any) -> Spec:
     creation.check_multinomial(self.shape, self.dtype, num_samples, replacement)
     return Spec((*self.shape[:-1], num_samples), dtypes.int64)

@@ -225,7 +225,9 @@ def _check_fast(call: Call, wanted: list[int], options: Options) -> None:
     run = lambda: _fast_reverse(call, wanted, cotangents, directions)
     reverse, again = (run(), run()) if options.check_backward_ad else (None, None)
     for i, direction in enumerate(directions):
-        columns = jacobians.difference(call, {i: direction}, wanted, options.eps)
+        # eps is the length of the step, as entry by entry, so that domains are left no further
+        step = options.eps / max(1.0, float(np.linalg.norm(direction)))
+        columns = jacobians.difference(call, {i: direction}, wanted, step)
         expected = _products(columns, cotangents)
         if reverse is not None and again is not None:
             _compare_fast("reverse mode", reverse[i], expected, i, call, wanted, options)
