@@ -221,6 +221,9 @@ def test_cross_map_normalization_is_that_of_neighbours() -> None:
         (lambda: nn.GroupNorm(3, 4), "must divide"),
         (lambda: nn.Dropout(1.5), "between 0 and 1"),
         (lambda: nn.LSTM(3, 4, proj_size=4), "less than hidden_size"),
+        (lambda: nn.LSTM(0, 4), "input_size=0.*positive"),
+        (lambda: nn.GRU(3, -1), "hidden_size=-1.*positive"),
+        (lambda: nn.RNN(3, 4, 0), "num_layers=0.*positive"),
         (lambda: nn.RNNBase("GRU", 3, 4, proj_size=2), "only LSTM"),
         (lambda: nn.GRU(3, 4, proj_size=2), "only LSTM"),
         (lambda: nn.BatchNorm1d(3, eps=0.0)(ad.ones(2, 3)), "eps must be positive"),
@@ -236,6 +239,12 @@ def test_cross_map_normalization_is_that_of_neighbours() -> None:
 def test_arguments_that_make_no_sense_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises((ValueError, NotImplementedError), match=message):
         make()
+
+
+@pytest.mark.parametrize("sizes", [(3.0, 4), ("10", 4), (3, 4.0), (3, 4, 1.5)])
+def test_sizes_of_recurrent_layers_are_whole_numbers(sizes: Any) -> None:
+    with pytest.raises(TypeError, match="whole number"):
+        ad.nn.GRU(*sizes)
 
 
 @pytest.mark.parametrize("kind", [ad.nn.RNN, ad.nn.LSTM, ad.nn.GRU])

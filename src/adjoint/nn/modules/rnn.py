@@ -67,6 +67,9 @@ class RNNBase(Module):
         dtype: Any = None,
     ) -> None:
         super().__init__()
+        if mode not in GATES:
+            raise ValueRangeError(f"RNNBase(mode={mode!r}): there are {', '.join(GATES)}.")
+        _check_sizes(mode, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
         _check_arguments(mode, hidden_size, num_layers, dropout, proj_size)
         _check_switches(mode, bias=bias, batch_first=batch_first)
         self.mode, self.input_size, self.hidden_size = mode, input_size, hidden_size
@@ -254,21 +257,21 @@ def _check_switches(mode: str, **switches: Any) -> None:
             raise ArgumentError(f"{mode}({name}={value!r}): it is True or False.")
 
 
+def _check_sizes(mode: str, **sizes: Any) -> None:
+    """Raise unless all sizes are positive whole numbers."""
+    for name, size in sizes.items():
+        if not isinstance(size, int):
+            raise ArgumentError(
+                f"{mode}({name}={size!r}): it is a whole number, got {type(size).__name__}."
+            )
+        if size <= 0:
+            raise ValueRangeError(f"{mode}({name}={size}): it must be positive.")
+
+
 def _check_arguments(
     mode: str, hidden_size: int, num_layers: int, dropout: Any, proj_size: int
 ) -> None:
-    """Raise unless the arguments of a network make sense."""
-    if mode not in GATES:
-        raise ValueRangeError(f"RNNBase(mode={mode!r}): there are {', '.join(GATES)}.")
-    if not isinstance(hidden_size, int):
-        raise ArgumentError(
-            f"{mode}(hidden_size={hidden_size!r}): it is a whole number, got "
-            f"{type(hidden_size).__name__}."
-        )
-    if hidden_size <= 0 or num_layers <= 0:
-        raise ValueRangeError(
-            f"{mode}(hidden_size={hidden_size}, num_layers={num_layers}): both must be positive."
-        )
+    """Raise unless the other arguments of a network make sense."""
     if isinstance(dropout, bool) or not isinstance(dropout, (int, float)) or not 0 <= dropout <= 1:
         raise ValueRangeError(f"{mode}(dropout={dropout!r}): a probability is between 0 and 1.")
     if dropout > 0 and num_layers == 1:
