@@ -153,3 +153,19 @@ def test_resize_puts_the_elements_in_the_order_of_a_format():
     assert ad.zeros(3).resize_as_(like, memory_format=ad.preserve_format).stride() == LAST
     grown = ad.tensor([1.0, 2.0]).resize_(1, 2, 1, 2, memory_format=ad.channels_last)
     assert grown[0, :, 0, 0].tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: ad.nn.functional.group_norm(x, 2),
+        lambda x: ad.nn.functional.pad(x, (1, 1, 1, 1), mode="reflect"),
+        lambda x: x.reshape(-1) * 2,
+    ],
+)
+def test_gradients_lie_in_memory_as_their_leaves(f) -> None:
+    x = ad.randn(2, 4, 3, 3).to(memory_format=ad.channels_last).requires_grad_()
+    (returned,) = ad.autograd.grad(f(x).square().sum(), x)
+    f(x).square().sum().backward()
+    assert returned.stride() == x.grad.stride() == x.stride()
+    assert ad.equal(returned, x.grad)

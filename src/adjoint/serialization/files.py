@@ -32,6 +32,7 @@ def save(
     f: Any,
     pickle_module: Any = None,
     pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
     *,
     format: str | None = None,
 ) -> None:
@@ -47,7 +48,8 @@ def save(
     sets of those; gradients and histories are not. A module is saved in adjoint's format, as the
     name of its class and its values; `module.state_dict()` depends on less. Anything else is
     refused by name. A path is replaced when all is written: if the process ends before, the old
-    file is still there. `pickle_protocol` changes nothing, since no pickler runs.
+    file is still there. `pickle_protocol` changes nothing, since no pickler runs, nor does
+    `_use_new_zipfile_serialization`: files are archives.
 
     >>> import adjoint as ad, io
     >>> file = io.BytesIO()

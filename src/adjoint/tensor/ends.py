@@ -79,7 +79,7 @@ class Ends:
             grad = hooks.on_tensor(on.on_tensor, grad)
         if self.captures is not None:
             if (leaf, 0) in self.captures:
-                self.captures[leaf, 0] = grad
+                self.captures[leaf, 0] = leaves.lying_as(leaf.tensor(), grad)
             return
         if on is not None and on.before:
             (grad,) = hooks.on_all(on.before, [grad])

@@ -40,6 +40,13 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
                 extra.grad = make(known.value + value)
 
 
+def lying_as(tensor: Tensor | None, grad: Any) -> Any:
+    """A gradient as it is, or a copy that lies in memory as its leaf does: with channels last."""
+    if type(grad) is not ndarray or tensor is None or not _lies_otherwise(tensor):
+        return grad
+    return grad if grad.strides == tensor.value.strides else _laid_like(tensor, grad)
+
+
 def _lies_otherwise(tensor: Tensor) -> bool:
     """Whether a leaf does not lie row by row: transposed, or with its channels last."""
     return is_plain(tensor) and not tensor.value.flags.c_contiguous
