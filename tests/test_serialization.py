@@ -871,3 +871,23 @@ def test_a_file_names_no_other_class_and_no_other_function() -> None:
             file.seek(0)
             with pytest.raises(ad.AdjointError, match="safe_globals|damaged"):
                 ad.load(file, weights_only=word)
+
+
+def test_a_module_whose_hooks_were_removed_is_saved() -> None:
+    """A lazy layer removes its own once it has seen an input."""
+    x = ad.randn(1, 2, 4, 4)
+    module = ad.nn.LazyConv2d(3, 2)
+    module(x)
+    module.register_full_backward_hook(lambda *_: None).remove()
+    copy = ad.load(io.BytesIO(saved(module)))
+    assert ad.equal(copy(x), module(x))
+    module.register_forward_hook(lambda *_: None)
+    with pytest.raises(ArgumentError, match="_hooks"):
+        saved(module)
+
+
+def test_a_module_with_options_is_saved() -> None:
+    module = ad.nn.LinearCrossEntropyLoss(4, 5)
+    copy = ad.load(io.BytesIO(saved(module)))
+    assert copy.options == module.options
+    assert str(copy) == str(module)

@@ -29,7 +29,6 @@ from adjoint.core.dtypes import ALL, NAMES, DType, bfloat16, complex32
 from adjoint.core.errors import AdjointError, FileError
 from adjoint.core.layouts import FORMATS, LAYOUTS, Layout, MemoryFormat, sparse_coo
 from adjoint.core.shapes import Size
-from adjoint.nn.modules.module import Module
 from adjoint.nn.parameter import Parameter
 from adjoint.serialization import archives
 from adjoint.serialization.archives import Member
@@ -37,6 +36,7 @@ from adjoint.serialization.objects import (
     class_named,
     function_named,
     is_function,
+    is_object,
     name_of,
     restored,
 )
@@ -116,7 +116,7 @@ class Encoder:
             return "scalar", self._array(np.asarray(value), value)
         if isinstance(value, Storage):
             return "storage", self._placed(self.blocks.place(make(value.flat)))
-        if isinstance(value, Module):
+        if is_object(value):
             return "module", [name_of(type(value)), self.value(value.__getstate__())]
         if is_function(value):
             return "function", name_of(value)
@@ -350,7 +350,7 @@ class Decoder:
         return self._finished(meta_tensor(tuple(shape), NAMES[written["dtype"]]), written)
 
     def module(self, written: Json) -> Any:
-        """Return a module, of a class that the reader knows."""
+        """Return a module, or a record in one, of a class that the reader knows."""
         name, state = written
         return restored(class_named(name, self.anything), self.value(state))
 

@@ -1,13 +1,14 @@
-"""Modules in files: the name of the class, and the values that the module holds.
+"""Modules, and records of `nn` that they hold, in files: the name of the class, and the values.
 
-Reading makes a module without calling its class, and gives it its values back. A class of a file is
-taken by name from adjoint's own modules and from those that the reader has named with
+Reading makes an object without calling its class, and gives it its values back. A class of a file
+is taken by name from adjoint's own modules and from those that the reader has named with
 `safe_globals`; nothing is imported, so that no file can choose what runs.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from collections.abc import Callable, Generator, Iterable
 from contextvars import ContextVar
@@ -73,6 +74,15 @@ def is_function(value: Any) -> bool:
     )
 
 
+def is_object(value: Any) -> bool:
+    """Whether a file holds a value as a class and values: a module, or a record of `nn`."""
+    return isinstance(value, Module) or _is_record(type(value))
+
+
+def _is_record(kind: type) -> bool:
+    return kind.__module__.startswith("adjoint.nn.") and dataclasses.is_dataclass(kind)
+
+
 def _known() -> dict[str, Any]:
     return {name_of(value): value for value in _safe.get()}
 
@@ -88,14 +98,14 @@ def function_named(name: str) -> Callable[..., Any]:
     return found
 
 
-def class_named(name: str, anything: bool) -> type[Module]:
-    """The class of a module in a file: ours, a safe one, or any that was imported before."""
+def class_named(name: str, anything: bool) -> type:
+    """The class of an object in a file: ours, a safe one, or any that was imported before."""
     if name in (known := _known()):
         return known[name]
     where, _, last = name.rpartition(".")
     ours = where.startswith("adjoint.nn.")
     found = getattr(sys.modules.get(where), last, None) if ours or anything else None
-    if isinstance(found, type) and issubclass(found, Module):
+    if isinstance(found, type) and (issubclass(found, Module) or _is_record(found)):
         return found
     raise FileError(_refusal(name))
 
@@ -108,8 +118,11 @@ def _refusal(name: str) -> str:
     )
 
 
-def restored(kind: type[Module], state: dict[str, Any]) -> Module:
-    """A module of a class with the values that it had; its class is not called."""
+def restored(kind: type, state: dict[str, Any]) -> Any:
+    """An object of a class with the values that it had; its class is not called."""
     made = object.__new__(kind)
-    made.__setstate__(state)
+    if isinstance(made, Module):
+        made.__setstate__(state)
+    else:
+        made.__dict__.update(state)
     return made

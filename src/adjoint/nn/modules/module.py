@@ -139,10 +139,17 @@ class Module(Hooked, States, Conversions):
         state = self.__dict__.copy()
         if getattr(state.get("forward"), "is_compiled", False):
             del state["forward"]  # copies and files are not compiled
+        for name in ("_hooks", "_state_hooks"):
+            if name in state and not _has_hooks(state[name]):
+                del state[name]  # all were removed again: a lazy module that has its shapes did
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def _has_hooks(tables: Any) -> bool:
+    return tables is not None and any(type(t) is not bool and t for t in vars(tables).values())
 
 
 def indented(text: str) -> str:
