@@ -264,3 +264,12 @@ def test_switches_of_recurrent_layers_are_true_or_false(kind: Any) -> None:
     for switch in ({"bias": 0}, {"batch_first": 1}):
         with pytest.raises(TypeError, match="True or False"):
             kind(2, 3, **switch)
+
+
+def test_factory_keywords_are_known_and_given_once() -> None:
+    given = {"dtype": ad.float64, "factory_kwargs": {"device": "cpu"}}
+    assert nn.factory_kwargs(given) == {"dtype": ad.float64, "device": "cpu"}
+    assert nn.factory_kwargs(None) == {}
+    for wrong in ({"bias": True}, {"dtype": None, "factory_kwargs": {"dtype": None}}):
+        with pytest.raises(TypeError, match="factory_kwargs"):
+            nn.factory_kwargs(wrong)

@@ -57,8 +57,9 @@ from adjoint.nn.modules.rnn import *  # noqa: F403
 from adjoint.nn.modules.sparse import *  # noqa: F403
 from adjoint.nn.modules.transformer import *  # noqa: F403
 from adjoint.nn.modules.upsampling import *  # noqa: F403
+from adjoint.nn.modules.utils import factory_kwargs
 
-__all__ = ["Module"]
+__all__ = ["Module", "factory_kwargs"]
 __all__ += activation.__all__
 __all__ += adaptive.__all__
 __all__ += batchnorm.__all__

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from adjoint import ops
+from adjoint.core.errors import ArgumentError
 from adjoint.nn import init
 from adjoint.nn.parameter import Parameter
 from adjoint.tensor.tensor import Tensor
@@ -31,6 +32,27 @@ _quadruple = _ntuple(4, "_quadruple")
 def new_parameter(*shape: int, device: Any, dtype: Any) -> Tensor:
     """A parameter whose values are still to be set."""
     return Parameter(ops.empty(shape, dtype=dtype, device=device))
+
+
+_FACTORY = ("device", "dtype", "memory_format")  # keywords that say how tensors are made
+
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Return the keywords that say how tensors are made, of a layer's keywords, in one dict.
+
+    They may stand there themselves, or in a dict named `factory_kwargs`; each of them once.
+
+    >>> import adjoint as ad
+    >>> ad.nn.factory_kwargs({"dtype": ad.float64, "factory_kwargs": {"device": "cpu"}})
+    {'device': 'cpu', 'dtype': ad.float64}
+    """
+    given = dict(kwargs or {})
+    found = dict(given.pop("factory_kwargs", {}))
+    if unknown := sorted({*given, *found} - {*_FACTORY}):
+        raise ArgumentError(f"factory_kwargs: unexpected {', '.join(unknown)}; use {_FACTORY}")
+    if twice := sorted({*given} & {*found}):
+        raise ArgumentError(f"factory_kwargs: {', '.join(twice)} is given twice")
+    return found | given
 
 
 def draw_linear(weight: Tensor, bias: Tensor | None) -> None:
