@@ -551,3 +551,21 @@ def test_early_stop_ends_the_second_run_with_the_last_value_that_is_needed(
     x = ad.tensor(0.5, requires_grad=True)
     checkpoint(function, x, use_reentrant=False, early_stop=early_stop).backward()
     assert runs == ran
+
+
+@pytest.mark.parametrize("use_reentrant", [True, False])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_second_run_has_the_autocast_of_the_first(use_reentrant: bool, enabled: bool) -> None:
+    dtypes = []
+
+    def product(x: ad.Tensor) -> ad.Tensor:
+        dtypes.append((x @ x).dtype)
+        return x @ x
+
+    x = ad.eye(2, requires_grad=True)
+    with ad.autocast("cpu", dtype=ad.bfloat16, enabled=enabled):
+        loss = checkpoint(product, x, use_reentrant=use_reentrant).float().sum()
+    with ad.autocast("cpu", dtype=ad.bfloat16, enabled=not enabled):
+        loss.backward()
+    assert dtypes == [ad.bfloat16 if enabled else ad.float32] * 2
+    assert x.grad.dtype == ad.float32

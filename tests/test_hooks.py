@@ -811,3 +811,19 @@ def test_boxed_gradients_come_as_one_list() -> None:
     (first + second).sum().backward()
     assert x.grad.tolist() == [5.0, 5.0]
     assert ad.vmap(ad.grad(lambda x: sum(Both.apply(x))))(x.detach()).tolist() == [5.0, 5.0]
+
+
+def test_the_edge_of_a_users_function_stands_for_its_output() -> None:
+    class Twice(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return 2 * x
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return 2 * grad
+
+    x = ad.ones(1, requires_grad=True)
+    edge = ad.autograd.graph.get_gradient_edge(Twice.apply(x * 3))
+    ad.autograd.backward(edge)
+    assert x.grad.tolist() == [6.0]

@@ -8,7 +8,7 @@ if one of them is). Rows without the column take what they get. float64 is never
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from adjoint.core.devices import COUNTS, Device, present
@@ -150,6 +150,12 @@ def _precision(now: State) -> Precision:
 def _changed(now: State, precision: Precision) -> dict[str, Any]:
     seen = precision.enabled or bool(now.function_modes or now.default_device)
     return {"autocast": precision, "seen": seen}
+
+
+def autocast_of_now() -> Callable[[], autocast]:
+    """A function that opens the autocast of this moment again, for a run that must be the same."""
+    now = _precision(current())
+    return lambda: autocast("cpu", now.dtype, now.enabled, now.keeps_casts)
 
 
 def _set(**changes: Any) -> None:

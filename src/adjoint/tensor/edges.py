@@ -23,7 +23,7 @@ class GradientEdge(NamedTuple):
     def edge(self) -> Any:
         """The edge as the tape has it."""
         node = self.node
-        several = type(node) is Node and node.outputs is not None
+        several = isinstance(node, Node) and node.outputs is not None
         return Output(node, self.output_nr) if several else node  # pyright: ignore[reportArgumentType]
 
     @property

@@ -10,6 +10,7 @@ from adjoint.core.errors import ArgumentError
 from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.core.state import current
 from adjoint.tensor import dispatch
+from adjoint.tensor.autocast import autocast_of_now
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.checkpoints import functional, selective
 from adjoint.transforms.checkpoints.recompute import Frame, on_the_tape
@@ -90,10 +91,11 @@ def _contexts(options: Options) -> tuple[Any, Any]:
 
 
 def _replayed(f: Callable[..., Any], state: Any, context: Any) -> Callable[..., Any]:
-    """The function as it ran the first time: with the same random numbers, in its own context."""
+    """The function as it ran first: its random numbers, its autocast, in a context of its own."""
+    precision = autocast_of_now()
 
     def again(*args: Any, **keywords: Any) -> Any:
-        with fork_rng(enabled=state is not None), context:
+        with fork_rng(enabled=state is not None), precision(), context:
             if state is not None:
                 set_rng_state(state)
             return f(*args, **keywords)

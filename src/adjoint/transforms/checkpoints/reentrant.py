@@ -7,12 +7,12 @@ The first run records nothing, so that only arguments and parameters get gradien
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 from adjoint.core.errors import GradError
 from adjoint.core.generator import fork_rng, get_rng_state, set_rng_state
 from adjoint.tensor import autograd, passes
+from adjoint.tensor.autocast import autocast_of_now
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.tensor import Tensor
@@ -29,6 +29,7 @@ class _Reentrant(Function):
     @staticmethod
     def forward(ctx: Any, f: Any, preserve_rng_state: bool, *args: Any) -> Any:
         ctx.f, ctx.state = f, get_rng_state() if preserve_rng_state else None
+        ctx.precision = autocast_of_now()
         ctx.rest = [None if isinstance(a, Tensor) else a for a in args]
         ctx.places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
         ctx.save_for_backward(*[args[i] for i in ctx.places])
@@ -45,7 +46,7 @@ class _Reentrant(Function):
         args = list(ctx.rest)
         for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
             args[place] = tensor.detach().requires_grad_(tensor.requires_grad)
-        with fork_rng() if ctx.state is not None else nullcontext(), enable_grad():
+        with fork_rng(enabled=ctx.state is not None), ctx.precision(), enable_grad():
             if ctx.state is not None:
                 set_rng_state(ctx.state)
             result = ctx.f(*args)
