@@ -52,9 +52,11 @@ def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix
 
 
 def _short_exponential(suffix: str) -> str:
-    """e^(x + rest) = 2ⁿ e^r with n whole, for x below 40 and a rest that is tiny beside it. Adding 1.5 · 2^digits to n log₂ e rounds it, and
-    leaves n in the last bits, which become the exponent of a power of two; that is too large by
-    some digits, so that no number on the way is too small.
+    """e^(x + rest) = 2ⁿ e^r with n whole, for x below 40 and a rest that is tiny beside it.
+
+    Adding 1.5 · 2^digits to n log₂ e rounds it, and leaves n in the last bits, which become the
+    exponent of a power of two; that is too large by some digits, so that no number on the way is
+    too small.
     """
     real, bits, digits, most, spare = (
         ("float", "unsigned", 23, 127, 64)
@@ -658,8 +660,8 @@ FUNCTIONS = {
   const float y = x * (w < 5 ? near : far);
   return fabsf(x) == 1 ? copysignf(__builtin_inff(), x) : y;
 }}""",
-    # one exponential and one quotient in place of erfcf(), which has no quick vectors; the square is
-    # in two parts, since rounding it costs x² ulp
+    # one exponential and one quotient in place of erfcf(), which has no quick vectors; the square
+    # is in two parts, since rounding it costs x² ulp
     "ad_ndtrf": f"""float ad_ndtrf(float x) {{
   const float s = fabsf(x), c = ad_uptof(s, 15.0f), h = -0.5f * c, square = h * c;
   const float t = 1 / (1 + 0.212132037f * c), u = t * t;

@@ -137,7 +137,8 @@ def _triangle(what: str, self: Array, diagonal: int, *, right: bool) -> Array:
     found = copies.triangle(self, diagonal, right=right)
     if found is not None:
         return found
-    left, zero = np.tri(*self.shape[-2:], diagonal - 1, dtype=np.bool_), np.zeros((), self.dtype)
+    rows, columns = self.shape[-2:]
+    left, zero = np.tri(rows, columns, diagonal - 1, dtype=np.bool_), np.zeros((), self.dtype)
     return np.where(left, *((zero, self) if right else (self, zero)))
 
 
