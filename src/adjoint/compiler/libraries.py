@@ -205,11 +205,7 @@ class CallWriter:
     # -- products ---------------------------------------------------------------------------------
 
     def _product(self) -> list[str]:
-        a, b = self.call.operands
-        a, b, out = _as_matrices(a, b, self.call.node.output.shape)
-        batch = out[:-2]
-        a, b = _spread(a, batch), _spread(b, batch)
-        a, b, out = _flattened(a, b, out)
+        a, b, out = matrices(self.call)
         steps, lead = row_major(out), max(len(out) - 2 - kernels.MOST, 0)  # dimensions of loops
         loops, where = _batch_loops(out[:lead])
         fields = product.numbers(
@@ -219,6 +215,29 @@ class CallWriter:
         target = f"{self.target}{_offset(steps[:lead], where)}"
         call = self._checked(fields, [self._at(0, a, where), self._at(1, b, where), target])
         return [*loops, *call, *["}"] * lead]
+
+    def rows_of_product(self, low: str, count: str, turned: str | None) -> str:
+        """The rows of a product from one on; its right matrix may have been `turned`."""
+        a, b, out = matrices(self.call)
+        right, steps = self.pointers[1], b.strides
+        if turned is not None:
+            right, steps = turned, row_major(b.shape)
+        sizes = (count, out[-1], a.shape[-1])
+        fields = product.numbers(sizes, (), a.strides, steps, row_major(out))
+        left = f"{self.pointers[0]} + {low} * {a.strides[-2]}"
+        return self._one(fields, [left, right, f"{self.target} + {low} * {out[-1]}"])
+
+    def sum_of_products(self, low: str, count: str, onto: str) -> str:
+        """The part of a product that some of its inner dimension gives, added `onto` the others."""
+        a, b, out = matrices(self.call)
+        sizes = (out[-2], out[-1], count)
+        fields = product.numbers(sizes, (), a.strides, b.strides, row_major(out), onto)
+        left = f"{self.pointers[0]} + {low} * {a.strides[-1]}"
+        right = f"{self.pointers[1]} + {low} * {b.strides[-2]}"
+        return self._one(fields, [left, right, self.target])
+
+    def _one(self, fields: list[Any], arguments: list[str]) -> str:
+        return f"{{ {' '.join(self._checked(fields, arguments))} }}"
 
     def _at(self, number: int, operand: Operand, where: list[str]) -> str:
         return f"{self.pointers[number]}{_offset(operand.strides, where)}"
@@ -400,6 +419,22 @@ def _leading(operand: Operand | None, inner: int) -> tuple[Shape, Shape]:
     if operand is None:
         return (), ()
     return operand.shape[:-inner], operand.strides[:-inner]
+
+
+def matrices(call: Call) -> tuple[Operand, Operand, Shape]:
+    """The operands of a product, or of a batch of them, and the shape of its result."""
+    a, b = call.operands
+    a, b, out = _as_matrices(a, b, call.node.output.shape)
+    batch = out[:-2]
+    return _flattened(_spread(a, batch), _spread(b, batch), out)
+
+
+def turned(call: Call, right: str, into: str) -> str:
+    """C text that writes the right matrix of a product row by row."""
+    _, b, _ = matrices(call)
+    (rows, columns), (row, column) = b.shape, b.strides
+    loops = f"for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++)"
+    return f"{loops} {into}[i * {columns} + j] = {right}[i * {row} + j * {column}];"
 
 
 def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:

@@ -212,6 +212,7 @@ class Kernel:
     partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
+    leading: int = 0  # how many first dimensions of its loops the rows are; 0: others
     comments: list[str] = field(default_factory=list)
 
     def statements(self) -> Iterator[Statement]:

@@ -16,7 +16,8 @@ from typing import Any
 from adjoint.compiler import libraries, shaping
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Nest, nested
-from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
+from adjoint.compiler.plan import Call, Nested, Operand, Plan, Step
+from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
 from adjoint.core.records import structure
 from adjoint.core.sizes import at
 from adjoint.graph.ir import Value
@@ -31,7 +32,7 @@ class Layout:
     """A plan with its nests, their loop programs, and where its values are."""
 
     plan: Plan
-    steps: list[Nest | Step]
+    steps: list[Nest | Step | Sweep]
     kernels: dict[int, Kernel] = field(default_factory=dict)  # of nests, by step
     offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
     inner: dict[int, dict[str, Layout]] = field(default_factory=dict)  # of regions, by step
@@ -44,33 +45,8 @@ class Layout:
         """The work of the step that has most of it."""
         nests = [k.work for k in self.kernels.values() if k.divisible]
         calls = [libraries.flops(s) for s in self.steps if isinstance(s, Call)]
-        return max([0, *nests, *calls], key=int)
-
-
-def writes(step: Nest | Step) -> list[Value]:
-    """The values that a step puts into memory."""
-    if isinstance(step, Nest):
-        return [v for m in step.members for v in m.writes if v not in step.local] + [
-            n.output for m in step.members for n in m.loop.combining if n.output not in m.writes
-        ]
-    assert not isinstance(step, Loop)
-    if isinstance(step, Nested):
-        again = [pair for remake in step.remakes for pair in remake.carried]
-        buffers = [v for pair in (*step.carried, *again) for v in pair]
-        return [*step.node.outputs, *buffers, *step.filled.values()]
-    return list(step.node.outputs)
-
-
-def reads(step: Nest | Step) -> list[Value]:
-    """The values that a step finds in memory."""
-    if isinstance(step, Nest):
-        return [v for m in step.members for v in m.reads]
-    assert isinstance(step, (Call, Callback, Nested))
-    operands: list[Any] = list(step.operands)
-    if isinstance(step, Nested):
-        operands += [o for remake in step.remakes for o in remake.loop.body_operands()]
-    found = [o.value if isinstance(o, Operand) else o for o in operands]
-    return [v for v in found if isinstance(v, Value)]
+        sweeps = [s.work for s in self.steps if isinstance(s, Sweep)]
+        return max([0, *nests, *calls, *sweeps], key=int)
 
 
 def nbytes(value: Value, sizes: Sizes = ()) -> int:
@@ -94,14 +70,19 @@ def lay_out(plan: Plan, elsewhere: set[Value]) -> Layout:
 
 def _steps(plan: Plan, names: Iterator[int]) -> Layout:
     """The steps of a plan, and of the plans inside it, with their loop programs."""
-    layout = Layout(plan, nested(plan))
-    for number, step in enumerate(layout.steps):
+    found: Steps = []
+    for step in nested(plan):
+        made = isinstance(step, Nest)
+        found.append((step, shaping.kernel(plan, step, f"nest{next(names)}") if made else None))
+    joined = swept(plan, found)
+    layout = Layout(plan, [step for step, _ in joined])
+    for number, (step, kernel) in enumerate(joined):
         for value in (*writes(step), *reads(step)):
             layout.last[value] = number
         if isinstance(step, Nested):
             layout.inner[number] = {name: _steps(p, names) for name, p in step.plans.items()}
-        elif isinstance(step, Nest):
-            layout.kernels[number] = shaping.kernel(plan, step, f"nest{next(names)}")
+        elif kernel is not None:
+            layout.kernels[number] = kernel
     for operand in plan.outputs:
         if isinstance(operand, Operand):
             layout.last[operand.value] = len(layout.steps)
@@ -118,6 +99,8 @@ def arrange(layout: Layout, elsewhere: set[Value], sizes: Sizes = ()) -> Layout:
             room += arrange(inner, elsewhere, sizes).size
         if number in layout.kernels:
             room = scratch(layout.kernels[number], sizes)
+        if isinstance(step, Sweep):
+            room = THREADS * step.room + 8 * sum(step.turned.values())
         layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:

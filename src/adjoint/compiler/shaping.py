@@ -286,6 +286,8 @@ def choose_rows(draft: Draft) -> None:
     else:
         _choose_of_many(draft)
     draft.kernel.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
+    dims = [d for k in draft.outside() for d in draft.bands[0].axes[k].dims]
+    draft.kernel.leading = len(dims) if dims == list(range(len(dims))) else 0
     if draft.lanes and _is_blocked(draft):
         _choose_block(draft)
     for band in draft.bands:

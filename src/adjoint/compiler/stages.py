@@ -9,9 +9,10 @@ from functools import cached_property
 from typing import Any
 
 from adjoint.compiler import libraries
-from adjoint.compiler.memory import Layout, nbytes, reads, writes
+from adjoint.compiler.memory import Layout, nbytes
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
+from adjoint.compiler.sweeps import Sweep, reads, writes
 from adjoint.core.records import record, structure
 from adjoint.core.sizes import at
 from adjoint.graph.ir import Constant, Graph, Value
@@ -125,6 +126,9 @@ def _title(step: Any) -> str:
         )
         kept = f" ({len(step.local)} values stay in the cache)" if step.local else ""
         return f"loop: {parts}{kept}"
+    if isinstance(step, Sweep):
+        parts = ", ".join(s.routine if isinstance(s, Call) else "loop" for s in step.steps)
+        return f"sweep over {step.rows} rows, {step.block} at a time: {parts}"
     if isinstance(step, Call):
         return f"library: {step.node.name} by {step.routine}"
     return f"{'calls back' if isinstance(step, Callback) else 'region'}: {step.node.name}"
@@ -156,13 +160,18 @@ def _step_cost(layout: Layout, number: int) -> Cost:
         _exactly(v) for v in dict.fromkeys(reads(step)) if v not in getattr(step, "local", ())
     )
     written = sum(map(_exactly, writes(step)))
-    flops = functions = 0
-    if isinstance(step, Nest):
-        flops = sum(m.flops for m in step.members)
-        functions = sum(m.functions for m in step.members)
-    elif isinstance(step, Call):
-        flops = libraries.flops(step)
+    flops, functions = _arithmetic(step)
     return Cost(flops, functions, read, written, 0)
+
+
+def _arithmetic(step: Any) -> tuple[int, int]:
+    """How many additions, and how many functions, a step computes."""
+    if isinstance(step, Sweep):
+        found = [_arithmetic(each) for each in step.steps]
+        return sum(f for f, _ in found), sum(f for _, f in found)
+    if isinstance(step, Nest):
+        return sum(m.flops for m in step.members), sum(m.functions for m in step.members)
+    return libraries.flops(step) if isinstance(step, Call) else 0, 0
 
 
 def closure_that_wants_a_gradient(graph: Graph) -> Any:

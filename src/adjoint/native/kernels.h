@@ -8,6 +8,7 @@
 #define omp_get_max_threads() 1
 #define omp_get_num_threads() 1
 #define omp_get_thread_num() 0
+#define omp_in_parallel() 0
 #endif
 
 /* Products are added without rounding in between, which compiled programs must not do. */

@@ -15,6 +15,7 @@ typedef struct {
   long m, n, k, batch[3];                       /* c is m x n; three dimensions of products */
   long a_row, a_column, b_row, b_column, c_row; /* steps; columns of c follow each other */
   long a_batch[3], b_batch[3], c_batch[3];
+  long onto;                                    /* whether the product is added to what c holds */
 } Product;
 
 /* Into how many rectangles each product is cut, across its rows and along its columns: the cut with which the thread that
@@ -51,7 +52,7 @@ static void rectangle_REAL(const Product *z, long m, long n, const REAL *a, cons
       const long wide = least(BLOCK * PANEL_REAL, n - j);
       const Panels_REAL panels =
           panels_REAL(k, wide, b + p * z->b_row + j * z->b_column, z->b_row, z->b_column, room);
-      multiply_REAL(m, wide, k, a + p * z->a_column, z->a_row, z->a_column, panels, p ? c + j : 0, c + j, z->c_row,
+      multiply_REAL(m, wide, k, a + p * z->a_column, z->a_row, z->a_column, panels, p || z->onto ? c + j : 0, c + j, z->c_row,
                     strip);
     }
   }
@@ -64,7 +65,7 @@ static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REA
   for (long p = 0; p == 0 || p < z->k; p += INNER) {
     const long k = least(INNER, z->k - p);
     const Panels_REAL panels = {b + p * z->b_row, z->b_row, PANEL_REAL};
-    multiply_REAL(m, whole, k, a + p * z->a_column, z->a_row, z->a_column, panels, p ? c : 0, c, z->c_row, strip);
+    multiply_REAL(m, whole, k, a + p * z->a_column, z->a_row, z->a_column, panels, p || z->onto ? c : 0, c, z->c_row, strip);
   }
   if (whole < n) rectangle_REAL(z, m, n - whole, a, b + whole, c + whole, strip, room);
 }
@@ -86,7 +87,7 @@ static void along_REAL(const Product *z, long m, long n, const REAL *a, const RE
       for (long p = 0; p < whole; p += LANES_REAL)
         for (long s = 0; s < SIDE; s++) sum[s] += *(const vec_REAL *)(left + p) * *(const vec_REAL *)(right[s] + p);
       for (long s = 0; s < least(SIDE, n - j); s++) {
-        REAL found = total_REAL(sum[s]);
+        REAL found = total_REAL(sum[s]) + (z->onto ? c[i * z->c_row + j + s] : 0);
         for (long p = whole; p < z->k; p++) found += left[p] * right[s][p];
         c[i * z->c_row + j + s] = found;
       }
@@ -107,7 +108,7 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
     a += at * z->a_batch[d], b += at * z->b_batch[d], c += at * z->c_batch[d];
   }
   if (z->m <= THIN && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, c);
-  else if (z->m <= LOW && z->b_column == 1) thin_REAL(z, m, n, a, b, c, strip, room);
+  else if ((z->m <= LOW || (z->m <= 8 * LOW && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, c, strip, room);
   else rectangle_REAL(z, m, n, a, b, c, strip, room);
 }
 
@@ -118,7 +119,7 @@ int product_REAL(const Product *given, const REAL *a, const REAL *b, REAL *c) {
   }
   const Product *z = given;
   const long products = z->batch[0] * z->batch[1] * z->batch[2], total = products * z->m * z->n * z->k;
-  const long threads = most(least(omp_get_max_threads(), total / SHARE), 1);
+  const long threads = omp_in_parallel() ? 1 : most(least(omp_get_max_threads(), total / SHARE), 1);
   long across, along;
   cut(z, products, threads, PANEL_REAL, &across, &along);
   const long work = products * across * along, k = least(INNER, z->k);

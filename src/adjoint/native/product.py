@@ -8,6 +8,7 @@ other native kernels; small ones, which BLAS computes in one thread, stay with N
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -89,10 +90,12 @@ def _plan(
     return kernels.block(fields), (*batch, m, n)
 
 
-def numbers(sizes: Shape, batch: Shape, a: Shape, b: Shape, c: Shape) -> list[int]:
-    """The fields of the C structure: m, n and k, at most three dimensions of the batch, and the
-    steps along all dimensions of each operand.
+def numbers(
+    sizes: Sequence[Any], batch: Shape, a: Shape, b: Shape, c: Shape, onto: Any = 0
+) -> list[Any]:
+    """The fields of the C structure: m, n and k, at most three dimensions of the batch, the steps
+    along all dimensions of each operand, and whether the product is added to what c holds.
     """
     missing = kernels.MOST - len(batch)
     lead = [step for each in (a, b, c) for step in ((0,) * missing + tuple(each[:-2]))]
-    return [*sizes, *(1,) * missing, *batch, *a[-2:], *b[-2:], c[-2], *lead]
+    return [*sizes, *(1,) * missing, *batch, *a[-2:], *b[-2:], c[-2], *lead, onto]

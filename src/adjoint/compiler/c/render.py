@@ -8,7 +8,7 @@ to the values that it reads.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -17,10 +17,11 @@ from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
 from adjoint.compiler.c.printer import printed
 from adjoint.compiler.c.tapes import AGAIN, TAPE_DECLARED
 from adjoint.compiler.definitions import Put
-from adjoint.compiler.loops import Kernel
+from adjoint.compiler.loops import Kernel, Total
 from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand, Remake
+from adjoint.compiler.sweeps import Sweep
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open
@@ -137,10 +138,10 @@ class Renderer:
         step = scope.layout.steps[number]
         if isinstance(step, Nest):
             return self._nest(scope, step, number)
+        if isinstance(step, Sweep):
+            return self._sweep(scope, step, number)
         if isinstance(step, Call):
-            pointers = [scope.operand(o) for o in step.operands]
-            targets = [scope.pointer(v) if scope.holds(v) else "0" for v in step.node.outputs]
-            return libraries.CallWriter(step, pointers, targets).text()
+            return _writer(scope, step).text()
         assert isinstance(step, Nested)
         write = {"scan": self._scan, "while_loop": self._while, "cond": self._branch}
         return write[step.node.op.name](scope, step, number)
@@ -164,10 +165,11 @@ class Renderer:
             kept = "static _Thread_local " if threads * made.partial > _STACK else ""
             lines.append(f"{kept}double room[{threads * made.partial}];")
             lines.append("double *const partial = room;")  # of this thread, for all of them
-        alone = self._call(name, scope, made, "0", str(made.rows), "0 * ")
+        alone = self._call(name, scope, made, "0", str(made.rows), "partial", "0")
         if not parallel:
             lines.append(alone)
         else:
+            partial = f"partial + thread * {_stride(made)}"
             lines.append("int threads = 1;")  # as many as there are, perhaps fewer than asked for
             if is_open(made.work):
                 lines.append(f"if ({_is_little(made, largest)}) {alone}\n  else")
@@ -178,30 +180,33 @@ class Renderer:
                 f"  const long step = ({made.rows} + count - 1) / count;",
                 f"  const long low = SMALLER(thread * step, {made.rows});",
                 f"  const long high = SMALLER(low + step, {made.rows});",
-                f"  {self._call(name, scope, made, 'low', 'high', 'thread * ')}",
+                f"  {self._call(name, scope, made, 'low', 'high', partial, 'thread')}",
                 "}",
             ]
-        lines += self._totals(scope, made, "threads" if parallel else "1")
+        lines += self._totals(scope, made, "threads" if parallel else "1", _stride(made))
         return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
-    def _call(self, name: str, scope: Scope, made: Kernel, low: str, high: str, thread: str) -> str:
+    def _call(
+        self, name: str, scope: Scope, made: Kernel, low: str, high: str, partial: str,
+        thread: str = "0",
+    ) -> str:  # fmt: skip
         given = [*(scope.pointer(v) for v in made.pointers()), low, high]
         if made.partials:
-            given.append(f"partial + {thread}{_stride(made)}")
+            given.append(partial)
         if made.checks:
             given.append("status")
         if made.rooms():
             own = made.partial if is_open(made.partial) else 0
-            given.append(f"scratch + {thread}{made.scratch} + {own}")
+            given.append(f"scratch + {thread} * {made.scratch} + {own}")
         return f"{name}({', '.join([*given, *self.table.sizes])});"
 
-    def _totals(self, scope: Scope, made: Kernel, threads: str) -> list[str]:
-        """Join the accumulators of all threads, always in the same order."""
-        lines, offset, partial = [], 0, _stride(made)
+    def _totals(self, scope: Scope, made: Kernel, threads: str, apart: int) -> list[str]:
+        """Join the accumulators of threads, `apart` from each other, always in the same order."""
+        lines, offset = [], 0
         plan = scope.layout.plan
         for total, count in made.partials:
             node, c_type, accumulator = total.node, total.c_type, ACCUMULATORS[total.kind]
-            one = f"((const {c_type} *)partial)[t * {partial} + {offset} + k]"
+            one = f"((const {c_type} *)partial)[t * {apart} + {offset} + k]"
             lines += [
                 f"for (long k = 0; k < {count}; k++) {{",
                 f"  {c_type} total = {accumulator.start(c_type)};",
@@ -227,6 +232,62 @@ class Renderer:
                         source = scope.pointer(plan.origin(definition.base))
                     lines.append(_copied(node.output, scope.pointer(node.output), source))
         return lines
+
+    # -- sweeps -----------------------------------------------------------------------------------
+
+    def _sweep(self, scope: Scope, sweep: Sweep, number: int) -> str:
+        """Blocks of rows: each thread has a share of them, a room for what steps hand on, and its
+        own sums, which are added in the order of threads.
+        """
+        start = self.table.number(scope.layout, number, scope.layout.starts[number])
+        places = sweep.places
+        inner = replace(scope, places=dict(scope.places))
+        for value, row in sweep.local.items():
+            size = row * value.dtype.itemsize
+            inner.places[value] = f"(own + {places[value]} - low * {size})"
+        lines = [f"char *const room = {scope.base} + {start};", "int threads = 1;"]
+        begin: list[str] = []
+        each: list[str] = []
+        behind = THREADS * sweep.room
+        for number, step in enumerate(sweep.steps):
+            if isinstance(step, Call):
+                into = None
+                if number in sweep.turned:
+                    into = f"(({C_TYPES[step.node.output.dtype.name]} *)(room + {behind}))"
+                    behind += 8 * sweep.turned[number]
+                    lines.append(libraries.turned(step, scope.operand(step.operands[1]), into))
+                each.append(_swept_call(inner, sweep, step, into))
+                continue
+            made = sweep.kernels[number]
+            if made.partials:
+                begin.append(f"double *const all{number} = (double *)(own + {places[number]});")
+                begin.append(f"double *const one{number} = all{number} + {made.partial};")
+                begin += _started(made, f"all{number}")
+            low, high = (f"{end} * {sweep.parts[number]}" for end in ("low", "high"))
+            each.append(self._call(self.function(made), inner, made, low, high, f"one{number}"))
+            each += _merged(made, f"all{number}", f"one{number}")
+        lines += [
+            f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
+            "{ const long thread = THREAD, count = COUNT;",
+            "  if (thread == 0) threads = count;",
+            f"  char *const own = room + thread * {sweep.room}L; (void)own;",
+            f"  const long step = ({sweep.rows} + count - 1) / count;",
+            f"  const long first = SMALLER(thread * step, {sweep.rows});",
+            f"  const long last = SMALLER(first + step, {sweep.rows});",
+            *(f"  {line}" for line in begin),
+            f"  for (long low = first; low < last; low += {sweep.block}) {{",
+            f"    const long high = SMALLER(low + {sweep.block}, last);",
+            *(f"    {line}" for line in each),
+            "  }",
+            "}",
+        ]
+        for number, made in sweep.kernels.items():
+            if made.partials:
+                lines.append(f"{{ double *const partial = (double *)(room + {places[number]});")
+                lines += [*self._totals(scope, made, "threads", sweep.room // 8), "}"]
+        for value in sweep.sums:
+            lines += _swept_sum(scope, sweep, value)
+        return "{\n" + "\n".join(f"  {line}" for line in lines) + "\n}\n"
 
     # -- regions ----------------------------------------------------------------------------------
 
@@ -374,6 +435,61 @@ class Renderer:
             parts.append(text)
         lines.append(f"if ({held}) {{\n{parts[0]}}} else {{\n{parts[1]}}}\n")
         return "{\n" + "".join(lines) + "}\n"
+
+
+def _writer(scope: Scope, call: Call, targets: list[str] | None = None) -> libraries.CallWriter:
+    pointers = [scope.operand(o) for o in call.operands]
+    if targets is None:
+        targets = [scope.pointer(v) if scope.holds(v) else "0" for v in call.node.outputs]
+    return libraries.CallWriter(call, pointers, targets)
+
+
+def _swept_call(scope: Scope, sweep: Sweep, call: Call, turned: str | None) -> str:
+    """A product for the rows of one block."""
+    value = call.node.output
+    if value not in sweep.sums:
+        return _writer(scope, call).rows_of_product("low", "high - low", turned)
+    own = f"(({C_TYPES[value.dtype.name]} *)(own + {sweep.places[value]}))"
+    return _writer(scope, call, [own]).sum_of_products("low", "high - low", "low > first")
+
+
+def _swept_sum(scope: Scope, sweep: Sweep, value: Value) -> list[str]:
+    """A product over all rows: the sum of the threads' parts, of those that had rows."""
+    c_type = C_TYPES[value.dtype.name]
+    part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
+    return [
+        f"for (long k = 0; k < {math.prod(value.shape)}; k++) {{",
+        f"  const long step = ({sweep.rows} + threads - 1) / threads;",
+        f"  {c_type} total = 0;",
+        f"  for (long t = 0; t * step < {sweep.rows}; t++) total += {part}[k];",
+        f"  {scope.pointer(value)}[k] = total;",
+        "}",
+    ]
+
+
+def _started(made: Kernel, into: str) -> Iterator[str]:
+    """Let the accumulators of a thread begin."""
+    for total, count, target in _accumulators(made, into):
+        begin = ACCUMULATORS[total.kind].start(total.c_type)
+        yield f"for (long k = 0; k < {count}; k++) {target} = {begin};"
+
+
+def _merged(made: Kernel, into: str, block: str) -> Iterator[str]:
+    """Add the accumulators of one block to those of its thread."""
+    pairs = zip(_accumulators(made, into), _accumulators(made, block), strict=True)
+    for (total, count, target), (_, _, one) in pairs:
+        c_type = total.c_type
+        take = ACCUMULATORS[total.kind].take.format(acc="total", v="one")
+        body = f"{c_type} total = {target}; const {c_type} one = {one}; {take} {target} = total;"
+        yield f"for (long k = 0; k < {count}; k++) {{ {body} }}"
+
+
+def _accumulators(made: Kernel, pointer: str) -> Iterator[tuple[Total, int, str]]:
+    """The accumulators of a kernel, how many each has, and number k of them as C text."""
+    offset = 0
+    for total, count in made.partials:
+        yield total, count, f"(({total.c_type} *){pointer})[{offset} + k]"
+        offset += count
 
 
 def _is_little(made: Kernel, largest: Any) -> str:
