@@ -8,6 +8,10 @@ stack and keeps it. Neither changes a sample, and both together took most of `ma
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
@@ -30,3 +34,16 @@ def keep_no_books() -> None:
     """Make PyTorch draw samples, and do nothing else."""
     common_utils.extract_test_fn = core.extract_test_fn = no_unittest
     common_utils.set_rng_seed = seed_generators
+
+
+@contextmanager
+def written_memory() -> Iterator[None]:
+    """`torch.empty` gives ones: what lay in memory must not decide whether a call is an error."""
+    empty = torch.empty
+
+    def ones(*args: Any, **keywords: Any) -> torch.Tensor:
+        with torch.no_grad():
+            return empty(*args, **keywords).fill_(1)
+
+    with mock.patch.object(torch, "empty", ones):
+        yield

@@ -30,6 +30,7 @@ from tests.oracle.derivatives import Call
 from tests.oracle.difference import Disagreement, compare_outputs, leaf_arrays
 from tests.oracle.operators import VALUE_SAMPLES, Comparison
 from tests.oracle.report import Report
+from tests.oracle.sampling import written_memory
 
 VARIANTS = 4  # samples
 ERRORS = (ad.AdjointError, TypeError, ValueError, IndexError, RuntimeError, NotImplementedError)
@@ -154,7 +155,7 @@ class FullComparison(Comparison):
         if self.info.error_inputs_func is None:
             return
         seed(self.report.title, "errors")
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), written_memory():
             warnings.simplefilter("ignore")
             inputs = list(self.info.error_inputs("cpu"))
         for index, case in enumerate(inputs):
