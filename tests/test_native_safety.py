@@ -8,12 +8,9 @@ program (see test_compile_safety.py).
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +21,7 @@ from adjoint.native import build, copies, distance, indexing, reduction, rows
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import laws
-from tests.test_compile_safety import FLAGS, OPTIONS, runtime
+from tests.test_compile_safety import leave_the_compiler_alone, sanitized
 
 FAMILIES = (
     "attention", "convolution", "indexing", "normalization", "pooling", "recurrent", "reduction",
@@ -88,21 +85,13 @@ def spoil(family: str) -> int:
 
 @pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 @pytest.mark.parametrize("family", FAMILIES)
-def test_wrong_arguments_touch_no_other_memory(family: str, tmp_path: Path) -> None:
-    env = {
-        **os.environ,
-        **OPTIONS,
-        "LD_PRELOAD": runtime(),
-        "ADJOINT_CFLAGS": FLAGS,
-        "ADJOINT_CACHE": str(tmp_path / "cache"),
-        "PYTHONPATH": os.pathsep.join(sys.path),
-    }
-    command = [sys.executable, __file__, family]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+def test_wrong_arguments_touch_no_other_memory(family: str) -> None:
+    done = sanitized(__file__, family)
     assert done.returncode == 0, done.stderr[-4000:]
     assert int(done.stdout) > 30
 
 
 if __name__ == "__main__":
+    leave_the_compiler_alone()
     warnings.simplefilter("ignore")
     print(spoil(sys.argv[1]))
