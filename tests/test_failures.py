@@ -58,7 +58,6 @@ def _with_failing_hook(x: Any) -> None:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    gc.collect()
     gc.disable()
     try:
         yield
