@@ -16,14 +16,18 @@ CAMPAIGNS := $(filter-out __init__ campaign test_campaigns,$(basename $(notdir $
 SUITE ?= ../array-api-tests
 EXAMPLES_EACH ?= 100
 
-.PHONY: help demo test oracle array-api fuzz bench bench-eager docs lint format stubs dist clean
+.PHONY: help demo test units oracle array-api fuzz bench bench-eager docs lint format stubs dist clean
 help:  ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.base  ## value, gradient and Hessian of a function, checked
 	$(BIN)/adjoint demo
 
-test: lint  ## linter, formatter, type checker, unit tests and doctests
+test: $(VENV)/.test  ## linter, formatter, type checker, unit tests and doctests
+	$(MAKE) --jobs=2 lint units
+
+# beside the type checker, which uses one core
+units: $(VENV)/.test  ## unit tests and doctests
 	$(PYTEST) --ignore=tests/oracle --ignore=tests/dist --ignore=src/adjoint/kernels --doctest-modules src tests
 
 oracle: $(VENV)/.test $(VENV)/.oracle  ## compare with PyTorch
