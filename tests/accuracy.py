@@ -8,9 +8,10 @@ extra `test`).
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,9 @@ from adjoint.core.records import record
 
 ORDERS = (0, 1, 2, 3)
 DIGITS = 50
+STEP = 30  # differences of exact functions are taken over 1e-30
+# the weights of f(x + kh) in hⁿ times the n-th derivative
+CENTRAL = ({0: 1}, {-1: -0.5, 1: 0.5}, {-1: 1, 0: -2, 1: 1}, {-2: -0.5, -1: 1, 1: -1, 2: 0.5})
 LARGEST = 1.7976931348623157e308
 LEAST = 1e-300  # below it a result counts as 0
 # 0.5, 0.8, 1.2, 6, 12 and 25 are places where an algorithm gives way to another.
@@ -527,14 +531,38 @@ def exact_derivative(subject: Subject, x: float, n: int) -> Any:
     """The n-th derivative at x by mpmath."""
     import mpmath as mp
 
-    point = mp.mpf(x)
     with mp.workdps(DIGITS):
         if subject.slope is not None:
-            return subject.slope(point, n)
+            return subject.slope(mp.mpf(x), n)
         if n == 0:
-            return mp.re(subject.exact(point))
-        with mp.workdps(3 * DIGITS):  # differences of high order lose digits; here they can
-            return mp.re(mp.diff(subject.exact, point, n, h=mp.mpf(10) ** -(DIGITS // 2 + 5)))
+            return mp.re(subject.exact(mp.mpf(x)))
+    with mp.workdps(5 * DIGITS):  # differences of high order lose digits; here they can
+        return mp.re(central_difference(lambda steps: _nearby(subject, x, steps), (n,), STEP))
+
+
+@cache
+def _nearby(subject: Subject, x: float, steps: int) -> Any:
+    """The exact function some steps away from x; differences of all orders ask for the same."""
+    import mpmath as mp
+
+    return subject.exact(mp.mpf(x) + steps * mp.mpf(10) ** -STEP)
+
+
+def central_difference(nearby: Callable[..., Any], orders: Sequence[int], step: int) -> Any:
+    """A mixed derivative by central differences of nearby(i, j, …) = f(x + ih, y + jh, …).
+
+    h is 10 to the power -step, and must be exact in the precision that is worked with.
+    """
+    import mpmath as mp
+
+    terms = [
+        math.prod(weight for _, weight in chosen) * nearby(*(steps for steps, _ in chosen))
+        for chosen in itertools.product(*(CENTRAL[n].items() for n in orders))
+    ]
+    total = sum(terms, mp.mpf(0))
+    if abs(total) < max(map(abs, terms)) * mp.mpf(10) ** (step - mp.mp.dps):
+        return mp.mpf(0)  # nothing but rounding is left
+    return total * mp.mpf(10) ** (step * sum(orders))
 
 
 def error_in_ulp(found: float, exact: Any) -> float:
