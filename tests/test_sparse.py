@@ -514,8 +514,8 @@ def test_writes_in_place() -> None:
         matrix().add_(ad.ones(2, 3, dtype=ad.float64))
     with pytest.raises(InplaceError):
         matrix(requires_grad=True).mul_(2)
-    with pytest.raises(InplaceError, match="copy_"):
-        tensor.data = matrix()
+    with pytest.raises(InplaceError, match="to_sparse"):
+        matrix().data = ad.ones(2, 3, dtype=ad.float64)
     leaf = matrix(requires_grad=True)
     with ad.no_grad():
         leaf.copy_(leaf * 2)
@@ -603,3 +603,31 @@ def test_embedding_bag_has_sparse_gradients(mode: str) -> None:
     assert dense.grad is not None
     assert sparse.grad.layout is ad.sparse_coo
     assert ad.allclose(sparse.grad.to_dense(), dense.grad)
+
+
+def test_a_sparse_gradient_is_added_to_in_place() -> None:
+    layer = ad.nn.Embedding(4, 2, sparse=True)
+    layer(ad.tensor([1, 2, 1])).sum().backward()
+    held = layer.weight.grad
+    layer(ad.tensor([3])).sum().backward()
+    assert layer.weight.grad is held
+    assert held.to_dense()[:, 0].tolist() == [0.0, 2.0, 1.0, 1.0]
+
+
+def test_a_module_with_a_sparse_gradient_is_converted() -> None:
+    layer = ad.nn.Embedding(4, 2, sparse=True)
+    layer(ad.tensor([1])).sum().backward()
+    held = layer.weight.grad
+    layer.double()
+    assert layer.weight.grad is held
+    assert held.dtype == held.to_dense().dtype == ad.float64
+
+
+def test_data_of_a_sparse_tensor_is_another_sparse_one() -> None:
+    x = ad.eye(2).to_sparse().requires_grad_()
+    x.data = ad.ones(2, 2).to_sparse()
+    assert x.requires_grad
+    assert x.is_leaf
+    assert x.detach().to_dense().tolist() == [[1.0, 1.0], [1.0, 1.0]]
+    with pytest.raises(RuntimeError, match="to_sparse"):
+        x.data = ad.ones(2, 2)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.storage import fills_memory, is_expanded
+from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
@@ -29,6 +30,10 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
             else:  # the next pass may add to it in place, and another leaf may have got the same
                 grad = grad.clone() if create_graph else grad.detach().clone()
             extra.grad = grad
+        elif (
+            not create_graph and isinstance(known, SparseTensor) and isinstance(grad, SparseTensor)
+        ):
+            known.add_(grad.detach())  # whoever holds the gradient sees the sum, as in a dense one
         elif create_graph or not is_plain(known) or not _is_plain(grad):
             extra.grad = known + (make(grad) if type(grad) is ndarray else grad)
         else:

@@ -205,7 +205,15 @@ class SparseTensor(StructuredTensor):
 
     @data.setter
     def data(self, other: Any) -> None:
-        raise InplaceError(".data of a sparse tensor cannot be set; use copy_(), inside no_grad()")
+        if not isinstance(other, SparseTensor):
+            raise InplaceError(
+                f".data of a tensor of {self.layout!r} is another sparse tensor, got a dense one; "
+                "convert it with to_sparse()"
+            )
+        keeps_grad, taken = self.is_leaf and self.requires_grad, other.detach()
+        self.beside, self.stored, self.value = other.beside, taken.stored, taken.value
+        if keeps_grad:
+            self.requires_grad_()
 
     def is_coalesced(self) -> bool:
         """Whether the coordinates of a COO tensor are sorted and appear once each."""
