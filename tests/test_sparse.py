@@ -631,3 +631,42 @@ def test_data_of_a_sparse_tensor_is_another_sparse_one() -> None:
     assert x.detach().to_dense().tolist() == [[1.0, 1.0], [1.0, 1.0]]
     with pytest.raises(RuntimeError, match="to_sparse"):
         x.data = ad.ones(2, 2)
+
+
+class Product(ad.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, a: Any, x: Any) -> Any:
+        ctx.save_for_backward(a)
+        return a @ x
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return None, ctx.saved_tensors[0].t() @ grad
+
+
+def test_a_users_function_takes_sparse_tensors_as_constants() -> None:
+    a = ad.tensor([[1.0, 0.0], [2.0, 3.0]]).to_sparse()
+    x = ad.ones(2, 1, requires_grad=True)
+    Product.apply(a, x).sum().backward()
+    assert x.grad.tolist() == [[3.0], [3.0]]
+    assert ad.grad(lambda x: Product.apply(a, x).sum())(x.detach()).tolist() == [[3.0], [3.0]]
+    with pytest.raises(RuntimeError, match="values"):
+        Product.apply(a.requires_grad_(), x)
+
+
+def test_a_users_function_may_return_a_sparse_gradient() -> None:
+    class Fixed(ad.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, grad: Any) -> Any:
+            ctx.save_for_backward(grad)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, grad: Any) -> Any:
+            return ctx.saved_tensors[0], None
+
+    x, dense = ad.zeros(2, 2, requires_grad=True), ad.ones(2, 2)
+    Fixed.apply(x, ad.eye(2).to_sparse()).sum().backward()
+    assert x.grad.is_sparse
+    Fixed.apply(x, dense).sum().backward()
+    assert x.grad.tolist() == [[2.0, 1.0], [1.0, 2.0]]

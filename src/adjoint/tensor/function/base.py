@@ -14,6 +14,7 @@ from adjoint.core.state import current
 from adjoint.tensor import dispatch, forward, levels
 from adjoint.tensor.function import eager, on_levels
 from adjoint.tensor.function.context import FunctionContext, FunctionNode
+from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.subclasses import SubclassInterpreter
 from adjoint.tensor.tape import Rule
 from adjoint.tensor.tensor import Tensor
@@ -124,6 +125,8 @@ class Function:
         if keywords or cls.has("setup_context"):
             args, keywords = _positional(cls, args, keywords)
         top = dispatch.topmost(args)
+        if top is not None:
+            top = dispatch.topmost(_with_history(cls, args))
         if top is None or top is forward.DUALS or isinstance(top, SubclassInterpreter):
             return eager.run(cls, args, keywords)
         if isinstance(top, (levels.GradLevel, forward.JvpLevel)):
@@ -159,6 +162,17 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+def _with_history(cls: type[Function], args: Sequence[Any]) -> list[Any]:
+    """The arguments that a derivative may be asked of; structures are passed on as constants."""
+    for number, value in enumerate(args):
+        if isinstance(value, StructuredTensor) and value.requires_grad and current().recording:
+            raise GradError(
+                f"{cls.__name__}: argument {number} is a tensor of {value.layout!r} that requires "
+                "a gradient; pass its values(), and make the tensor inside, or detach() it"
+            )
+    return [a for a in args if not isinstance(a, StructuredTensor)]
 
 
 _signature = functools.lru_cache(maxsize=1024)(inspect.signature)
