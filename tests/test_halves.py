@@ -88,3 +88,23 @@ def test_tensors_are_made_of_complex32_at_once() -> None:
     assert x.dtype is ad.complex32
     assert x.requires_grad
     assert ad.equal(x.detach().cfloat(), ad.tensor([1 + 2j, 0.1]).chalf().cfloat())
+
+
+def test_a_module_is_converted_to_complex32_and_back() -> None:
+    layer = ad.nn.Linear(2, 2).to(ad.complex64)
+    x = ad.ones(1, 2, dtype=ad.complex64)
+    layer(x).abs().sum().backward()
+    layer.to(ad.complex32)
+    assert {p.dtype for p in layer.parameters()} == {ad.complex32}
+    assert layer.weight.grad.dtype == ad.complex32
+    assert layer(x.chalf()).dtype == ad.complex32
+    layer.to(ad.complex64)
+    assert layer(x).dtype == ad.complex64
+
+
+@pytest.mark.parametrize("other", [ad.ones(2, dtype=ad.complex64).chalf(), ad.ones(2).to_sparse()])
+def test_data_of_an_array_is_no_structure(other: ad.Tensor) -> None:
+    x = ad.zeros(2)
+    with pytest.raises(RuntimeError, match="kept otherwise"):
+        x.data = other
+    assert x.tolist() == [0.0, 0.0]

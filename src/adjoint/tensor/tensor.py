@@ -21,7 +21,7 @@ import numpy as np
 
 from adjoint.core.devices import CPU, META, Device
 from adjoint.core.dtypes import OF, DType, of
-from adjoint.core.errors import DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.core.errors import DtypeError, GradError, InplaceError, ShapeError, ValueRangeError
 from adjoint.core.layouts import ORDERS, Layout, format_number, strided
 from adjoint.core.shapes import Size, show
 from adjoint.core.state import current
@@ -580,6 +580,11 @@ class Tensor:
                 f".data of a tensor that requires a gradient must be floating point or complex, "
                 f"got {other.dtype.name}"
             )
+        if _structure(self) is not _structure(other) or type(self.value) is not type(other.value):
+            raise InplaceError(
+                f".data of a tensor of {self.dtype} and {self.layout} cannot be one of "
+                f"{other.dtype} and {other.layout}, whose values are kept otherwise, here"
+            )
         self.value = other.value
         if type(self.edge) is Leaf:
             self.edge.shape, self.edge.dtype = other.value.shape, other.value.dtype
@@ -756,6 +761,12 @@ def _of_class(kind: type, tensor: Tensor, home: Any) -> Tensor:
         return tensor.as_subclass(kind)  # type: ignore[attr-defined]
     tensor.home = home
     return tensor
+
+
+def _structure(tensor: Tensor) -> Any:
+    """The home of sparse, nested and complex32 tensors; None for those that are an array."""
+    kind = type(tensor)
+    return None if kind.class_home is kind.subclass_home else kind.class_home
 
 
 def _rebuild(

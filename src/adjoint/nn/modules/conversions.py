@@ -13,6 +13,7 @@ from adjoint.core.errors import ValueRangeError
 from adjoint.nn.modules.members import Members
 from adjoint.nn.parameter import NoShapeYet, Parameter, is_lazy
 from adjoint.tensor.modes import no_grad
+from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tensor import Tensor
 
 
@@ -166,13 +167,15 @@ def _without_history(parameter: Tensor) -> Any:
 
 
 def _replaced(parameter: Any, fn: Callable[[Tensor], Tensor]) -> Any:
-    """A parameter with other memory and the same identity, or another one on another device."""
+    """A parameter with other memory and the same identity; another one on another device, or
+    where values are kept otherwise.
+    """
     with no_grad():
         grad: Any = parameter.grad
         applied, applied_grad = fn(parameter), None if grad is None else fn(grad)
         if applied is parameter:
             return parameter
-        if applied.is_meta == parameter.is_meta:
+        if applied.is_meta == parameter.is_meta and _keeps_structure(parameter, applied):
             parameter.data = applied
             if grad is not None and applied_grad is not None:
                 grad.data = applied_grad
@@ -181,6 +184,14 @@ def _replaced(parameter: Any, fn: Callable[[Tensor], Tensor]) -> Any:
         if grad is not None and applied_grad is not None:
             made.grad = applied_grad.requires_grad_(grad.requires_grad)
         return made
+
+
+def _keeps_structure(parameter: Any, applied: Any) -> bool:
+    """Whether both are arrays, or structures of one kind; complex32 is one."""
+    before, after = (
+        type(t) if isinstance(t, StructuredTensor) else None for t in (parameter, applied)
+    )
+    return before is after
 
 
 def _targets(*args: Any, **kwargs: Any) -> tuple[Any, DType | None, Any]:
