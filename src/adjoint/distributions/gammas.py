@@ -18,7 +18,7 @@ from adjoint.distributions import constraints
 from adjoint.distributions.combined import TransformedDistribution
 from adjoint.distributions.distribution import Distribution, ExponentialFamily
 from adjoint.distributions.transforms import AffineTransform, PowerTransform
-from adjoint.distributions.utils import broadcast_all, tensor_of
+from adjoint.distributions.utils import broadcast_all, softplus, tensor_of
 from adjoint.tensor.tensor import Tensor
 
 EULER = 0.57721566490153286061
@@ -432,7 +432,9 @@ class FisherSnedecor(Distribution):
         value = self._checked(value)
         a, b, ratio = self.df1 / 2, self.df2 / 2, self.df1 / self.df2
         log_beta = a.lgamma() + b.lgamma() - (a + b).lgamma()
-        powers = a * ratio.log() + (a - 1) * value.log() - (a + b) * (ratio * value).log1p()
+        # log(1 + r x) by log(r x): the product may lie beyond the numbers of a dtype
+        log_odds = ratio.log() + value.log()
+        powers = a * log_odds - value.log() - (a + b) * softplus(log_odds)
         return powers - log_beta
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -217,10 +217,17 @@ class StudentT(Distribution):
         finite = self.scale.square() * self.df / excess
         return finite.where(self.df > 2, math.inf).where(self.df > 1, math.nan)
 
+    # With few degrees of freedom samples reach the ends of float32, and their squares lie beyond:
+    # squares are those of double precision.
+
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape, limits = self._extended_shape(sample_shape), finfo(self.loc.dtype)
         t = noise_like(self.loc, shape) * mean_square(self.df, shape).rsqrt()
-        return self.loc + self.scale * t.clamp(limits.min, limits.max).to(self.loc.dtype)
+        moved = self.loc.double() + self.scale.double() * t
+        return moved.clamp(limits.min, limits.max).to(self.loc.dtype)
+
+    def _wide(self, value: Tensor) -> Tensor:
+        return (value.double() - self.loc.double()) / self.scale.double()
 
     def _log_constant(self) -> Tensor:
         """log √(df) B(1/2, df/2)."""
@@ -229,18 +236,18 @@ class StudentT(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        z = (value - self.loc) / self.scale
-        tail = (z.square() / self.df).log1p()
+        tail = (self._wide(value).square() / self.df).log1p().to((value - self.loc).dtype)
         return -(self.df + 1) / 2 * tail - self._log_constant() - self.scale.log()
 
     def cdf(self, value: Tensor) -> Tensor:
         value = self._checked(value)
-        z = (value - self.loc) / self.scale
+        z, df = self._wide(value), self.df.double()
         middle = z == 0  # where the density is known, and the function of z² below has a pole
         square = z.where(~middle, 1.0).square()
-        tails = beta_of_odds(self.df / 2, ops.full_like(self.df, 0.5), self.df, square)
+        tails = beta_of_odds(df / 2, ops.full_like(df, 0.5), df, square)
         near = 0.5 + z * (-self._log_constant()).exp()
-        return ops.where(middle, near, ops.where(z < 0, tails / 2, 1 - tails / 2))
+        level = ops.where(middle, near, ops.where(z < 0, tails / 2, 1 - tails / 2))
+        return level.to((value - self.loc).dtype)
 
     def entropy(self) -> Tensor:
         half = (self.df + 1) / 2
