@@ -913,3 +913,18 @@ def test_an_array_of_tensors_says_what_to_write_for_it(run: Any) -> None:
     for function in (lambda x: np.array([x, 2 * x]), lambda x: np.mean([x, x])):
         with pytest.raises(ad.AdjointError, match=r"np.asarray\(x\).* Use np.stack\(\[x, y\]\)"):
             run(function)
+
+
+@pytest.mark.parametrize("name", ["jv", "yv", "iv", "kv", "ive", "kve"])
+def test_bessel_functions_take_any_real_orders(name: str) -> None:
+    """Also several, negative ones, and arguments at which only the scaled ones have a value."""
+    ours, theirs = getattr(door.special, name), getattr(scipy.special, name)
+    x = np.array([0.3, 2.0, 7.5])
+    for order in (np.array([0.5, 2.0, 3.7]), 2, 2.0, -1.5, -2, np.array([[1.0], [1.0]])):
+        np.testing.assert_allclose(ours(order, x).numpy(), theirs(order, x), rtol=2e-14)
+    assert ad.autograd.gradcheck(lambda x: ours(1.5, x), ad.tensor(x, requires_grad=True))
+    assert ad.autograd.gradgradcheck(lambda x: ours(1.5, x), ad.tensor(x, requires_grad=True))
+    if name.endswith("e"):
+        np.testing.assert_allclose(ours(1, 800.0).item(), theirs(1, 800.0), rtol=1e-14)
+    with pytest.raises(ad.AdjointError, match="nu"):
+        ad.grad(lambda order: ours(order, 2.0))(1.5)

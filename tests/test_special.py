@@ -9,6 +9,7 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.special import kve
 
 import adjoint as ad
 from tests import accuracy
@@ -345,3 +346,13 @@ def test_long_and_broadcast_arguments_equal_short_ones() -> None:
     same = ad.igamma(a, short), ad.digamma(short), ad.ops._igamma_derivative(a, short, 1)
     for one, two in zip(long, same):
         np.testing.assert_allclose(one[..., 9_000:9_010], two, rtol=1e-15)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 5])
+def test_scaled_bessel_k_of_every_whole_order(order: int) -> None:
+    """Near 0 a series, from 1 on an integral; (eˣ K)′ = eˣ (K − (Kᵥ₋₁ + Kᵥ₊₁)/2)."""
+    x = np.array([0.4, 1.01, 5.0])
+    below, value, above = (kve(order + step, x) for step in (-1, 0, 1))
+    for n, exact in enumerate((value, value - (below + above) / 2)):
+        found = ad.ops._scaled_k_derivative(ad.tensor(x), order, n)
+        assert np.allclose(found.numpy(), exact, rtol=1e-12, atol=0)

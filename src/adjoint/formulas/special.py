@@ -27,6 +27,22 @@ def quotient_or_zero(self: Any, other: Tensor) -> Tensor:
     return self / ops.where((self == 0) & (other == 0), 1, other)
 
 
+def bessel_slope(x: Tensor, nu: Tensor, kind: str) -> Tensor:
+    """C′ᵥ = (Cᵥ₋₁ ± Cᵥ₊₁)/2, DLMF 10.6.1 and 10.29.1; K has the other sign.
+
+    The scaled functions are e⁻|ˣ| I and eˣ K, whose exponential is differentiated, too.
+    """
+    below, above = (ops._bessel(x, nu + step, kind) for step in (-1, 1))
+    if kind in ("jv", "yv"):
+        return (below - above) / 2
+    mean = (below + above) / 2
+    if kind == "ive":
+        return mean - x.sign() * ops._bessel(x, nu, kind)
+    if kind == "kve":
+        return ops._bessel(x, nu, kind) - mean
+    return mean if kind == "iv" else -mean
+
+
 def gamma_density_slope(self: Tensor, other: Tensor, n: int, result: Tensor) -> Tensor:
     """∂p/∂x = p ((a - 1)/x - 1), n times in a; next to x = 0 as p(a - 1) - p(a).
 

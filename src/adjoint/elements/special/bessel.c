@@ -36,12 +36,17 @@ double ad_bessel_derivative(double x, int order, int n, int kind) {
   return (kind == 1 && n % 2 ? -1 : 1) * __builtin_ldexp(total, -n);
 }
 
-/* e^x K of order 0 or 1 and its n-th derivative, x >= 1: an integral by the trapezoidal rule */
+/* e^x K and its n-th derivative, x >= 1: an integral of cosh(order t) by the trapezoidal rule */
 double ad_scaled_k_far(double x, int order, int n) {
   double total = 0;
   for (int k = 0; k < 48; k++) {
     const double v = 0.16 * k, square = v * v / x;
-    total += (k ? 1 : 0.5) * ad_bells[k] * ad_whole_power(square, n) * (1 + order * square) / sqrt(2 * x + v * v);
+    double before = 1 + square, cosh = 1;
+    for (int m = 0; m < order; m++) {
+      const double next = 2 * (1 + square) * cosh - before;
+      before = cosh, cosh = next;
+    }
+    total += (k ? 1 : 0.5) * ad_bells[k] * ad_whole_power(square, n) * cosh / sqrt(2 * x + v * v);
   }
   return (n % 2 ? -0.32 : 0.32) * total;
 }

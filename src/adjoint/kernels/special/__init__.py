@@ -6,6 +6,7 @@ argument n for the order, so that the next derivative is the same operator with 
 
 from adjoint.kernels.special.airy import airy_ai, airy_ai_slope
 from adjoint.kernels.special.bessel import (
+    bessel,
     bessel_i_derivative,
     bessel_j_derivative,
     bessel_k_derivative,

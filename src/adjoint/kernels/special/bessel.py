@@ -13,6 +13,7 @@ from functools import cache, partial
 
 import numpy as np
 
+from adjoint.core.errors import ValueRangeError
 from adjoint.kernels.special.common import (
     Array,
     check_orders,
@@ -23,6 +24,7 @@ from adjoint.kernels.special.common import (
     ufunc,
 )
 
+KINDS = ("jv", "yv", "iv", "kv", "ive", "kve")
 LARGE = 25.0  # from here on the asymptotic series of i0e and i1e have all digits
 FAR = 25.0  # and those of J and Y
 HANKEL_TERMS = 12
@@ -34,6 +36,13 @@ NODES = np.arange(0, 48) * 0.16  # of the trapezoidal rule for exp(-v²) on [0, 
 
 def function(self: Array, name: str) -> Array:
     return ufunc(name, self)
+
+
+def bessel(x: Array, nu: Array, kind: str) -> Array:
+    """SciPy's function of this name: jv, yv, iv, kv, and ive, kve scaled by an exponential."""
+    if kind not in KINDS:
+        raise ValueRangeError(f"_bessel: no kind {kind!r}; there are {', '.join(KINDS)}.")
+    return ufunc(kind, nu, x)
 
 
 # --- I -----------------------------------------------------------------------------------------
@@ -294,5 +303,13 @@ def scaled_k_far(x: Array, order: int, n: int) -> Array:
     for v in NODES:
         square = v * v / x
         weight = (0.5 if v == 0 else 1.0) * math.exp(-v * v)
-        total = total + weight * square**n * (1 + order * square) / np.sqrt(2 * x + v * v)
+        total = total + weight * square**n * cosh_of(order, 1 + square) / np.sqrt(2 * x + v * v)
     return (-1) ** n * 2 * (NODES[1] - NODES[0]) * total
+
+
+def cosh_of(multiple: int, cosh: Array) -> Array:
+    """cosh(m t) by cosh t: cosh((m + 1) t) = 2 cosh t cosh(m t) - cosh((m - 1) t)."""
+    before, now = cosh, np.ones_like(cosh)  # of -1 and 0
+    for _ in range(multiple):
+        before, now = now, 2 * cosh * now - before
+    return now

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
@@ -29,16 +30,30 @@ def student(df: Any, t: Any) -> Tensor:
     return ad.where(t > 0, 1 - tail, tail)
 
 
-def bessel(letter: str, order: Tensor, x: Tensor) -> Tensor:
-    """A Bessel function of whole order, the same for all elements."""
-    first = order.detach().reshape(-1)[0].item()
-    if int(first) != first or not bool((order == first).all()):
-        raise ArgumentError(
-            "Bessel functions of tensors have one whole order for all elements; for others call "
-            "SciPy's with x.detach().numpy()"
-        )
-    value = getattr(ad, f"_bessel_{letter}_derivative")(x, int(first), 0)
-    return value.expand(order.shape) if order.ndim > value.ndim else value
+def bessel(kind: str, order: Tensor, x: Tensor) -> Tensor:
+    """A Bessel function by SciPy's name; one whole order for all elements has a faster operator."""
+    whole = _whole(order)
+    if whole is None or (kind.endswith("e") and whole > 1):
+        return ad._bessel(x, order, kind)
+    return _OF_WHOLE_ORDER[kind](ad.broadcast_tensors([order, x])[1], whole)
+
+
+def _whole(order: Tensor) -> int | None:
+    """The whole number that all elements are, among those that the operators take; or None."""
+    if order.home is not None or order.edge is not None or not order.numel():
+        return None  # of a transform: there the operator says that it has no derivative in it
+    first = order.reshape(-1)[0].item()
+    return int(first) if first in range(100) and bool((order == first).all()) else None
+
+
+_OF_WHOLE_ORDER: dict[str, Callable[[Tensor, int], Tensor]] = {
+    "jv": lambda x, n: ad._bessel_j_derivative(x, n, 0),
+    "yv": lambda x, n: ad._bessel_y_derivative(x, n, 0),
+    "iv": lambda x, n: ad._bessel_i_derivative(x, n, 0),
+    "kv": lambda x, n: ad._bessel_k_derivative(x, n, 0),
+    "ive": lambda x, n: (ad.special_i0e, ad.special_i1e)[n](x),
+    "kve": lambda x, n: ad._scaled_k_derivative(x, n, 0),  # of orders 0 and 1
+}
 
 
 def logsumexp(a: Tensor, axis: Any, b: Any, keepdims: bool, return_sign: bool) -> Any:

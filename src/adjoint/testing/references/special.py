@@ -147,6 +147,11 @@ def exact() -> dict[str, Callable[..., Any]]:
     def inverse_normal(p: Any) -> Any:
         return -mp.sqrt(2) * mp.erfinv(1 - 2 * mp.mpf(p))
 
+    def bessel(x: Any, order: Any, kind: str) -> Any:
+        plain = {"j": mp.besselj, "y": mp.bessely, "i": mp.besseli, "k": mp.besselk}[kind[0]]
+        factor = {"ive": mp.exp(-abs(mp.mpf(x))), "kve": mp.exp(mp.mpf(x))}.get(kind, 1)
+        return factor * plain(mp.mpf(order), mp.mpf(x))
+
     first, second = lambda f: lambda x: f(0, mp.mpf(x)), lambda f: lambda x: f(1, mp.mpf(x))
     lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
     upper = lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)
@@ -180,6 +185,7 @@ def exact() -> dict[str, Callable[..., Any]]:
         "special_modified_bessel_k1": at(second(mp.besselk)),
         "special_scaled_modified_bessel_k0": at(scaled(first(mp.besselk), 1)),
         "special_scaled_modified_bessel_k1": at(scaled(second(mp.besselk), 1)),
+        "_bessel": at(bessel),
         "special_airy_ai": at(mp.airyai), "_airy_ai_slope": at(lambda x: mp.airyai(x, 1)),
     }  # fmt: skip
 

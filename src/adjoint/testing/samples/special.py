@@ -57,6 +57,14 @@ def polynomial_derivatives(make: Make) -> Iterator[Sample]:
         yield Sample(make.unit(3), _degrees(1, 3, 5), kind, 1, name=f"slope of {kind}")
 
 
+@sampler("_bessel")
+def bessel_functions(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for kind in ("jv", "yv", "iv", "kv", "ive", "kve"):
+        yield Sample(make.uniform(0.5, 6.0, 4), make.like([0.5, 1.0, 2.3, 7.9]), kind, name=kind)
+
+
 @sampler("_gaussian_derivative")
 def bells(make: Make) -> Iterator[Sample]:
     if make.is_complex:
