@@ -12,7 +12,7 @@ import math
 import os
 import subprocess
 import sys
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import numpy as np
 import pytest
@@ -24,6 +24,7 @@ import adjoint as ad
 import adjoint.numpy as door
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.numpy import reading
+from adjoint.numpy.ufuncs import Ufunc
 
 THEIRS = {"": np, "linalg": np.linalg, "fft": np.fft, "special": scipy.special}
 _random = np.random.default_rng(0)
@@ -425,6 +426,27 @@ def test_every_name_equals_numpys(module: str, name: str, sample: str) -> None:
             assert any(isinstance(v, ad.Tensor) for v in _leaves(got)) or not isinstance(
                 _leaves(expected)[0], np.ndarray
             )
+
+
+def _is_of(value: Any, said: Any) -> bool:
+    """Whether a value is of a type: Tensor, bool, list[Tensor], tuple[Tensor, ...]."""
+    origin, inside = get_origin(said), get_args(said)
+    if said is Any or origin is None:
+        return said is Any or isinstance(value, said or type(None))
+    parts = inside[:1] * len(value) if origin is list or inside[1:] == (...,) else inside
+    return isinstance(value, origin) and all(map(_is_of, value, parts))
+
+
+def test_a_name_returns_what_its_row_says() -> None:
+    """One tensor, unless a type stands there; type checkers are told so."""
+    for module, name, sample in CASES:
+        function = reading.function(module, name)
+        found = _call(function, sample, ARRAYS)
+        if isinstance(function, Ufunc):
+            assert function.nout == (1 if isinstance(found, ad.Tensor) else len(found)), name
+        elif reading.TABLES[module][name].section not in ("same", "theirs"):
+            said = inspect.signature(function).return_annotation
+            assert _is_of(found, said), (name, said, found)
 
 
 def _total(found: Any, weights: list[Any]) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, assert_type
 
+import adjoint.numpy as anp
 import adjoint.special
 import numpy as np
 from adjoint.fft import rfft
@@ -196,6 +197,18 @@ assert_type(ad.cond(x.sum() > 0, ad.sin, lambda x: x * 2, x), ad.Tensor)
 assert_type(ad.map(lambda row: row.sum(), x), ad.Tensor)
 assert_type(ad.associative_scan(ad.mul, x), ad.Tensor)
 
+# -- other libraries' names ------------------------------------------------------------------------
+
+assert_type(anp.sin(1.0), ad.Tensor)
+assert_type(anp.mean(np.ones(3), axis=0), ad.Tensor)
+assert_type(anp.shape(x), tuple[int, ...])
+assert_type(anp.divmod(x, 2.0), tuple[ad.Tensor, ad.Tensor])
+assert_type(anp.split(x, 2), list[ad.Tensor])
+assert_type(ad.array_api.sum(x, axis=0), ad.Tensor)
+assert_type(ad.array_api.unique_counts(x).counts, ad.Tensor)
+assert_type(ad.array_api.meshgrid(x, x), list[ad.Tensor])
+assert_type(ad.lax.rsqrt(x), ad.Tensor)
+
 # -- mistakes --------------------------------------------------------------------------------------
 
 ad.no_such_function(x)  # error: reportAttributeAccessIssue
@@ -227,3 +240,5 @@ Method().run(x)  # error: reportCallIssue
 clipped(x, x)  # error: reportCallIssue
 step(x, 2, counts=2)  # error: reportCallIssue
 wrong_gradient: str = ad.grad(loss)(x)  # error: reportAssignmentType
+anp.mean(x, axes=0)  # error: reportCallIssue
+anp.no_such_function(x)  # error: reportAttributeAccessIssue

@@ -1,10 +1,11 @@
 """The table of names, read: a function for each row of `names.txt`, built when first asked for.
 
-The text of a row is a signature with types and an expression. Its function has that signature; it
+The text of a row is a signature with types, and an expression. Its function has that signature; it
 converts the arguments as their types say (conversion.py), computes the expression, and writes the
-result to `out` if there is one. A row without an expression calls the function of that name in the
-file of its section, in functions/. Names of an expression are, in this order: words (words.py),
-functions of the section's file, other rows, Python's builtins.
+result to `out` if there is one. What it returns is an annotation: one tensor unless the row says
+otherwise. A row without an expression calls the function of that name in the file of its section,
+in functions/. Names of an expression are, in this order: words (words.py), functions of the
+section's file, other rows, Python's builtins.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from adjoint.numpy import conversion, words
 from adjoint.numpy.conversion import array_or_refuse
 from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import packet
+from adjoint.tensor.tensor import Tensor
 
 _FILE = os.path.join(os.path.dirname(__file__), "names.txt")
 # Arguments that say how to compute or to store, not what: taken, and without effect.
@@ -43,6 +45,7 @@ class Row:
     name: str  # "sum"
     section: str  # "reductions"
     signature: str  # "a: Array, axis=None, …"; "" of a ufunc that is an operator
+    returns: str  # "Tensor"
     expression: str  # "reduced(…)"; an operator's name for a ufunc; "" for a function of the file
     line: int
 
@@ -69,10 +72,13 @@ def read() -> dict[str, dict[str, Row]]:
 
 def _rows(section: str, number: int, line: str) -> list[Row]:
     left, _, expression = line.partition(" = ")
+    left, _, returns = left.partition(" -> ")
     names, bracket, signature = left.partition("(")
-    found = [n.strip() for n in names.split(",")]
     signature = signature.rpartition(")")[0] if bracket else ""
-    return [Row(name, section, signature, expression.strip(), number) for name in found]
+    return [
+        Row(name.strip(), section, signature, returns or "Tensor", expression.strip(), number)
+        for name in names.split(",")
+    ]
 
 
 TABLES = read()
@@ -165,9 +171,17 @@ def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[...,
     name = f"adjoint.numpy{'.' * bool(module)}{module}"
     built = doors.compiled(text, f"{_FILE}:{row.line}", name, lambda n: _found(n, module, row))
     if typed:
+        built.__annotations__ = {"return": _returned(row)}
         said = f"\n\n{doors.in_operators(row.expression)}" if row.expression else ""
         built.__doc__ = f"NumPy's `{row.name}`, of tensors.{said}"
     return built
+
+
+def _returned(row: Row) -> Any:
+    """What a function returns, as an annotation."""
+    if row.returns == "Tensor":
+        return Tensor
+    return eval(row.returns, {**vars(_file(row.section) or words), "Any": Any, "Tensor": Tensor})
 
 
 def _found(name: str, module: str, row: Row) -> Any:

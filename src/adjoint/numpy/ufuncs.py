@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from inspect import Parameter, Signature, signature
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from adjoint.numpy.conversion import NUMBERS, Array, Dtype, Number, stacked, wri
 from adjoint.ops.operator import packet
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.tensor import Tensor
+from adjoint.transforms.annotations import R
 
 # What `reduce` and `accumulate` are of operators that have their own: (total, running total).
 TOTALS: dict[str, tuple[str | None, str | None]] = {
@@ -33,8 +34,8 @@ TOTALS: dict[str, tuple[str | None, str | None]] = {
 }
 
 
-class Ufunc:
-    """A function of elements, with NumPy's keywords and methods.
+class Ufunc(Generic[R]):
+    """A function of elements, with NumPy's keywords and methods; R is what it returns.
 
     >>> import adjoint.numpy as np
     >>> np.add([1, 2], 0.5), np.add.reduce([1, 2, 3]), np.multiply.outer([1, 2], [3, 4])[1]
@@ -73,7 +74,7 @@ class Ufunc:
         order: str = "K",
         subok: bool = True,
         **more: Any,
-    ) -> Any:
+    ) -> R:
         if len(inputs) != self.nin:
             if self.nin < len(inputs) <= self.nargs and out is None:  # outputs by position
                 inputs, out = inputs[: self.nin], inputs[self.nin :]
@@ -83,7 +84,8 @@ class Ufunc:
             out = None
         if more:
             inputs = self._moved(inputs, **more)
-        result = self.of([v if type(v) is Tensor else Number(v) for v in inputs], Dtype(dtype))
+        given = [v if type(v) is Tensor else Number(v) for v in inputs]
+        result: Any = self.of(given, Dtype(dtype))
         if where is not True:
             result = self._where(result, where, out)
         return result if out is None else written(self.__name__, result, out)

@@ -20,12 +20,14 @@ from types import FunctionType, GenericAlias, MethodType, ModuleType, UnionType
 from typing import Any
 
 from adjoint.core.records import structure
+from adjoint.numpy.ufuncs import Ufunc
 from adjoint.ops.operator import Operator, Packet, exists, packet
 from adjoint.ops.signatures import MAY_BE_LEFT_OUT, Annotation
 from adjoint.stubs import operators
 from adjoint.stubs.operators import BUILTINS
 
 _HIDDEN = ("__getattr__", "__dir__", "__all__", "annotations")
+_OURS = re.compile(r"\b(adjoint[\w.]*)\.(\w+)")
 _CHECKS = "# pyright: reportOverlappingOverload=false, reportIncompatibleMethodOverride=false"
 
 
@@ -67,7 +69,7 @@ class Text:
         self.lines += definition(node, indent)
 
     def _add_written(self, name: str, function: FunctionType) -> None:
-        """Add a function that was written at run time: its signature, of anything."""
+        """Add a function that was written at run time: what it returns, of anything."""
         self.imports.setdefault("Any", "from typing import Any")
         given = inspect.signature(function)
         text = given.replace(
@@ -75,9 +77,18 @@ class Text:
                 p.replace(annotation=Annotation("Any"), default=_left_out(p.default))
                 for p in given.parameters.values()
             ],
-            return_annotation=Annotation("Any"),
+            return_annotation=Annotation(self._result(given.return_annotation)),
         )
         self.lines.append(f"def {name}{text}: ...")
+
+    def _result(self, annotation: Any) -> str:
+        """The text of what a written function returns: "list[Tensor]"."""
+        if annotation is inspect.Signature.empty:
+            return "Any"
+        text = inspect.formatannotation(annotation)  # "list[adjoint.tensor.tensor.Tensor]"
+        for module, name in _OURS.findall(text):
+            self.imports.setdefault(name, _from(module, name, name))
+        return operators.qualified(_OURS.sub(r"\2", text))
 
 
 def _source(function: FunctionType) -> ast.FunctionDef | None:
@@ -237,7 +248,12 @@ class _Writer:
         if kind.__module__ == "builtins":
             return f"builtins.{name}"
         self.made.imports.setdefault(f"_{name}", _from(kind.__module__, name, f"_{name}"))
-        return f"_{name}"
+        return f"_{name}[{self._returned(value)}]" if isinstance(value, Ufunc) else f"_{name}"
+
+    def _returned(self, function: Ufunc[Any]) -> str:
+        self.made.imports.setdefault("Tensor", operators.IMPORTS["Tensor"])
+        tensors = ", ".join(["Tensor"] * function.nout)
+        return tensors if function.nout == 1 else f"builtins.tuple[{tensors}]"
 
 
 def _from(module: str, name: str, bound: str) -> str:

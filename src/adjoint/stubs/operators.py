@@ -140,14 +140,14 @@ def text(signature: Signature) -> str:
             starred = True
             pieces.append("*")
         pieces.append(_piece(parameter))
-    return f"({', '.join(pieces)}) -> {_annotation(signature.return_annotation)}"
+    return f"({', '.join(pieces)}) -> {qualified(signature.return_annotation)}"
 
 
 def _piece(parameter: Parameter) -> str:
     name = f"{parameter.name}_" if keyword.iskeyword(parameter.name) else parameter.name
     text = f"{'*' * (parameter.kind is _SPREAD)}{name}"
     if parameter.annotation is not Parameter.empty:
-        text += f": {_annotation(parameter.annotation)}"
+        text += f": {qualified(parameter.annotation)}"
     if parameter.default is Parameter.empty:
         return text
     return f"{text} = {_default(parameter.default)}"
@@ -160,5 +160,6 @@ def _default(value: Any) -> str:
     return repr(value) if literal or finite else "..."
 
 
-def _annotation(text: str) -> str:
+def qualified(text: str) -> str:
+    """An annotation with the builtin types under names that no function of a stub has."""
     return re.sub(rf"\b({'|'.join(BUILTINS)})\b", r"builtins.\1", text)
