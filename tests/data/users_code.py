@@ -156,6 +156,8 @@ assert_type(pull(output), tuple[Line, ad.Tensor])
 assert_type(ad.vjp(both, x, x, has_aux=True)[2], str)
 assert_type(ad.linearize(loss, x)[1](x), ad.Tensor)
 assert_type(ad.autograd.functional.hessian(loss, x), ad.Tensor)
+assert_type(ad.autograd.grad(x.sum(), x), tuple[ad.Tensor, ...])
+assert_type(ad.autograd.grad(x.sum(), [x, x], allow_unused=True)[1], ad.Tensor | None)
 assert_type(ad.vmap(ad.grad(energy), in_dims=(None, 0))(line, x), Line)
 assert_type(ad.checkpoint(loss)(x, scale=2.0), ad.Tensor)
 assert_type(ad.stop_gradient(line), Line)
@@ -180,6 +182,16 @@ def clipped(x: ad.Tensor) -> ad.Tensor:
 clipped.defvjp(lambda x: (x.square(), x), lambda x, g: (g * x.clamp(-1, 1),))
 
 
+@ad.no_grad()
+def evaluate(inputs: ad.Tensor) -> ad.Tensor:
+    return inputs.sum()
+
+
+@ad.inference_mode
+def predict(inputs: ad.Tensor) -> ad.Tensor:
+    return inputs.sum()
+
+
 class Method:
     @ad.compile
     def run(self, inputs: ad.Tensor, count: int) -> ad.Tensor:
@@ -187,6 +199,9 @@ class Method:
 
 
 assert_type(step(x, count=2), dict[str, ad.Tensor])
+assert_type(evaluate(x), ad.Tensor)
+assert_type(predict(x), ad.Tensor)
+assert_type(ad.nn.utils.clip_grad_norm_(layer.parameters(), 1.0), ad.Tensor)
 assert_type(clipped(x), ad.Tensor)
 assert_type(ad.grad(clipped)(x), ad.Tensor)
 assert_type(Method().run(x, 3), ad.Tensor)
@@ -242,3 +257,4 @@ step(x, 2, counts=2)  # error: reportCallIssue
 wrong_gradient: str = ad.grad(loss)(x)  # error: reportAssignmentType
 anp.mean(x, axes=0)  # error: reportCallIssue
 anp.no_such_function(x)  # error: reportAttributeAccessIssue
+evaluate(x, x)  # error: reportCallIssue

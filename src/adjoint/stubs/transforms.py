@@ -78,9 +78,17 @@ _TREES = {"primals": "Unpack[Ts]"}
 _ARRAYS = {"primals": "TensorLike"}
 _ONE, _TWO = "tuple[TensorLike] | list[TensorLike]", "tuple[TensorLike, TensorLike]"
 _TENSORS = "Tensor", _TUPLE
+_SOURCES = "Source | Iterable[Source]"
 _INSIDE = ("TensorLike", "Tensor"), ("T", "T")  # what is given, and what a function gets of it
 
 OVERLOADS: dict[str, dict[str, tuple[Overload, ...]]] = {
+    "adjoint.tensor.autograd": {
+        "grad": (
+            ({"inputs": "Mapping[A, Source]"}, "dict[A, Tensor]"),
+            ({"inputs": _SOURCES, "allow_unused": "Literal[False] | None = None"}, _TUPLE),
+            ({"inputs": _SOURCES}, "tuple[Tensor | None, ...]"),
+        ),
+    },
     "adjoint.transforms.reverse": {
         "grad": tuple(_derivatives("Any", _GRADIENT, _with(_GRADIENT))),
         "value_and_grad": tuple(

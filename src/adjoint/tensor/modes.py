@@ -13,7 +13,7 @@ import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from adjoint.core.devices import CPU, Device, present
 from adjoint.core.dtypes import default_of
@@ -347,6 +347,10 @@ class _Switch(Mode):
 
     on: bool
 
+    @overload
+    def __new__(cls, function: None = None) -> Self: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...
     def __new__(cls, function: Any = None) -> Any:
         made = super().__new__(cls)
         return made if function is None else made(function)  # a bare decorator: @no_grad
@@ -396,6 +400,10 @@ class inference_mode(Mode):  # noqa: N801 - PyTorch's name
     True
     """
 
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...
     def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
         if callable(mode):
