@@ -7,12 +7,12 @@ conversion of the tensors, or by the operator's decomposition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.dtypes import BOOL, DEFAULT, INTEGER, DType, float32, float64
 from adjoint.core.errors import AdjointError
-from adjoint.graph.ir import Value, substitute
+from adjoint.graph.ir import Value, substitute, values_in
 from adjoint.ops.operator import Operator, packet
 from adjoint.tensor.modes import default_dtype
 
@@ -24,7 +24,7 @@ def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Argument
 
     None if they cannot say it, and the operator's decomposition can.
     """
-    if any(v.dtype.is_differentiable for v in _values(args)):
+    if any(v.dtype.is_differentiable for v in values_in(args)):
         return args
     if _is_fixed(level, op, args, wanted):
         return args
@@ -33,13 +33,6 @@ def explicit(level: Any, op: Operator, args: Arguments, wanted: Any) -> Argument
         if changed is not None and _is_fixed(level, op, changed, wanted):
             return changed
     return None if op.row.decompose else args
-
-
-def _values(args: Arguments) -> Iterator[Value]:
-    for argument in args:
-        for value in argument if isinstance(argument, tuple) else (argument,):
-            if isinstance(value, Value):
-                yield value
 
 
 def _is_fixed(level: Any, op: Operator, args: Arguments, wanted: Any) -> bool:

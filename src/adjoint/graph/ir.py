@@ -148,7 +148,7 @@ class Node:
 
     def inputs(self) -> Iterator[Value]:
         """The values among the arguments, repeated if used twice."""
-        return iter(_values(self.args))
+        return iter(values_in(self.args))
 
     @property
     def output(self) -> Value:
@@ -173,7 +173,7 @@ class Node:
                 uses = argument.uses
                 uses[self] = uses.get(self, 0) + 1
             elif type(argument) is tuple:
-                for value in _values(argument):
+                for value in values_in(argument):
                     value.uses[self] = value.uses.get(self, 0) + 1
 
     def _release(self) -> None:
@@ -197,13 +197,14 @@ class Constant:
     name: str = "constant"
 
 
-def _values(args: Any) -> list[Value]:
+def values_in(args: Any) -> list[Value]:
+    """The values among arguments, also in tuples of them."""
     found: list[Value] = []
     for argument in args:
         if type(argument) is Value:
             found.append(argument)
         elif type(argument) is tuple:
-            found += _values(argument)
+            found += values_in(argument)
     return found
 
 

@@ -355,9 +355,6 @@ class _Switch(Mode):
         made = super().__new__(cls)
         return made if function is None else made(function)  # a bare decorator: @no_grad
 
-    def __init__(self, function: Any = None) -> None:
-        super().__init__()
-
     def changes(self, before: State) -> dict[str, Any]:
         return {"recording": before.when_on() if self.on else OFF}
 
@@ -400,19 +397,17 @@ class inference_mode(Mode):  # noqa: N801 - PyTorch's name
     True
     """
 
+    mode: bool
+
     @overload
     def __new__(cls, mode: bool = True) -> Self: ...
     @overload
     def __new__(cls, mode: F) -> F: ...
     def __new__(cls, mode: Any = True) -> Any:
         made = super().__new__(cls)
-        if callable(mode):
-            made.mode = True
-            return made(mode)
-        return made
-
-    def __init__(self, mode: bool = True) -> None:
-        self.mode = bool(mode)
+        bare = callable(mode)  # a decorator without brackets: @inference_mode
+        made.mode = bare or bool(mode)
+        return made(mode) if bare else made
 
     def changes(self, before: State) -> dict[str, Any]:
         return {"recording": OFF if self.mode else before.when_on(), "inference": self.mode}
