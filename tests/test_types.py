@@ -77,6 +77,18 @@ def test_a_module_that_finds_names_late_lists_them() -> None:
     assert silent == []
 
 
+def test_modules_list_what_is_public_alone() -> None:
+    """Not what they import to work with."""
+    for name in ad._MODULES:
+        module = getattr(ad, name)
+        listed = dir(module) if "__dir__" in vars(module) else getattr(module, "__all__", ())
+        public = {n: getattr(module, n) for n in listed if n[0] != "_"}
+        assert {"annotations", "absent", "did_you_mean"} & public.keys() == set(), name
+        assert [n for n, v in public.items() if getattr(v, "__module__", "") == "typing"] == [], (
+            name
+        )
+
+
 def test_stubs_have_every_operator_as_function_and_as_method(package: Path) -> None:
     offered = names_in((package / "__init__.pyi").read_text())
     public = [n for n in TABLE.names() if not n.startswith("_")]

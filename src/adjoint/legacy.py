@@ -73,7 +73,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *TYPES})
+    return sorted({*TYPES, "Variable", "typename"})
 
 
 def type_name(dtype: DType) -> str:

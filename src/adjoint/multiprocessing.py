@@ -63,9 +63,12 @@ def set_sharing_strategy(new_strategy: str) -> None:
     """Accept a way in which memory is shared: there is one."""
 
 
+_OWN = [name for name, value in globals().items() if getattr(value, "__module__", "") == __name__]
+
+
 def __getattr__(name: str) -> Any:
     return getattr(_python, name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *dir(_python)})
+    return sorted({*_OWN, *dir(_python)})

@@ -121,6 +121,8 @@ class _Writer:
         self.made = Text([], {"builtins": operators.IMPORTS["builtins"]})
         self.bound: set[str] = set(_HIDDEN)
         self.offered: set[str] = set()
+        shown = dir(module) if "__dir__" in vars(module) else ()
+        self.listed = {*shown, *getattr(module, "__all__", ())}  # names that it says are public
 
     def text(self) -> str:
         """The whole stub. What `__all__` names is offered, what else is imported is not."""
@@ -164,7 +166,8 @@ class _Writer:
             )
             self.made.imports[name] = line + (f" as {alias.asname}" if alias.asname else "")
             self.bound.add(name)
-            if (origin or "").split(".")[0] == "adjoint" and not name.startswith("_"):
+            ours = (origin or "").split(".")[0] == "adjoint" and not name.startswith("_")
+            if ours and (name in self.listed or not self.listed):
                 self.offered.add(name)
 
     def _define(self, node: ast.FunctionDef | ast.ClassDef) -> None:
