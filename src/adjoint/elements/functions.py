@@ -54,7 +54,7 @@ def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix
 def _short_exponential(suffix: str) -> str:
     """e^(x + rest) = 2ⁿ e^r with n whole, for x below 40 and a rest that is tiny beside it.
 
-    Adding 1.5 · 2^digits to n log₂ e rounds it, and leaves n in the last bits, which become the
+    Adding 1.5 · 2^digits to x log₂ e rounds it, and leaves n in the last bits, which become the
     exponent of a power of two; that is too large by some digits, so that no number on the way is
     too small.
     """

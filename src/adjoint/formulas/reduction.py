@@ -23,7 +23,7 @@ Dims = Shape | None
 def tied(values: Tensor, self: Tensor, result: Tensor, dim: Dims, keepdim: bool) -> Tensor:
     """The values where `self` is the extremum, divided by how many are; nothing elsewhere."""
     weights = ops._tie_weights(self, result, dim, keepdim)
-    return (values * weights).masked_fill(weights == 0, 0)
+    return ops.where(weights == 0, 0, values * weights)
 
 
 # norms -------------------------------------------------------------------------------------------

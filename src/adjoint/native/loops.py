@@ -312,17 +312,19 @@ _COMMON = """  int rare = 0;
 # packed there is no need to stay in the nearest cache, and blocks are long. Where a scalar computes
 # what a vector does, blocks end where a line of the cache does: no store goes to two of them.
 _RUN = """
-#define BLOCK 2048
+#define BLOCK (4096 / (long)sizeof({computed_in}))
+#define LONG 16384
 #define SHORT 256
 #define LINE 64
 int elements(const long *z, const {number} *numbers, void **objects) {{
   const long rows = z[2], columns = z[3], *s = z + 4;
 {pointers}
-  const int straight = {direct} && z[0] * z[1] * rows == 1 && s[{inner}] == 1 && ({straight});
+  const int straight = {direct} && columns >= SHORT && s[{inner}] == 1 && ({straight});
   const long block = straight ? {longest} : BLOCK, across = columns >= SHORT ? 1 : BLOCK / columns;
   const long over = (long)((unsigned long)p_out % LINE / sizeof({s}));
-  const long lead = straight && {exact} && over ? LINE / (long)sizeof({s}) - over : 0;
-#pragma omp parallel if (z[0] * z[1] * rows * columns > 15 * BLOCK)
+  const int shifted = {exact} && straight && z[0] * z[1] * rows == 1 && over;
+  const long lead = shifted ? LINE / (long)sizeof({s}) - over : 0;
+#pragma omp parallel if (z[0] * z[1] * rows * columns > 2 * LONG)
   {{
 {rooms}
 #pragma omp for schedule(static) collapse(4)
@@ -430,7 +432,8 @@ def _run(loop: Loop, used: dict[str, str]) -> str:
         computed=_converted(loop, packed) or _computed(used, places, packed),
         straight=" || ".join(_steps(used, places, way) for way in _ways(used)) if direct else "0",
         # a block is computed the long way where one of its elements is rare
-        longest="BLOCK" if loop.common[0] else "8 * BLOCK", exact=int(loop.is_exact),
+        longest="BLOCK" if loop.common[0] else "LONG", exact=int(loop.is_exact),
+        computed_in=loop.c_type,
     )  # fmt: skip
 
 

@@ -159,22 +159,21 @@ INLINE int is_far(const REAL *found, long n) {
 
 static double product_row(const REAL *x, long n) {
   if (n < LANES) return exact_product_row(x, n);
-  double total = 1;
+  double part[64];
+  for (long l = 0; l < 64; l++) part[l] = 1;
   for (long b = 0, m; b < n; b += m) {
     m = run_of(b, n, 1024);
     vec found[4];
     product_run(x + b, m, found);
-    if (is_far((const REAL *)found, 4 * LANES)) {
-      total *= exact_product_row(x + b, m);
-      continue;
+    const REAL *own = (const REAL *)found;
+    if (is_far(own, 4 * LANES)) part[0] *= exact_product_row(x + b, m);
+    else {
+#pragma omp simd
+      for (long l = 0; l < 4 * LANES; l++) part[l] *= own[l];
     }
-    double part[4 * LANES];
-    for (long l = 0; l < 4 * LANES; l++) part[l] = ((const REAL *)found)[l];
-    if (LANES == 16) HALF(MULTIPLY, 32)
-    HALF(MULTIPLY, 16) HALF(MULTIPLY, 8) HALF(MULTIPLY, 4)
-    total *= (part[0] * part[2]) * (part[1] * part[3]);
   }
-  return total;
+  HALF(MULTIPLY, 32) HALF(MULTIPLY, 16) HALF(MULTIPLY, 8) HALF(MULTIPLY, 4)
+  return (part[0] * part[2]) * (part[1] * part[3]);
 }
 
 static void product_columns(const REAL *from, long rows, long step, long columns, double *total) {

@@ -11,9 +11,10 @@ import numpy as np
 
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
-from adjoint.core.shapes import wrap_dims
+from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
+from adjoint.native import loops
 
 
 def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -104,14 +105,36 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     Where the extremum is NaN, the elements that are NaN share it.
     """
     whole = unreduce(np.asarray(result), dim, self.shape, keepdim)
-    mask = self == whole
     axes = wrap_dims("amax", dim, self.ndim)
+    found = _shares(self, whole, axes) if self.size >= loops.LARGE else None
+    if found is not None:
+        return found
+    mask = self == whole
     count = np.add.reduce(mask, axis=axes, keepdims=True)
     if not np.logical_and.reduce(count, axis=None):
         mask |= np.isnan(self) & np.isnan(whole)
         count = np.add.reduce(mask, axis=axes, keepdims=True)
     wide = np.float32 if self.dtype in REDUCED else self.dtype
     return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)
+
+
+_EQUAL, _SHARED = (
+    {
+        kind: loops.Loop(text, dict.fromkeys(names, kind), (), kind, is_exact=True)
+        for kind in ("float32", "float64")
+    }
+    for text, names in (("({x} == {most} ? 1 : 0)", ("x", "most")), ("{x} * {part}", ("x", "part")))
+)  # by dtype
+
+
+def _shares(self: Array, whole: Array, axes: Shape) -> Array | None:
+    """`tie_weights` of a large array, written twice; None where an extremum is NaN."""
+    kind = self.dtype.name
+    mask = _EQUAL[kind]([self, whole]) if kind in _EQUAL and whole.dtype == self.dtype else None
+    if mask is None:
+        return None
+    count = reduce(np.add, mask, axes, True)
+    return _SHARED[kind]([mask, 1 / count], out=mask) if count.all() else None
 
 
 def _truth(what: str, ufunc: np.ufunc, self: Array, axes: Any, keepdim: bool) -> Array:
