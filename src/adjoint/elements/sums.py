@@ -1,4 +1,4 @@
-"""Sums of gradients over the dimensions along which a value was broadcast."""
+"""Sums of gradients: of those that meet, and over dimensions along which a value was broadcast."""
 
 from __future__ import annotations
 
@@ -11,8 +11,26 @@ from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 from adjoint.native import reduction
 from adjoint.native.halves import astype
+from adjoint.native.loops import Loop
 
 Array = np.ndarray[Any, Any]
+
+
+_ADDED = {
+    kind: Loop("{x} + {y}", {"x": kind, "y": kind}, (), kind, is_exact=True)
+    for kind in ("float32", "float64")
+}  # by dtype
+
+
+def added(x: Array, y: Array, out: Array | None = None) -> Array:
+    """x + y for large arrays of one shape, in `out` if that is given, which may be one of them.
+
+    >>> added(np.ones(2), np.ones(2))
+    array([2., 2.])
+    """
+    loop = _ADDED.get(x.dtype.name)
+    found = loop([x, y], out=out) if loop is not None and x.dtype == y.dtype else None
+    return np.asarray(np.add(x, y, out=out)) if found is None else found
 
 
 def summed(x: Array, axes: Shape) -> Array:

@@ -131,6 +131,7 @@ class _Plan:
 
     shape: Shape  # of the result
     order: Shape  # its dimensions from the outermost in memory to the innermost: (1, 0)
+    places: Shape  # of its dimensions in that order; empty where it is the usual one
     fields: Any  # four sizes, then four steps for each operand and for the result
 
     @property
@@ -139,10 +140,9 @@ class _Plan:
 
     def room(self, dtype: Any) -> Array:
         """Memory for the result."""
-        if self.order == tuple(range(len(self.shape))):
+        if not self.places:
             return np.empty(self.shape, dtype)
-        turned = np.empty([self.shape[d] for d in self.order], dtype)
-        return turned.transpose(np.argsort(self.order))
+        return np.empty([self.shape[d] for d in self.order], dtype).transpose(self.places)
 
 
 @lru_cache(maxsize=4096)
@@ -168,7 +168,9 @@ def _plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Plan | None:
     fields = [1] * missing + list(sizes)
     for each in steps:
         fields += [0] * missing + list(each)
-    return _Plan(shape, order, kernels.block(fields))
+    places = tuple(int(place) for place in np.argsort(order))
+    usual = places == tuple(range(len(shape)))
+    return _Plan(shape, order, () if usual else places, kernels.block(fields))
 
 
 def _strides_of_result(shape: Shape, lies: Sequence[Lie]) -> Shape:

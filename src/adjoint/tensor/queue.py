@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.errors import NotDifferentiable
+from adjoint.elements.sums import added
+from adjoint.native.loops import LARGE
 from adjoint.tensor import zeros
 from adjoint.tensor.ends import Ends
 from adjoint.tensor.hooks import as_tensor
@@ -80,10 +82,11 @@ class Queue:
     def _add(self, key: Any, known: Any, grad: Any) -> Any:
         """Sum two gradients, in place once the buffer is our own."""
         if type(known) is ndarray and type(grad) is ndarray:
-            if key in self.owned:
-                return np.add(known, grad, out=known)
+            out = known if key in self.owned else None
             self.owned.add(key)
-            return np.asarray(known + grad)
+            if known.size >= LARGE:
+                return added(known, grad, out)
+            return np.asarray(np.add(known, grad, out=out))
         if type(known) is Zeroed or type(grad) is Zeroed:
             return zeros.added(known, grad, partial(self._add, key))
         return as_tensor(known) + as_tensor(grad)
