@@ -784,7 +784,7 @@ def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Sta
                 statement = replace(statement, c_type="float")
             else:
                 for later in statements[place + 1 :]:
-                    _shorten(later, total)
+                    _shorten(later, total, totals)
         found.append(statement)
     return found
 
@@ -832,23 +832,34 @@ def _retype(statements: Sequence[Statement], total: Total) -> None:
             _retype(statement.body, total)
 
 
-def _shorten(statement: Statement, total: Total) -> None:
-    """Cut the loop of vectors that feeds an accumulator into pieces with short sums."""
+def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> None:
+    """Cut the loop of vectors that feeds an accumulator, and perhaps others, into pieces with short
+    sums.
+    """
     if isinstance(statement, Scope) or (isinstance(statement, For) and not statement.vector):
         for inner in statement.body:
-            _shorten(inner, total)
+            _shorten(inner, total, totals)
         return
-    if not isinstance(statement, For) or [t.name for t in statement.totals] != [total.name]:
+    names = [t.name for t in statement.totals] if isinstance(statement, For) else []
+    if not isinstance(statement, For) or total.name not in names or not totals.keys() >= {*names}:
         return
-    piece = replace(total, name=f"{total.name}f", c_type="float")
-    body = [replace(s, cell=Cell(piece.name)) if isinstance(s, Take) else s for s in statement.body]
+    sums = [t for t in statement.totals if not ACCUMULATORS[t.kind].chooses]
+    pieces = {t.name: replace(t, name=f"{t.name}f", c_type="float") for t in sums}
+    body = [
+        replace(s, cell=Cell(pieces[s.cell.name].name))
+        if isinstance(s, Take) and s.cell.name in pieces
+        else s
+        for s in statement.body
+    ]
     low, v = variable(PIECE), statement.variable
     ends = (low + Affine(_FEW * _FLOATS), *statement.high)
-    inner = For(v, (low,), ends, body, vector=True, totals=(piece,))
+    inner_totals = tuple(pieces.get(t.name, t) for t in statement.totals)
+    inner = For(v, (low,), ends, body, vector=True, totals=inner_totals)
     statement.variable, statement.step, statement.vector = PIECE, _FEW * _FLOATS, False
     statement.totals = ()
-    room = Room("float", piece.name, start=piece.start)
-    statement.body = [room, inner, Take(total.kind, Cell(total.name), piece.name)]
+    rooms = [Room("float", p.name, start=p.start) for p in pieces.values()]
+    takes = [Take(t.kind, Cell(t.name), pieces[t.name].name) for t in sums]
+    statement.body = [*rooms, inner, *takes]
 
 
 # -- facts ----------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Value
 
+_WIDEST = 16  # elements of a vector
 _OWN = {ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece"}
 
 
@@ -100,9 +101,22 @@ class _Printer:
         if _is_once(loop):
             return [f"{{ const long {name} = {low};", *_indented(inner), "}"]
         step = f"{name}++" if loop.step == 1 else f"{name} += {loop.step}"
-        head = f"for (long {name} = {low}; {name} < {high}; {step}) {{"
-        lines = [head, *_indented(inner), "}"]
-        return [f"#pragma omp simd{_clauses(loop.totals)}", *lines] if loop.vector else lines
+        vectors = f"#pragma omp simd{_clauses(loop.totals)}"
+
+        def turns(low: str, high: str) -> list[str]:
+            return [
+                f"for (long {name} = {low}; {name} < {high}; {step}) {{",
+                *_indented(inner),
+                "}",
+            ]
+
+        if loop.vector and loop.totals and any(map(is_open, loop.high)):
+            # gcc's own way to end a sum of unknown length goes through memory, element by element
+            head = f"{{ const long low = {low}, high = {high};"
+            rest = f"const long rest = LARGER(high - low, 0) % {_WIDEST};"
+            body = [vectors, *turns("low", "high - rest"), *turns("high - rest", "high")]
+            return [head, *_indented([rest, *body]), "}"]
+        return [vectors, *turns(low, high)] if loop.vector else turns(low, high)
 
     def ends(self, choose: str, ends: Sequence[Any]) -> str:
         texts = [self.index(e) if isinstance(e, Affine) else str(e) for e in ends]
