@@ -580,6 +580,25 @@ def test_open_sizes_need_one_program(name: str, built: list[str]) -> None:
     assert len(built) == 1
 
 
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda x, w: (x @ w).tanh().softmax(-1), lambda n: ((n, 30), (30, 20))),
+        (lambda x: (x @ x.T).logsumexp(0) + x.sum(), lambda n: ((n, n - 1),)),
+        (lambda x: x.cumsum(0) / x.std(0), lambda n: ((n, n // 2),)),
+    ],
+    ids=["product", "square", "columns"],
+)
+def test_a_program_that_is_first_called_with_small_sizes_is_written_for_large_ones(
+    function: Any, shapes: Any
+) -> None:
+    dynamic = {0: (0, 1) if len(shapes(5)) == 1 else 0}
+    sources = [
+        ad.compile(function, dynamic=dynamic).lower(*floats(*shapes(n))).source for n in (5, 900)
+    ]
+    assert sources[0] == sources[1]
+
+
 # (function, open dimensions, sizes): some sizes have programs of their own, all are right
 ODD: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]], int]] = {
     "sizes 0 and 1": (

@@ -9,6 +9,7 @@ another way is compiled for each size, and a warning says so once.
 from __future__ import annotations
 
 import inspect
+import itertools
 import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -40,7 +41,8 @@ _MULTIPLES = (64, 8, 1)  # of these are the sizes for which a function is traced
 # where a trace of the larger ones needs more memory than there is
 _FIRST = 17  # the least of these multiples
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
-_LEAST = 8  # the least size that a program is written for: more will come
+_LEAST = 8  # the least size that a program is written for
+_TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
 
 
 class Everywhere:
@@ -170,14 +172,16 @@ class Sizes:
         functions that ask for such sizes. Where numbers are quotients, other sizes are traced; and
         where the function does something else for odd ones, those like the first alone.
         """
-        first = tuple(resized.sizes), graph
+        first = resized.example(), graph
+        if first[0] != tuple(resized.sizes):
+            first = first[0], traced(*resized.at(first[0]))
         graphs = [traced(*resized.at(p)) for p in points]
         try:
             return _learned(WholeFits(points), graphs, first, report)
         except NotWhole:
             pass
         for by_parity in (False, True):
-            mixed = _mixed(points, first[0] if by_parity else None)
+            mixed = _mixed(points, resized.sizes if by_parity else None)
             try:
                 others = [traced(*resized.at(p)) for p in mixed]
                 return _learned(QuotientFits(mixed), others, first, report, by_parity)
@@ -275,16 +279,15 @@ def _learned(
     by_parity: bool = False,
 ) -> Everywhere:
     """The code for all sizes; what is a matter of speed (whether a product is a loop, which axis
-    vectors run along) is decided for those of the first call.
+    vectors run along) is decided for the first ones.
     """
     started = time.perf_counter()
     sizes, graph = first
     choices = Choices()
     lower(graph, choices)
     lowered = [lower(g, choices.again()) for g in graphs]
-    example = tuple(max(size, _LEAST) for size in sizes)
     with assuming() as assumed:
-        found = opened(fits, lowered, example)
+        found = opened(fits, lowered, tuple(max(size, _LEAST) for size in sizes))
         report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
         code = Code(graphs[0], report, found, len(sizes))
     return Everywhere(code, found, choices, assumed, by_parity)
@@ -303,6 +306,18 @@ class _Resized:
     def closed(self) -> set[int]:
         """The sizes of all dimensions."""
         return {s for t in self.tensors if isinstance(t, _SHAPED) for s in t.shape}
+
+    def example(self) -> tuple[int, ...]:
+        """The sizes that a program is written for: those given; or larger ones if all are small,
+        which will hardly stay so, with the remainders of those given.
+        """
+        if max(self.sizes) >= _TYPICAL:
+            return tuple(self.sizes)
+        found: list[int] = []
+        for size in self.sizes:
+            free = itertools.count(_TYPICAL + size % _MULTIPLES[0], _MULTIPLES[0])
+            found.append(next(n for n in free if n not in self.closed() and n not in found))
+        return tuple(found)
 
     def at(self, point: Sequence[int]) -> Any:
         """(arguments, keywords) with other sizes."""
