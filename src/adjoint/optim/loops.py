@@ -1,8 +1,8 @@
 """A formula as one loop in C that writes over its arrays: memory is passed once.
 
-The formula is traced, and each operator's C text (column `c` of its row) becomes a statement. All
-elements are loaded before any is stored, so that the loop may work in place. It is built in the
-background; until then NumPy computes.
+The formula is traced, and each operator's C text (column `c` of its row) becomes a statement of a
+loop program. All elements are loaded before any is stored, so that the loop may work in place. It
+is built in the background; until then NumPy computes.
 """
 
 from __future__ import annotations
@@ -17,9 +17,13 @@ import numpy as np
 
 import adjoint
 from adjoint import ops
+from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.c.printer import printed
+from adjoint.compiler.loops import FIRST, LAST, ROW, For, Kernel, Let, Load, Place, Statement, Store
 from adjoint.core.dtypes import OF
 from adjoint.elements import functions, language
 from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.graph.ir import Value
 from adjoint.native import background, build
 
 Array = np.ndarray[Any, Any]
@@ -36,20 +40,12 @@ def apply(formula: Callable[..., Any], xp: Any, n: Any, p: Any, g: Any, *state: 
     return formula(xp, n, p, g, *state)
 
 
-_SOURCE = """static void piece(long first, long last, const {t} *n, {parameters}) {{
-#pragma omp simd
-  for (long i = first; i < last; i++) {{
-{body}
-  }}
-}}
-#define PIECE 8192
+_UPDATE = """#define PIECE 8192
 int update(long size, void **objects) {{
   const long pieces = (size + PIECE - 1) / PIECE;
-  const {t} *n = DATA(objects, 0);
-{pointers}
 #pragma omp parallel for schedule(static) if (pieces > 3)
   for (long k = 0; k < pieces; k++)
-    piece(k * PIECE, (k + 1) * PIECE < size ? (k + 1) * PIECE : size, n, {names});
+    piece({objects}, k * PIECE, SMALLER((k + 1) * PIECE, size));
   return 0;
 }}
 """
@@ -97,34 +93,29 @@ def source(
         n = SimpleNamespace(**dict.fromkeys(absent), **named)
         return tuple(apply(formula, ops, n, *values[len(present) :]))
 
-    number = adjoint.graph.ShapeDtype((), OF[dtype])
-    array = adjoint.graph.ShapeDtype((2,), OF[dtype])
+    kind = OF[dtype]
+    number, array = (adjoint.graph.ShapeDtype(shape, kind) for shape in ((), (2,)))
     graph = adjoint.graph.trace(kernel, *[number] * len(present), *[array] * count)
-    c_type = C_TYPES[OF[dtype].name]
-    written = [0, *range(2, count)]
-    names = {v: f"n[{k}]" for k, v in enumerate(graph.inputs[: len(present)])}
-    lines = []
-    for k, value in enumerate(graph.inputs[len(present) :]):
-        names[value] = f"v{len(names)}"
-        lines.append(f"const {c_type} {names[value]} = a{k}[i];")
+    numbers, *arrays = (Value(f"a{k}", graph.inputs[-1].type) for k in range(count + 1))
+    c_type, names = C_TYPES[kind.name], {v: f"v{k}" for k, v in enumerate(graph.inputs)}
+    given = [Place(numbers, Affine(k)) for k in range(len(present))]
+    given += [Place(a, variable(ROW)) for a in arrays]
+    loads = [Load(names[v], c_type, p) for v, p in zip(graph.inputs, given, strict=True)]
+    body: list[Statement] = [*loads[len(present) :]]
     for node in graph.nodes:
         names[node.output] = f"v{len(names)}"
-        lines.append(_statement(node, names, c_type))
-    for k, value in zip(written, graph.outputs, strict=True):
-        lines.append(f"a{k}[i] = {names[value]};")
-    text = _SOURCE.format(
-        t=c_type,
-        parameters=", ".join(
-            f"{'' if k in written else 'const '}{c_type} *a{k}" for k in range(count)
-        ),
-        body="\n".join(f"    {line}" for line in lines),
-        pointers="\n".join(f"  {c_type} *a{k} = DATA(objects, {k + 1});" for k in range(count)),
-        names=", ".join(f"a{k}" for k in range(count)),
-    )
+        body.append(_statement(node, names, c_type))
+    for target, value in zip([arrays[0], *arrays[2:]], graph.outputs, strict=True):
+        body.append(Store(Place(target, variable(ROW)), names[value]))
+    loop = For(ROW, (FIRST,), (LAST,), body, vector=True)
+    piece = Kernel("piece", 0, [*loads[: len(present)], loop])
+    places = {v: k for k, v in enumerate((numbers, *arrays))}
+    objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers())
+    text = printed(piece, piece.name) + _UPDATE.format(objects=objects)
     return functions.prelude(text, build.data_offset()) + text
 
 
-def _statement(node: Any, names: dict[Any, str], c_type: str) -> str:
+def _statement(node: Any, names: dict[Any, str], c_type: str) -> Let:
     """The statement of a node, from the C text of its row."""
     row = node.op.row
     given = dict(zip(row.schema.names, node.args, strict=True))
@@ -138,4 +129,4 @@ def _statement(node: Any, names: dict[Any, str], c_type: str) -> str:
     }
     suffix = "f" if c_type == "float" else ""
     kind = "int" if node.output.dtype.name == "bool" else c_type
-    return f"const {kind} {names[node.output]} = {text.format_map(operands | {'@': suffix})};"
+    return Let(names[node.output], kind, text.format_map(operands | {"@": suffix}))
