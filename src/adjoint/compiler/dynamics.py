@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -37,9 +38,10 @@ from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
 _SHAPED = (Tensor, ShapeDtype)
-_MULTIPLES = (64, 8, 1)  # of these are the sizes for which a function is traced, the smaller ones
-# where a trace of the larger ones needs more memory than there is
+_MULTIPLES = (64, 32, 16, 8, 1)  # of these are the sizes for which a function is traced, the
+# smaller ones where a trace of the larger ones needs more memory than there is
 _FIRST = 17  # the least of these multiples
+_FEW = 2  # of these that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
 _LEAST = 8  # the least size that a program is written for
 _TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
@@ -177,17 +179,17 @@ class Sizes:
             first = first[0], traced(*resized.at(first[0]))
         graphs = [traced(*resized.at(p)) for p in points]
         try:
-            return _learned(WholeFits(points), graphs, first, report)
+            return _learned(WholeFits, points, graphs, first, report)
         except NotWhole:
             pass
         for by_parity in (False, True):
             mixed = _mixed(points, resized.sizes if by_parity else None)
             try:
                 others = [traced(*resized.at(p)) for p in mixed]
-                return _learned(QuotientFits(mixed), others, first, report, by_parity)
+                return _learned(QuotientFits, mixed, others, first, report, by_parity)
             except (NotOpen, AdjointError):
                 continue
-        return _learned(Fits(points), graphs, first, report)
+        return _learned(Fits, points, graphs, first, report)
 
     def warn(self, reason: str) -> None:
         """Say, once, that sizes do not stay open."""
@@ -241,7 +243,7 @@ def _points(count: int, closed: set[int], multiple: int) -> list[tuple[int, ...]
     """Sizes to trace a function for, all different: enough for the coefficients of polynomials,
     and some more. Programs are written as for the first of them.
     """
-    needed = 2 * count + 3
+    needed = 2 * count + 3 + (_FEW if count > 1 else 0)
     found: list[int] = []
     number = _FIRST
     while len(found) < count * needed:
@@ -272,7 +274,8 @@ def _mixed(points: list[tuple[int, ...]], like: Any = None) -> list[tuple[int, .
 
 
 def _learned(
-    fits: Fits,
+    fits: type[Fits],
+    points: Sequence[tuple[int, ...]],
     graphs: Sequence[Graph],
     first: tuple[tuple[int, ...], Graph],
     report: Any,
@@ -285,12 +288,27 @@ def _learned(
     sizes, graph = first
     choices = Choices()
     lower(graph, choices)
-    lowered = [lower(g, choices.again()) for g in graphs]
+    alike = _alike(points, [lower(g, choices.again()) for g in graphs])
+    example = tuple(max(size, _LEAST) for size in sizes)
     with assuming() as assumed:
-        found = opened(fits, lowered, tuple(max(size, _LEAST) for size in sizes))
+        found = opened(fits([p for p, _ in alike]), [g for _, g in alike], example)
         report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
         code = Code(graphs[0], report, found, len(sizes))
     return Everywhere(code, found, choices, assumed, by_parity)
+
+
+def _alike(
+    points: Sequence[tuple[int, ...]], graphs: Sequence[Graph]
+) -> list[tuple[tuple[int, ...], Graph]]:
+    """Points and graphs, but for a few graphs that differ from all others: where quotients of two
+    sizes happen to be equal, what is computed of both is computed once.
+    """
+    lengths = [len(g) for g in graphs]
+    usual, count = Counter(lengths).most_common(1)[0]
+    if len(graphs) - count > _FEW:
+        usual = None
+    pairs = zip(points, graphs, strict=True)
+    return [(p, g) for p, g in pairs if usual is None or len(g) == usual]
 
 
 @structure
