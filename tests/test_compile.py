@@ -11,9 +11,6 @@ import pytest
 import adjoint as ad
 from adjoint.core import pytrees
 from adjoint.native import build
-from adjoint.ops import operator as operators
-from adjoint.table import TABLE
-from adjoint.testing import samples
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
 
@@ -274,55 +271,3 @@ def test_scan_is_a_native_loop(function: Callable[..., Any]) -> None:
     compiled = ad.compile(both)
     assert_same(compiled(*inputs), both(*inputs), rtol=1e-10)
     assert "scan" not in compiled.lower(*inputs).callbacks()
-
-
-MOVES = (
-    "cat.default", "slice_scatter.default", "select_scatter.default", "diagonal_scatter.default",
-    "flip.default", "index.Tensor", "index_put.default", "gather.default", "scatter.src",
-    "scatter_add.default", "linalg_solve_triangular.default",
-)  # fmt: skip
-
-
-def native_rows() -> list[str]:
-    known = [
-        *(
-            row.full_name
-            for row in TABLE.rows()
-            if row.c or row.reduces or row.accumulates or row.is_product
-        ),
-        *MOVES,
-    ]
-    return sorted(n for n in known if operators.exists(n.partition(".")[0]))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("name", native_rows())
-def test_compiled_operator_equals_eager(name: str, dtype: str) -> None:
-    """All samples of an operator in one program: value, shape and dtype as in eager."""
-    operator = operators.operator(*name.replace(".default", ".").split("."))
-    wanted = getattr(ad, dtype)
-    calls = [s for s, _ in samples.for_row(operator.row, wanted)]
-    calls = [
-        s
-        for s in calls
-        if any(isinstance(a, ad.Tensor) for a in s.args)
-        and not any(isinstance(a, samples.Made) for a in s.args)  # sparse: test_compile_laws.py
-    ]
-    tensors = [[a.detach() for a in s.args if isinstance(a, ad.Tensor)] for s in calls]
-
-    def every(values: list[list[Any]]) -> list[Any]:
-        results = []
-        for sample, given in zip(calls, values, strict=True):
-            left = iter(given)
-            args = [next(left) if isinstance(a, ad.Tensor) else a for a in sample.args]
-            results.append(operator(*args, **sample.kwargs))
-        return results
-
-    got, expected = ad.compile(every)(tensors), every(tensors)
-    for a, b, sample in zip(got, expected, calls, strict=True):
-        tolerance = 2e-6 if "float32" in (dtype, b.dtype.name) else 1e-12
-        assert a.shape == b.shape, sample
-        assert a.dtype is b.dtype, sample
-        np.testing.assert_allclose(
-            a.numpy(), b.numpy(), rtol=tolerance, atol=tolerance, err_msg=str(sample)
-        )
