@@ -151,7 +151,7 @@ def _sublist(labels: list[Any]) -> str:
 class Pair:
     """One product of two operands; both leave the list and the result is appended."""
 
-    left: int  # position in the list of operands
+    left: int  # position in the list of operands, before or after that of the right one
     right: int
     left_moves: tuple[Move, ...]  # (("permute", (1, 0)), ("reshape", (4, 6)))
     right_moves: tuple[Move, ...]
@@ -282,7 +282,8 @@ def plan(
         operands.append(left)
     pairs: list[Pair] = []
     for i, j in _pairs_of(path, operands, output, sizes, what):
-        pair, product = _plan_pair(operands, i, j, output, sizes)
+        left, right = (j, i) if _is_turned(operands[i], operands[j], output) else (i, j)
+        pair, product = _plan_pair(operands, left, right, output, sizes)
         pairs.append(pair)
         operands = [o for k, o in enumerate(operands) if k not in (i, j)] + [product]
     shape = tuple(sizes[label] for label in output)
@@ -311,6 +312,15 @@ def _prepare(
     if len(kept) != len(rest):
         moves.append(("reshape", tuple(size[k] for k in kept)))  # Note [Broadcasting in einsum]
     return tuple(moves), tuple(rest[k] for k in kept)
+
+
+def _is_turned(a: Labels, b: Labels, output: Labels) -> bool:
+    """Whether the columns of a product should be those of a: what the output has last lies last."""
+    own, other = (
+        max((output.index(x) for x in one if x not in two and x in output), default=-1)
+        for one, two in ((a, b), (b, a))
+    )
+    return own > other >= 0
 
 
 def _plan_pair(

@@ -40,9 +40,9 @@ def _run(program: Plan, operands: list[Tensor], dtype: DType | None) -> Tensor:
     """Run a plan; sums of integers have `dtype`, or become int64 where it is None."""
     operands = [_apply(moves, x, dtype) for moves, x in zip(program.first, operands)]
     for pair in program.pairs:
-        right, left = operands.pop(pair.right), operands.pop(pair.left)
-        left = _apply(pair.left_moves, left, dtype)
-        right = _apply(pair.right_moves, right, dtype)
+        left = _apply(pair.left_moves, operands[pair.left], dtype)
+        right = _apply(pair.right_moves, operands[pair.right], dtype)
+        operands = [x for k, x in enumerate(operands) if k not in (pair.left, pair.right)]
         product = left.matmul(right) if pair.contracts else left * right
         operands.append(_apply(pair.moves, product, dtype))
     return _apply(program.last, operands[0], dtype)

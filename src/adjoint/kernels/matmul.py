@@ -245,8 +245,9 @@ def einsum(equation: str, tensors: Sequence[Array], path: Sequence[int] | None) 
 def _run(program: Plan, operands: list[Any]) -> Any:
     operands = [_apply(moves, x) for moves, x in zip(program.first, operands)]
     for pair in program.pairs:
-        right, left = operands.pop(pair.right), operands.pop(pair.left)
-        left, right = _apply(pair.left_moves, left), _apply(pair.right_moves, right)
+        left = _apply(pair.left_moves, operands[pair.left])
+        right = _apply(pair.right_moves, operands[pair.right])
+        operands = [x for k, x in enumerate(operands) if k not in (pair.left, pair.right)]
         joined = matmul(left, right) if pair.contracts else np.multiply(left, right)
         operands.append(_apply(pair.moves, joined))
     return _apply(program.last, operands[0])
