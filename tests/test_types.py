@@ -46,6 +46,11 @@ def is_ours(value: Any) -> bool:
     return callable(value) and value.__module__.startswith("adjoint")
 
 
+def listed(module: Any) -> list[str]:
+    """The names that a module says are public."""
+    return dir(module) if "__dir__" in vars(module) else list(getattr(module, "__all__", ()))
+
+
 def test_stubs_have_every_name_that_dir_lists(package: Path) -> None:
     for path, module in {
         "__init__.pyi": ad,
@@ -57,7 +62,7 @@ def test_stubs_have_every_name_that_dir_lists(package: Path) -> None:
         "optim/__init__.pyi": ad.optim,
         "func.pyi": ad.func,
     }.items():
-        public = {n for n in dir(module) if n[0] != "_" and is_ours(getattr(module, n))}
+        public = {n for n in listed(module) if n[0] != "_" and is_ours(getattr(module, n))}
         assert public - names_in((package / path).read_text()) == set()
 
 
@@ -81,8 +86,7 @@ def test_modules_list_what_is_public_alone() -> None:
     """Not what they import to work with."""
     for name in ad._MODULES:
         module = getattr(ad, name)
-        listed = dir(module) if "__dir__" in vars(module) else getattr(module, "__all__", ())
-        public = {n: getattr(module, n) for n in listed if n[0] != "_"}
+        public = {n: getattr(module, n) for n in listed(module) if n[0] != "_"}
         assert {"annotations", "absent", "did_you_mean"} & public.keys() == set(), name
         assert [n for n, v in public.items() if getattr(v, "__module__", "") == "typing"] == [], (
             name

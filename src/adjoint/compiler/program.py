@@ -112,29 +112,19 @@ class Code:
         return len(self.slots) + len(self.tapes) + render.FIRST
 
     def _see_what_is_direct(self) -> None:
-        """Which result each output is, if every output is one of its own; a result has the shape of
-        its output.
-        """
+        """Which result each output is, if every output is one of its own."""
         numbers = {v: i for i, v in enumerate(self.made)}
         self.direct: list[int] | None = []
-        self.shapes = [v.shape for v in self.made]
         for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
-            if not isinstance(operand, Operand) or operand.value not in numbers:
+            whole = isinstance(operand, Operand) and operand.value in numbers
+            if not whole or operand.value.shape != output.shape or operand.offset:
                 self.direct = None
                 break
-            number = numbers[operand.value]
-            same = math.prod(output.shape) == math.prod(operand.value.shape)
-            if not same or operand.offset or not libraries.is_whole(operand):
-                self.direct = None
-                break
-            self.direct.append(number)
-            self.shapes[number] = output.shape
+            self.direct.append(numbers[operand.value])
         if any(isinstance(s, Callback) for s in self.segments):
             self.direct = None
         if self.direct is not None and len(set(self.direct)) < len(self.direct):
             self.direct = None
-        if self.direct is None:
-            self.shapes = [v.shape for v in self.made]
 
     def program(self, sizes: tuple[int, ...] = ()) -> Program:
         """The code for given sizes."""
@@ -186,8 +176,7 @@ class Program:
         weakref.finalize(self, _free, list(self.tapes.values()))
         self.inputs = [code.slots[v] for v in code.graph.inputs]
         self.results = [
-            (code.slots[v], at(shape, sizes), v.dtype.np, self._bytes(v))
-            for v, shape in zip(code.made, code.shapes, strict=True)
+            (code.slots[v], at(v.shape, sizes), v.dtype.np, self._bytes(v)) for v in code.made
         ]
         self.pool: list[Any] = [None] * len(self.results)
         for number, value in enumerate(code.graph.inputs):

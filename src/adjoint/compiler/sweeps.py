@@ -29,7 +29,7 @@ from adjoint.graph.ir import Value
 
 _LIGHT = 32  # the inner size of a product up to which reading takes longer than multiplying
 WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
-_CACHED = 3 << 18  # bytes of a block
+_CACHED = 1 << 19  # bytes of a block
 ROWS = 12, 240  # of a block, at least and at most
 _MOST_SUMS = 1 << 14  # elements of a product that every thread sums up for itself
 
