@@ -155,6 +155,13 @@ def test_an_object_is_described_once_and_operators_on_their_own_pages(
     )
 
 
+def test_operators_that_are_methods_are_described_on_their_pages_alone() -> None:
+    ad.ones(2).bfloat16()  # from now on the class has its function
+    described = dict(reference._members(ad.Tensor))
+    assert "backward" in described
+    assert "bfloat16" not in described
+
+
 def test_signatures_are_shown_as_they_are_written() -> None:
     assert reference.signature(ad.nn.L1Loss).endswith("reduction: str = 'mean')")
     assert reference.signature(ad.grad).startswith("(f: Callable[..., Any], argnums: Argnums = 0")

@@ -186,11 +186,11 @@ def _section(value: Any) -> str:
 
 
 def _members(value: type) -> Iterator[tuple[str, Any]]:
-    """Methods and properties that a class itself describes."""
+    """Methods and properties that a class itself describes; operators have pages of their own."""
     for name, member in vars(value).items():
         found = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
         described = inspect.isfunction(found) or isinstance(found, property)
-        if described and not name.startswith("_") and found.__doc__:
+        if described and operator_of(found) is None and not name.startswith("_") and found.__doc__:
             yield name, found
 
 
