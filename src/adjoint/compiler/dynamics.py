@@ -41,6 +41,7 @@ _SHAPED = (Tensor, ShapeDtype)
 _MULTIPLES = (64, 32, 16, 8, 1)  # of these are the sizes for which a function is traced, the
 # smaller ones where a trace of the larger ones needs more memory than there is
 _FIRST = 17  # the least of these multiples
+_PERIODS = (1, 2, 4)  # of functions that do something else for odd sizes, or every fourth
 _FEW = 2  # of these that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
 _LEAST = 8  # the least size that a program is written for
@@ -51,10 +52,10 @@ class Everywhere:
     """The code of a function for all sizes of a pattern."""
 
     def __init__(
-        self, code: Code, found: Opened, choices: Choices, assumed: Any, by_parity: bool
+        self, code: Code, found: Opened, choices: Choices, assumed: Any, period: int
     ) -> None:
         self.code, self.found, self.choices = code, found, choices
-        self.by_parity = by_parity  # whether other odd and even sizes have another
+        self.period = period  # it is for sizes with the same remainders by this number
         self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
 
     def program(self, graph: Graph, sizes: tuple[int, ...]) -> Program | None:
@@ -139,12 +140,12 @@ class Sizes:
         self, pattern: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
     ) -> Everywhere | None:
         """The code of a pattern; None if there is none."""
-        alike = pattern, *(size % 2 for size in resized.sizes)
-        for key in (pattern, alike):
+        keys = {p: (p, pattern, *(size % p for size in resized.sizes)) for p in _PERIODS}
+        for key in keys.values():
             if key in self.known:
                 return self.known[key]
         found = self._learn(resized, graph, traced, report)
-        self.known[alike if found is not None and found.by_parity else pattern] = found
+        self.known[keys[1 if found is None else found.period]] = found
         return found
 
     def _learn(
@@ -172,7 +173,7 @@ class Sizes:
     ) -> Everywhere:
         """The code for all sizes, from graphs for some. The points are multiples of one number, for
         functions that ask for such sizes. Where numbers are quotients, other sizes are traced; and
-        where the function does something else for odd ones, those like the first alone.
+        where the function does something else for some remainders, those like the first alone.
         """
         first = resized.example(), graph
         if first[0] != tuple(resized.sizes):
@@ -182,11 +183,11 @@ class Sizes:
             return _learned(WholeFits, points, graphs, first, report)
         except NotWhole:
             pass
-        for by_parity in (False, True):
-            mixed = _mixed(points, resized.sizes if by_parity else None)
+        for period in _PERIODS:
+            mixed = _mixed(points, resized.sizes, period)
             try:
                 others = [traced(*resized.at(p)) for p in mixed]
-                return _learned(QuotientFits, mixed, others, first, report, by_parity)
+                return _learned(QuotientFits, mixed, others, first, report, period)
             except (NotOpen, AdjointError):
                 continue
         return _learned(Fits, points, graphs, first, report)
@@ -254,9 +255,11 @@ def _points(count: int, closed: set[int], multiple: int) -> list[tuple[int, ...]
     return [tuple(mixed[k * count : (k + 1) * count]) for k in range(needed)]
 
 
-def _mixed(points: list[tuple[int, ...]], like: Any = None) -> list[tuple[int, ...]]:
-    """Sizes as large as others, and some more, with many remainders; all different. They are odd
-    and even where those of a point are, if one is given.
+def _mixed(
+    points: list[tuple[int, ...]], like: Sequence[int], period: int
+) -> list[tuple[int, ...]]:
+    """Sizes as large as others, and some more, with many remainders; all different. By `period`
+    they have the remainders of some sizes.
     """
     count, least, most = len(points[0]), min(map(min, points)), max(map(max, points))
     needed = len(points) + _MORE
@@ -265,8 +268,7 @@ def _mixed(points: list[tuple[int, ...]], like: Any = None) -> list[tuple[int, .
     taken: set[int] = set()
     while len(found) < needed:
         point = draw.integers(least, max(most, least + 4 * needed * count), count).tolist()
-        if like is not None:
-            point = [size + (size - other) % 2 for size, other in zip(point, like, strict=True)]
+        point = [size + (other - size) % period for size, other in zip(point, like, strict=True)]
         if len({*point} - taken) == count:
             taken |= {*point}
             found.append(tuple(point))
@@ -279,7 +281,7 @@ def _learned(
     graphs: Sequence[Graph],
     first: tuple[tuple[int, ...], Graph],
     report: Any,
-    by_parity: bool = False,
+    period: int = 1,
 ) -> Everywhere:
     """The code for all sizes; what is a matter of speed (whether a product is a loop, which axis
     vectors run along) is decided for the first ones.
@@ -294,7 +296,7 @@ def _learned(
         found = opened(fits([p for p, _ in alike]), [g for _, g in alike], example)
         report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
         code = Code(graphs[0], report, found, len(sizes))
-    return Everywhere(code, found, choices, assumed, by_parity)
+    return Everywhere(code, found, choices, assumed, period)
 
 
 def _alike(
