@@ -46,6 +46,12 @@ def whole(*shape: int, high: int, seed: int = 0) -> ad.Tensor:
 Program = tuple[Callable[..., Any], tuple[Any, ...]]
 
 
+def in_blocks(x: Any, a: Any, b: Any) -> Any:
+    """Products and loops that run together over blocks of rows, the last one of them short."""
+    hidden = ad.tanh(x @ a)
+    return ((ad.softmax(hidden, 1) @ b) ** 2).sum() + hidden.amax()
+
+
 def every_axis(x: Any) -> Any:
     """Sums, means and extrema over each axis and pair of axes, kept or not."""
     axes = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
@@ -201,6 +207,7 @@ GRADIENTS: dict[str, Program] = {
     "large product": (multiplied, (make(67, 129), make(129, 65))),
     "product with a vector of one": (multiplied, (make(1, 1), make(1, 1))),
     "batched product": (batched_product, (make(3, 6, 5), make(3, 4, 5))),
+    "sweep": (in_blocks, (make(5003, 7), make(7, 30), make(30, 3))),
     "indices": (taken_and_put, (make(3, 7), make(3, 7, seed=1))),
     "softmax": (normalised, (make(5, 6),)),
     "cholesky": (factored, (make(4, 4), make(4, 2))),
