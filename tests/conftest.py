@@ -27,23 +27,21 @@ def _leave_the_table_as_it_was() -> Iterator[None]:
         tables.forget(set(TABLE.names()) - known)
 
 
-@pytest.fixture(autouse=True)
-def _check_memory_plans(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, scope="session")
+def _check_plans_and_loops() -> Iterator[None]:
+    """Every memory plan is verified, and every loop program after every pass."""
+
     def checked(*args: Any, **keywords: Any) -> memory.Layout:
         return memory.verify(memory.lay_out(*args, **keywords))
-
-    monkeypatch.setattr(program, "lay_out", checked)
-
-
-@pytest.fixture(autouse=True)
-def _check_loop_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every loop program after every pass."""
 
     def verify(draft: shaping.Draft) -> None:
         loops.verify(draft.kernel)
 
     between = tuple(each for change in shaping.PASSES for each in (change, verify))
-    monkeypatch.setattr(shaping, "PASSES", between)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(program, "lay_out", checked)
+        patch.setattr(shaping, "PASSES", between)
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -36,21 +37,30 @@ def test_example_runs(script: Path) -> None:
     assert done.stdout.strip()
 
 
-@pytest.mark.parametrize("name", [path.stem for path in TRAINING])
-def test_compiled_training_reaches_its_goal_and_draws_it(name: str, tmp_path: Path) -> None:
-    picture = tmp_path / "picture.svg"
-    status, said = train(name, picture, "--compiled")
+@pytest.fixture(scope="module")
+def compiled(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path, int, dict[str, str]]:
+    """A program that was trained compiled: its name, its picture, its status, what it said."""
+    picture = tmp_path_factory.mktemp(request.param) / "picture.svg"
+    return request.param, picture, *train(request.param, picture, "--compiled")
+
+
+@pytest.mark.parametrize("compiled", [path.stem for path in TRAINING], indirect=True)
+def test_compiled_training_reaches_its_goal_and_draws_it(compiled: Any) -> None:
+    _, picture, status, said = compiled
     assert status == 0, said
     assert re.search(r"\(goal: at (least|most) \S+", said["reached"])
     assert re.fullmatch(r"eager \S+ ms, compiled \S+ ms, speed-up \S+", said["a step"])
     assert ElementTree.parse(picture).getroot().tag.endswith("svg")
 
 
-@pytest.mark.parametrize("name", ["cart_pole", "lbfgs", "neural_ode", "pinn"])
-def test_eager_training_reaches_what_compiled_training_reaches(name: str, tmp_path: Path) -> None:
-    found = [train(name, tmp_path / "p.svg", *how)[1]["reached"] for how in ((), ("--compiled",))]
-    eager, compiled = (float(re.findall(r"\S+(?= \(goal)", line)[0]) for line in found)
-    assert compiled == pytest.approx(eager, rel=0.02)
+@pytest.mark.parametrize("compiled", ["cart_pole", "lbfgs", "neural_ode", "pinn"], indirect=True)
+def test_eager_training_reaches_what_compiled_training_reaches(compiled: Any) -> None:
+    name, picture, _, said = compiled
+    _, eager = train(name, picture.with_name("eager.svg"))
+    reached = [float(re.findall(r"\S+(?= \(goal)", each["reached"])[0]) for each in (said, eager)]
+    assert reached[0] == pytest.approx(reached[1], rel=0.02)
 
 
 def test_training_that_misses_its_goal_fails(tmp_path: Path) -> None:
