@@ -548,6 +548,11 @@ OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
         {"x": 0},
         [doubles((n,)) for n in (8, 9, 200, 41)],
     ),
+    "averages in a frame": (
+        lambda x: ad.nn.functional.avg_pool1d(x[None], 3, 2, 1),
+        {"x": 0},
+        [doubles((n,)) for n in (8, 9, 200, 41)],
+    ),
     "strides": (
         ad.grad(lambda x: convolved(x).square().sum()),
         {"x": (2, 3)},

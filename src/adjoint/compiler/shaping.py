@@ -54,7 +54,7 @@ from adjoint.compiler.nests import Member, Nest, row_elements
 from adjoint.compiler.plan import Loop, Plan
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import is_open
+from adjoint.core.sizes import is_open, surely
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Node, Value
 from adjoint.native import cache
@@ -250,13 +250,21 @@ def _cut_axes(band: Band) -> None:
         if is_open(guard.position.offset) and abs(step) != 1:
             continue
         edges = [_first(guard.position.offset, step, edge) for edge in (guard.low, guard.high)]
-        found.setdefault(number, set()).update(e for e in edges if 0 < e < axis.size)
+        found.setdefault(number, set()).update(e for e in edges if _is_inside(e, axis.size))
     parts = 1
     for number in sorted(found, key=lambda k: len(found[k])):
         parts *= len(found[number]) + 1
         cuts = sorted(found[number], key=int)
-        if parts <= _MOST_PARTS and all(a < b for a, b in itertools.pairwise(cuts)):
+        in_order = all(surely(b - a) or a < b for a, b in itertools.pairwise(cuts))
+        if parts <= _MOST_PARTS and in_order:
             band.axes[number].cuts = tuple(cuts)
+
+
+def _is_inside(edge: int, size: int) -> bool:
+    """Whether an edge cuts a loop; for some sizes it may be an end, and a part empty."""
+    if edge in (0, size):
+        return False
+    return (surely(edge) and surely(size - edge)) or 0 < edge < size
 
 
 def _guards(statements: Sequence[Statement]) -> Iterator[Guard]:

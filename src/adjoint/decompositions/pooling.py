@@ -46,8 +46,10 @@ def _reach(window: Window) -> int:
 
 
 def _padded(x: Tensor, windows: Sequence[Window], value: float) -> Tensor:
-    """The input in a frame, so that every window is full."""
-    frame = [(w.padding, max(_reach(w), 0)) for w in reversed(windows)]
+    """The input in a frame, so that every window is full; as wide on both sides, whether or not the
+    last window ends there, for all sizes have one program then.
+    """
+    frame = [(w.padding, max(_reach(w), w.padding)) for w in reversed(windows)]
     if not any(itertools.chain(*frame)):
         return x
     return ops.constant_pad_nd(x, tuple(itertools.chain(*frame)), value)
