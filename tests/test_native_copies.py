@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
+import adjoint as ad
 from adjoint.kernels.shape import copies as kernels_of_copies
-from adjoint.native import copies, kernels
+from adjoint.native import background, copies, halves, kernels, loops
 
 pytestmark = pytest.mark.skipif(
     kernels.function("copies", "join", np.float32) is None, reason="needs a C compiler"
@@ -49,3 +51,43 @@ def test_triangles(shape: tuple[int, ...], dtype: Any) -> None:
     for diagonal in (-100, -7, -2, -1, 0, 1, 3, 7, 100):
         np.testing.assert_array_equal(kernels_of_copies.tril(x, diagonal), np.tril(x, diagonal))
         np.testing.assert_array_equal(kernels_of_copies.triu(x, diagonal), np.triu(x, diagonal))
+
+
+@pytest.fixture
+def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(background, "soon", background.now)
+    before = ad.get_num_threads()
+    ad.set_num_threads(2)
+    yield
+    ad.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.float16])
+def test_large_copies_lie_as_small_ones(dtype: Any) -> None:
+    x = np.arange(180 * 110).reshape(180, 110).astype(dtype)
+    for source in (x, x.T, x[::-1], x[:, ::-1], x[:, ::2], np.broadcast_to(x[3], (170, 110))):
+        made = halves.astype(source, dtype, "K")
+        assert made.strides == source.copy("K").strides
+        np.testing.assert_array_equal(made, source)
+        room = np.zeros((*source.shape, 2), dtype)
+        loops.write(room[..., 1], source)
+        np.testing.assert_array_equal(room[..., 1], source)
+        assert not room[..., 0].any()
+        assert not np.may_share_memory(x, made)
+    for shift in (0, 3, -7, 110, 1000):
+        for dim in (0, 1):
+            rolled = kernels_of_copies.roll(x, (shift,), (dim,))
+            np.testing.assert_array_equal(rolled, np.roll(x, shift, dim))
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("target", [np.float32, np.float64, np.int64, np.int32, np.bool_])
+@pytest.mark.parametrize("source", [np.float32, np.float64, np.int64, np.int32])
+def test_casts_are_numpys(source: Any, target: Any) -> None:
+    numbers = [0.0, -0.0, 1.9, -1.9, 2e9, -2e9]
+    if np.dtype(source).kind == "f":
+        numbers += [np.nan, np.inf, -np.inf, 1e30, 3e9]
+    x = np.resize(np.array(numbers), loops.LARGE + 3).astype(source)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(halves.astype(x, target), x.astype(target))

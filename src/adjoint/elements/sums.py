@@ -11,15 +11,12 @@ from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 from adjoint.native import reduction
 from adjoint.native.halves import astype
-from adjoint.native.loops import Loop
+from adjoint.native.loops import Loops
 
 Array = np.ndarray[Any, Any]
 
 
-_ADDED = {
-    kind: Loop("{x} + {y}", {"x": kind, "y": kind}, (), kind, is_exact=True)
-    for kind in ("float32", "float64")
-}  # by dtype
+_ADDED = Loops("{x} + {y}", "x", "y")
 
 
 def added(x: Array, y: Array, out: Array | None = None) -> Array:
@@ -28,8 +25,7 @@ def added(x: Array, y: Array, out: Array | None = None) -> Array:
     >>> added(np.ones(2), np.ones(2))
     array([2., 2.])
     """
-    loop = _ADDED.get(x.dtype.name)
-    found = loop([x, y], out=out) if loop is not None and x.dtype == y.dtype else None
+    found = _ADDED(x, y, out=out)
     return np.asarray(np.add(x, y, out=out)) if found is None else found
 
 

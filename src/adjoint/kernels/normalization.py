@@ -13,13 +13,10 @@ from adjoint.kernels.pointwise import widen
 from adjoint.native import normalization as native
 from adjoint.native import rows
 from adjoint.native.halves import astype
-from adjoint.native.loops import LARGE, Loop
+from adjoint.native.loops import Loops
 
 Array = np.ndarray[Any, np.dtype[Any]]
-_STANDARDIZED = {
-    kind: Loop("({x} - {m}) * {r}", {"x": kind, "m": kind, "r": kind}, (), kind)
-    for kind in ("float32", "float64")
-}
+_STANDARDIZED = Loops("({x} - {m}) * {r}", "x", "m", "r")
 BLOCK = 1 << 15  # elements that are worked on at once: what is between stays in the cache
 
 
@@ -100,9 +97,7 @@ def standardized(input: Array, normalized_shape: Shape, mean: Array, rstd: Array
         axes = normalization.last_dims(normalized_shape)
         mean = _mean(x, axes, normalization.count(normalized_shape))
     scale = widen(rstd)
-    loop = _STANDARDIZED.get(x.dtype.name) if x.size >= LARGE else None
-    same = x.dtype == mean.dtype == scale.dtype
-    found = loop([x, mean, scale]) if loop is not None and same else None
+    found = _STANDARDIZED(x, mean, scale)
     return (x - mean) * scale if found is None else found
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from adjoint.checks import padding
 from adjoint.core.shapes import Shape
 from adjoint.kernels import images
+from adjoint.native.loops import write
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -22,5 +23,5 @@ def constant_pad_nd(self: Array, pad: Shape, value: Any) -> Array:
     for dim, before, after in padding.sides("constant_pad_nd", self.shape, pad):
         source[dim] = slice(max(-before, 0), max(self.shape[dim] + min(after, 0), 0))
         target[dim] = slice(max(before, 0), max(shape[dim] - max(after, 0), 0))
-    result[tuple(target)] = self[tuple(source)]
+    write(result[tuple(target)], self[tuple(source)])
     return result

@@ -1,4 +1,7 @@
-"""float16 and bfloat16 to the wider types and back: NumPy converts them one by one."""
+"""Copies of large arrays in another type, or in their own, by all cores.
+
+float16 and bfloat16 to the wider types and back, which NumPy converts one by one, are among them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import OF, REDUCED
-from adjoint.native.loops import LARGE, Loop
+from adjoint.native.loops import LARGE, Loop, write
 
 Array = np.ndarray[Any, Any]
 
@@ -35,6 +38,7 @@ static inline float to_odd(double x) {
 }
 """
 _WIDE = ("float32", "float64")
+_CAST = (*_WIDE, "int32", "int64")  # to one another as C does it
 
 
 def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> Array:
@@ -44,7 +48,14 @@ def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> 
     array([1.5, inf], dtype=float16)
     """
     dtype = np.dtype(dtype)
-    loop = _loop(array.dtype, dtype) if array.size >= LARGE else None
+    if array.size < LARGE or (array.dtype == dtype and not copy):
+        loop = None
+    elif array.dtype == dtype:
+        result = np.empty_like(array, order=order)
+        write(result, array)
+        return result
+    else:
+        loop = _loop(array.dtype, dtype)
     if loop is not None:
         out = None if order == "K" else np.empty(array.shape, dtype, order)
         found = loop([array], out=out)
@@ -56,12 +67,14 @@ def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> 
 
 @lru_cache(maxsize=64)
 def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> Loop | None:
-    """The loop from a half to a wider type, from that to a half, or to truth; else None."""
+    """The loop from one type to another one; None where NumPy is as good."""
     if source not in OF or target not in OF:
         return None
     one, two = OF[source].name, OF[target].name
     if one in _WIDE and two == "bool":
         return Loop("{x} != 0", {"x": one}, (), two, is_exact=True)
+    if one in _CAST and two in _CAST:
+        return Loop("{x}", {"x": one}, (), two, is_exact=True)
     if (source in REDUCED) == (target in REDUCED) or not {one, two} & {*_WIDE}:
         return None
     if one == "float64":

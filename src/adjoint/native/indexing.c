@@ -92,15 +92,16 @@ int select_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3];
   for (long j = 0; j < count; j++)
     if ((unsigned long)index[j] >= (unsigned long)size) return 1;
-#pragma omp parallel for schedule(static) if (outer * count * inner > WORTH)
-  for (long o = 0; o < outer; o++) {
-    const REAL *from = x + o * size * inner;
-    REAL *to = y + o * count * inner;
-    if (inner == 1)
-      for (long j = 0; j < count; j++) to[j] = from[index[j]];
-    else
-      for (long j = 0; j < count; j++) memcpy(to + j * inner, from + index[j] * inner, sizeof(REAL) * (size_t)inner);
+  if (inner == 1) {
+#pragma omp parallel for schedule(static) if (outer * count > WORTH)
+    for (long o = 0; o < outer; o++)
+      for (long j = 0; j < count; j++) y[o * count + j] = x[o * size + index[j]];
+    return 0;
   }
+#pragma omp parallel for schedule(static) collapse(2) if (outer * count * inner > WORTH)
+  for (long o = 0; o < outer; o++)
+    for (long j = 0; j < count; j++)
+      memcpy(y + (o * count + j) * inner, x + (o * size + index[j]) * inner, sizeof(REAL) * (size_t)inner);
   return 0;
 }
 

@@ -21,6 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from adjoint.core import dtypes
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
+from adjoint.core.threads import threads
 from adjoint.native import background, build, kernels
 
 Array = np.ndarray[Any, Any]
@@ -107,13 +108,59 @@ class Loop:
         return self._run
 
 
-def copied(array: Array) -> Array | None:
-    """A dense copy of a large array whose elements have four or eight bytes; else None."""
-    loop = _MOVES.get(array.itemsize) if array.size >= LARGE and array.dtype.kind in "fiu" else None
-    if loop is None:
-        return None
-    result = np.empty(array.shape, array.dtype)
-    return None if loop([array.view(loop.dtype)], out=result.view(loop.dtype)) is None else result
+class Loops:
+    """One expression for large arrays of float32, and of float64.
+
+    `@` is the suffix of functions: `Loops("exp@({x} - {y})", "x", "y", function="exp")`.
+
+    >>> Loops("{x} + {y}", "x", "y")(np.ones(3), np.ones(3))  # not large
+    """
+
+    def __init__(self, text: str, *names: str, function: str = "") -> None:
+        self.kinds: dict[str, Loop] = {}
+        for kind, suffix in (("float32", "f"), ("float64", "")):
+            c, name = STORED[kind][0], function + suffix
+            declared = f"#pragma omp declare simd notinbranch\nextern {c} {name}({c});\n"
+            self.kinds[kind] = Loop(
+                text.replace("@", suffix), dict.fromkeys(names, kind), (), kind,
+                declared if function else "", is_exact=not function,
+            )  # fmt: skip
+
+    def __call__(self, *arrays: Array, out: Array | None = None) -> Array | None:
+        """The result, in `out` if that is given; None where NumPy shall compute."""
+        first = arrays[0]
+        loop = self.kinds.get(first.dtype.name) if first.size >= LARGE else None
+        if loop is None or any(a.dtype != first.dtype for a in arrays):
+            return None
+        return loop(arrays, out=out)
+
+
+def write(to: Array, source: Array) -> None:
+    """Write an array over one of its dtype that it broadcasts to, which lies elsewhere.
+
+    >>> made = np.zeros((2, 2))
+    >>> write(made, np.array([1.0, 2.0]))
+    >>> made
+    array([[1., 2.],
+           [1., 2.]])
+    """
+    loop = _MOVES.get(to.itemsize) if to.size >= LARGE and to.dtype.kind in "fiu" else None
+    if loop is not None and to.dtype == source.dtype:
+        whole = np.broadcast_to(source, to.shape)
+        if _pays(to, whole):
+            done = loop([whole.view(loop.dtype)], out=to.view(loop.dtype))
+            if done is not None:
+                return
+    np.copyto(to, source)
+
+
+def _pays(to: Array, source: Array) -> bool:
+    """Whether a loop copies quicker than NumPy: backwards, by steps of two, or by several cores;
+    NumPy turns matrices better.
+    """
+    inner = min((abs(s), -d) for d, (s, n) in enumerate(zip(to.strides, to.shape)) if n > 1)[1]
+    step = source.strides[-inner] // source.itemsize
+    return step in (-1, 2) or (step in (0, 1) and threads() > 1)
 
 
 _MOVES = {

@@ -106,7 +106,7 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     """
     whole = unreduce(np.asarray(result), dim, self.shape, keepdim)
     axes = wrap_dims("amax", dim, self.ndim)
-    found = _shares(self, whole, axes) if self.size >= loops.LARGE else None
+    found = _shares(self, whole, axes)
     if found is not None:
         return found
     mask = self == whole
@@ -118,23 +118,17 @@ def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
     return np.divide(mask, count, dtype=wide, casting="unsafe").astype(self.dtype, copy=False)
 
 
-_EQUAL, _SHARED = (
-    {
-        kind: loops.Loop(text, dict.fromkeys(names, kind), (), kind, is_exact=True)
-        for kind in ("float32", "float64")
-    }
-    for text, names in (("({x} == {most} ? 1 : 0)", ("x", "most")), ("{x} * {part}", ("x", "part")))
-)  # by dtype
+_EQUAL = loops.Loops("({x} == {most} ? 1 : 0)", "x", "most")
+_SHARED = loops.Loops("{x} * {part}", "x", "part")
 
 
 def _shares(self: Array, whole: Array, axes: Shape) -> Array | None:
     """`tie_weights` of a large array, written twice; None where an extremum is NaN."""
-    kind = self.dtype.name
-    mask = _EQUAL[kind]([self, whole]) if kind in _EQUAL and whole.dtype == self.dtype else None
+    mask = _EQUAL(self, whole)
     if mask is None:
         return None
     count = reduce(np.add, mask, axes, True)
-    return _SHARED[kind]([mask, 1 / count], out=mask) if count.all() else None
+    return _SHARED(mask, 1 / count, out=mask) if count.all() else None
 
 
 def _truth(what: str, ufunc: np.ufunc, self: Array, axes: Any, keepdim: bool) -> Array:

@@ -16,6 +16,10 @@ from adjoint.core.state import current
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims
+from adjoint.native.loops import Loops
+
+EXP_OF_DIFFERENCE = Loops("exp@({x} - {y})", "x", "y", function="exp")
+_SQUARED_DIFFERENCE = Loops("({x} - {y}) * ({x} - {y})", "x", "y")
 
 
 def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -27,7 +31,10 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     top = reduce(np.maximum, x.real, axes, True)
     finite = np.isfinite(top)
     if np.logical_and.reduce(finite, axis=None):
-        result = np.log(total(np.exp(x - top), axes, True)) + top
+        terms = EXP_OF_DIFFERENCE(x, top)
+        if terms is None:
+            terms = np.exp(x - top)
+        result = np.log(total(terms, axes, True)) + top
     else:
         top = np.where(finite, top, top.dtype.type(0))
         with np.errstate(all="ignore"):
@@ -146,11 +153,11 @@ def _variance(what: str, self: Array, dim: Dims, correction: float | None, keepd
     x = widened(self)
     count = math.prod(x.shape[a] for a in axes)
     degrees = max(count - (1 if correction is None else correction), 0)
-    centred = x - total(x, axes, True) / count if count else x
-    if x.dtype.kind == "c":
-        squares = centred.real**2 + centred.imag**2
-    else:
-        squares = centred * centred
+    mean = total(x, axes, True) / count if count else np.zeros((), x.dtype)
+    squares = _SQUARED_DIFFERENCE(x, mean)
+    if squares is None:
+        centred = x - mean
+        squares = centred.real**2 + centred.imag**2 if x.dtype.kind == "c" else centred * centred
     sums = total(squares, axes, keepdim)
     if degrees:
         return sums / degrees

@@ -19,7 +19,7 @@ from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
 from adjoint.native import copies
 from adjoint.native.halves import astype
-from adjoint.native.loops import copied
+from adjoint.native.loops import LARGE, write
 
 Array = np.ndarray[Any, Any]
 
@@ -27,7 +27,7 @@ Array = np.ndarray[Any, Any]
 def clone(self: Array, memory_format: Any) -> Array:
     """Copy; the order of dimensions in memory stays unless `memory_format` says otherwise."""
     if memory_format is None:
-        return self.copy(order_of(self))
+        return astype(self, self.dtype, order_of(self))
     return in_format("clone", self, memory_format, self.dtype)
 
 
@@ -53,7 +53,7 @@ def cat(tensors: list[Array], dim: int) -> Array:
     dtype = tensors[0].dtype if tensors else None
     if all(x.dtype is dtype and x.shape != layout.LEGACY_EMPTY for x in tensors):
         try:
-            found = copies.joined(tensors, dim) if tensors else None
+            found = _joined(tensors, dim) if tensors and tensors[0].size >= LARGE else None
             return np.concatenate(tensors, dim) if found is None else found
         except (ValueError, IndexError):
             pass  # `cat_shape` says why
@@ -65,15 +65,32 @@ def cat(tensors: list[Array], dim: int) -> Array:
     return np.concatenate(kept, dim, dtype=promoted(tensors), casting="unsafe")
 
 
+def _joined(tensors: list[Array], dim: int) -> Array | None:
+    """Large arrays of one dtype joined by native code; None where NumPy shall do it."""
+    first = tensors[0]
+    if dim not in (0, -first.ndim):
+        return copies.joined(tensors, dim)
+    if any(x.ndim != first.ndim or x.shape[1:] != first.shape[1:] for x in tensors):
+        return None
+    sizes = [len(x) for x in tensors]
+    result = np.empty((sum(sizes), *first.shape[1:]), first.dtype)
+    for x, end in zip(tensors, itertools.accumulate(sizes), strict=True):
+        write(result[end - len(x) : end], x)
+    return result
+
+
 def stack(tensors: list[Array], dim: int) -> Array:
     """Join along a new dimension."""
     shape, dim = layout.stack_shape("stack", [x.shape for x in tensors], dim)
     if dim == 0 and len(shape) > 1 and all(x.dtype is tensors[0].dtype for x in tensors):
-        return np.concatenate(tensors).reshape(shape)  # one call for all of them
+        return cat(tensors, 0).reshape(shape)  # one call for all of them
     before = (slice(None),) * dim
     result = np.empty(shape, promoted(tensors))
     for i, x in enumerate(tensors):
-        result[(*before, i)] = x
+        if x.size < LARGE:
+            result[(*before, i)] = x
+        else:
+            write(result[(*before, i)], x)
     return result
 
 
@@ -83,7 +100,7 @@ def repeat(self: Array, repeats: Shape) -> Array:
     both = tuple(itertools.chain.from_iterable(zip(repeats, padded, strict=True)))
     single = tuple(itertools.chain.from_iterable((1, s) for s in padded))
     result = np.empty(both, self.dtype)
-    result[...] = self.reshape(single)
+    write(result, self.reshape(single))
     return result.reshape(shape)
 
 
@@ -92,14 +109,15 @@ def flip(self: Array, dims: Shape) -> Array:
     gone = layout.distinct("flip", dims, self.ndim)
     index = tuple(slice(None, None, -1) if d in gone else slice(None) for d in range(self.ndim))
     turned = self[(*index, ...)]
-    found = copied(turned) if self.flags.c_contiguous else None
-    return turned.copy(order_of(self)) if found is None else found
+    result = np.empty_like(self, order=order_of(self))
+    write(result, turned)
+    return result
 
 
 def roll(self: Array, shifts: Shape, dims: Shape) -> Array:
     """Shift along `dims`, the end coming in at the front; without `dims`, the flattened tensor."""
     if not dims and len(shifts) == 1:
-        return np.roll(self, shifts[0])
+        return _rolled(self.reshape(-1), shifts[0], 0).reshape(self.shape)
     if len(shifts) != len(dims) or not shifts:
         raise ShapeError(
             f"roll: shifts={shifts} and dims={dims} must have the same length "
@@ -107,7 +125,23 @@ def roll(self: Array, shifts: Shape, dims: Shape) -> Array:
         )
     if not self.ndim:
         raise DimensionError(f"roll: dims={dims} for a scalar, which has no dimensions.")
-    return np.roll(self, shifts, tuple(wrap_dim("roll", d, self.ndim) for d in dims))
+    places = [wrap_dim("roll", d, self.ndim) for d in dims]
+    if len(places) == 1:
+        return _rolled(self, shifts[0], places[0])
+    return np.roll(self, shifts, tuple(places))
+
+
+def _rolled(self: Array, shift: int, dim: int) -> Array:
+    """The end of one dimension comes in at the front."""
+    result = np.empty_like(self)
+    before = (slice(None),) * dim
+    place = shift % self.shape[dim] if self.size else 0
+    for to, source in ((place, 0), (0, self.shape[dim] - place)):
+        count = self.shape[dim] - max(to, source)
+        write(
+            result[(*before, slice(to, to + count))], self[(*before, slice(source, source + count))]
+        )
+    return result
 
 
 def rot90(self: Array, k: int, dims: Shape) -> Array:
