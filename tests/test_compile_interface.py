@@ -397,10 +397,9 @@ def doubles(*shapes: tuple[int, ...]) -> tuple[Any, ...]:
 
 # (function, open dimensions, arguments for each call): all calls run one program
 def convolved(x: ad.Tensor) -> Any:
-    """Windows that move by two: sizes are halved three times."""
-    weight = make(2, 2, 3, 3)
-    hidden = ad.nn.functional.conv2d(x, weight, stride=2, padding=1).tanh()
-    return ad.nn.functional.conv2d(ad.nn.functional.max_pool2d(hidden, 2), weight, padding=1)
+    """Windows that move by two: sizes are halved twice."""
+    hidden = ad.nn.functional.conv2d(x, make(2, 2, 3, 3), stride=2, padding=1)
+    return ad.nn.functional.max_pool2d(hidden, 2)
 
 
 OPEN: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]]]] = {
@@ -590,9 +589,8 @@ def test_open_sizes_need_one_program(name: str, built: list[str]) -> None:
     [
         (lambda x, w: (x @ w).tanh().softmax(-1), lambda n: ((n, 30), (30, 20))),
         (lambda x: (x @ x.T).logsumexp(0) + x.sum(), lambda n: ((n, n - 1),)),
-        (lambda x: x.cumsum(0) / x.std(0), lambda n: ((n, n // 2),)),
     ],
-    ids=["product", "square", "columns"],
+    ids=["product", "square"],
 )
 def test_a_program_that_is_first_called_with_small_sizes_is_written_for_large_ones(
     function: Any, shapes: Any

@@ -545,8 +545,15 @@ def kept(compiled: Any) -> list[Any]:
     return [tape for program, _ in compiled.programs.values() for tape in program.tapes.values()]
 
 
-@pytest.mark.parametrize("mode", ["gradient", "forward over reverse", "gradient of a gradient"])
-@pytest.mark.parametrize("function", [grows, inside])
+@pytest.mark.parametrize(
+    ("function", "mode"),
+    [
+        (grows, "gradient"),
+        (grows, "forward over reverse"),
+        (grows, "gradient of a gradient"),
+        (inside, "gradient"),
+    ],
+)
 def test_carries_computed_again_are_those_of_the_loop(
     function: Any, mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
