@@ -96,8 +96,13 @@ class Reference:
             else:
                 section = _section(value) if name in SECTIONS.split() else ""
                 own.setdefault(section, []).append(self.entry(full, public, value))
-        parts = [f"# {full}\n".replace("_", r"\_"), markdown(inspect.getdoc(found) or "")]
-        parts.append(f"\n{_inside(full)}")
+        parts = [
+            "---\norphan: true\n---\n",  # the menu of every page would have to hold them all
+            f"# {full}\n".replace("_", r"\_"),
+            "[Modules](index.md)\n",
+            markdown(inspect.getdoc(found) or ""),
+            f"\n{_inside(full)}",
+        ]
         for section in sorted(own):
             parts += [f"## {section}\n"] if section else []
             parts += own[section]
@@ -148,8 +153,7 @@ def index() -> str:
     for group, names in MODULES.items():
         rows = [f"| [`ad.{n}`]({n}.md) | {_sentence(module(n))} |" for n in names.split()]
         parts += [f"## {group}\n", "| module | |", "| --- | --- |", *rows, ""]
-    listed = " ".join(MODULES.values()).split()
-    return "\n".join([*parts, "```{toctree}", ":hidden:", "", *listed, "```", ""])
+    return "\n".join(parts)
 
 
 def module(name: str) -> ModuleType:
