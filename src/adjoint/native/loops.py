@@ -493,13 +493,16 @@ def _steps(used: dict[str, str], places: dict[str, int], way: tuple[str, ...]) -
 
 
 def _converted(loop: Loop, packed: dict[str, str]) -> str:
-    """A block whose elements only get another type, which packing or unpacking does."""
+    """A block whose elements are only moved, or get another type: packing or unpacking does it."""
     for name, dtype in loop.operands.items():
-        if loop.expression == f"{{{name}}}" and STORED[dtype][1] == STORED[loop.result][1]:
-            if dtype in _REDUCED and loop.result not in _REDUCED:
-                return "      " + packed[name].format("made")
-            if loop.result in _REDUCED and dtype not in _REDUCED:
-                return "      row = " + packed[name].format(f"room_{name}")
+        if loop.expression != f"{{{name}}}" or STORED[dtype][1] != STORED[loop.result][1]:
+            continue
+        if loop.result in _REDUCED:
+            return "      row = " + packed[name].format(f"room_{name}")
+        return (
+            f"      const {STORED[dtype][1]} *whole = {packed[name].format('made')}"
+            "      if (whole != made) __builtin_memcpy(made, whole, h * w * sizeof(*made));"
+        )
     return ""
 
 
