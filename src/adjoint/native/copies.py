@@ -48,7 +48,7 @@ def joined(arrays: Sequence[Array], dim: int) -> Array | None:
 
 def triangle(x: Array, diagonal: int, *, right: bool) -> Array | None:
     """What is right of a diagonal, the diagonal with it, or left of it; 0 elsewhere."""
-    run = _function("triangle", x) if x.size >= LARGE else None
+    run = _function("triangle", x)
     if run is None:
         return None
     rows, columns = x.shape[-2:]

@@ -16,7 +16,7 @@ from adjoint.core.state import current
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import powers, reduce, total
 from adjoint.kernels.reduction.sums import mean_dims
-from adjoint.native.loops import Loops
+from adjoint.native.loops import LARGE, Loops
 
 EXP_OF_DIFFERENCE = Loops("exp@({x} - {y})", "x", "y", function="exp")
 _SQUARED_DIFFERENCE = Loops("({x} - {y}) * ({x} - {y})", "x", "y")
@@ -31,7 +31,7 @@ def logsumexp(self: Array, dim: Dims, keepdim: bool) -> Array:
     top = reduce(np.maximum, x.real, axes, True)
     finite = np.isfinite(top)
     if np.logical_and.reduce(finite, axis=None):
-        terms = EXP_OF_DIFFERENCE(x, top)
+        terms = EXP_OF_DIFFERENCE(x, top) if x.size >= LARGE else None
         if terms is None:
             terms = np.exp(x - top)
         result = np.log(total(terms, axes, True)) + top
@@ -153,8 +153,8 @@ def _variance(what: str, self: Array, dim: Dims, correction: float | None, keepd
     x = widened(self)
     count = math.prod(x.shape[a] for a in axes)
     degrees = max(count - (1 if correction is None else correction), 0)
-    mean = total(x, axes, True) / count if count else np.zeros((), x.dtype)
-    squares = _SQUARED_DIFFERENCE(x, mean)
+    mean = total(x, axes, True) / count if count else x.dtype.type(0)
+    squares = _SQUARED_DIFFERENCE(x, mean) if x.size >= LARGE else None
     if squares is None:
         centred = x - mean
         squares = centred.real**2 + centred.imag**2 if x.dtype.kind == "c" else centred * centred

@@ -27,7 +27,8 @@ Array = np.ndarray[Any, Any]
 def clone(self: Array, memory_format: Any) -> Array:
     """Copy; the order of dimensions in memory stays unless `memory_format` says otherwise."""
     if memory_format is None:
-        return astype(self, self.dtype, order_of(self))
+        order = order_of(self)
+        return self.copy(order) if self.size < LARGE else astype(self, self.dtype, order)
     return in_format("clone", self, memory_format, self.dtype)
 
 
@@ -83,7 +84,8 @@ def stack(tensors: list[Array], dim: int) -> Array:
     """Join along a new dimension."""
     shape, dim = layout.stack_shape("stack", [x.shape for x in tensors], dim)
     if dim == 0 and len(shape) > 1 and all(x.dtype is tensors[0].dtype for x in tensors):
-        return cat(tensors, 0).reshape(shape)  # one call for all of them
+        join = np.concatenate if tensors[0].size < LARGE else cat
+        return join(tensors, 0).reshape(shape)  # one call for all of them
     before = (slice(None),) * dim
     result = np.empty(shape, promoted(tensors))
     for i, x in enumerate(tensors):
@@ -100,7 +102,10 @@ def repeat(self: Array, repeats: Shape) -> Array:
     both = tuple(itertools.chain.from_iterable(zip(repeats, padded, strict=True)))
     single = tuple(itertools.chain.from_iterable((1, s) for s in padded))
     result = np.empty(both, self.dtype)
-    write(result, self.reshape(single))
+    if result.size < LARGE:
+        result[...] = self.reshape(single)
+    else:
+        write(result, self.reshape(single))
     return result.reshape(shape)
 
 
@@ -109,6 +114,8 @@ def flip(self: Array, dims: Shape) -> Array:
     gone = layout.distinct("flip", dims, self.ndim)
     index = tuple(slice(None, None, -1) if d in gone else slice(None) for d in range(self.ndim))
     turned = self[(*index, ...)]
+    if self.size < LARGE:
+        return turned.copy(order_of(self))
     result = np.empty_like(self, order=order_of(self))
     write(result, turned)
     return result
@@ -168,7 +175,7 @@ def _triangle(what: str, self: Array, diagonal: int, *, right: bool) -> Array:
     """What is right of a diagonal, the diagonal with it, or left of it; 0 elsewhere."""
     if self.ndim < 2:
         raise ShapeError(f"{what}: needs at least 2 dimensions, got {self.ndim}.")
-    found = copies.triangle(self, diagonal, right=right)
+    found = copies.triangle(self, diagonal, right=right) if self.size >= copies.LARGE else None
     if found is not None:
         return found
     rows, columns = self.shape[-2:]
