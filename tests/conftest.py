@@ -15,7 +15,7 @@ from adjoint.table import TABLE
 from tests import tables
 
 os.environ.setdefault("ADJOINT_NATIVE", "wait")  # every run computes alike
-gc.set_threshold(20_000)  # a look after every 700 objects is a tenth of the time of derivatives
+gc.set_threshold(20_000)  # looking after every 700 objects is a twentieth of the time of laws
 collect_ignore_glob = ["programs/*", "data/*"]  # run by test_torch_programs.py, with another torch
 
 
