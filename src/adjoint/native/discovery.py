@@ -302,8 +302,14 @@ def _complaint(candidate: Toolchain, place: str | None) -> str:
 
 
 def open_library(path: str) -> ctypes.CDLL:
-    """Load a shared library; threads that wait at the end of its loops yield the core."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    """Load a shared library; threads that wait at the end of its loops soon yield the core.
+
+    They look for the next loop some ten microseconds long: to be woken takes longer than most loops
+    over a million numbers.
+    """
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ["OMP_WAIT_POLICY"] = "passive"
+        os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     return follow(ctypes.CDLL(path))
 
 
