@@ -8,6 +8,7 @@ import numpy as np
 
 from adjoint.checks import embedding as rules
 from adjoint.core.errors import IndexOutOfRange
+from adjoint.native import indexing as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -28,4 +29,8 @@ def embedding(
     """The row of each index."""
     rules.check("embedding", weight, indices)
     check_range("embedding", indices, weight.shape[0])
-    return weight[indices.astype(np.intp, copy=False)]
+    rows = indices.astype(np.int64, copy=False)
+    found = None
+    if rows.size * weight.shape[1] >= native.LARGE:
+        found = native.select(weight, 0, np.ascontiguousarray(rows).reshape(-1))
+    return weight[rows] if found is None else found.reshape(*indices.shape, *weight.shape[1:])
