@@ -46,14 +46,10 @@ def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:
 
 
 def lying_as(tensor: Tensor | None, grad: Any) -> Any:
-    """A gradient as it is, or a copy: one that lies in memory as its leaf does, with channels
-    last, and in which every element has a place of its own, so that it can be written to.
-    """
-    if type(grad) is not ndarray or tensor is None:
+    """A gradient as it is, or a copy that lies in memory as its leaf does: with channels last."""
+    if type(grad) is not ndarray or tensor is None or not _lies_otherwise(tensor):
         return grad
-    if _lies_otherwise(tensor):
-        return grad if grad.strides == tensor.value.strides else _laid_like(tensor, grad)
-    return grad if grad.flags.c_contiguous or not is_expanded(grad) else grad.copy()
+    return grad if grad.strides == tensor.value.strides else _laid_like(tensor, grad)
 
 
 def _lies_otherwise(tensor: Tensor) -> bool:
