@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from benchmarks import plot
@@ -12,16 +13,17 @@ PICTURE = "pictures/benchmarks.svg"
 
 
 def results(page: str) -> list[Result]:
-    """The lines of the table, as a run of the benchmarks has them.
+    """The lines of the first table, as a run of the benchmarks has them.
 
     >>> page = "| value and gradient | adjoint |\\n| --- | --- |\\n| RK4, 1000 steps | 2 |"
     >>> [(r.title, r.case, r.tools["adjoint"].gradient) for r in results(page)]
     [('RK4', '1000 steps', 2.0)]
     """
-    lines = [line for line in page.splitlines() if line.startswith("|")]
+    lines = page.splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("| value and gradient"))
     heads = _cells(lines[start])[1:]
-    return [_result(heads, *_cells(line)) for line in lines[start + 2 :]]
+    rows = itertools.takewhile(lambda line: line.startswith("|"), lines[start + 2 :])
+    return [_result(heads, *_cells(line)) for line in rows]
 
 
 def _result(heads: list[str], name: str, *cells: str) -> Result:

@@ -135,8 +135,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     >>> import adjoint as ad
     >>> from adjoint.distributions import RelaxedOneHotCategorical
     >>> d = RelaxedOneHotCategorical(ad.tensor(0.5), probs=ad.ones(3))
-    >>> d.rsample().sum()
-    tensor(1.0000)
+    >>> ad.allclose(d.rsample().sum(), ad.tensor(1.0))
+    True
     """
 
     arg_constraints: ClassVar[Any] = OfChoices.arg_constraints

@@ -23,5 +23,5 @@ def constant_pad_nd(self: Array, pad: Shape, value: Any) -> Array:
     for dim, before, after in padding.sides("constant_pad_nd", self.shape, pad):
         source[dim] = slice(max(-before, 0), max(self.shape[dim] + min(after, 0), 0))
         target[dim] = slice(max(before, 0), max(shape[dim] - max(after, 0), 0))
-    write(result[tuple(target)], self[tuple(source)])
+    write(result[(*target, ...)], self[(*source, ...)])
     return result

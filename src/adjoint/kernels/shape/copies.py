@@ -92,7 +92,7 @@ def stack(tensors: list[Array], dim: int) -> Array:
         if x.size < LARGE:
             result[(*before, i)] = x
         else:
-            write(result[(*before, i)], x)
+            write(result[(*before, i, ...)], x)
     return result
 
 
