@@ -6,7 +6,8 @@
 #define INNER 256        /* steps along the inner dimension before a tile is stored: a strip stays in the first cache */
 #define BLOCK 16         /* panels that stay in the second cache */
 #define THIN 8           /* rows of a product for which sums along rows of b beat copying it */
-#define LOW 32           /* rows of a product for which copying b costs more than it saves */
+#define LOW 32           /* rows of a product for which copying b costs more than it saves, … */
+#define FLAT 256         /* … and those if the inner dimension is that short, too */
 #define SIDE 4           /* rows of b at once where products are sums along rows */
 #define COPY 12          /* multiplications in the time of copying one element */
 #define SHARE (1L << 20) /* multiplications for each thread */
@@ -108,7 +109,7 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
     a += at * z->a_batch[d], b += at * z->b_batch[d], c += at * z->c_batch[d];
   }
   if (z->m <= THIN && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, c);
-  else if ((z->m <= LOW || (z->m <= 8 * LOW && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, c, strip, room);
+  else if ((z->m <= LOW || (z->m <= FLAT && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, c, strip, room);
   else rectangle_REAL(z, m, n, a, b, c, strip, room);
 }
 

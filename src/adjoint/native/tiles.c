@@ -1,7 +1,8 @@
 /* Products of matrices from tiles that stay in registers; files that multiply include this one.
 
    A tile is ROWS rows high and WIDE vectors wide. It is the product of a strip of the left matrix and a panel of the
-   right one, both copied so that what one step along the inner dimension needs lies together. */
+   right one. Where they are read often, or lie badly, they are copied first, so that what one step along the inner
+   dimension needs lies together. */
 
 #if defined(__AVX512F__)
 #define BYTES 64 /* of a vector */
@@ -15,7 +16,7 @@
 #endif
 #define WIDE 2   /* vectors in a row of a tile */
 #define AHEAD 8  /* steps of a panel that are asked for early */
-#define FEW 2    /* panels for which columns of the left matrix are not copied */
+#define SELDOM 2 /* panels for which columns of the left matrix are not copied */
 #define ALIAS 4096 /* bytes between rows that share the lines of the first cache */
 #define STRIPS 4 /* strips that are copied together */
 #define ALL _Pragma("GCC unroll 16") /* rows of a tile are no loop: its sums are registers */
@@ -195,7 +196,7 @@ static void (*const tiles_REAL[][2][WIDE])(long, const REAL *, long, const REAL 
 static void multiply_REAL(long m, long n, long k, const REAL *a, long row, long column, Panels_REAL b,
                           const REAL *start, REAL *c, long step, REAL *room) {
   const int lying = column == 1 && row * (long)sizeof(REAL) % ALIAS;
-  const int there = lying || (row == 1 && n <= FEW * PANEL_REAL);
+  const int there = lying || (row == 1 && n <= SELDOM * PANEL_REAL);
   for (long i = 0; i < m;) {
     long count[STRIPS], total = 0;
     int strips = 0;
