@@ -249,23 +249,23 @@ class Renderer:
         begin: list[str] = []
         each: list[str] = []
         behind = THREADS * sweep.room
-        for number, step in enumerate(sweep.steps):
+        for place, step in enumerate(sweep.steps):
             if isinstance(step, Call):
                 into = None
-                if number in sweep.turned:
+                if place in sweep.turned:
                     into = f"(({C_TYPES[step.node.output.dtype.name]} *)(room + {behind}))"
-                    behind += 8 * sweep.turned[number]
+                    behind += 8 * sweep.turned[place]
                     lines.append(libraries.turned(step, scope.operand(step.operands[1]), into))
                 each.append(_swept_call(inner, sweep, step, into))
                 continue
-            made = sweep.kernels[number]
+            made = sweep.kernels[place]
             if made.partials:
-                begin.append(f"double *const all{number} = (double *)(own + {places[number]});")
-                begin.append(f"double *const one{number} = all{number} + {made.partial};")
-                begin += _started(made, f"all{number}")
-            low, high = (f"{end} * {sweep.parts[number]}" for end in ("low", "high"))
-            each.append(self._call(self.function(made), inner, made, low, high, f"one{number}"))
-            each += _merged(made, f"all{number}", f"one{number}")
+                begin.append(f"double *const all{place} = (double *)(own + {places[place]});")
+                begin.append(f"double *const one{place} = all{place} + {made.partial};")
+                begin += _started(made, f"all{place}")
+            low, high = (f"{end} * {sweep.parts[place]}" for end in ("low", "high"))
+            each.append(self._call(self.function(made), inner, made, low, high, f"one{place}"))
+            each += _merged(made, f"all{place}", f"one{place}")
         lines += [
             f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
             "{ const long thread = THREAD, count = COUNT;",
@@ -281,9 +281,9 @@ class Renderer:
             "  }",
             "}",
         ]
-        for number, made in sweep.kernels.items():
+        for place, made in sweep.kernels.items():
             if made.partials:
-                lines.append(f"{{ double *const partial = (double *)(room + {places[number]});")
+                lines.append(f"{{ double *const partial = (double *)(room + {places[place]});")
                 lines += [*self._totals(scope, made, "threads", sweep.room // 8), "}"]
         for value in sweep.sums:
             lines += _swept_sum(scope, sweep, value)
