@@ -16,6 +16,7 @@ needs_compiler = pytest.mark.skipif(build.compiler() is None, reason="needs a C 
 SMALL: dict[str, dict[str, Any]] = {
     "black_scholes": {"n": 101, "dtype": "float64"},
     "gmm": {"n": 50, "d": 3, "K": 4},
+    "gmm_einsum": {"n": 50, "d": 3, "K": 4},
     "bundle_adjustment": {"cameras": 4, "points": 9, "observations": 37},
     "rk4": {},
 }

@@ -30,8 +30,8 @@ def arrays(seed: int, dtype: Any, *shapes: tuple[int, ...]) -> list[Any]:
     return [draw.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
-def native(a: Any, b: Any) -> Any:
-    """The product by C code, whatever its size."""
+def native(a: Any, b: Any, start: Any = None) -> Any:
+    """The product by C code, whatever its size, and what it is added to."""
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     m, n, k = a.shape[-2], b.shape[-1], a.shape[-1]
     a, b = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b))
@@ -39,7 +39,7 @@ def native(a: Any, b: Any) -> Any:
     steps = [[s // x.itemsize for s in x.strides] for x in (a, b, result)]
     run = kernels.function("product", "product", a.dtype)
     numbers = kernels.block(product.numbers((m, n, k), batch, *map(tuple, steps)))
-    assert not kernels.call(run, numbers, a, b, result)
+    assert not kernels.call(run, numbers, a, b, start, result)
     return result
 
 
@@ -59,6 +59,9 @@ def test_products_of_all_layouts_are_numpys(m: int, n: int, k: int, dtype: Any) 
     expected = a.astype(np.float64) @ b.astype(np.float64)
     for x, y in itertools.product(layouts(a), layouts(b)):
         np.testing.assert_allclose(native(x, y), expected, atol=50 * np.finfo(dtype).eps * 20)
+    (start,) = arrays(k, dtype, (m, n))
+    found = native(a, b, start)
+    np.testing.assert_allclose(found, start + expected, atol=50 * np.finfo(dtype).eps * 20)
 
 
 @needs_compiler

@@ -13,6 +13,7 @@ import adjoint as ad
 from adjoint.core import dtypes
 from adjoint.graph import passes
 from adjoint.graph.ir import Graph, Type
+from adjoint.graph.passes import products_onto
 from adjoint.graph.passes.inline import call
 from adjoint.graph.passes.schedule import schedule_for_memory
 from adjoint.graph.statistics import peak
@@ -495,3 +496,99 @@ def test_schedule_never_needs_more_memory_and_keeps_random_order() -> None:
     graph = schedule_for_memory(graph)
     assert peak(graph) <= before
     assert [n.outputs[0].name for n in graph.nodes if n.name.startswith("rand")] == draws
+
+
+# --- sums and products ----------------------------------------------------------------------------
+
+
+def traced(function: Callable[..., Any], *shapes: tuple[int, ...]) -> Graph:
+    return ad.trace(function, *(ad.ShapeDtype(shape, ad.float64) for shape in shapes))
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda a, b: (a @ b).sum(0), ((7, 3), (3, 5))),
+        (lambda a, b: (a @ b).sum(1, keepdim=True), ((7, 3), (3, 5))),
+        (lambda a, b: (a @ b).sum(), ((7, 3), (3, 5))),
+        (lambda a, b: (-(a @ b)).sum((0, 1)), ((4, 7, 3), (3, 5))),
+        (lambda a, b: (a @ b).permute(1, 0, 2).neg().sum(0, keepdim=True), ((4, 7, 3), (4, 3, 5))),
+        (lambda a, b: (a.permute(1, 0, 2) @ b).sum(1), ((7, 4, 3), (4, 3, 5))),
+        (lambda a, b: (a @ b).sum(0), ((7, 3), (4, 3, 5))),
+    ],
+)
+def test_sums_of_products_sum_an_operand_first(function: Any, shapes: Any) -> None:
+    after = kept_equal(traced(function, *shapes), passes.sum_operands_first, passes.eliminate_dead)
+    names = ops(after)
+    product = next(k for k, name in enumerate(names) if name in ("mm", "matmul"))
+    assert "sum" in names[:product]
+    assert "sum" not in names[product:]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda a, b: (lambda c: (c.sum(0), c.sin()))(a @ b),  # others want the product
+        lambda a, b: (lambda c: (c.sum(0), c))(a @ b),
+        lambda a, b: (a @ b).sin().sum(0),
+    ],
+)
+def test_products_that_others_want_are_summed_as_they_are(function: Any) -> None:
+    before = traced(function, (7, 3), (3, 5))
+    after = kept_equal(before, passes.sum_operands_first, passes.eliminate_dead)
+    assert ops(after) == ops(before)
+
+
+def test_a_dimension_of_both_operands_is_summed_after_the_product() -> None:
+    before = traced(lambda a, b: (a @ b).sum(0), (4, 7, 3), (4, 3, 5))
+    assert ops(kept_equal(before, passes.sum_operands_first)) == ops(before)
+
+
+def test_sums_of_products_with_infinite_factors_stay_not_finite() -> None:
+    a = ad.tensor([[1.0, 2.0], [-1.0, 3.0]], dtype=ad.float64)
+    b = ad.tensor([[float("inf"), 1.0], [1.0, float("nan")]], dtype=ad.float64)
+    after = passes.run(traced(lambda a, b: (a @ b).sum(0), (2, 2), (2, 2)))
+    found = passes.sum_operands_first(after)(a, b)
+    assert not found.isfinite().any()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w, a, b: w - 0.1 * (a.T @ b),
+        lambda w, a, b: a.T @ b + w,
+        lambda w, a, b: ad.add(w, -(a.T @ b) * 3, alpha=2),
+    ],
+)
+def test_large_products_are_added_by_their_routine(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shapes = (6, 5), (4, 6), (4, 5)
+    small = kept_equal(traced(function, *shapes), passes.add_products)
+    assert "addmm" not in ops(small), "a small product fuses with its neighbours"
+    monkeypatch.setattr(products_onto, "LARGE", 1)
+    after = kept_equal(traced(function, *shapes), passes.add_products, passes.eliminate_dead)
+    assert ops(after)[-1] == "addmm"
+    assert "mm" not in ops(after)
+
+
+def test_products_of_another_shape_or_for_others_are_not_added(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(products_onto, "LARGE", 1)
+    for function in (
+        lambda w, a, b: w[0] - a.T @ b,
+        lambda w, a, b: (lambda c: (w - c, c.sin()))(a.T @ b),
+        lambda w, a, b: (a.T @ b) - w,
+        lambda w, a, b: w - (a.T @ b).sin(),
+    ):
+        before = traced(function, (6, 5), (4, 6), (4, 5))
+        assert "addmm" not in ops(kept_equal(before, passes.add_products))
+
+
+def test_a_step_of_descent_writes_no_gradient() -> None:
+    ones = [ad.ones(shape, dtype=ad.float64) for shape in ((300, 256), (64, 300), (64, 256))]
+    compiled = ad.compile(lambda w, x, g: w - 0.1 * (x.T @ (g * g)))
+    stages = compiled.lower(*ones)
+    assert stages.layout.size < 300 * 256 * 8
+    assert ad.allclose(compiled(*ones), 1 - 0.1 * 64 * ones[0])

@@ -38,6 +38,18 @@ def mixture(x: Any, means: Any, factors: Any, weights: Any) -> Any:
     return ad.logsumexp(weights - 0.5 * (z * z).sum(2), 1).sum()
 
 
+def mixture_by_einsum(x: Any, means: Any, factors: Any, weights: Any) -> Any:
+    """The same as people write it: a batch of products, whose rows are its second dimension."""
+    z = ad.einsum("kij,nkj->nki", factors, x[:, None] - means)
+    return ad.logsumexp(weights - 0.5 * (z * z).sum(2), 1).sum()
+
+
+def heads(x: Any, a: Any, b: Any) -> Any:
+    """Products in a batch, one after the other, and of the first result's last rows."""
+    hidden = ad.tanh(ad.einsum("nhd,hde->nhe", x, a))
+    return (ad.einsum("nhe,hef->nhf", hidden, b) ** 2).mean() + (hidden * x[:, :1, :1]).sum()
+
+
 def regression(x: Any, w: Any, b: Any, y: Any) -> Any:
     return ad.nn.functional.softplus(-y * (x @ w + b)).mean()  # of several classes
 
@@ -58,6 +70,11 @@ def swept(stages: Any) -> list[Sweep]:
 
 PROGRAMS = {
     "mixture": (mixture, lambda n: (make(n, 3), make(4, 3), make(4, 3, 3), make(4))),
+    "mixture by einsum": (
+        mixture_by_einsum,
+        lambda n: (make(n, 3), make(4, 3), make(4, 3, 3), make(4)),
+    ),
+    "heads": (heads, lambda n: (make(n, 2, 3), make(2, 3, 5), make(2, 5, 4))),
     "regression": (
         regression,
         lambda n: (make(n, 5), make(5, 3), make(3), ad.sign(make(n, 1))),
@@ -104,6 +121,17 @@ def test_large_arrays_between_products_take_no_memory() -> None:
     assert_same(gradient(*arguments), expected)
 
 
+def test_a_batch_of_products_takes_no_memory_between_its_steps() -> None:
+    n = 20_000
+    arguments = make(n, 3), make(8, 3), make(8, 3, 3), make(8)
+    gradient = ad.value_and_grad(mixture_by_einsum, argnums=(1, 2, 3))
+    compiled = ad.compile(gradient)
+    stages = compiled.lower(*arguments)
+    assert swept(stages)
+    assert stages.layout.size < n * 24 * 8, "z, or x - means, lies in memory as a whole"
+    assert_same(compiled(*arguments), gradient(*arguments))
+
+
 def test_products_that_do_much_stay_alone() -> None:
     arguments = make(2000, 300), make(300, 40), make(40, 2)
     stages = ad.compile(rows_that_leave).lower(*arguments)
@@ -129,6 +157,10 @@ def chain(seed: int) -> Any:
                     x = x - x.mean(1, keepdim=True) * weight[0, 0]
                 case "of columns":
                     total = total + (x * x).sum(0).sin().sum()
+                case "batch":
+                    halves = x.reshape(x.shape[0], 2, -1)
+                    x = ad.einsum("nhd,hde->nhe", halves, weight.reshape(2, 2, -1)[:, :, :2])
+                    x = x.flip(1).reshape(x.shape[0], -1)
                 case "over all rows":
                     x = x * (1 + 0.01 * x.amax())
                 case "split":
@@ -143,8 +175,8 @@ def chain(seed: int) -> Any:
 
 
 CHAINED = (
-    "product", "product", "tanh", "softmax", "centred", "of columns", "over all rows", "split",
-    "residual",
+    "product", "product", "batch", "tanh", "softmax", "centred", "of columns", "over all rows",
+    "split", "residual",
 )  # fmt: skip
 
 

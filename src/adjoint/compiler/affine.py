@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Mapping, Sequence
+from typing import Any
 
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
@@ -118,6 +119,29 @@ def split(total: Affine, shape: Shape, bounds: Bounds) -> Index | None:
         found.append(rest)
         total = Affine(over, tuple((v, q) for v, _, q in parts if q is not None))
     return (total, *reversed(found)) if shape else ()
+
+
+@record
+class Rows:
+    """A value that has an element, or several, for each of some rows: its shape is
+    (before, count, behind), whatever it is cut into.
+    """
+
+    before: int
+    count: Any
+    behind: int
+
+    @property
+    def elements(self) -> int:
+        """How many belong to one row."""
+        return self.before * self.behind
+
+    def element(self, address: Affine, bounds: Bounds) -> Affine | None:
+        """Which element of its row an address is, that of the row left out; None: of several."""
+        index = split(address, (self.before, self.count, self.behind), bounds)
+        if index is None or index[1] != Affine():
+            return None
+        return index[0] * self.behind + index[2]
 
 
 def _divided(offset: int, size: int) -> tuple[int, int]:

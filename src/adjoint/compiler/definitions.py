@@ -37,6 +37,7 @@ from adjoint.elements import language
 from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
 from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
+from adjoint.graph.passes.products_onto import is_onto
 from adjoint.native import kernels
 from adjoint.ops.operator import operator
 from adjoint.tensor.tensor import make
@@ -565,7 +566,8 @@ def _library_of_floats(node: Node) -> Library | None:
         or any(0 in v.shape for v in node.inputs())
     ):
         return None
-    if node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1:
+    product = node.op.row.is_product and len({v.dtype.name for v in node.inputs()}) == 1
+    if product or is_onto(node):
         there = kernels.function("product", "product", node.output.dtype.name) is not None
         return Library("product") if there else None
     rule = _ROUTINES.get(node.op.row.routine)

@@ -208,8 +208,9 @@ class _Planner:
             ours = routines.find(node)  # someone wants to know whether it worked
             assert ours is not None, "LAPACK's Cholesky is among our routines"
             definition = self.plan.definitions[node] = Library(ours.name, ours)
-        layouts = libraries.layouts(definition.routine, definition.ours)
-        operands = [self._operand(v, layout) for v, layout in zip(node.inputs(), layouts)]
+        inputs = list(node.inputs())
+        layouts = libraries.layouts(definition.routine, len(inputs), definition.ours)
+        operands = [self._operand(v, layout) for v, layout in zip(inputs, layouts)]
         self.steps.append(Call(node, definition.routine, operands, definition.ours))
         self._made(node, len(self.steps) - 1)
 

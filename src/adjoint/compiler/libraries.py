@@ -39,7 +39,7 @@ _OURS = {
 }  # the file of each routine: native/product.c
 
 _ARGUMENTS = {
-    "product": "const long *, const {t} *, const {t} *, {t} *",
+    "product": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
     "trsm": "char *, char *, char *, char *, int *, int *, {t} *, {t} *, int *, {t} *, int *",
     "potrf": "char *, int *, {t} *, int *, int *",
     "convolve": "const long *, const {t} *, const {t} *, const {t} *, {t} *",
@@ -79,10 +79,12 @@ def is_anything(operand: Operand) -> bool:
     return True
 
 
-def layouts(routine: str, ours: Routine | None = None) -> Iterator[Layout]:
-    """How the operands of a routine may lie, one after the other."""
+def layouts(routine: str, count: int, ours: Routine | None = None) -> Iterator[Layout]:
+    """How the operands of a routine, of which there are so many, may lie, one after the other."""
     if ours is not None:
         return itertools.repeat(is_whole)
+    if routine == "product" and count == 3:  # added to the first
+        return itertools.chain((is_whole,), itertools.repeat(is_anything))
     if routine in ("product", "correlate", "maxima"):
         return itertools.repeat(is_anything)
     if routine in _WINDOWS:  # image, weight, bias
@@ -212,29 +214,39 @@ class CallWriter:
             (out[-2], out[-1], a.shape[-1]), out[lead:-2],
             a.strides[lead:], b.strides[lead:], steps[lead:],
         )  # fmt: skip
-        target = f"{self.target}{_offset(steps[:lead], where)}"
-        call = self._checked(fields, [self._at(0, a, where), self._at(1, b, where), target])
+        place = _offset(steps[:lead], where)
+        onto = f"{self.pointers[-3]}{place}" if len(self.pointers) == 3 else "0"
+        given = [self._at(-2, a, where), self._at(-1, b, where), onto]
+        call = self._checked(fields, [*given, f"{self.target}{place}"])
         return [*loops, *call, *["}"] * lead]
 
-    def rows_of_product(self, low: str, count: str, turned: str | None) -> str:
-        """The rows of a product from one on; its right matrix may have been `turned`."""
-        a, b, out = matrices(self.call)
-        right, steps = self.pointers[1], b.strides
-        if turned is not None:
-            right, steps = turned, row_major(b.shape)
-        sizes = (count, out[-1], a.shape[-1])
-        fields = product.numbers(sizes, (), a.strides, steps, row_major(out))
+    def rows_of_product(self, a: Operand, b: Operand, out: Operand, low: str, count: str) -> str:
+        """The rows of products from one on. Rows of a result that lies turned are columns, and
+        those of a product of the turned operands.
+        """
         left = f"{self.pointers[0]} + {low} * {a.strides[-2]}"
-        return self._one(fields, [left, right, f"{self.target} + {low} * {out[-1]}"])
+        target = f"{self.target} + {low} * {out.strides[-2]}"
+        (inner, columns), batch = b.shape[-2:], out.shape[:-2]
+        if out.strides[-2] != 1:
+            fields = product.numbers(
+                (count, columns, inner), batch, a.strides, b.strides, out.strides
+            )
+            return self._one(fields, [left, self.pointers[1], "0", target])
+        turned = (_turned(o.strides) for o in (b, a, out))
+        fields = product.numbers((columns, count, inner), batch, *turned)
+        return self._one(fields, [self.pointers[1], left, "0", target])
 
-    def sum_of_products(self, low: str, count: str, onto: str) -> str:
-        """The part of a product that some of its inner dimension gives, added `onto` the others."""
-        a, b, out = matrices(self.call)
+    def sum_of_products(self, a: Operand, b: Operand, low: str, count: str, others: str) -> str:
+        """The part of products that some of the inner dimension gives, added to the others, if
+        there are such: a condition.
+        """
+        out = (*a.shape[:-1], b.shape[-1])
         sizes = (out[-2], out[-1], count)
-        fields = product.numbers(sizes, (), a.strides, b.strides, row_major(out), onto)
+        fields = product.numbers(sizes, out[:-2], a.strides, b.strides, row_major(out))
         left = f"{self.pointers[0]} + {low} * {a.strides[-1]}"
         right = f"{self.pointers[1]} + {low} * {b.strides[-2]}"
-        return self._one(fields, [left, right, self.target])
+        onto = f"({others}) ? {self.target} : 0"
+        return self._one(fields, [left, right, onto, self.target])
 
     def _one(self, fields: list[Any], arguments: list[str]) -> str:
         return f"{{ {' '.join(self._checked(fields, arguments))} }}"
@@ -422,19 +434,17 @@ def _leading(operand: Operand | None, inner: int) -> tuple[Shape, Shape]:
 
 
 def matrices(call: Call) -> tuple[Operand, Operand, Shape]:
-    """The operands of a product, or of a batch of them, and the shape of its result."""
-    a, b = call.operands
+    """The operands of a product, or of a batch of them, and the shape of its result; what it is
+    added to, the first of three operands, is not among them.
+    """
+    *_, a, b = call.operands
     a, b, out = _as_matrices(a, b, call.node.output.shape)
     batch = out[:-2]
     return _flattened(_spread(a, batch), _spread(b, batch), out)
 
 
-def turned(call: Call, right: str, into: str) -> str:
-    """C text that writes the right matrix of a product row by row."""
-    _, b, _ = matrices(call)
-    (rows, columns), (row, column) = b.shape, b.strides
-    loops = f"for (long i = 0; i < {rows}; i++) for (long j = 0; j < {columns}; j++)"
-    return f"{loops} {into}[i * {columns} + j] = {right}[i * {row} + j * {column}];"
+def _turned(strides: tuple[int, ...]) -> tuple[int, ...]:
+    return (*strides[:-2], strides[-1], strides[-2])
 
 
 def _as_matrices(a: Operand, b: Operand, out: Shape) -> tuple[Operand, Operand, Shape]:
@@ -529,5 +539,5 @@ def flops(call: Call) -> int:
         pairs = math.prod(query[:-1]) * key[-2]
         backward = call.routine == "attend_backward"
         return 2 * pairs * ((3 if backward else 1) * query[-1] + (2 if backward else 1) * value[-1])
-    inner = call.operands[0].shape[-1]
+    inner = call.operands[-2 if call.routine == "product" else 0].shape[-1]
     return share(math.prod(shape) * inner * {"product": 6, "trsm": 3, "potrf": 1}[call.routine], 3)

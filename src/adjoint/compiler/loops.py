@@ -212,7 +212,7 @@ class Kernel:
     partials: list[tuple[Total, int]] = field(default_factory=list)  # that last through all rows
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
-    leading: int = 0  # how many first dimensions of its loops the rows are; 0: others
+    turned: frozenset[Value] = frozenset()  # values of which it finds a block of rows, turned
     comments: list[str] = field(default_factory=list)
 
     def statements(self) -> Iterator[Statement]:
@@ -379,11 +379,14 @@ def verify(kernel: Kernel) -> Kernel:
     Every variable is set where it is read, every index belongs to a loop around it, and, where
     sizes are known, no place lies outside its memory.
     """
-    _Verifier().block(kernel.body, {}, set())
+    _Verifier(kernel.turned).block(kernel.body, {}, set())
     return kernel
 
 
 class _Verifier:
+    def __init__(self, turned: frozenset[Value]) -> None:
+        self.turned = turned  # values whose memory is not the kernel's to know
+
     def block(self, statements: Sequence[Statement], bounds: Any, names: set[str]) -> None:
         bounds, names = dict(bounds), set(names)
         for statement in statements:
@@ -407,9 +410,11 @@ class _Verifier:
                 self.inside(statement.place, bounds)
 
     def inside(self, place: Place, bounds: Any) -> None:
+        value = place.value
         if place.chosen or any(bounds[v] is None for v, _ in place.address.terms):
             return
-        value = place.value
+        if isinstance(value, Value) and value in self.turned:
+            return
         least, largest = place.address.range(bounds)
         count = value.count if isinstance(value, Local) else math.prod(value.shape)
         within = surely(least) and surely(count - 1 - largest)

@@ -7,13 +7,14 @@ calls back to its eager kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from adjoint import ops
-from adjoint.compiler.definitions import define, is_native, multiplications
+from adjoint.compiler.affine import flat, identity, row_major
+from adjoint.compiler.definitions import Look, define, is_native, multiplications
 from adjoint.compiler.values import LOWERED, of_complex, of_halves
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
@@ -57,7 +58,8 @@ def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     simplified before and after.
     """
     opened = passes.run(passes.inline_functions(graph.clone()))
-    return prune_loops(passes.run(expand_decompositions(opened, choices or Choices())))
+    lowered = passes.run(expand_decompositions(opened, choices or Choices()))
+    return prune_loops(passes.add_products(passes.sum_operands_first(lowered)))
 
 
 def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
@@ -194,21 +196,74 @@ def _strided(node: Node) -> Callable[..., Any] | None:
     return lambda tensor, *_: tensor.reshape((-1,))[as_tensor(places)]
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(node: Node) -> Callable[..., Any]:
     """a @ b as a sum of products, which fuses with its neighbours."""
-    if b.ndim == 1:
-        return (a * b).sum(-1)
-    columns = b.transpose(-1, -2)
-    if a.ndim == 1:
-        return (columns * a).sum(-1)
-    return (a.unsqueeze(-2) * columns.unsqueeze(-3)).sum(-1)
+    order = _order_of_sums(*node.args[:2])
+
+    def multiplied(a: Any, b: Any) -> Any:
+        if b.ndim == 1:
+            return (a * b).sum(-1)
+        columns = b.transpose(-1, -2)
+        if a.ndim == 1:
+            return (columns * a).sum(-1)
+        products = a.unsqueeze(-2) * columns.unsqueeze(-3)
+        if order is None:
+            return products.sum(-1)
+        inner = len(order) - 1
+        left = [d for d in order if d != inner]
+        total = products.permute(order).sum(order.index(inner))
+        return total.permute([left.index(d) for d in range(inner)])
+
+    return multiplied
+
+
+def _order_of_sums(a: Value, b: Value) -> list[int] | None:
+    """The dimensions (batch, rows, columns, inner) of products in the order in which the operands
+    lie in memory, if their first one is another; None: as they are.
+
+    Then loops over the same rows as those of their neighbours become one.
+    """
+    if min(len(a.shape), len(b.shape)) < 2:
+        return None
+    ndim = max(len(a.shape), len(b.shape)) + 1
+    rows, columns, inner = ndim - 3, ndim - 2, ndim - 1
+    batch_a, batch_b = (range(ndim - 1 - len(v.shape), ndim - 3) for v in (a, b))
+    before: dict[int, set[int]] = {d: set() for d in range(ndim)}
+    for value, dims in ((a, (*batch_a, rows, inner)), (b, (*batch_b, inner, columns))):
+        outer: set[int] = set()
+        for d in _outermost_first(value, dims):
+            before[d] |= outer
+            outer.add(d)
+    order: list[int] = []
+    while len(order) < ndim:
+        ready = [d for d in range(ndim) if d not in order and before[d] <= {*order}]
+        if not ready:
+            return None
+        order.append(ready[0])
+    return order if order[0] else None
+
+
+def _outermost_first(value: Value, dims: Sequence[int]) -> list[int]:
+    """Names of a value's dimensions by their steps in memory; those of one element are left out."""
+    bounds = [(0, size) for size in value.shape]
+    index, source = identity(len(bounds)), value
+    while source.node is not None:
+        look = define(source.node)
+        inside = look.into(index, bounds) if isinstance(look, Look) else None
+        if inside is None:
+            break
+        assert isinstance(look, Look)
+        index, source = inside, look.source
+    steps = flat(index, row_major(source.shape)).coefficients(len(bounds))
+    found = [(abs(int(s)), d) for s, d in zip(steps, dims, strict=True) if s]
+    return [d for _, d in sorted(found, reverse=True)]
 
 
 _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "stays": lambda node: None,
     "as it was": lambda node: _itself,
     "as zeros": _zeros,
-    "as sum of products": lambda node: _product,
+    "as sum of products": _product,
     "as views": _parts,
     "as conversion": _single,
     "as places": _strided,

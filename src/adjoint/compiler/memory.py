@@ -100,7 +100,7 @@ def arrange(layout: Layout, elsewhere: set[Value], sizes: Sizes = ()) -> Layout:
         if number in layout.kernels:
             room = scratch(layout.kernels[number], sizes)
         if isinstance(step, Sweep):
-            room = THREADS * step.room + 8 * sum(step.turned.values())
+            room = THREADS * step.room
         layout.starts[number] = arena.take(room, number, number)
         for value in writes(step):
             if value not in elsewhere and value not in layout.offsets:

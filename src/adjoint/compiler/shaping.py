@@ -19,7 +19,7 @@ from typing import Any
 
 from adjoint.compiler import loops
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.affine import Affine, Rows, row_major, variable
 from adjoint.compiler.body import Body, calls
 from adjoint.compiler.definitions import Prefix, Put, Reduction
 from adjoint.compiler.loops import (
@@ -52,7 +52,7 @@ from adjoint.compiler.loops import (
 )
 from adjoint.compiler.nests import Member, Nest, row_elements
 from adjoint.compiler.plan import Loop, Plan
-from adjoint.core.records import structure
+from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open, surely
 from adjoint.elements.numbers import C_TYPES
@@ -70,9 +70,14 @@ _PADDED = 64  # up to this size a loop is run in whole vectors
 _TILE = 16  # rows of a tile where a matrix is turned
 _FEW = 64  # elements that one float adds up
 _FLOATS = 16  # floats in a vector
+_UNROLLED = 80  # statements of a reduction whose turns are written out
 _MANY = 1 << 40  # turns of a loop whose number only a call knows
 _OWN = 10_000  # the first variable of an iteration that no body has
 MOST_PARTIAL = 1 << 15  # accumulators of one thread
+
+
+class NotTurned(Exception):
+    """The rows of a nest are not one axis, along which vectors could run."""
 
 
 @structure
@@ -109,6 +114,25 @@ class Band:
         return self.kind in (Reduction, Prefix)
 
 
+@record
+class Turned:
+    """Values of which a block of rows lies turned: an element of one row, that of the next row."""
+
+    values: dict[Value, Rows]
+    width: int  # rows of a block
+
+    def address(self, value: Value, address: Affine, space: Shape, depth: int) -> Affine:
+        """Where an element is, from where row 0 would be; the first dimensions are the rows."""
+        rows = address.without(range(depth, len(space)))
+        bounds = [(0, size) for size in space]
+        element = self.values[value].element(address.without(range(depth)), bounds)
+        steps = [step * self.values[value].behind for step in row_major(space[:depth])]
+        assert element is not None, "the row has no such element"
+        assert rows.coefficients(depth) == steps, "another row"
+        row = Affine(0, tuple(enumerate(row_major(space[:depth]))))
+        return element * self.width + row
+
+
 @structure
 class Draft:
     """A kernel on its way: a nest, its bands, and which axes run where."""
@@ -116,6 +140,7 @@ class Draft:
     plan: Plan
     nest: Nest
     kernel: Kernel
+    turned: Turned | None = None  # what it finds turned: then vectors run along rows
     bands: list[Band] = field(default_factory=list)
     outer: int = 0  # how many axes of each band the rows are, or, of a single one, …
     row: int = -1  # … which axis
@@ -138,9 +163,11 @@ class Draft:
         return [self.row] if self.row >= 0 else list(range(self.outer))
 
 
-def kernel(plan: Plan, nest: Nest, name: str) -> Kernel:
+def kernel(plan: Plan, nest: Nest, name: str, turned: Turned | None = None) -> Kernel:
     """The loop program of a nest."""
-    draft = Draft(plan, nest, Kernel(name, 1))
+    draft = Draft(plan, nest, Kernel(name, 1), turned)
+    if turned is not None:
+        draft.kernel.turned = frozenset(turned.values)
     for change in PASSES:
         change(draft)
     if cache.debugging():
@@ -175,10 +202,28 @@ def _band(draft: Draft, number: int) -> Band:
     if band.combines:
         band.totals = [_total(plan, n, f"acc{number}_{k}") for k, n in enumerate(loop.combining)]
     band.body = [*body.statements, *_ends(plan, band, body)]
-    fixed = len(draft.nest.outer) if len(draft.nest.members) > 1 else 0
+    depth = len(draft.nest.outer)
+    if draft.turned is not None:
+        _turn(band, draft.turned, depth)
+    fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
     band.axes = _joined(loop.space, _positions(band), member.reduced, fixed)
     _cut_axes(band)
     return band
+
+
+def _turn(band: Band, turned: Turned, depth: int) -> None:
+    """Let a band read and write the values that lie turned where they lie."""
+
+    def there(value: Any, address: Affine) -> Affine:
+        if value not in turned.values:
+            return address
+        return turned.address(value, address, band.loop.space, depth)
+
+    def move(place: Place) -> Place:
+        return replace(place, address=there(place.value, place.address))
+
+    band.body = loops.relocated(band.body, move)
+    band.writes = {v: there(v, a) for v, a in band.writes.items()}
 
 
 def _total(plan: Plan, node: Node, name: str) -> Total:
@@ -289,13 +334,13 @@ def _first(offset: int, step: int, edge: int) -> int:
 
 def choose_rows(draft: Draft) -> None:
     """Choose the axes that the function runs over, and whether vectors do too."""
-    if len(draft.bands) == 1:
+    if draft.turned is not None:
+        _choose_turned(draft)
+    elif len(draft.bands) == 1:
         _choose_of_one(draft, draft.bands[0])
     else:
         _choose_of_many(draft)
     draft.kernel.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
-    dims = [d for k in draft.outside() for d in draft.bands[0].axes[k].dims]
-    draft.kernel.leading = len(dims) if dims == list(range(len(dims))) else 0
     if draft.lanes and _is_blocked(draft):
         _choose_block(draft)
     for band in draft.bands:
@@ -327,6 +372,13 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
     outer = [k for k in kept if k != vector] or [k for k in range(len(axes)) if k != vector]
     long = [k for k in outer if int(axes[k].size) >= _MANY_ROWS]
     draft.row = long[0] if long else max(outer, key=lambda k: int(axes[k].size))
+
+
+def _choose_turned(draft: Draft) -> None:
+    depth = len(draft.nest.outer)
+    if depth > 1 and not _join_outer(draft.bands, depth):
+        raise NotTurned
+    draft.outer, draft.lanes = 1, True
 
 
 def _choose_of_many(draft: Draft) -> None:
@@ -401,10 +453,15 @@ def _best_axis(band: Band, candidates: Sequence[int]) -> int:
 
 def _is_blocked(draft: Draft) -> bool:
     """Whether rows come in blocks: several bands, or accumulators beside one another."""
+    if draft.turned is not None:
+        return True
     return len(draft.bands) > 1 or (len(draft.bands[0].axes) > 1 and draft.bands[0].combines)
 
 
 def _choose_block(draft: Draft) -> None:
+    if draft.turned is not None:
+        draft.block = draft.turned.width
+        return
     rows, nest = int(draft.kernel.rows), draft.nest
     room = sum(int(row_elements(v, nest.outer)) * v.dtype.itemsize for v in nest.local)
     block = _LANES
@@ -544,6 +601,10 @@ def _combined(
         return _around(band, kept, [along(_taking(band, cells), vector=True)])
     cells = {t.name: Cell(t.name) for t in band.totals}
     lines: list[Statement] = []
+    if each and not scans and draft.block and _is_unrolled(band, reduced):
+        lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        lines += _unrolled(band, reduced, _taking(band, cells))
+        return _around(band, kept, [along([*lines, *_finish(draft, band, cells)], vector=True)])
     if each:
         lane = variable(LANE if draft.block else axis.variable)
         cells = {t.name: Cell(t.name, lane) for t in band.totals}
@@ -558,6 +619,21 @@ def _combined(
         finish = _finish(draft, band, cells)
         lines += [along(finish)] if each else finish
     return _around(band, kept, lines)
+
+
+def _is_unrolled(band: Band, axes: Sequence[int]) -> bool:
+    """Whether a reduction is so short that its accumulators stay in registers."""
+    turns = math.prod(band.axes[k].size for k in axes)
+    cut = any(band.axes[k].cuts for k in axes)
+    return not is_open(turns) and not cut and turns * len(band.body) <= _UNROLLED
+
+
+def _unrolled(band: Band, axes: Sequence[int], body: list[Statement]) -> list[Statement]:
+    """The turns of loops over some axes, one after the other."""
+    for k in reversed(axes):
+        axis = band.axes[k]
+        body = [For(axis.variable, (turn,), (turn + 1,), body) for turn in range(axis.size)]
+    return body
 
 
 def _taking(band: Band, cells: dict[str, Cell]) -> list[Statement]:
@@ -637,7 +713,7 @@ def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> lis
         if not known:
             found.append(replace(statement, body=_cut(statement.body, bounds)))
             continue
-        edges = [0, *statement.cuts, known[-1]]
+        edges = [statement.low[-1], *statement.cuts, known[-1]]
         for low, high in itertools.pairwise(edges):
             inner = {**bounds, statement.variable: (low, high)}
             part = replace(

@@ -5,33 +5,35 @@
     x.T @ r, sum(r)           sums over all rows
 
 Each thread takes a share of the rows in blocks, and keeps what one step hands on to another for one
-block only: large arrays between the steps never leave the cache. Sums over rows are those of the
-threads, added in their order.
+block only: large arrays between the steps never leave the cache. A block lies turned: each element
+of a row beside the same element of the next rows, so that vectors run along rows, however short
+these are, and a batch of products needs no other order of its operands. Sums over rows are those
+of the threads, added in their order.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import field
-from typing import Any
+from dataclasses import field, replace
+from typing import Any, TypeGuard
 
-from adjoint.compiler import libraries
-from adjoint.compiler.affine import Affine
+from adjoint.compiler import libraries, shaping
+from adjoint.compiler.affine import Affine, Rows, row_major
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Member, Nest
 from adjoint.compiler.plan import Call, Callback, Loop, Nested, Operand, Plan, Step
 from adjoint.core.records import structure
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import is_open, surely
+from adjoint.core.sizes import divided, is_open
 from adjoint.graph.ir import Value
+from adjoint.native.kernels import MOST
 
 _LIGHT = 32  # the inner size of a product up to which reading takes longer than multiplying
 WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
-_CACHED = 1 << 19  # bytes of a block
-ROWS = 12, 240  # of a block, at least and at most
-_MOST_SUMS = 1 << 14  # elements of a product that every thread sums up for itself
+_CACHED = 3 << 18  # bytes of a block
+ROWS = 16, 256  # of a block, at least and at most
+_MOST_SUMS = 1 << 16  # elements of a product that every thread sums up for itself
 
 
 @structure
@@ -41,24 +43,30 @@ class Sweep:
     rows: Any
     steps: list[Nest | Call]
     kernels: dict[int, Kernel] = field(default_factory=dict)  # of its nests
-    parts: dict[int, int] = field(default_factory=dict)  # rows of a kernel for each of the sweep
-    local: dict[Value, int] = field(default_factory=dict)  # of which blocks are kept: row elements
+    local: dict[Value, Rows] = field(default_factory=dict)  # values of which blocks are kept
     sums: list[Value] = field(default_factory=list)  # products over all rows
 
     @property
     def block(self) -> int:
         """How many rows a block has."""
-        row = sum(count * v.dtype.itemsize for v, count in self.local.items())
+        row = sum(rows.elements * v.dtype.itemsize for v, rows in self.local.items())
         low, high = ROWS
         return max(low, min(high, _CACHED // max(row, 1) // low * low))
+
+    def operand(self, operand: Operand, dim: int) -> Operand:
+        """An operand of a product where it lies while a block runs, from where row 0 would be;
+        `dim` is that of the rows.
+        """
+        rows = self.local.get(operand.value)
+        return operand if rows is None else turned(operand, dim, rows, self.block)
 
     def _sizes(self) -> dict[Any, int]:
         """What a thread keeps, in bytes: blocks and sums of values, and for each nest the
         accumulators of a block and of all its blocks.
         """
         found: dict[Any, int] = {}
-        for value, count in self.local.items():
-            found[value] = self.block * count * value.dtype.itemsize
+        for value, rows in self.local.items():
+            found[value] = self.block * rows.elements * value.dtype.itemsize
         for value in self.sums:
             found[value] = math.prod(value.shape) * value.dtype.itemsize
         for number, kernel in self.kernels.items():
@@ -77,23 +85,30 @@ class Sweep:
         return sum(self._sizes().values())
 
     @property
-    def turned(self) -> dict[int, int]:
-        """Products whose right matrix is written row by row before the sweep, so that no block has
-        to copy it, and how many elements it has.
-        """
-        found = {}
-        for number, step in enumerate(self.steps):
-            if isinstance(step, Call) and step.node.output not in self.sums:
-                _, b, _ = libraries.matrices(step)
-                if b.strides[-1] != 1:
-                    found[number] = math.prod(b.shape)
-        return found
-
-    @property
     def work(self) -> Any:
         """About as many additions."""
         calls = sum(libraries.flops(s) for s in self.steps if isinstance(s, Call))
         return calls + sum(k.work for k in self.kernels.values())
+
+
+def turned(operand: Operand, dim: int, rows: Rows, width: int) -> Operand:
+    """An operand whose dimension `dim` is that of rows, in a block of so many of these."""
+    element = _element(operand, dim, rows)
+    assert element is not None, "the row has no such elements"
+    strides = [step * width for step in element.coefficients(len(operand.shape))]
+    strides[dim] = 1
+    return Operand(operand.value, element.offset * width, operand.shape, tuple(strides))
+
+
+def _element(operand: Operand, dim: int, rows: Rows) -> Affine | None:
+    """Which elements of a row an operand has, by its dimensions; None: those of several rows."""
+    dim %= len(operand.shape)
+    if operand.strides[dim] != rows.behind:
+        return None
+    sizes = enumerate(zip(operand.strides, operand.shape, strict=True))
+    steps = ((d, step) for d, (step, size) in sizes if step and size != 1 and d != dim)
+    bounds = [(0, size) for size in operand.shape]
+    return rows.element(Affine(operand.offset, tuple(steps)), bounds)
 
 
 Steps = list[tuple["Nest | Step", Kernel | None]]
@@ -103,36 +118,51 @@ def swept(plan: Plan, steps: Steps) -> list[tuple[Nest | Step | Sweep, Kernel | 
     """The steps of a plan, those that gain by it in sweeps."""
     found: list[tuple[Nest | Step | Sweep, Kernel | None]] = []
     while steps:
-        (step, kernel), *steps = steps
-        rows = _rows_of_product(step)
-        drawn = None if rows is None else _Drawing(plan, step, rows).draw(steps)
+        (step, kernel), *rest = steps
+        rows = _rows_to_sweep(step, kernel)
+        drawn = None if rows is None else _Drawing(plan, rows).draw(steps)
         if drawn is None:
             found.append((step, kernel))
+            steps = rest
         else:
             before, sweep, steps = drawn
             found += [*before, (sweep, None)]
     return found
 
 
-def _rows_of_product(step: Nest | Step) -> Any:
-    """How many rows a product has that a sweep can begin with; None if it cannot."""
-    if not isinstance(step, Call) or step.routine != "product":
+def _rows_to_sweep(step: Nest | Step, kernel: Kernel | None) -> Any:
+    """How many rows a sweep has that begins with a step; None if none can."""
+    if isinstance(step, Nest) and kernel is not None:
+        rows = step.outer[0] if step.outer else 1
+        made = [v for m in step.members for v in m.writes if v not in step.local]
+        size = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in made)
+    elif _is_product(step):
+        a, _, out = libraries.matrices(step)
+        if not _is_light(a.shape[-1]):
+            return None
+        rows, value = out[-2], step.node.output
+        size = int(math.prod(out)) * value.dtype.itemsize
+    else:
         return None
-    a, _, out = libraries.matrices(step)
-    (*batch, rows, columns), inner = list(out), a.shape[-1]
-    if batch or is_open(inner) or is_open(columns) or int(inner) > _LIGHT:
-        return None
-    large = int(rows * columns) * step.node.output.dtype.itemsize * 4 >= WORTH
-    return rows if large else None
+    return rows if size * 4 >= WORTH else None
+
+
+def _is_product(step: Nest | Step) -> TypeGuard[Call]:
+    """Whether a step multiplies, and adds to nothing."""
+    return isinstance(step, Call) and step.routine == "product" and len(step.operands) == 2
+
+
+def _is_light(inner: Any) -> bool:
+    return not is_open(inner) and int(inner) <= _LIGHT
 
 
 class _Drawing:
-    """A sweep on its way: a first product, and what follows it."""
+    """A sweep on its way: a first step, and what follows it."""
 
-    def __init__(self, plan: Plan, first: Any, rows: Any) -> None:
+    def __init__(self, plan: Plan, rows: Any) -> None:
         self.plan, self.rows = plan, rows
-        self.sweep = Sweep(rows, [first])
-        self.made = {first.node.output: _elements(first.node.output, rows)}  # row by row
+        self.sweep = Sweep(rows, [])
+        self.made: dict[Value, Rows] = {}  # row by row
         self.totals: set[Value] = set()
         self.later: set[Value] = set()  # made by steps that need the sweep to have ended
 
@@ -148,61 +178,63 @@ class _Drawing:
                 break
             asked = set(reads(step))
             if asked & (self.later | self.totals) or not self._joins(step, kernel, asked):
+                if not number:
+                    return None
                 waits = asked & (self.later | self.totals | self.made.keys())
                 (after if waits else before).append((step, kernel))
                 self.later |= set(writes(step)) if waits else set()
         self._find_local(after)
-        return (before, self.sweep, after) if self._pays() else None
+        return (before, self.sweep, after) if self._pays() and self._turns() else None
 
     def _joins(self, step: Nest | Step, kernel: Kernel | None, asked: set[Value]) -> bool:
         """Take a step into the sweep, if it can run block by block."""
-        if not asked & self.made.keys():
+        if self.sweep.steps and not asked & self.made.keys():
             return False
         if isinstance(step, Nest) and kernel is not None:
             return self._joins_nest(step, kernel)
-        return isinstance(step, Call) and step.routine == "product" and self._joins_call(step)
+        return _is_product(step) and self._joins_call(step)
 
     def _joins_nest(self, nest: Nest, kernel: Kernel) -> bool:
-        space = nest.members[0].loop.space[: kernel.leading]
-        count = _leading(space, self.rows)
-        if count < 1 or not kernel.divisible or kernel.scratch or is_open(kernel.partial):
+        depth = _leading(nest.outer, self.rows)
+        if depth < 1 or any(m.sequential for m in nest.members):
             return False
-        if is_open(math.prod(space[count:])):
+        if kernel.scratch or is_open(kernel.partial):
             return False
-        rows: dict[Value, int] = {}
+        made: dict[Value, Rows] = {}
         for member in nest.members:
             for value, address in member.writes.items():
-                if value not in nest.local and _is_row(address, member, count):
-                    rows[value] = _elements(value, self.rows)
-        if any(row < 0 for row in rows.values()):
-            return False
+                if value not in nest.local and address.coefficient(depth - 1):
+                    made[value] = self._rows_of(value, address.coefficient(depth - 1))
+        known = self.made | made
         for member in nest.members:
-            for value, row in (self.made | rows).items():
-                places = [*member.reads.get(value, ()), *_only(member.writes.get(value))]
-                if any(not _stays(place, member, count, row) for place in places):
-                    return False
+            places = [(v, a) for v, found in member.reads.items() for a in found]
+            places += member.writes.items()
+            if any(not _stays(a, member, depth, known[v]) for v, a in places if v in known):
+                return False
         self.sweep.kernels[len(self.sweep.steps)] = kernel
-        self.sweep.parts[len(self.sweep.steps)] = math.prod(space[count:])
-        self.sweep.steps.append(nest)
-        self.made |= rows
-        self.totals |= {v for v in writes(nest) if v not in rows}
+        self.sweep.steps.append(replace(nest, outer=nest.outer[:depth]))
+        self.made |= made
+        self.totals |= {v for v in writes(nest) if v not in made}
         return True
+
+    def _rows_of(self, value: Value, behind: int) -> Rows:
+        """A value with so many elements behind each row."""
+        before = divided(math.prod(value.shape), self.rows * behind)
+        return Rows(1 if before is None else before, self.rows, behind)
 
     def _joins_call(self, call: Call) -> bool:
         a, b, out = libraries.matrices(call)
         (*batch, rows, columns), inner = list(out), a.shape[-1]
-        if batch:
+        if len(batch) > MOST:
             return False
-        light = not is_open(inner) and int(inner) <= _LIGHT
-        if rows == self.rows and light and b.value not in self.made:
-            if not self._by_row(a, a.strides, inner):
+        if rows == self.rows and _is_light(inner) and b.value not in self.made:
+            if not self._by_row(a, -2):
                 return False
-            self.made[call.node.output] = _elements(call.node.output, self.rows)
-        elif inner == self.rows and not is_open(rows * columns):
-            across = a.strides[-1], a.strides[-2]
-            if not self._by_row(a, across, rows) or not self._by_row(b, b.strides, columns):
+            self.made[call.node.output] = Rows(math.prod(batch), rows, columns)
+        elif inner == self.rows and not is_open(out):
+            if not self._by_row(a, -1) or not self._by_row(b, -2):
                 return False
-            if int(rows * columns) > _MOST_SUMS or int(min(rows, columns)) > _LIGHT:
+            if int(math.prod(out)) > _MOST_SUMS or int(min(rows, columns)) > _LIGHT:
                 return False
             self.totals.add(call.node.output)
             self.sweep.sums.append(call.node.output)
@@ -211,35 +243,40 @@ class _Drawing:
         self.sweep.steps.append(call)
         return True
 
-    def _by_row(self, operand: Operand, steps: Sequence[int], count: int) -> bool:
-        """Whether a matrix of so many columns has the rows of the sweep: `steps` are from row to
-        row, and from column to column.
-        """
-        if operand.value not in self.made:
-            return True  # it is there before the sweep
-        wide, (row, column) = self.made[operand.value], steps
-        return row == wide and operand.offset == 0 and surely(wide - 1 - (count - 1) * column)
+    def _by_row(self, operand: Operand, dim: int) -> bool:
+        """Whether the rows of a matrix, or its columns, are the rows of the sweep."""
+        rows = self.made.get(operand.value)
+        return rows is None or _element(operand, dim, rows) is not None
 
     def _find_local(self, after: Steps) -> None:
         """Values that only the sweep reads."""
         needed = {o.value for o in self.plan.outputs if isinstance(o, Operand)}
         needed |= {v for step, _ in after for v in reads(step)}
-        self.sweep.local = {v: row for v, row in self.made.items() if v not in needed}
+        self.sweep.local = {v: rows for v, rows in self.made.items() if v not in needed}
 
     def _pays(self) -> bool:
-        local = self.sweep.local
-        if len(self.sweep.steps) < 2 or any(is_open(row) or row < 0 for row in self.made.values()):
+        local, steps = self.sweep.local, self.sweep.steps
+        if len(steps) < 2 or not any(isinstance(step, Call) for step in steps):
             return False
-        size = sum(int(self.rows) * row * v.dtype.itemsize for v, row in local.items())
+        if any(is_open(rows.elements) for rows in self.made.values()):
+            return False
+        size = sum(int(self.rows) * r.elements * v.dtype.itemsize for v, r in local.items())
         return size >= WORTH and int(self.rows) >= 4 * self.sweep.block
 
-
-def _elements(value: Value, rows: Any) -> int:
-    """How many elements of a value belong to each of so many rows; -1 if its first dimensions are
-    not these rows.
-    """
-    count = _leading(value.shape, rows)
-    return math.prod(value.shape[count:]) if count >= 0 else -1
+    def _turns(self) -> bool:
+        """Let the loops run over blocks that lie turned; whether all of them can."""
+        there = shaping.Turned(self.sweep.local, self.sweep.block)
+        for number, kernel in self.sweep.kernels.items():
+            nest = self.sweep.steps[number]
+            assert isinstance(nest, Nest)
+            try:
+                made = shaping.kernel(self.plan, nest, kernel.name, there)
+            except shaping.NotTurned:
+                return False
+            if not made.divisible or made.scratch:
+                return False
+            self.sweep.kernels[number] = made
+        return True
 
 
 def _leading(shape: Shape, rows: Any) -> int:
@@ -248,25 +285,13 @@ def _leading(shape: Shape, rows: Any) -> int:
     return next((count for count, size in enumerate(sizes) if size == rows), -1)
 
 
-def _is_row(address: Affine, member: Member, count: int) -> bool:
-    return all(address.coefficient(d) for d in range(count) if member.loop.space[d] != 1)
-
-
-def _stays(address: Affine, member: Member, count: int, row: int) -> bool:
+def _stays(address: Affine, member: Member, depth: int, rows: Rows) -> bool:
     """Whether an iteration touches a value in its own row alone."""
     space = member.loop.space
-    for d in range(count):
-        step = row * math.prod(space[d + 1 : count])
-        if space[d] != 1 and address.coefficient(d) != step:
-            return False
-    rest = Affine(address.offset, tuple(t for t in address.terms if t[0] >= count))
-    least, largest = rest.range([(0, s) for s in space])
-    return surely(least) and surely(row - 1 - largest)
-
-
-def _only(address: Affine | None) -> Iterator[Affine]:
-    if address is not None:
-        yield address
+    steps = [step * rows.behind for step in row_major(space[:depth])]
+    if address.coefficients(len(space))[:depth] != steps:
+        return False
+    return rows.element(address.without(range(depth)), [(0, s) for s in space]) is not None
 
 
 def writes(step: Nest | Step | Sweep) -> list[Value]:

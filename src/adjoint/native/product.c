@@ -1,4 +1,4 @@
-/* Products of matrices, and batches of them: c = a b. Threads come from the one pool of all kernels, each computes
+/* Products of matrices, and batches of them: c = start + a b. Threads come from the one pool of all kernels, each computes
    rectangles of c, and every element is the same sum however many threads there are. */
 
 #include "tiles.c"
@@ -15,8 +15,7 @@
 typedef struct {
   long m, n, k, batch[3];                       /* c is m x n; three dimensions of products */
   long a_row, a_column, b_row, b_column, c_row; /* steps; columns of c follow each other */
-  long a_batch[3], b_batch[3], c_batch[3];
-  long onto;                                    /* whether the product is added to what c holds */
+  long a_batch[3], b_batch[3], c_batch[3];      /* start, if there is one, lies as c does, and may be c */
 } Product;
 
 /* Into how many rectangles each product is cut, across its rows and along its columns: the cut with which the thread that
@@ -45,30 +44,31 @@ static Product turned(const Product *z) {
 
 /* What follows is written once for each REAL: float, double. */
 
-static void rectangle_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip,
-                           REAL *room) {
+static void rectangle_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c,
+                           REAL *strip, REAL *room) {
   for (long p = 0; p == 0 || p < z->k; p += INNER) {
     const long k = least(INNER, z->k - p);
     for (long j = 0; j < n; j += BLOCK * PANEL_REAL) {
       const long wide = least(BLOCK * PANEL_REAL, n - j);
       const Panels_REAL panels =
           panels_REAL(k, wide, b + p * z->b_row + j * z->b_column, z->b_row, z->b_column, room);
-      multiply_REAL(m, wide, k, a + p * z->a_column, z->a_row, z->a_column, panels, p || z->onto ? c + j : 0, c + j, z->c_row,
+      multiply_REAL(m, wide, k, a + p * z->a_column, z->a_row, z->a_column, panels, start ? start + j : 0, c + j, z->c_row,
                     strip);
     }
+    start = c;
   }
 }
 
 /* Few rows: the panels of b are read where they lie, but for the last one, which may end early. */
-static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip,
+static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c, REAL *strip,
                       REAL *room) {
   const long whole = n / PANEL_REAL * PANEL_REAL;
-  for (long p = 0; p == 0 || p < z->k; p += INNER) {
+  if (whole < n) rectangle_REAL(z, m, n - whole, a, b + whole, start ? start + whole : 0, c + whole, strip, room);
+  for (long p = 0; p == 0 || p < z->k; p += INNER, start = c) {
     const long k = least(INNER, z->k - p);
     const Panels_REAL panels = {b + p * z->b_row, z->b_row, PANEL_REAL};
-    multiply_REAL(m, whole, k, a + p * z->a_column, z->a_row, z->a_column, panels, p || z->onto ? c : 0, c, z->c_row, strip);
+    multiply_REAL(m, whole, k, a + p * z->a_column, z->a_row, z->a_column, panels, start, c, z->c_row, strip);
   }
-  if (whole < n) rectangle_REAL(z, m, n - whole, a, b + whole, c + whole, strip, room);
 }
 
 static REAL total_REAL(vec_REAL x) {
@@ -78,7 +78,7 @@ static REAL total_REAL(vec_REAL x) {
 }
 
 /* Few rows, and both a and b have the inner dimension element by element: sums along it. */
-static void along_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c) {
+static void along_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c) {
   const long whole = z->k / LANES_REAL * LANES_REAL;
   for (long j = 0; j < n; j += SIDE)
     for (long i = 0; i < m; i++) {
@@ -88,7 +88,7 @@ static void along_REAL(const Product *z, long m, long n, const REAL *a, const RE
       for (long p = 0; p < whole; p += LANES_REAL)
         for (long s = 0; s < SIDE; s++) sum[s] += *(const vec_REAL *)(left + p) * *(const vec_REAL *)(right[s] + p);
       for (long s = 0; s < least(SIDE, n - j); s++) {
-        REAL found = total_REAL(sum[s]) + (z->onto ? c[i * z->c_row + j + s] : 0);
+        REAL found = total_REAL(sum[s]) + (start ? start[i * z->c_row + j + s] : 0);
         for (long p = whole; p < z->k; p++) found += left[p] * right[s][p];
         c[i * z->c_row + j + s] = found;
       }
@@ -96,46 +96,58 @@ static void along_REAL(const Product *z, long m, long n, const REAL *a, const RE
 }
 
 /* The product number `work / (across * along)`, its rectangle number `work % (across * along)`. */
-static void piece_REAL(const Product *z, long work, long across, long along, const REAL *a, const REAL *b, REAL *c,
-                       REAL *strip, REAL *room) {
+static void piece_REAL(const Product *z, long work, long across, long along, const REAL *a, const REAL *b,
+                       const REAL *start, REAL *c, REAL *strip, REAL *room) {
   const long high = (z->m + across - 1) / across;
   const long wide = wide_REAL((z->n + along - 1) / along);
   const long i = work / along % across * high, j = work % along * wide;
   if (i >= z->m || j >= z->n) return;
   const long m = least(high, z->m - i), n = least(wide, z->n - j);
-  a += i * z->a_row, b += j * z->b_column, c += i * z->c_row + j;
+  a += i * z->a_row, b += j * z->b_column;
+  long place = i * z->c_row + j;
   for (long d = 2, number = work / (across * along); d >= 0; number /= z->batch[d], d--) {
     const long at = number % z->batch[d];
-    a += at * z->a_batch[d], b += at * z->b_batch[d], c += at * z->c_batch[d];
+    a += at * z->a_batch[d], b += at * z->b_batch[d], place += at * z->c_batch[d];
   }
-  if (z->m <= THIN && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, c);
-  else if ((z->m <= LOW || (z->m <= FLAT && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, c, strip, room);
-  else rectangle_REAL(z, m, n, a, b, c, strip, room);
+  c += place;
+  if (start) start += place;
+  if (z->m <= THIN && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, start, c);
+  else if ((z->m <= LOW || (z->m <= FLAT && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, start, c, strip, room);
+  else rectangle_REAL(z, m, n, a, b, start, c, strip, room);
 }
 
-int product_REAL(const Product *given, const REAL *a, const REAL *b, REAL *c) {
+/* The pieces of products that one of several threads computes; whether there was memory for them. */
+static int pieces_REAL(const Product *z, long first, long last, long across, long along, const REAL *a, const REAL *b,
+                      const REAL *start, REAL *c) {
+  const long k = least(INNER, z->k);
+  REAL *strip = room_REAL(STRIPS_REAL(k) + least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k);
+  if (!strip) return 0;
+  for (long w = first; w < last; w++) piece_REAL(z, w, across, along, a, b, start, c, strip, strip + STRIPS_REAL(k));
+  free(strip);
+  return 1;
+}
+
+int product_REAL(const Product *given, const REAL *a, const REAL *b, const REAL *start, REAL *c) {
   if (given->n == 1 && given->m > 1 && given->c_row == 1) {
     const Product other = turned(given);
-    return product_REAL(&other, b, a, c);
+    return product_REAL(&other, b, a, start, c);
   }
   const Product *z = given;
   const long products = z->batch[0] * z->batch[1] * z->batch[2], total = products * z->m * z->n * z->k;
   const long threads = omp_in_parallel() ? 1 : most(least(omp_get_max_threads(), total / SHARE), 1);
   long across, along;
   cut(z, products, threads, PANEL_REAL, &across, &along);
-  const long work = products * across * along, k = least(INNER, z->k);
+  const long work = products * across * along;
+  if (threads == 1) return !pieces_REAL(z, 0, work, across, along, a, b, start, c);
   int failed = 0;
-#pragma omp parallel num_threads(least(threads, work)) if (threads > 1)
+#pragma omp parallel num_threads(least(threads, work))
   {
-    REAL *strip = room_REAL(STRIPS_REAL(k) + least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k);
-    if (!strip) {
+    const long count = omp_get_num_threads(), thread = omp_get_thread_num();
+    const long first = work * thread / count, last = work * (thread + 1) / count;
+    if (!pieces_REAL(z, first, last, across, along, a, b, start, c)) {
 #pragma omp atomic write
       failed = 1;
     }
-#pragma omp for schedule(static)
-    for (long w = 0; w < work; w++)
-      if (strip) piece_REAL(z, w, across, along, a, b, c, strip, strip + STRIPS_REAL(k));
-    free(strip);
   }
   return failed;
 }

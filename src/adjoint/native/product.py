@@ -58,7 +58,7 @@ def _native(a: Array, b: Array) -> Array | None:
         return None
     fields, shape = plan
     result = np.empty(shape, a.dtype)
-    if kernels.call(run, fields, a, b, result):
+    if kernels.call(run, fields, a, b, None, result):
         raise MemoryError("there is no memory for the panels of a product")
     return result
 
@@ -90,12 +90,10 @@ def _plan(
     return kernels.block(fields), (*batch, m, n)
 
 
-def numbers(
-    sizes: Sequence[Any], batch: Shape, a: Shape, b: Shape, c: Shape, onto: Any = 0
-) -> list[Any]:
-    """The fields of the C structure: m, n and k, at most three dimensions of the batch, the steps
-    along all dimensions of each operand, and whether the product is added to what c holds.
+def numbers(sizes: Sequence[Any], batch: Shape, a: Shape, b: Shape, c: Shape) -> list[Any]:
+    """The fields of the C structure: m, n and k, at most three dimensions of the batch, and the
+    steps along all dimensions of each operand.
     """
     missing = kernels.MOST - len(batch)
     lead = [step for each in (a, b, c) for step in ((0,) * missing + tuple(each[:-2]))]
-    return [*sizes, *(1,) * missing, *batch, *a[-2:], *b[-2:], c[-2], *lead, onto]
+    return [*sizes, *(1,) * missing, *batch, *a[-2:], *b[-2:], c[-2], *lead]

@@ -157,7 +157,7 @@ static int weights_REAL(const long *sizes, const REAL *grads, const REAL *hx, co
   memcpy(before + (reverse ? 0 : state), output + (reverse ? state : 0), (size_t)((steps - 1) * state) * sizeof(REAL));
   const Product z = {.m = wide, .n = units, .k = steps * sizes[1], .batch = {1, 1, 1},
                      .a_row = 1, .a_column = wide, .b_row = units, .b_column = 1, .c_row = units};
-  const int failed = product_REAL(&z, grads, before, w_bar);
+  const int failed = product_REAL(&z, grads, before, 0, w_bar);
   free(before);
   return failed;
 }

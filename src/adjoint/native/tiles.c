@@ -16,6 +16,7 @@
 #endif
 #define WIDE 2   /* vectors in a row of a tile */
 #define AHEAD 8  /* steps of a panel that are asked for early */
+#define LONG 32  /* steps of a tile in whose time the lines arrive that it is written to */
 #define SELDOM 2 /* panels for which columns of the left matrix are not copied */
 #define ALIAS 4096 /* bytes between rows that share the lines of the first cache */
 #define STRIPS 4 /* strips that are copied together */
@@ -123,7 +124,8 @@ static Panels_REAL panels_REAL(long k, long n, const REAL *b, long row, long col
           ((vec_REAL *)(to + i * PANEL_REAL))[w] = ((const vec_REAL *)(from + i * row))[w];
       continue;
     }
-    if (count < PANEL_REAL) memset(to, 0, (size_t)(k * PANEL_REAL) * sizeof(REAL));
+    for (long w = count / LANES_REAL; w < WIDE; w++)
+      for (long i = 0; i < k; i++) ((vec_REAL *)(to + i * PANEL_REAL))[w] = (vec_REAL){0};
     if (row == 1) turn_REAL(count, k, from, column, to, PANEL_REAL);
     else
       for (long i = 0; i < k; i++)
@@ -143,6 +145,9 @@ static inline __attribute__((always_inline)) void tile_REAL(const int rows, cons
   if (start)
     ALL for (int r = 0; r < rows; r++)
       ALL for (int w = 0; w < wide; w++) __builtin_prefetch(start + r * step + w * LANES_REAL);
+  if (k >= LONG && c != start)
+    ALL for (int r = 0; r < rows; r++)
+      ALL for (int w = 0; w < wide; w++) __builtin_prefetch(c + r * step + w * LANES_REAL, 1);
   for (long i = 0; i < k; i++, a += column, b += next) {
     ALL for (int w = 0; w < wide; w++) __builtin_prefetch(b + AHEAD * next + w * LANES_REAL);
     ALL for (int r = 0; r < rows; r++)

@@ -6,19 +6,21 @@ They take what the libraries' own take, and are as simple as can be: exported pr
 
 from __future__ import annotations
 
-_PRODUCT = """static int plain_{r}(const long *z, const {t} *a, const {t} *b, {t} *c) {
+_PRODUCT = """static int plain_{r}(const long *z, const {t} *a, const {t} *b, const {t} *start,
+                       {t} *c) {
   const long *batch = z + 3, *steps = z + 6;
   const long *a_batch = z + 11, *b_batch = z + 14, *c_batch = z + 17;
   for (long p = 0; p < batch[0]; p++) for (long q = 0; q < batch[1]; q++)
   for (long r = 0; r < batch[2]; r++) {
     const {t} *x = a + p * a_batch[0] + q * a_batch[1] + r * a_batch[2];
     const {t} *y = b + p * b_batch[0] + q * b_batch[1] + r * b_batch[2];
-    {t} *to = c + p * c_batch[0] + q * c_batch[1] + r * c_batch[2];
+    const long place = p * c_batch[0] + q * c_batch[1] + r * c_batch[2];
     for (long i = 0; i < z[0]; i++) for (long j = 0; j < z[1]; j++) {
-      double total = 0;
+      const long at = place + i * steps[4] + j;
+      double total = start ? start[at] : 0;
       for (long l = 0; l < z[2]; l++)
         total += (double)x[i * steps[0] + l * steps[1]] * y[l * steps[2] + j * steps[3]];
-      to[i * steps[4] + j] = total;
+      c[at] = total;
     }
   }
   return 0;

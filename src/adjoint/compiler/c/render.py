@@ -14,6 +14,7 @@ from typing import Any
 
 from adjoint.compiler import libraries, shaping
 from adjoint.compiler.accumulators import ACCUMULATORS, DECLARED
+from adjoint.compiler.affine import row_major
 from adjoint.compiler.c.printer import printed
 from adjoint.compiler.c.tapes import AGAIN, TAPE_DECLARED
 from adjoint.compiler.definitions import Put
@@ -242,29 +243,21 @@ class Renderer:
         start = self.table.number(scope.layout, number, scope.layout.starts[number])
         places = sweep.places
         inner = replace(scope, places=dict(scope.places))
-        for value, row in sweep.local.items():
-            size = row * value.dtype.itemsize
-            inner.places[value] = f"(own + {places[value]} - low * {size})"
+        for value in sweep.local:
+            inner.places[value] = f"(own + {places[value]} - low * {value.dtype.itemsize})"
         lines = [f"char *const room = {scope.base} + {start};", "int threads = 1;"]
         begin: list[str] = []
         each: list[str] = []
-        behind = THREADS * sweep.room
         for place, step in enumerate(sweep.steps):
             if isinstance(step, Call):
-                into = None
-                if place in sweep.turned:
-                    into = f"(({C_TYPES[step.node.output.dtype.name]} *)(room + {behind}))"
-                    behind += 8 * sweep.turned[place]
-                    lines.append(libraries.turned(step, scope.operand(step.operands[1]), into))
-                each.append(_swept_call(inner, sweep, step, into))
+                each.append(_swept_call(inner, sweep, step))
                 continue
             made = sweep.kernels[place]
             if made.partials:
                 begin.append(f"double *const all{place} = (double *)(own + {places[place]});")
                 begin.append(f"double *const one{place} = all{place} + {made.partial};")
                 begin += _started(made, f"all{place}")
-            low, high = (f"{end} * {sweep.parts[place]}" for end in ("low", "high"))
-            each.append(self._call(self.function(made), inner, made, low, high, f"one{place}"))
+            each.append(self._call(self.function(made), inner, made, "low", "high", f"one{place}"))
             each += _merged(made, f"all{place}", f"one{place}")
         lines += [
             f"#pragma omp parallel num_threads(THREADS) if ({sweep.work} >= {AWAKE})",
@@ -444,13 +437,20 @@ def _writer(scope: Scope, call: Call, targets: list[str] | None = None) -> libra
     return libraries.CallWriter(call, pointers, targets)
 
 
-def _swept_call(scope: Scope, sweep: Sweep, call: Call, turned: str | None) -> str:
-    """A product for the rows of one block."""
+def _swept_call(scope: Scope, sweep: Sweep, call: Call) -> str:
+    """Products for the rows of one block."""
+    a, b, out = libraries.matrices(call)
     value = call.node.output
-    if value not in sweep.sums:
-        return _writer(scope, call).rows_of_product("low", "high - low", turned)
-    own = f"(({C_TYPES[value.dtype.name]} *)(own + {sweep.places[value]}))"
-    return _writer(scope, call, [own]).sum_of_products("low", "high - low", "low > first")
+    if value in sweep.sums:
+        a, b = sweep.operand(a, -1), sweep.operand(b, -2)
+        own = f"(({C_TYPES[value.dtype.name]} *)(own + {sweep.places[value]}))"
+        writer = libraries.CallWriter(call, [scope.operand(a), scope.operand(b)], [own])
+        return writer.sum_of_products(a, b, "low", "high - low", "low > first")
+    a = sweep.operand(a, -2)
+    result = sweep.operand(Operand(value, 0, out, row_major(out)), -2)
+    given = [scope.operand(a), scope.operand(b)]
+    writer = libraries.CallWriter(call, given, [scope.operand(result)])
+    return writer.rows_of_product(a, b, result, "low", "high - low")
 
 
 def _swept_sum(scope: Scope, sweep: Sweep, value: Value) -> list[str]:

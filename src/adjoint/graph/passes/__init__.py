@@ -14,10 +14,12 @@ from adjoint.graph.passes.constant_folding import fold_constants
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.inline import inline_calls, inline_functions
 from adjoint.graph.passes.lift_constants import lift_constants
+from adjoint.graph.passes.products_onto import add_products
 from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.graph.passes.schedule import schedule_for_memory
 from adjoint.graph.passes.simplify import simplify_algebra
 from adjoint.graph.passes.sink_where import sink_where
+from adjoint.graph.passes.sums_of_products import sum_operands_first
 
 Pass = Callable[[Graph], Graph]
 
@@ -50,7 +52,7 @@ def simplified(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
 
 
 __all__ = [
-    "SIMPLIFY", "Pass", "eliminate_dead", "fold_constants", "inline_calls", "inline_functions",
-    "lift_constants", "merge_common", "prune_loops", "run", "schedule_for_memory", "simplified",
-    "simplify_algebra", "sink_where",
+    "SIMPLIFY", "Pass", "add_products", "eliminate_dead", "fold_constants", "inline_calls",
+    "inline_functions", "lift_constants", "merge_common", "prune_loops", "run",
+    "schedule_for_memory", "simplified", "simplify_algebra", "sink_where", "sum_operands_first",
 ]  # fmt: skip

@@ -263,7 +263,7 @@ def drop_detach(rewriter: Any, node: Node) -> Any:
 # --- sums -----------------------------------------------------------------------------------------
 
 
-def _summed(node: Node) -> tuple[int, ...] | None:
+def summed(node: Node) -> tuple[int, ...] | None:
     """The dimensions that a sum is over; None where it also converts."""
     if argument(node, "dtype") is not None or node.args[0].dtype is not node.outputs[0].dtype:
         return None
@@ -273,7 +273,7 @@ def _summed(node: Node) -> tuple[int, ...] | None:
 
 def sum_of_nothing(rewriter: Any, node: Node) -> Any:
     """x.sum(d) -> x.reshape(…) where the dimension has one element"""
-    source, dims = node.args[0], _summed(node)
+    source, dims = node.args[0], summed(node)
     if dims is None or any(source.shape[d] != 1 for d in dims):
         return None
     out = node.outputs[0]
@@ -284,10 +284,10 @@ def sum_of_nothing(rewriter: Any, node: Node) -> Any:
 
 def join_sums(rewriter: Any, node: Node) -> Any:
     """x.sum(a).sum(b) -> x.sum(a and b): the chains that undo broadcasting twice"""
-    inner, dims = node.args[0], _summed(node)
+    inner, dims = node.args[0], summed(node)
     if dims is None or not is_call(inner, "sum") or len(inner.uses) > 1:
         return None
-    first = _summed(inner.node)
+    first = summed(inner.node)
     if first is None:
         return None
     source = inner.node.args[0]
@@ -305,7 +305,7 @@ def join_sums(rewriter: Any, node: Node) -> Any:
 
 def sum_of_expand(rewriter: Any, node: Node) -> Any:
     """x.expand(n, …).sum(0) -> x * n"""
-    inner, dims, out = node.args[0], _summed(node), node.outputs[0]
+    inner, dims, out = node.args[0], summed(node), node.outputs[0]
     if dims is None or not is_call(inner, "expand") or not out.dtype.is_differentiable:
         return None
     source = inner.node.args[0]

@@ -1,0 +1,95 @@
+"""Large matrix products that are added to something: one routine computes both.
+
+    w - 0.1 * (x.T @ g)  ->  addmm(w, x.T, -0.1 * g)
+
+The step of gradient descent is such a sum. Between the product and the sum, a matrix as large as
+the weights would be written and read again.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from adjoint.graph.facts import argument
+from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+from adjoint.ops.operator import Operator
+
+LARGE = 1 << 16  # elements of a matrix that leaves the cache
+
+
+def add_products(graph: Graph) -> Graph:
+    """w + c * (a @ b) -> addmm(w, a, c * b), where nobody else wants the product."""
+    inner_graphs(graph, add_products)
+    outputs = {o for o in graph.outputs if isinstance(o, Value)}
+    Rewriter(graph).run(lambda rewriter, node: _rewritten(rewriter, node, outputs))
+    return graph
+
+
+def is_onto(node: Node) -> bool:
+    """Whether a node is a large product that is added to a matrix of its size, as it is."""
+    if node.name != "addmm.default":
+        return False
+    start, (beta, alpha) = node.args[0], node.args[3:]
+    sizes = start.shape == node.output.shape and int(math.prod(start.shape)) >= LARGE
+    return sizes and (beta, alpha) == (1, 1) and len({v.dtype for v in node.inputs()}) == 1
+
+
+def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | None:
+    if node.name not in ("add.Tensor", "sub.Tensor"):
+        return None
+    first, second = node.args[:2]
+    factor = argument(node, "alpha") * (1 if node.op.name == "add" else -1)
+    ways = [(first, second, factor)]
+    if factor == 1:
+        ways.append((second, first, 1))
+    for start, value, scale in ways:
+        found = _product(value, outputs) if isinstance(value, Value) else None
+        if found is None or not isinstance(start, Value) or start.type != node.output.type:
+            continue
+        a, b, inside = found
+        if start.shape != (a.shape[0], b.shape[1]):
+            continue
+        small, large = (a, b) if math.prod(a.shape) < math.prod(b.shape) else (b, a)
+        scaled = _scaled(rewriter, small, scale * inside)
+        pair = (scaled, large) if small is a else (large, scaled)
+        return rewriter.call("addmm.default", start, *pair, 1, 1)
+    return None
+
+
+def _product(value: Value, outputs: set[Value]) -> tuple[Value, Value, Any] | None:
+    """The operands of a large product and the number that it is multiplied by."""
+    factor: Any = 1
+    while value.node is not None and len(value.uses) == 1 and value not in outputs:
+        made = value.node
+        if not isinstance(made.op, Operator):
+            return None
+        if made.name == "neg.default":
+            factor = -factor
+        elif made.name == "mul.Scalar" and isinstance(made.args[1], (int, float)):
+            factor = factor * made.args[1]
+        elif made.op.row.is_product:
+            return _operands(made, factor)
+        else:
+            return None
+        value = made.args[0]
+    return None
+
+
+def _operands(node: Node, factor: Any) -> tuple[Value, Value, Any] | None:
+    a, b = node.args[:2]
+    real = node.output.dtype.name in ("float32", "float64") and a.dtype is b.dtype
+    if not real or len(a.shape) != 2 or len(b.shape) != 2:
+        return None
+    return (a, b, factor) if int(math.prod(node.output.shape)) >= LARGE else None
+
+
+def _scaled(rewriter: Rewriter, value: Value, factor: Any) -> Value:
+    """A multiple of a value; of a view that of its source, so that it lies as before."""
+    if factor == 1:
+        return value
+    made = value.node
+    if made is not None and made.name in ("t.default", "transpose.int", "permute.default"):
+        return rewriter.call(made.name, _scaled(rewriter, made.args[0], factor), *made.args[1:])
+    return rewriter.call("mul.Scalar", value, factor)
