@@ -12,6 +12,7 @@ NAMES = (
     "rk4",
     "lstm",
     "gmm",
+    "gmm_einsum",
     "bundle_adjustment",
     "heat",
     "gaussian_process",
