@@ -255,6 +255,8 @@ def _walk(statements: Sequence[Statement]) -> Iterator[Statement]:
 # -- edits ----------------------------------------------------------------------------------------
 
 _NAMES = re.compile(r"\bv\d+\b")
+_ZEROS = ("0.0", "0.0f")
+_TERM = re.compile(r"v\d+|0\.0f?")
 
 
 def used(statement: Any) -> list[str]:
@@ -289,6 +291,7 @@ def within(statements: Sequence[Statement], bounds: Bounds) -> list[Statement]:
     are gone, and what only they wanted.
     """
     same: dict[str, str] = {}  # a choice that is decided is one of its sides
+    settled: set[str] = {*_ZEROS}  # adding 0 to them changes nothing: they are not -0.0
     found: list[Statement] = []
 
     def now(text: str) -> str:
@@ -310,8 +313,22 @@ def within(statements: Sequence[Statement], bounds: Bounds) -> list[Statement]:
                 continue
             left = tuple(g for g, d in zip(statement.guards, decided, strict=True) if d is None)
             statement = replace(statement, guards=left)
-        found.append(_renamed(statement, now))
+        statement = _renamed(statement, now)
+        if isinstance(statement, Let) and (other := _beside_zero(statement.text)):
+            if other in settled:
+                same[statement.name] = other
+                continue
+            settled.add(statement.name)
+        found.append(statement)
     return without_dead(found)
+
+
+def _beside_zero(text: str) -> str:
+    """What 0 is added to in `v1 + 0.0`; nothing if an expression is something else."""
+    left, _, right = text.partition(" + ")
+    if _TERM.fullmatch(left) and _TERM.fullmatch(right):
+        return left if right in _ZEROS else right if left in _ZEROS else ""
+    return ""
 
 
 def _renamed(statement: Any, now: Callable[[str], str]) -> Any:
