@@ -53,17 +53,31 @@ class Nest:
 
 
 def nested(plan: Plan) -> list[Nest | Step]:
-    """The steps of a plan with its loops in nests."""
+    """The steps of a plan with its loops in nests.
+
+    Short loops that read nothing (tables of constants) come first: they keep no others apart there.
+    """
     found: list[Nest | Step] = []
     place: dict[int, int] = {-1: -1}  # of each step of the plan, among those found
-    for position, step in enumerate(plan.steps):
-        if not isinstance(step, Loop):
+    members = {
+        position: _member(plan, step, position)
+        for position, step in enumerate(plan.steps)
+        if isinstance(step, Loop)
+    }
+    first = [p for p, member in members.items() if _is_table(member)]
+    for position in dict.fromkeys([*first, *range(len(plan.steps))]):
+        if position not in members:
             place[position] = len(found)
-            found.append(step)
+            found.append(plan.steps[position])
             continue
-        place[position] = _join(found, _member(plan, step, position), plan, place)
+        place[position] = _join(found, members[position], plan, place)
     _find_locals(plan, found)
     return found
+
+
+def _is_table(member: Member) -> bool:
+    size = int(math.prod(member.loop.space))
+    return not member.reads and not member.sequential and size < _LARGE
 
 
 def _member(plan: Plan, loop: Loop, position: int) -> Member:
