@@ -52,6 +52,7 @@ from adjoint.compiler.loops import (
 )
 from adjoint.compiler.nests import Member, Nest, row_elements
 from adjoint.compiler.plan import Loop, Plan
+from adjoint.compiler.sharing import Sharing
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open, surely
@@ -66,6 +67,7 @@ _SHORT = 16  # elements below which a dimension is too short for vectors of its 
 _MOST_PARTS = 32  # that the axes of a loop are cut into
 _LANES = 64  # rows in a block
 _BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
+_SHARED_BYTES = 1 << 16  # the same, with what its bands keep for one another
 _PADDED = 64  # up to this size a loop is run in whole vectors
 _TILE = 16  # rows of a tile where a matrix is turned
 _FEW = 64  # elements that one float adds up
@@ -148,6 +150,7 @@ class Draft:
     lanes: bool = False  # whether vectors run along rows
     block: int = 0  # rows of which values are kept; 0: none
     rooms: dict[Value, Local] = field(default_factory=dict)  # of values that stay in the nest
+    shared: list[Local] = field(default_factory=list)  # of what several bands want
 
     def place(self, place: Place) -> Place:
         """Where an element is: in memory, or in that of its row or its block of rows."""
@@ -486,13 +489,30 @@ def keep_rows(draft: Draft) -> None:
             band.body = loops.relocated(band.body, draft.place)
 
 
+def share_rows(draft: Draft) -> None:
+    """Let bands keep for one another, block by block, what is slow to read or to compute again."""
+    if not draft.block or len(draft.bands) == 1:
+        return
+    rows = {b.axes[0].variable for b in draft.bands}
+    assert len(rows) == 1, "bands of a block have the same rows"
+    taken = sum(r.count for r in draft.rooms.values()) * 8
+    sharing = Sharing(rows.pop(), draft.block, _SHARED_BYTES - taken)
+    found: list[Band] = []
+    for band in draft.bands:
+        *before, band.body = sharing.band(band.body, turns=len(band.axes) > 1)
+        found += [Band(band.member, band.axes[:1], None, body, [], {}) for body in before]
+        found.append(band)
+    draft.bands = found
+    draft.shared = sharing.rooms
+
+
 # -- loops ----------------------------------------------------------------------------------------
 
 
 def build_loops(draft: Draft) -> None:
     """Put loops around the bands: rows outermost, vectors innermost."""
     made = draft.kernel
-    rooms = [Room(r.c_type, r.name, r.count) for r in draft.rooms.values()]
+    rooms = [Room(r.c_type, r.name, r.count) for r in (*draft.rooms.values(), *draft.shared)]
     _declare_partials(draft)
     if draft.block:
         made.body.append(_in_blocks(draft, rooms))
@@ -960,6 +980,6 @@ def count_work(draft: Draft) -> None:
 
 Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
-    make_bands, choose_rows, keep_rows, build_loops, tile, cut_loops, pad_short, narrow_totals,
-    count_work,
+    make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
+    narrow_totals, count_work,
 )  # fmt: skip
