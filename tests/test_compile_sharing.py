@@ -1,7 +1,8 @@
-"""What the bands of a nest share: read once, computed once, with the bits of eager mode."""
+"""What is computed once: by the bands of a nest, and by functions beside one another."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -86,3 +87,34 @@ def test_a_quotient_of_the_row_is_computed_once() -> None:
     quotients = [s for s in computed if " / " in s.text]
     forward, backward = 4, 6  # c, s, u, v; their gradients, and those of the root
     assert len(quotients) <= forward + backward
+
+
+# --- functions beside their derivative ------------------------------------------------------------
+
+
+def points(dtype: Any) -> Any:
+    draw = np.random.default_rng(2)
+    odd = [0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, -1e-310, 1e300, 27.29, 27.31, 10.19, 10.21]
+    near, far, wide = draw.uniform(-1.1, 1.1, 2000), draw.uniform(-7, 7, 2000), 30.0
+    with np.errstate(over="ignore"):
+        return np.concatenate([odd, near, far, draw.uniform(-wide, wide, 500)]).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_erf_beside_its_derivative_is_as_good_as_alone(dtype: Any) -> None:
+    """Two ulp, and every zero, infinity and NaN."""
+    x = points(dtype)
+    compiled = ad.compile(ad.vmap(ad.value_and_grad(ad.erf)))
+    value, slope = (t.numpy() for t in compiled(ad.tensor(x)))
+    assert "ad_erf_beside" in compiled.lower(ad.tensor(x)).source
+    wide = [float(v) for v in x]
+    want = np.array([math.erf(v) for v in wide])
+    np.testing.assert_array_max_ulp(value, want.astype(dtype), 2)
+    np.testing.assert_array_equal(np.signbit(value), np.signbit(want))
+    bell = np.exp(-(x.astype(np.longdouble) ** 2)) * (2 / np.sqrt(np.longdouble(np.pi)))
+    tiny = np.finfo(dtype).smallest_subnormal
+    np.testing.assert_allclose(slope, bell.astype(dtype), rtol=4 * np.finfo(dtype).eps, atol=tiny)
+
+
+def test_erf_alone_is_the_library_s() -> None:
+    assert "ad_erf_beside" not in ad.compile(ad.erf).lower(ad.ones(9)).source

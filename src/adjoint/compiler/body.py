@@ -33,8 +33,10 @@ from adjoint.compiler.definitions import (
     Reduction,
     Reshape,
     compute_dtype,
+    define,
 )
 from adjoint.compiler.loops import Check, Guard, Leaf, Let, Load, Place, Select
+from adjoint.compiler.neighbours import Neighbours
 from adjoint.compiler.plan import Loop, Plan, reduced_dims
 from adjoint.core.shapes import Shape
 from adjoint.elements.functions import VECTORIZED
@@ -60,10 +62,12 @@ class Body:
         self.loads: dict[Any, str] = {}
         self.count = 0
         self.known: set[str] = set()  # variables to which adding 0 changes nothing
+        self.neighbours = Neighbours(())
 
     def run(self, loop: Loop, space: Shape) -> dict[Value, Affine]:
         """Make everything that a loop makes; the addresses that it writes to."""
         positions = identity(len(space))
+        self.neighbours = Neighbours(loop.inside)
         for value in loop.inside:
             index = reshaped(value.shape, space, positions, self.bounds)
             definition = self.plan.definitions[value.node] if value.node else None
@@ -176,7 +180,11 @@ class Body:
         if isinstance(definition, Count):
             return self._counted(value, definition, index)
         assert isinstance(definition, Pointwise)
-        text = self._expression(value.node, definition, index, guards)
+        node = self.neighbours.node(value.node)
+        if node is not value.node:
+            definition = define(node)
+            assert isinstance(definition, Pointwise)
+        text = self._expression(node, definition, index, guards)
         if value.dtype.name == "bool":
             text = f"({text}) != 0"  # any number but 0 is True
         if text in self.known or text == literal(0, C_TYPES[value.dtype.name]):

@@ -51,8 +51,9 @@ def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix
     return f"ad_times_plus{suffix}({variable}, {halves[1]}, {halves[0]})"
 
 
-def _short_exponential(suffix: str) -> str:
-    """e^(x + rest) = 2ⁿ e^r with n whole, for x below 40 and a rest that is tiny beside it.
+def _exponential(suffix: str) -> str:
+    """e^(x + rest) = 2ⁿ e^r, n whole. x is below 40 and not far below where the result is 0, the
+    rest is tiny beside it.
 
     Adding 1.5 · 2^digits to x log₂ e rounds it, and leaves n in the last bits, which become the
     exponent of a power of two; that is too large by some digits, so that no number on the way is
@@ -63,20 +64,45 @@ def _short_exponential(suffix: str) -> str:
         if suffix
         else ("double", "unsigned long long", 52, 1023, 512)
     )
-    low = -104.0 if suffix else -746.0  # where it is 0
     parts = ("0.693145751953125", "1.428606765330187e-06")
     first, rest = parts if suffix else ("0.6931471803691238", "1.9082149292705877e-10")
     magic = f"{1.5 * 2.0**digits + most + spare!r}{suffix}"
-    return f"""{real} ad_short_exp_of_sum{suffix}({real} x, {real} rest) {{
-  const {real} c = ad_from{suffix}(x, {low!r}{suffix});
+    return f"""{real} ad_exp_of_sum{suffix}({real} x, {real} rest) {{
   const union {{ {real} x; {bits} bits; }} z = {{
-    .x = ad_times_plus{suffix}(c, 1.4426950408889634{suffix}, {magic})
+    .x = ad_times_plus{suffix}(x, 1.4426950408889634{suffix}, {magic})
   }}, scale = {{.bits = z.bits << {digits}}};
-  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}{suffix}, c);
+  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}{suffix}, x);
   const {real} r = ad_times_plus{suffix}(n, -{rest}{suffix}, near) + rest, s = r * r;
   const {real} p = {_in_halves("r", "s", _EXPONENTIAL[suffix], suffix)};
   const {real} e = ad_times_plus{suffix}(p, s, r) + 1;
   return e * scale.x * {2.0**-spare!r}{suffix};
+}}"""
+
+
+def _bell(name: str, factor: float, suffix: str) -> str:
+    """exp(-factor x²), in two parts: rounding x² alone costs x² ulp. Far out, where it is 0, x is
+    brought nearer.
+    """
+    real = "float" if suffix else "double"
+    far = math.sqrt((104.05 if suffix else 745.3) / factor)
+    return f"""{real} {name}{suffix}({real} x) {{
+  const {real} y = ad_upto{suffix}(fabs{suffix}(x), {far:.6g}{suffix}), h = -{factor!r}{suffix} * y;
+  const {real} square = h * y;
+  return ad_exp_of_sum{suffix}(square, fma{suffix}(h, y, -square));
+}}"""
+
+
+def _erf(suffix: str) -> str:
+    """erf(x) where bell = exp(-x²) is known: one quotient, and no exponential."""
+    real = "float" if suffix else "double"
+    near, far = _ERF_NEAR[suffix], _ERF_FAR[suffix]
+    return f"""{real} ad_erf_beside{suffix}({real} x, {real} bell) {{
+  const {real} z = fabs{suffix}(x), s = x * x, q = s * s;
+  const {real} t = 1 / ad_times_plus{suffix}(z, 0.3{suffix}, 1), u = t - 0.5625{suffix}, v = u * u;
+  const {real} p = {_in_halves("s", "q", near, suffix)};
+  const {real} c = {_in_halves("u", "v", far, suffix)};
+  const {real} outer = ad_times_plus{suffix}(-bell * t, c, 1);
+  return z < 1 ? ad_times_plus{suffix}(x, p, x) : copysign{suffix}(outer, x);
 }}"""
 
 
@@ -177,6 +203,28 @@ _EXPONENTIAL = {
          0.0013888888917281794, 0.00019841269863105968, 2.480152119021773e-05,
          2.7557268378684192e-06, 2.7620138719733994e-07, 2.5100424157005067e-08),
 }  # fmt: skip
+# erf(x) / x - 1 in powers of x², x up to 1, and exp(z²) erfc(z) / t in powers of t - 0.5625,
+# t = 1 / (1 + 0.3 z), beyond: our own minimax fits, errors of erf 7e-18 and 1e-17, of float 1e-9
+_ERF_NEAR = {
+    "f": (
+        0.128379166, -0.376126258, 0.112835852, -0.0268538146, 0.00518833048, -0.00080102027,
+        7.85384983e-05,
+    ),
+    "": (
+        0.12837916709551257, -0.3761263890318352, 0.112837916709442, -0.026866170643113415,
+        0.005223977606130842, -0.0008548325929766244, 0.0001205529358693695,
+        -1.4924712439534814e-05, 1.6447132699786621e-06, -1.6206318752969208e-07,
+        1.3710988704190523e-08, -7.779462971761597e-10,
+    ),
+}  # fmt: skip
+_ERF_FAR = {
+    "f": (0.362897624, 0.664520571, 0.995865524, 1.20942504, 1.09469305, 0.895975398),
+    "": (
+        0.36289773896402955, 0.6645089438656624, 0.9962199332080776, 1.204439775099161,
+        1.1313995414516478, 0.7537044598402519, 0.2541189715210732, -0.0912693112335959,
+        -0.14715981461782818, -0.026281672901600984, 0.06549154733537295,
+    ),
+}  # fmt: skip
 # of the derivative of sin(y) / y, over y
 _SINC_SLOPE = tuple((-1) ** k * 2 * k / math.factorial(2 * k + 1) for k in range(1, 14))
 # B₂ⱼ / (2j)!
@@ -224,7 +272,9 @@ _REALS = {
     "ad_bend": "real ad_bend@(real x, real most) {"
     " return x > most ? most : x < -most ? -most : x; }",
     # for x below 40
-    "ad_short_exp": "real ad_short_exp@(real x) { return ad_short_exp_of_sum@(x, -0.0@); }",
+    "ad_short_exp": """real ad_short_exp@(real x) {
+  return ad_exp_of_sum@(ad_from@(x, sizeof(real) == 4 ? -104 : -746), -0.0@);
+}""",
     "ad_expit": """real ad_expit@(real x) {
   const real e = ad_short_exp@(-fabs@(x));
   return (x < 0 ? e : 1) / (1 + e);
@@ -261,13 +311,13 @@ _REALS = {
     "ad_ndtr": """real ad_ndtr@(real x) {
   const real root = 0.70710678118654752440@, z = -x * root;
   const real rest = fma@(-x, root, -z) - x * (real)(0.70710678118654752440L - root);
-  const real lost = 1.1283791670955126@ * ad_short_exp@(-z * z) * (rest - rest == 0 ? rest : 0);
+  const real lost = 1.1283791670955126@ * ad_half_bell@(x) * (rest - rest == 0 ? rest : 0);
   return 0.5@ * (erfc@(z) - lost);
 }""",
     "ad_gelu": "real ad_gelu@(real x) { return (x < -40 ? -40 : x) * ad_ndtr@(x); }",
     "ad_gelu_slope": """real ad_gelu_slope@(real x) {
   const real b = ad_bend@(x, 40);
-  return ad_ndtr@(x) + b * (ad_short_exp@(-0.5@ * b * b) * 0.3989422804014327@);
+  return ad_ndtr@(x) + b * (ad_half_bell@(x) * 0.3989422804014327@);
 }""",
     "ad_gelu_gate": """real ad_gelu_gate@(real x) {
   return ad_expit@(1.5957691216057308@ * x * (1 + 0.044715@ * (x * x)));
@@ -647,7 +697,13 @@ _NEAR = {
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_BITS,
-    **{f"ad_short_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
+    **{f"ad_exp_of_sum{suffix}": _exponential(suffix) for suffix in ("f", "")},
+    **{
+        f"{name}{suffix}": _bell(name, factor, suffix)
+        for name, factor in (("ad_bell", 1.0), ("ad_half_bell", 0.5))
+        for suffix in ("f", "")
+    },
+    **{f"ad_erf_beside{suffix}": _erf(suffix) for suffix in ("f", "")},
     **_DOUBLES,
     **_MADE,
     "ad_lgammaf": "float ad_lgammaf(float x) { return (float)ad_lgamma(x); }",
@@ -668,13 +724,11 @@ FUNCTIONS = {
   const float y = x * (w < 5 ? near : far);
   return fabsf(x) == 1 ? copysignf(__builtin_inff(), x) : y;
 }}""",
-    # one exponential and one quotient in place of erfcf(), which has no quick vectors; the square
-    # is in two parts, since rounding it costs x² ulp
+    # one exponential and one quotient in place of erfcf(), which has no quick vectors
     "ad_ndtrf": f"""float ad_ndtrf(float x) {{
-  const float s = fabsf(x), c = ad_uptof(s, 15.0f), h = -0.5f * c, square = h * c;
-  const float t = 1 / (1 + 0.212132037f * c), u = t * t;
+  const float t = 1 / (1 + 0.212132037f * ad_uptof(fabsf(x), 15.0f)), u = t * t;
   const float p = {_in_halves("t", "u", [c / 2 for c in _TAIL])};
-  const float tail = ad_short_exp_of_sumf(square, fmaf(h, c, -square)) * (t * p);
+  const float tail = ad_half_bellf(x) * (t * p);
   return x < 0 ? tail : 1 - tail;
 }}""",
 }

@@ -240,7 +240,7 @@ def bell(given: Arguments, dtype: str) -> str | None:
     """A derivative of exp(-a x²)."""
     n, a = given["n"], float(given["a"])
     if n == 0 and a in (0.5, 1.0):
-        return f"ad_exp_square@(self, {-a!r}@)"
+        return "ad_bell@(self)" if a == 1 else "ad_half_bell@(self)"
     return f"ad_bell{n}(self, {a!r})" if n <= 8 and a in (0.5, 1.0) else None
 
 

@@ -74,6 +74,15 @@ def bells(make: Make) -> Iterator[Sample]:
     yield Sample(make(0, 2), 1, 1.0, name="empty")
 
 
+@sampler("_erf_beside")
+def values_and_their_bells(make: Make) -> Iterator[Sample]:
+    if make.is_complex:
+        return
+    for values, name in ((make(2, 3), "plain"), (make(), "0-d"), (make(0, 2), "empty")):
+        bell = (-values.detach().square()).exp() if values.is_floating_point() else values
+        yield Sample(values, bell, name=name)
+
+
 @sampler("logit", "special_logit")
 def probabilities(make: Make) -> Iterator[Sample]:
     if make.is_complex:
