@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.compiler.c import render
 from adjoint.core import pytrees
 from adjoint.native import build
 from tests.random_programs import Program as RandomProgram
@@ -605,6 +606,33 @@ def test_program_that_went_wrong_once(name: str) -> None:
         for result in pytrees.leaves(results):
             if result.dtype is ad.bool:
                 assert np.ascontiguousarray(result.numpy()).view(np.uint8).max(initial=0) <= 1
+
+
+ROWS_TO_SHARE: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "in whole vectors": (lambda x: x.sin().exp(), (25,)),
+    "sums in whole vectors": (lambda x: (x.sin().sum(), x.cos()), (25,)),
+    "sums of rows": (lambda x: (x.sin().sum(1), x.exp().sum(0), x.tanh().mean()), (7, 25)),
+    "extrema": (lambda x: (x.sin().amax(), x.sin().argmax(0), x.amin(1)), (5, 9)),
+    "transposed": (lambda x: (x.mT.exp() * 2, x.sum()), (40, 70)),
+    "totals": (lambda x: (x.cumsum(0), x.sin().cumsum(1)), (6, 9)),
+}
+
+
+def test_threads_share_rows_and_do_none_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "PARALLEL", 1)  # work that is worth a second thread
+    monkeypatch.setattr(render, "AWAKE", 1)
+    before = ad.get_num_threads()
+    given = [make(*shape) for _, shape in ROWS_TO_SHARE.values()]
+
+    def every(given: list[Any]) -> Any:
+        return [f(x) for (f, _), x in zip(ROWS_TO_SHARE.values(), given, strict=True)]
+
+    try:
+        for threads in (3, 1, 8):
+            ad.set_num_threads(threads)
+            assert_same(ad.compile(every)(given), every(given))
+    finally:
+        ad.set_num_threads(before)
 
 
 @pytest.mark.parametrize("limit", ["OMP_DYNAMIC=true", "OMP_THREAD_LIMIT=1"])

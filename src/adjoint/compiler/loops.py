@@ -213,6 +213,7 @@ class Kernel:
     work: int = 0  # about as many additions
     divisible: bool = False  # whether threads can share its rows
     turned: frozenset[Value] = frozenset()  # values of which it finds a block of rows, turned
+    whole: bool = False  # whether it runs over all rows, whatever FIRST and LAST are
     comments: list[str] = field(default_factory=list)
 
     def statements(self) -> Iterator[Statement]:

@@ -778,20 +778,22 @@ def pad_short(draft: Draft) -> None:
     """
     short = [b for b in draft.bands if any(_is_short(a.size) for a in b.axes)]
     if short and all(b.kind in (None, Reduction) for b in draft.bands):
-        draft.kernel.body = _padded(draft.kernel.body, draft.kernel.rows)
+        draft.kernel.body = _padded(draft.kernel.body, draft.kernel)
 
 
 def _is_short(size: Any) -> bool:
     return not is_open(size) and 1 < size <= _PADDED
 
 
-def _padded(statements: list[Statement], rows: int) -> list[Statement]:
+def _padded(statements: list[Statement], kernel: Kernel) -> list[Statement]:
     found: list[Statement] = []
     for statement in statements:
         if isinstance(statement, (For, Scope)):
-            statement.body = _padded(statement.body, rows)
-            padded = isinstance(statement, For) and _in_whole_vectors(statement, rows)
-            found.append(padded or statement)
+            statement.body = _padded(statement.body, kernel)
+        padded = _in_whole_vectors(statement, kernel.rows) if isinstance(statement, For) else None
+        if isinstance(statement, For) and padded is not None:
+            kernel.whole |= FIRST in statement.low
+            found.append(padded)
         else:
             found.append(statement)
     return found
@@ -975,7 +977,7 @@ def count_work(draft: Draft) -> None:
     made.work = sum(math.prod(m.loop.space) * m.body.work() for m in draft.nest.members)
     sequential = any(m.sequential for m in draft.nest.members)
     few = is_open(made.partial) or made.partial <= MOST_PARTIAL
-    made.divisible = int(made.rows) > 1 and few and not sequential
+    made.divisible = int(made.rows) > 1 and few and not sequential and not made.whole
 
 
 Pass = Callable[[Draft], None]
