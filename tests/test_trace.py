@@ -391,8 +391,18 @@ def test_looking_at_values_names_the_line(f: Any) -> None:
         ad.trace(f, tensor())
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "complex64", "bool", "uint8"])
+def test_dtypes_meet_in_any_layout(dtype: str) -> None:
+    a = ad.ones(3, 4, dtype=getattr(ad, dtype))
+    for other in ("bfloat16", "float32", "complex128", "int64", "int8", "bool"):
+        b = ad.ones(4, 3, dtype=getattr(ad, other))
+        for f in (lambda a, b: a.mT * b, lambda a, b: ad.where(b.mT != 0, a, b.mT).mT + 1):
+            result, expected = ad.trace(f, a, b).outputs[0], f(a, b)
+            assert (result.dtype, tuple(result.shape)) == (expected.dtype, tuple(expected.shape))
+
+
 def test_shapes_that_depend_on_values_are_refused() -> None:
-    with pytest.raises(ad.graph.TraceError, match=r"test_trace.py:\d+: .*fixed shapes"):
+    with pytest.raises(ad.graph.TraceError, match=r"test_trace.py:\d+: .*[^.]\. .*fixed shapes"):
         ad.trace(lambda x: x[x > 0], tensor())
     mask = tensor() > 0
     check(lambda x: x[mask], tensor())  # a mask that is known is fine

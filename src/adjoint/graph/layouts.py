@@ -152,9 +152,11 @@ def _order(like: bool, *layouts: Layout) -> tuple[int, ...] | None:
 
 
 def _broadcast(arrays: list[Any]) -> Any:
-    """An array with the strides that NumPy gives the result of a function of these."""
+    """An array of bytes, in the order that NumPy gives the result of a function of these."""
     flags: Any = [["readonly"]] * len(arrays) + [["writeonly", "allocate"]]
-    with np.nditer([*arrays, None], ["zerosize_ok"], flags, order="K") as loop:
+    # of bytes: NumPy knows no dtype that holds both bfloat16 and whole numbers
+    dtypes = [*(a.dtype for a in arrays), np.uint8]
+    with np.nditer([*arrays, None], ["zerosize_ok"], flags, dtypes, order="K") as loop:
         return loop.operands[-1]
 
 

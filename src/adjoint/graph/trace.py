@@ -149,8 +149,8 @@ class TraceLevel(Level):
             return self.types.of(op, args)
         except DependsOnValues as error:
             raise TraceError(
-                f"{user_line()}: {error}. A graph has fixed shapes: use ad.where, or compute the "
-                "mask or the size outside"
+                f"{user_line()}: {str(error).rstrip('.')}. A graph has fixed shapes: use ad.where, "
+                "or compute the mask or the size outside"
             ) from error
 
     def _node(
