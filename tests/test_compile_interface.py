@@ -1022,6 +1022,32 @@ def test_static_arguments_are_checked() -> None:
         compiled(ad.ones(2), ad.ones(2))
 
 
+def test_static_positions_that_no_argument_has_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="7 is no position .* has 2"):
+        ad.compile(lambda x, n: x, static_argnums=(1, 7))
+    with pytest.raises(ArgumentError, match="static_argnames"):
+        ad.compile(lambda x, n: x, static_argnums="n")  # type: ignore[arg-type]
+    later = ad.compile(lambda x, *numbers: x * math.log(numbers[2]), static_argnums=3)
+    assert ad.allclose(later(ad.ones(1), 1, 1, math.e), ad.ones(1))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(0.0, -0.0, 0), (1, 1.0, True), (0j, -0j, complex(0, -0.0)), ((0.0,), (-0.0,), (0,))],
+)
+def test_static_values_that_python_tells_apart_are_programs_of_their_own(values: Any) -> None:
+    compiled = ad.compile(lambda x, v: (x, repr(v)), static_argnums=1)
+    for value in values:
+        assert compiled(ad.ones(1), value)[1] == repr(value)
+
+
+def test_a_static_nan_is_one_program() -> None:
+    compiled = ad.compile(lambda x, v: x * (v != v), static_argnums=1)
+    for _ in range(3):
+        assert float(compiled(ad.ones(1), float("nan"))) == 1
+    assert len(compiled.programs) == 1
+
+
 def test_compile_takes_pytorchs_options_and_decorates() -> None:
     x = ad.tensor([1.0, 2.0])
 

@@ -17,7 +17,7 @@ class Static:
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        self.key = (type(value), value)  # 1, 1.0 and True are three programs
+        self.key = _key(value)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Static) and self.key == other.key
@@ -40,9 +40,15 @@ class Statics:
     ) -> None:
         self.numbers = {numbers} if isinstance(numbers, int) else set(numbers)
         self.names = {names} if isinstance(names, str) else set(names)
+        if any(type(n) is not int for n in self.numbers):
+            raise ArgumentError(
+                f"compile: static_argnums takes positions, whole numbers, got {numbers!r}; names "
+                "are for static_argnames"
+            )
         known = _positional(function)
         for name in self.names - set(_all_names(function) or self.names):
             raise ArgumentError(f"compile: static_argnames: the function has no argument {name!r}")
+        _check_numbers(function, self.numbers, len(known))
         self.names |= {known[n] for n in self.numbers if -len(known) <= n < len(known)}
         self.numbers |= {i for i, name in enumerate(known) if name in self.names}
 
@@ -55,6 +61,19 @@ class Statics:
             tuple(_static(i, a) if i in numbers else a for i, a in enumerate(args)),
             {k: _static(k, v) if k in self.names else v for k, v in keywords.items()},
         )
+
+
+def _key(value: Any) -> Any:
+    """What tells two static values apart: 1, 1.0 and True are three programs, 0.0 and -0.0 two, and
+    NaN is one, though it is not equal to itself.
+    """
+    if type(value) is float:
+        return float, value.hex()
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
+    if isinstance(value, tuple):
+        return type(value), *map(_key, value)
+    return type(value), value
 
 
 def opened(value: Any) -> Any:
@@ -76,6 +95,19 @@ def _static(where: Any, value: Any) -> Static:
             "cannot be hashed"
         ) from None
     return Static(value)
+
+
+def _check_numbers(function: Callable[..., Any], numbers: set[int], count: int) -> None:
+    """Refuse positions that no argument has."""
+    parameters = _parameters(function)
+    if not parameters or any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return
+    for number in numbers:
+        if not -count <= number < count:
+            raise ArgumentError(
+                f"compile: static_argnums: {number} is no position of an argument; the function "
+                f"has {count} that may be given by position"
+            )
 
 
 def _positional(function: Callable[..., Any]) -> list[str]:
