@@ -516,10 +516,22 @@ def normalised_differences(x: Any) -> Any:
     return (s / (s.square().sum(1, keepdim=True) + 1) * s.cos().flip(0)).sum()
 
 
+def pulled_back_in_a_branch(x: Any) -> Any:
+    """The turns of a loop are handed on to a branch and to other loops."""
+    out, pull = ad.vjp(counted, x)
+    seed = ad.ones_like(out)
+    return (
+        ad.cond(x.sum() > 0, lambda: pull(seed)[0] * 2, lambda: x),
+        ad.scan(lambda c, s: (c + pull(seed * s)[0], c), x, x)[0],
+        ad.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, pull(c[1])[0]), (ad.tensor(0), x)),
+    )
+
+
 SMALL = ad.tensor([0.3, -1.2, 0.5, 2.0, -0.1, 0.9, 1.4], dtype=ad.float64)
 TRUTH = ad.tensor([True, False, True, True, False, False, True])
 EYE = ad.eye(3, dtype=ad.float64)
 REGRESSIONS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
+    "turns in a branch": (pulled_back_in_a_branch, (SMALL,)),
     "a reshape as operand of a callback": (lambda x: x.exp()[:, None].sort(0).values, (SMALL,)),
     "a reshape as operand of a solver": (lambda a: ad.linalg.solve(a, a[0]), (EYE + 0.2,)),
     "a flattened input reduced": (lambda x: (x.prod(), x.reshape(-1).amax(0)), (make(2, 3),)),

@@ -272,6 +272,67 @@ def test_a_python_condition_chooses_at_once() -> None:
     assert ad.cond(True, lambda x: x + 1, lambda x: "never", 1) == 2
 
 
+def test_what_only_a_branch_needs_runs_in_the_branch() -> None:
+    def ends_for_positive(x: Any, step: Any) -> Any:
+        return ad.while_loop(lambda c: (c > 0).all(), lambda c: c - step, x * x)
+
+    def chosen(x: Any, step: Any) -> Any:
+        return ad.cond(step > 0, lambda: ends_for_positive(x, step).sum(), lambda: x.exp().sum())
+
+    x, one = XS[0], ad.tensor(1.0, dtype=ad.float64)
+    for f in (chosen, ad.grad(chosen), ad.grad(chosen, 1), lambda *v: ad.jvp(chosen, v, v)):
+        graph = ad.graph.verify(ad.trace(f, x, one))
+        names = {node.name for node in graph.nodes}
+        assert not names & {"while_loop", "exp.default"}, "a branch runs though it is not chosen"
+        for step in (one, -one):
+            found, expected = graph(x, step), f(x, step)
+            for a, b in zip(_each(found), _each(expected), strict=True):
+                assert ad.allclose(a, b)
+
+
+def _each(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda y: y.mul_(2), lambda y: y[:1].mul_(2), lambda y: y.t_(), lambda y: y.zero_()]
+)
+def test_a_branch_or_body_that_writes_to_an_older_tensor_is_refused(
+    write: Callable[[Any], Any],
+) -> None:
+    def in_branch(x: Any) -> Any:
+        y = x * 1
+        return ad.cond(x.sum() > 0, lambda: write(y).sum(), lambda: y.sum()), y
+
+    def in_body(x: Any) -> Any:
+        y = x * 1
+        return ad.scan(lambda c, s: (c + write(y).sum(), s), x.sum(), x)[0], y
+
+    def in_while(x: Any) -> Any:
+        y = x * 1
+        return ad.while_loop(lambda c: c < 3, lambda c: (write(y), c + 1)[1], ad.tensor(0)), y
+
+    for f in (in_branch, in_body, in_while):
+        with pytest.raises(ad.graph.TraceError, match=r"test_control.py:\d+: .* outside the br"):
+            ad.trace(f, XS)
+
+
+def test_a_branch_may_write_to_what_it_made() -> None:
+    def chosen(x: Any) -> Any:
+        def written() -> Any:
+            y = x * 2  # of tensors from outside alone
+            y[1:].mul_(3)
+            z = ad.tensor([1.0, 2.0], dtype=ad.float64)
+            z[0].add_(1)
+            z[:1] = x[0, :1]
+            return y * z
+
+        return ad.cond(x.sum() > -99, written, lambda: x * 1).sum()
+
+    for f in (chosen, ad.grad(chosen)):
+        assert ad.allclose(ad.graph.verify(ad.trace(f, XS))(XS), f(XS))
+
+
 def test_a_large_loop_takes_one_node() -> None:
     graph = ad.trace(
         lambda x: ad.scan(lambda c, v: (c * v, None), ad.ones(()), x)[0], ad.ShapeDtype(10_000)

@@ -13,6 +13,7 @@ from adjoint.core.records import record
 from adjoint.graph.ir import Graph, Region, Type
 from adjoint.graph.regions import register
 from adjoint.graph.staging import (
+    BranchLevel,
     Call,
     Flat,
     FlatFunction,
@@ -137,8 +138,8 @@ def cond_flat(
     needs = needs_gradient(operands)
     types = [type_of(t, needs) for t in operands]
     count = len(operands)
-    first, more = stage(lambda *v: true(list(v)), types)
-    second, others = stage(lambda *v: false(list(v)), types)
+    first, more = stage(lambda *v: true(list(v)), types, kind=BranchLevel)
+    second, others = stage(lambda *v: false(list(v)), types, kind=BranchLevel)
     _check_branches(first, second, paths)
     # each branch gets what the other has captured too, and ignores it
     for value in [*first.inputs[count:]]:

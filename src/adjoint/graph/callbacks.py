@@ -80,6 +80,8 @@ class Host:
 def run(host: Host, operands: Flat) -> Flat:
     """Call a function of the host now, or write down that it is called."""
     level = dispatch.topmost(operands)
+    if level is not None and dispatch.regions:
+        level = dispatch.enclosing(level)
     if isinstance(level, (GradLevel, JvpLevel)):
         if not host.effect and not all(map(level.is_idle, operands)):
             raise _no_derivative(host)

@@ -50,12 +50,38 @@ def is_tracing() -> bool:
     return any(level.creates for level in current().levels)
 
 
+class RegionLevel(TraceLevel):
+    """A trace of the body of a loop. Operators on tensors from outside run there, once."""
+
+    of_what = "branch or body of a loop"
+
+    def __enter__(self) -> Any:
+        dispatch.regions.append(self)
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        dispatch.regions.remove(self)
+        super().__exit__(*error)
+
+
+class BranchLevel(RegionLevel):
+    """A trace of a branch, which may not run at all: all operators stay inside."""
+
+    encloses = True
+
+    def created(self, tensor: Tensor) -> Tensor:
+        return super().created(tensor) if is_plain(tensor) else self.enclosed(tensor)
+
+
 def stage(
-    function: Callable[..., Flat], types: Sequence[Type], names: Sequence[str] = ()
+    function: Callable[..., Flat],
+    types: Sequence[Type],
+    names: Sequence[str] = (),
+    kind: type[RegionLevel] = RegionLevel,
 ) -> tuple[Graph, Flat]:
     """Trace a flat function; return its closed graph and the tensors for its further inputs."""
     named = names or ["x"] * len(types)
-    with TraceLevel(Graph()) as level:
+    with kind(Graph()) as level:
         inputs = [
             level.lift(level.graph.add_input(t, n)) for t, n in zip(types, named, strict=True)
         ]
@@ -164,6 +190,8 @@ class Call(ABC):
 def bind(call: Call, operands: Flat) -> Flat:
     """Let the topmost transform among the operands carry out the call."""
     level = dispatch.topmost(operands)
+    if level is not None and dispatch.regions:
+        level = dispatch.enclosing(level)
     if isinstance(level, GradLevel):
         return _reverse(level, call, operands)
     if isinstance(level, JvpLevel):

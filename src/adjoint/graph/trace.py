@@ -75,6 +75,7 @@ class TraceLevel(Level):
     """
 
     name = "trace"
+    of_what = "traced function"
     creates = True
 
     def __init__(self, graph: Graph | None = None) -> None:
@@ -85,6 +86,7 @@ class TraceLevel(Level):
         ] = {}  # by id; the tensor is kept so that its id stays
         self.made: set[Counter] = set()  # of tensors with known numbers that were made inside
         self.copied: dict[int, Any] = {}  # results of view() that are copies, by id
+        self.foreign: dict[int, Any] = {}  # views of tensors from outside, by id
         self.detached: dict[Value, Value] = {}
         self.types = typing.Types()
 
@@ -180,6 +182,8 @@ class TraceLevel(Level):
                     return
                 views.link(op, source, out, tuple(v for v in values if v is not source))
                 return
+        for made in out if isinstance(out, (list, tuple)) else [out]:
+            self.foreign[id(made)] = made
 
     def _detach(self, value: Value) -> Value:
         """The value without a gradient: what no_grad() means in a graph."""
@@ -259,13 +263,14 @@ class TraceLevel(Level):
 
     def process_inplace(self, op: Operator, function: Callable[..., Any], values: list[Any]) -> Any:
         target = values[0]
-        if not self.owns(target) and not self.takes_in(target):
+        view = None if target.extra is None else target.extra.view
+        base = target if view is None else view.base
+        if id(base) in self.foreign or not (self.owns(target) or self.takes_in(target)):
             raise TraceError(
-                f"{user_line()}: {op.name} changes a tensor from outside the traced function in "
+                f"{user_line()}: {op.name} changes a tensor from outside the {self.of_what} in "
                 "place; pass it as an argument and return the new value"
             )
-        view = None if target.extra is None else target.extra.view
-        if id(target if view is None else view.base) in self.copied:
+        if id(base) in self.copied:
             raise InplaceError(
                 f"{user_line()}: {op.name}: in a graph this view() is a copy, since its source may "
                 "lie otherwise in memory; write to the source, or clone() it before view()"

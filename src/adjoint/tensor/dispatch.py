@@ -147,10 +147,33 @@ def _run(op: Operator, values: list[Any], interpreter: Any) -> Any:
     if levels and op.row.random:  # the innermost transform says who gets which numbers
         return levels[-1].random(op, values)
     if interpreter is not None:
-        return interpreter.process(op, values)
+        return (enclosing(interpreter) if regions else interpreter).process(op, values)
     if levels and (op.row.archetype.name == "creation" or op.name == "clone"):
         return _create(op, values)
     return op.call([_plain_value(v) for v in values])
+
+
+# Traces of branches and of bodies of loops that are open, of all contexts: without one, an operator
+# pays for nothing but a look at an empty list.
+regions: list[Any] = []
+
+
+def enclosing(interpreter: Any) -> Any:
+    """Who runs an operator: a branch that is being traced, though all tensors are from outside."""
+    for level in reversed(current().levels):
+        if level.encloses:
+            return level if level.height > interpreter.height else interpreter
+    return interpreter
+
+
+def region_of_write(interpreter: Any, target: Any) -> Any:
+    """Who runs a write: a branch or body that is being traced, if the tensor is older."""
+    view = None if target.extra is None else target.extra.view
+    for level in reversed(current().levels):
+        if level in regions:
+            made = level.was_made_inside(target if view is None else view.base)
+            return interpreter if made or level.height <= interpreter.height else level
+    return interpreter
 
 
 def _create(op: Operator, values: list[Any]) -> Any:

@@ -53,6 +53,7 @@ def build(op: Operator, functional: Callable[..., Any]) -> Callable[..., Any]:
         tensor = values[0]
         top = dispatch.topmost(values)
         if top is not None and top is not forward.DUALS:
+            top = dispatch.region_of_write(top, tensor) if dispatch.regions else top
             return top.process_inplace(op, functional, values)
         if is_view:
             return _swap_view(op, functional, values)

@@ -96,6 +96,7 @@ class Level(Home):
 
     differentiates = False
     creates = False  # whether `process` also makes tensors out of nothing (a trace)
+    encloses = False  # whether it runs operators on tensors from outside, too (a branch)
 
     def outside(self) -> _Outside:
         """Run below this level: what is created there belongs to the levels outside."""

@@ -302,6 +302,12 @@ class Renderer:
     def _bind(self, inner: Scope, values: Sequence[Value], given: Sequence[str]) -> None:
         inner.places.update(zip(values, given, strict=True))
 
+    def _share_tapes(self, scope: Scope, values: Sequence[Value], operands: Sequence[Any]) -> None:
+        """Let a region know the tapes that it is given: how many turns they have."""
+        for value, operand in zip(values, operands, strict=True):
+            if isinstance(operand, Operand) and operand.value in scope.tapes:
+                scope.tapes[value] = scope.tapes[operand.value]
+
     def _given(self, scope: Scope, step: Nested) -> tuple[list[str], list[str]]:
         """Pointers to the operands of a region; a number is written to memory of its own."""
         lines, found = [], []
@@ -320,6 +326,7 @@ class Renderer:
         lines, given = self._given(scope, step)
         t = f"t{inner.prefix}"
         self._bind(inner, graph.inputs[: counts[0]], given[: counts[0]])
+        self._share_tapes(scope, graph.inputs[: counts[0]], step.operands[: counts[0]])
         ends = counts[0] + counts[1]
         for value, place in zip(graph.inputs[ends:], given[ends:], strict=True):
             inner.places[value] = f"({place} + {t} * {_row_bytes(value.shape, value)})"
@@ -370,7 +377,9 @@ class Renderer:
         asked = condition.layout.plan
         self._bind(condition, asked.graph.inputs[: counts[0]], given[: counts[0]])
         graph = inner.layout.plan.graph
-        self._bind(inner, graph.inputs[: counts[1]], given[counts[0] : counts[0] + counts[1]])
+        constant = slice(counts[0], counts[0] + counts[1])
+        self._bind(inner, graph.inputs[: counts[1]], given[constant])
+        self._share_tapes(scope, graph.inputs[: counts[1]], step.operands[constant])
         carry = graph.inputs[counts[1] :]
         loop = _Turns(self, scope, inner, step, carry, {})
         lines += loop.declare(given[counts[0] + counts[1] :])
@@ -421,6 +430,7 @@ class Renderer:
         for name in ("true", "false"):
             inner = self._inner(scope, number, name)
             self._bind(inner, inner.layout.plan.graph.inputs, given[1:])
+            self._share_tapes(scope, inner.layout.plan.graph.inputs, step.operands[1:])
             text = self.steps(inner, range(len(inner.layout.steps)))
             for output, target in zip(inner.layout.plan.outputs, step.node.outputs, strict=True):
                 source = inner.operand(output) if isinstance(output, Operand) else output

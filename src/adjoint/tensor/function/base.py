@@ -127,6 +127,8 @@ class Function:
         top = dispatch.topmost(args)
         if top is not None:
             top = dispatch.topmost(_with_history(cls, args))
+        if top is not None and dispatch.regions:
+            top = dispatch.enclosing(top)
         if top is None or top is forward.DUALS or isinstance(top, SubclassInterpreter):
             return eager.run(cls, args, keywords)
         if isinstance(top, (levels.GradLevel, forward.JvpLevel)):
