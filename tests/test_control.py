@@ -333,6 +333,25 @@ def test_a_branch_may_write_to_what_it_made() -> None:
         assert ad.allclose(ad.graph.verify(ad.trace(f, XS))(XS), f(XS))
 
 
+INNER: dict[str, Callable[..., Any]] = {
+    "while_loop": lambda x: ad.while_loop(
+        lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] * x), (ad.tensor(0), x)
+    )[1],
+    "cond": lambda x: ad.cond(x.sum() > 0, lambda: x * x, lambda: x),
+    "scan": lambda x: ad.scan(lambda c, v: (c * v, None), x, ad.stack([x, x]))[0],
+}
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_a_loop_of_no_turns_may_hold_a_region_of_tensors_from_outside(name: str) -> None:
+    def loss(x: Any) -> Any:
+        return ad.fori_loop(0, 0, lambda i, c: INNER[name](x) + c, x.sin()).sum()
+
+    x = XS[0]
+    assert ad.allclose(ad.hessian(loss)(x), ad.diag(-x.sin()))
+    assert ad.allclose(ad.vmap(ad.grad(loss))(XS), XS.cos())
+
+
 def test_a_large_loop_takes_one_node() -> None:
     graph = ad.trace(
         lambda x: ad.scan(lambda c, v: (c * v, None), ad.ones(()), x)[0], ad.ShapeDtype(10_000)

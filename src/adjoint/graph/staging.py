@@ -30,7 +30,7 @@ from adjoint.graph.trace import TraceLevel
 from adjoint.ops import operator as operators
 from adjoint.tensor import dispatch, observe
 from adjoint.tensor.forward import JvpLevel
-from adjoint.tensor.levels import GradLevel
+from adjoint.tensor.levels import GradLevel, Level
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule, Watch
@@ -189,21 +189,25 @@ class Call(ABC):
 
 def bind(call: Call, operands: Flat) -> Flat:
     """Let the topmost transform among the operands carry out the call."""
-    level = dispatch.topmost(operands)
-    if level is not None and dispatch.regions:
-        level = dispatch.enclosing(level)
+    level = _carrying_out(operands)
     if isinstance(level, GradLevel):
         return _reverse(level, call, operands)
     if isinstance(level, JvpLevel):
         return _forward(level, call, operands)
     if isinstance(level, BatchLevel):
         return call.batch(level, operands)
-    trace = (
-        level
-        if isinstance(level, TraceLevel)
-        else next(t for t in reversed(current().levels) if t.creates)
-    )
-    return _node(trace, call, operands)
+    return _node(level, call, operands)
+
+
+def _carrying_out(operands: Flat) -> Any:
+    """The topmost transform among the operands; the innermost trace where they have none, or where
+    no trace is open below it: a body is traced once for its types, though its loop runs eagerly.
+    """
+    traces = [t for t in current().levels if t.creates]
+    top = dispatch.topmost(operands)
+    if not isinstance(top, Level) or top.height < traces[0].height:
+        return traces[-1]
+    return dispatch.enclosing(top) if dispatch.regions else top
 
 
 def _node(level: Any, call: Call, operands: Flat) -> Flat:
