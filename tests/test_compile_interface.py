@@ -652,6 +652,12 @@ ODD: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]], int]] = {
         [doubles((n, 4)) for n in (20, 7, 6, 5, 4, 3, 2)],
         6,
     ),
+    "no elements": (
+        lambda x: (x.sin().sort(0).values, x.amax(2).msort() - x.sum(2)),
+        {"x": 1},
+        [doubles((0, n, 3)) for n in (2, 3, 4)],
+        1,
+    ),
     "a choice by size": (
         lambda x: x * 2 if x.shape[0] < 10 else x * 3,
         {"x": 0},

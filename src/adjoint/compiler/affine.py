@@ -154,6 +154,8 @@ def _divided(offset: int, size: int) -> tuple[int, int]:
 
 def reshaped(source: Shape, target: Shape, index: Index, bounds: Bounds) -> Index | None:
     """The index in `source` for an index in `target`, a reshape of it; None: not affine."""
+    if 0 in source:  # it has no elements, whatever its other sizes are
+        return tuple(Affine() for _ in source)
     found: list[Affine] = []
     s = t = 0
     while s < len(source) or t < len(target):
