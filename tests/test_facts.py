@@ -59,6 +59,7 @@ ALLOWED = {
     "distributions/constraints.py": (7, "names of constraints"),
     "optim/lbfgs.py": (7, "t, a key of its state"),
     "tensor/meta.py": (7, "words of the columns like and promote"),
+    "graph/layouts.py": (7, "a word of the column like; operators that keep a memory format"),
 }
 
 

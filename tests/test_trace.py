@@ -535,3 +535,34 @@ def test_a_traced_reshape_is_a_view_where_an_eager_one_is(keep: str, seen: str) 
     x = ad.randn(2, 3, 4)
     for got, want in zip(ad.trace(f, x)(x), f(x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_a_trace_of_views_needs_no_memory() -> None:
+    """Strides are those of eager mode; of 10¹⁵ elements there is nowhere to lie."""
+
+    def f(x: Any, seen: list[Any]) -> Any:
+        a, _, b = x.transpose(1, 2).chunk(3, -1)
+        rows = (a * b).transpose(1, 2)
+        made = (
+            a,
+            b[:, ::2, 1:],
+            rows.reshape(x.shape[0], -1),
+            rows.transpose(1, 2).reshape(x.shape[0], -1),
+            a.reshape(-1, a.shape[2]).t(),
+            (rows + 1).diagonal(0, 1, 2).unfold(1, 2, 3),
+            x.unsqueeze(1).expand(-1, 5, -1, -1).flatten(2),
+            ad.slice_scatter(x, x[:, :2], 1, 1, 3, 1)[:, 1].as_strided((3, 4), (7, 1), 5),
+        )
+        seen.extend((v.stride(), v.storage_offset(), v.is_contiguous()) for v in made)
+        return sum(v.sum() for v in made)
+
+    real: list[Any] = []
+    traced: list[Any] = []
+    x = ad.zeros(4, 6, 9)
+    f(x, real)
+    ad.trace(lambda x: f(x, traced), x)
+    assert traced == real
+    large: list[Any] = []
+    graph = ad.trace(lambda x: f(x, large), ad.ShapeDtype((10**5, 6 * 10**4, 9 * 10**4)))
+    assert large[0] == ((54 * 10**8, 1, 9 * 10**4), 0, False)
+    assert len(graph) == len(ad.trace(lambda x: f(x, traced), x))

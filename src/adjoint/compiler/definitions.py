@@ -33,6 +33,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.core.storage import imagined
 from adjoint.elements import language
 from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
 from adjoint.graph.facts import argument, computes_in, filled
@@ -509,7 +510,7 @@ def _put_view(node: Node) -> Put | Pieces | None:
     """A write to a view with steps: the view's place in the whole."""
     whole, part, *rest = node.args
     name, _, overload = node.op.row.overwrites.partition(".")
-    room = np.empty(whole.shape, np.int8)
+    room = imagined(whole.shape, np.int8)
     view = operator(name, overload.replace("default", "")).parts.compute(make(room), *rest)
     if part.dtype is not whole.dtype or not room.size:
         return None

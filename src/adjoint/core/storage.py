@@ -83,6 +83,51 @@ def is_expanded(array: Array) -> bool:
     )
 
 
+class _Imagined:
+    """A block of bytes that nobody has: as large as it says, and never read."""
+
+    def __init__(self, count: int) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "shape": (count,),
+            "typestr": "|u1",
+            "data": (address(_CELL), True),
+        }
+
+
+_CELL = np.zeros(64, np.uint8)
+
+
+def imagined(shape: Sequence[int], dtype: Any, strides: Sequence[int] | None = None) -> Array:
+    """Return an array that lies in memory like this (by default row by row) and costs none, for
+    those who take views of it. Reading it is an error that NumPy does not notice.
+
+    >>> array = imagined((10**6, 10**6), np.float64)
+    >>> array.T.strides, offset_in_elements(array[1:, 2:])
+    ((8, 8000000), 1000002)
+    """
+    if strides is None:
+        strides = row_major(shape, dtype)
+    if 0 in shape:
+        return np.ndarray(shape, dtype, b"", 0, strides)
+    steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+    before = -sum(s for s in steps if s < 0)
+    count = before + sum(s for s in steps if s > 0) + np.dtype(dtype).itemsize
+    return np.ndarray(shape, dtype, np.asarray(_Imagined(count)), before, strides)
+
+
+def row_major(shape: Sequence[int], dtype: Any) -> tuple[int, ...]:
+    """Return the strides, in bytes, of an array whose rows lie one after another.
+
+    >>> row_major((2, 3, 0), np.float64), np.empty((2, 3, 0)).strides
+    ((24, 8, 8), (24, 8, 8))
+    """
+    strides = [np.dtype(dtype).itemsize]
+    for size in shape[:0:-1]:
+        strides.append(strides[-1] * max(size, 1))
+    return tuple(strides[::-1]) if shape else ()
+
+
 def address(array: Array) -> int:
     """Return the address of the first element."""
     return int(array.__array_interface__["data"][0])

@@ -4,7 +4,9 @@ To the traced function a tensor that is not a view is contiguous, and a view has
 would have there. Whether reshape() copies is asked of the order in which eager mode would lay the
 tensor out: that of a transposed tensor's clone or double is transposed.
 
-Layers of a network ask the same again and again, so that answers are remembered by layout.
+The arrays that tell have addresses and no memory (`core.storage.imagined`), so views are taken of
+them and nothing else. Layers of a network ask the same again and again, so that answers are
+remembered by layout.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adjoint.checks import shape as shapes
-from adjoint.core.errors import ShapeError
+from adjoint.core import dtypes
+from adjoint.core.errors import AdjointError
 from adjoint.core.layouts import PRESERVE, format_number
-from adjoint.core.storage import order_of, storage_of
+from adjoint.core.storage import imagined, offset_in_elements, order_of, row_major
 from adjoint.ops.operator import Operator
 from adjoint.tensor import views
+from adjoint.tensor.meta import infer, meta_tensor
 from adjoint.tensor.tensor import Tensor, make
 
 _REMEMBERED = 4096  # answers
@@ -37,12 +41,7 @@ class Layout(NamedTuple):
 
     def array(self) -> Any:
         """An array, never read or written, that lies in memory like this."""
-        if 0 in self.shape:
-            return np.ndarray(self.shape, self.dtype, b"", 0, self.strides)
-        steps = [(n - 1) * s for n, s in zip(self.shape, self.strides, strict=True)]
-        before = -sum(s for s in steps if s < 0)
-        memory = np.empty(before + sum(s for s in steps if s > 0) + self.dtype.itemsize, np.uint8)
-        return np.ndarray(self.shape, self.dtype, memory, before, self.strides)
+        return imagined(self.shape, self.dtype, self.strides)
 
 
 def view_of(tensor: Any) -> Any:
@@ -68,29 +67,63 @@ def _eager(tensor: Any) -> Layout:
     base = tensor if view is None else view.base
     order = None if base.extra is None else base.extra.order
     found = _ordered(tuple(base.shape), base.dtype.np, order)
-    if view is None:
-        return found
-    try:
-        return _viewed(found, _path(view))
-    except ShapeError:  # the trace took the base to lie in order, and viewed it where eager copies
-        return seen(tensor)
+    # where the trace took the base to lie in order, and viewed it, eager mode may copy
+    return found if view is None else _viewed(found, _path(view))
 
 
 @lru_cache(_REMEMBERED)
 def _ordered(shape: tuple[int, ...], dtype: Any, order: tuple[int, ...] | None) -> Layout:
     """Of a tensor that is no view, its dimensions in this order, the outermost first."""
     if order is None:
-        return Layout(shape, dtype, np.empty(shape, dtype).strides, 0)
-    array = np.empty([shape[d] for d in order], dtype).transpose(shapes.inverse(order))
-    return Layout(shape, dtype, array.strides, 0)
+        return Layout(shape, dtype, row_major(shape, dtype), 0)
+    strides = row_major([shape[d] for d in order], dtype)
+    return Layout(shape, dtype, tuple([strides[d] for d in shapes.inverse(order)]), 0)
 
 
 @lru_cache(_REMEMBERED)
 def _viewed(base: Layout, path: tuple[views.Step, ...]) -> Layout:
     """Of a view of a base."""
-    steps = tuple((op, tuple(map(_argument, rest)), number) for op, rest, number in path)
-    array = views.replay(steps, make(base.array())).value
-    return Layout(array.shape, array.dtype, array.strides, storage_of(array)[1])
+    array = base.array()
+    for op, rest, number in path:
+        array = _step(array, op, [_argument(r) for r in rest], number)
+    return Layout(array.shape, array.dtype, array.strides, offset_in_elements(array))
+
+
+def _step(array: Any, op: Operator, rest: list[Any], number: int | None) -> Any:
+    """A view of an array; where eager mode computes, an array of its own."""
+    example = meta_tensor(array.shape, dtypes.of(array.dtype))
+    found = infer(op, [example, *rest])
+    spec = found if number is None else found[number]
+    if op.row.moves == "shape":
+        viewed = _reshaped(array, spec.shape)
+        return imagined(spec.shape, array.dtype) if viewed is None else viewed
+    if not op.row.reads_memory and not _is_view(op, example, rest):
+        order = _order(True, Layout(array.shape, array.dtype, array.strides, 0))
+        return _ordered(spec.shape, spec.dtype.np, order).array()
+    result = op.parts.compute(make(array), *rest)
+    return result if number is None else result[number]
+
+
+def _is_view(op: Operator, example: Any, rest: list[Any]) -> bool:
+    """Whether a row's result looks at its argument, as it says: of a number that is repeated, which
+    may be read.
+    """
+    if op.row.archetype.shape != "view":
+        return False
+    try:
+        found = op.parts.compute(example, *rest)
+    except (AdjointError, ValueError):  # it looks at strides, and wants others
+        return True
+    first = found[0] if isinstance(found, list) and found else found
+    return isinstance(first, np.ndarray) and np.may_share_memory(first, example.value)
+
+
+def _reshaped(array: Any, shape: tuple[int, ...]) -> Any:
+    """An array with another shape; None where that takes a copy."""
+    try:
+        return array.reshape(shape, copy=False)
+    except ValueError:
+        return None
 
 
 def _path(view: Any) -> tuple[views.Step, ...]:
@@ -120,8 +153,8 @@ def copies(op: Operator, source: Any, values: list[Any]) -> bool:
 
 @lru_cache(_REMEMBERED)
 def _copies(op: Operator, source: Layout, rest: tuple[Any, ...]) -> bool:
-    array = source.array()
-    return not np.may_share_memory(op.call([make(array), *rest]).value, array)
+    found = infer(op, [meta_tensor(source.shape, dtypes.of(source.dtype)), *rest])
+    return _reshaped(source.array(), found.shape) is None
 
 
 def note_order(op: Operator, values: list[Any], out: Any) -> None:

@@ -182,8 +182,9 @@ def _reduced_dtype(dtype: DType, wanted: DType | None, promote: Any) -> DType:
 
 
 def _view(op: Operator, values: list[Any]) -> Any:
+    """Of the kernel's result for arrays of stride 0."""
     try:
-        results = op.parts.compute(*[_dummy_like(v) for v in values])
+        results = op.parts.compute(*[_without_data(v) for v in values])
     except OverflowError as error:
         raise ValueRangeError(f"{op.name}: {error}") from None
     if isinstance(results, (list, tuple)):
@@ -191,11 +192,8 @@ def _view(op: Operator, values: list[Any]) -> Any:
     return Spec(results.shape, dtypes.of(results.dtype))
 
 
-def _dummy_like(value: Any) -> Any:
-    """A contiguous tensor of the same shape; its memory is asked for and never touched."""
-    if not isinstance(value, Tensor):
-        return value
-    return new_tensor(META_TENSORS, np.empty(value.shape, value.dtype.np))
+def _without_data(value: Any) -> Any:
+    return meta_tensor(value.shape, value.dtype) if isinstance(value, Tensor) else value
 
 
 def explain(op: Operator, args: tuple[Any, ...]) -> AdjointError | None:
