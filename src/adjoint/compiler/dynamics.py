@@ -4,15 +4,26 @@ The function is traced for a few sizes, and its graphs become one, whose numbers
 the sizes (`opening`); that one is compiled, once. A new size is traced too: if its graph is the one
 for all, with numbers put in, the program serves it. A function whose graph depends on sizes in
 another way is compiled for each size, and a warning says so once.
+
+Note [Which sizes are open]
+Dimensions may have to agree (rows of x and of y), one may have to be a multiple of another (the
+four gates of a cell), or of a number (the side of a patch). None of this is said by the user.
+Dimensions of the same size in the first call are told apart if the function takes other sizes for
+them: so a square batch is no special one. If it does not take sizes that vary apart from one
+another, those that are multiples of others stay so. Where the function does something else for odd
+sizes, or raises for them, a size is written as p m + r for the least p with which it is the same
+for all m, and m is the symbol: all numbers are whole then.
 """
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import time
+import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +34,7 @@ from adjoint.compiler.opening import (
     NotWhole,
     Opened,
     QuotientFits,
+    SizedConstant,
     WholeFits,
     opened,
 )
@@ -30,40 +42,64 @@ from adjoint.compiler.program import Code, Program
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
-from adjoint.core.records import structure
 from adjoint.core.sizes import NotOpen, assuming
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
+Ties = tuple[tuple[int, int], ...]  # (group, factor) of each place: sizes of one group are the
+# same number times their factors; groups are numbered in the order of places
 _SHAPED = (Tensor, ShapeDtype)
-_MULTIPLES = (64, 32, 16, 8, 1)  # of these are the sizes for which a function is traced, the
-# smaller ones where a trace of the larger ones needs more memory than there is
-_FIRST = 17  # the least of these multiples
-_PERIODS = (1, 2, 4)  # of functions that do something else for odd sizes, or every fourth
-_FEW = 2  # of these that may be special by chance
+_SCALES = (64, 8, 1)  # of sizes for which a function is traced: the smaller ones where a trace of
+# the larger ones needs more memory than there is
+_FIRST = 17  # times that is the least size
+_PERIODS = (1, 2, 4, 8, 16, 32, 64)  # after which a function may do the same again
+_NEXT = (1, 3)  # periods later a graph is looked at
+_FEW = 2  # sizes that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
 _LEAST = 8  # the least size that a program is written for
 _TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
+_SPLIT = 6  # dimensions of one size of which all ways to tell them apart are tried
+_MULTIPLE = 8  # the largest of one size by another that is looked at
+_WAYS = 100  # to tie dimensions that are tried
+_MOST = 8  # programs of a signature before each special size is compiled for itself
 
 
 class Everywhere:
     """The code of a function for all sizes of a pattern."""
 
     def __init__(
-        self, code: Code, found: Opened, choices: Choices, assumed: Any, period: int
+        self, code: Code, found: Opened, choices: Choices, assumed: Any, resized: _Resized
     ) -> None:
         self.code, self.found, self.choices = code, found, choices
-        self.period = period  # it is for sizes with the same remainders by this number
+        self.ties, self.periods, self.rests = resized.ties, resized.periods, resized.rests
         self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
 
-    def program(self, graph: Graph, sizes: tuple[int, ...]) -> Program | None:
+    def is_for(self, resized: _Resized) -> bool:
+        """Whether the code is for this pattern: ties and remainders."""
+        mine = self.ties, self.periods, self.rests
+        return mine == (resized.ties, resized.periods, resized.rests)
+
+    def point(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
+        """The symbols for the sizes of all places; None if these belong to other code."""
+        own = _apart(self.ties, sizes)
+        if own is None:
+            return None
+        point = []
+        for size, period, rest in zip(own, self.periods, self.rests, strict=True):
+            if size % period != rest or size < period:
+                return None
+            point.append(size // period)
+        return tuple(point)
+
+    def program(self, graph: Graph, sizes: Sequence[int]) -> Program | None:
         """The program for given sizes, of which `graph` is the traced one; None if it has none."""
-        if any(number.at(sizes) < 0 for number in self.assumed):
+        point = self.point(sizes)
+        if point is None or any(number.at(point) < 0 for number in self.assumed):
             return None
         lowered = lower(graph, self.choices.again())
-        return self.code.program(sizes) if self.found.holds(lowered, sizes) else None
+        return self.code.program(point) if self.found.holds(lowered, point) else None
 
 
 class Sizes:
@@ -72,7 +108,8 @@ class Sizes:
     def __init__(self, function: Callable[..., Any], dynamic: Any) -> None:
         self.parameters = _parameters(function)
         self.open = _normalized(self.parameters, dynamic)
-        self.known: dict[Any, Everywhere | None] = {}
+        self.known: dict[Any, list[Everywhere]] = {}
+        self.closed: set[Any] = set()  # patterns of sizes without code of their own
         self.warned = False
 
     def program(
@@ -90,15 +127,18 @@ class Sizes:
         its arguments are marked as those given.
         """
         places = self._places(tensors, structure)
-        sizes = list(dict.fromkeys(size for _, _, size in places))
-        if not sizes or 0 in sizes or 1 in sizes:
-            return None  # sizes of 0 and 1 mean other programs: they broadcast
-        resized = _Resized(tensors, structure, places, sizes, marked=role is not None)
-        point = tuple(sizes)
-        pattern = (role, key[0], key[1], *self._pattern(key, places, sizes))
-        graph = traced(*resized.at(point))  # what is wrong with the function itself is raised here
-        found = self._code(pattern, resized, graph, traced, report)
-        program = None if found is None else found.program(graph, point)
+        sizes = [size for _, _, size in places]
+        if not sizes or 0 in sizes:
+            return None  # of nothing there are other programs
+        signature = (role, key[0], key[1], *_opened_signature(key, places))
+        known = self.known.setdefault(signature, [])
+        if 1 in sizes and not known:
+            return None  # sizes of 1 broadcast: they say little about others
+        resized = _Resized(tensors, structure, places, marked=role is not None)
+        graph = traced(*resized.itself())  # what is wrong with the function itself is raised here
+        program = next(filter(None, (each.program(graph, sizes) for each in known)), None)
+        if program is None and 1 not in sizes and len(known) < _MOST:
+            program = self._learn(signature, resized, graph, traced, report)
         # x[:100] of 50 elements has 50: that size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
 
@@ -127,70 +167,30 @@ class Sizes:
             return position
         return self.parameters[position].name
 
-    def _pattern(self, key: Any, places: Any, sizes: list[int]) -> list[Any]:
-        """The signature with open sizes replaced by their names."""
-        parts = [list(p) for p in key[2:]]
-        for leaf, dim, size in places:
-            shape = list(parts[leaf][0])
-            shape[dim] = f"size{sizes.index(size)}"
-            parts[leaf][0] = tuple(shape)
-        return [tuple(p) for p in parts]
-
-    def _code(
-        self, pattern: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
-    ) -> Everywhere | None:
-        """The code of a pattern; None if there is none."""
-        keys = {p: (p, pattern, *(size % p for size in resized.sizes)) for p in _PERIODS}
-        for key in keys.values():
-            if key in self.known:
-                return self.known[key]
-        found = self._learn(resized, graph, traced, report)
-        self.known[keys[1 if found is None else found.period]] = found
-        return found
-
     def _learn(
-        self, resized: _Resized, graph: Graph, traced: Any, report: Any
-    ) -> Everywhere | None:
-        """The code for all sizes; None, after a warning, if there is none."""
+        self, signature: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
+    ) -> Program | None:
+        """A program of new code, which is known from now on; None if there is none."""
+        pattern = (signature, resized.ties)
+        known = self.known[signature]
+        if pattern in self.closed:
+            return None
         reason = ""
-        for multiple in _MULTIPLES:
-            points = _points(len(resized.sizes), resized.closed(), multiple)
+        for each in _told_apart(resized, graph, traced, known):
             try:
-                return self._learn_from(points, resized, graph, traced, report)
-            except NotOpen as error:
-                reason = str(error)
-                break
-            except MemoryError as error:  # of kernels that say which shapes views have
-                reason = f"{error}; sizes of about {points[0]} were tried"
-            except AdjointError as error:
-                reason = f"for sizes {points[0]} the function raises: {error}"
-                break
-        self.warn(reason)
-        return None
-
-    def _learn_from(
-        self, points: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
-    ) -> Everywhere:
-        """The code for all sizes, from graphs for some. The points are multiples of one number, for
-        functions that ask for such sizes. Where numbers are quotients, other sizes are traced; and
-        where the function does something else for some remainders, those like the first alone.
-        """
-        first = resized.example(), graph
-        if first[0] != tuple(resized.sizes):
-            first = first[0], traced(*resized.at(first[0]))
-        graphs = [traced(*resized.at(p)) for p in points]
-        try:
-            return _learned(WholeFits, points, graphs, first, report)
-        except NotWhole:
-            pass
-        for period in _PERIODS:
-            mixed = _mixed(points, resized.sizes, period)
-            try:
-                others = [traced(*resized.at(p)) for p in mixed]
-                return _learned(QuotientFits, mixed, others, first, report, period)
-            except (NotOpen, AdjointError):
+                found = _Learning(each, graph, traced, report, known).run()
+            except (NotOpen, AdjointError, MemoryError) as error:
+                said = "" if isinstance(error, NotOpen) else "for other sizes the function raises: "
+                reason = reason or f"{said}{error}"
                 continue
-        return _learned(Fits, points, graphs, first, report)
+            known.append(found)
+            program = found.program(graph, resized.sizes)
+            if program is not None:
+                return program
+        if not known:
+            self.closed.add(pattern)
+            self.warn(reason)
+        return None
 
     def warn(self, reason: str) -> None:
         """Say, once, that sizes do not stay open."""
@@ -240,63 +240,236 @@ def _normalized(
     return found
 
 
-def _points(count: int, closed: set[int], multiple: int) -> list[tuple[int, ...]]:
-    """Sizes to trace a function for, all different: enough for the coefficients of polynomials,
-    and some more. Programs are written as for the first of them.
+def _opened_signature(key: Any, places: Any) -> list[Any]:
+    """The parts of a signature without open sizes."""
+    parts = [list(p) for p in key[2:]]
+    for leaf, dim, _ in places:
+        shape = list(parts[leaf][0])
+        shape[dim] = None
+        parts[leaf][0] = tuple(shape)
+    return [tuple(p) for p in parts]
+
+
+# -- which sizes are open: Note [Which sizes are open] --------------------------------------------
+
+
+def _numbered(values: Sequence[Hashable]) -> Ties:
+    """Ties of places with equal values."""
+    different = {value: number for number, value in enumerate(dict.fromkeys(values))}
+    return tuple([(different[value], 1) for value in values])
+
+
+def _apart(ties: Ties, sizes: Sequence[int]) -> tuple[int, ...] | None:
+    """The sizes that vary apart from one another; None if sizes are not tied like this."""
+    found: dict[int, int] = {}
+    for (group, factor), size in zip(ties, sizes, strict=True):
+        if size % factor or found.setdefault(group, size // factor) != size // factor:
+            return None
+    return tuple([found[group] for group in range(len(found))])
+
+
+def _told_apart(
+    resized: _Resized, graph: Graph, traced: Any, known: list[Everywhere]
+) -> Iterator[_Resized]:
+    """The arguments with dimensions tied as loosely as the function lets them; then those of equal
+    sizes tied. Where there is code for other sizes: as there, if larger ones are like these.
     """
-    needed = 2 * count + 3 + (_FEW if count > 1 else 0)
-    found: list[int] = []
-    number = _FIRST
-    while len(found) < count * needed:
-        if number * multiple not in closed:
-            found.append(number * multiple)
-        number += 1
-    mixed = np.random.default_rng(0).permutation(found).tolist()
-    return [tuple(mixed[k * count : (k + 1) * count]) for k in range(needed)]
+    if known:
+        loose = [e.ties for e in known if _apart(e.ties, resized.sizes) is not None]
+        for ties in dict.fromkeys([*loose, resized.ties]):
+            other = resized.tied(ties)
+            if _length(other, other.far(_SCALES[0]), traced) == len(lower(graph)):
+                yield other
+        return
+    found = _loosest(resized, traced)
+    if found is not None and found.ties != resized.ties:
+        yield found
+    yield resized
 
 
-def _mixed(
-    points: list[tuple[int, ...]], like: Sequence[int], period: int
-) -> list[tuple[int, ...]]:
-    """Sizes as large as others, and some more, with many remainders; all different. By `period`
-    they have the remainders of some sizes.
-    """
-    count, least, most = len(points[0]), min(map(min, points)), max(map(max, points))
-    needed = len(points) + _MORE
-    draw = np.random.default_rng(0)
-    found: list[tuple[int, ...]] = []
-    taken: set[int] = set()
-    while len(found) < needed:
-        point = draw.integers(least, max(most, least + 4 * needed * count), count).tolist()
-        point = [size + (other - size) % period for size, other in zip(point, like, strict=True)]
-        if len({*point} - taken) == count:
-            taken |= {*point}
-            found.append(tuple(point))
-    return found
+def _loosest(resized: _Resized, traced: Any) -> _Resized | None:
+    """The arguments with no more ties than the function needs; None if it takes no other sizes."""
+    dims = [dim for _, dim, _ in resized.places]
+    by_dimension = _numbered(list(zip(resized.sizes, dims, strict=True)))
+    ways = [
+        iter([_numbered(range(len(dims))), by_dimension, resized.ties]),
+        _with_multiples(resized.tied(by_dimension)),
+        _with_multiples(resized),
+    ]
+    ties = itertools.islice(dict.fromkeys(itertools.chain(*ways)), _WAYS)
+    found = next(filter(lambda r: _takes(r, traced), map(resized.tied, ties)), None)
+    while found is not None:
+        looser = next(filter(lambda r: _takes(r, traced), _splits(found)), None)
+        if looser is None:
+            return found
+        found = looser
+    return None
 
 
-def _learned(
-    fits: type[Fits],
-    points: Sequence[tuple[int, ...]],
-    graphs: Sequence[Graph],
-    first: tuple[tuple[int, ...], Graph],
-    report: Any,
-    period: int = 1,
-) -> Everywhere:
-    """The code for all sizes; what is a matter of speed (whether a product is a loop, which axis
-    vectors run along) is decided for the first ones.
-    """
-    started = time.perf_counter()
-    sizes, graph = first
-    choices = Choices()
-    lower(graph, choices)
-    alike = _alike(points, [lower(g, choices.again()) for g in graphs])
-    example = tuple(max(size, _LEAST) for size in sizes)
-    with assuming() as assumed:
-        found = opened(fits([p for p, _ in alike]), [g for _, g in alike], example)
-        report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
-        code = Code(graphs[0], report, found, len(sizes))
-    return Everywhere(code, found, choices, assumed, period)
+def _splits(resized: _Resized) -> Iterator[_Resized]:
+    """The arguments with one group of tied places made two."""
+    ties = resized.ties
+    for group in range(resized.count):
+        places = [n for n, (g, _) in enumerate(ties) if g == group]
+        some = range(1, 1 << (len(places) - 1)) if len(places) <= _SPLIT else ()
+        for bits in some or [1 << k for k in range(len(places))]:
+            chosen = {n for k, n in enumerate(places) if bits >> k & 1}
+            groups = _numbered([(g, n in chosen) for n, (g, _) in enumerate(ties)])
+            pairs = zip(groups, ties, strict=True)
+            if len(places) > 1:
+                yield resized.tied(tuple([(number, factor) for (number, _), (_, factor) in pairs]))
+
+
+def _with_multiples(resized: _Resized) -> Iterator[Ties]:
+    """Ties with some sizes as multiples of others, few of them first."""
+    own = resized.own
+    pairs = [
+        (group, base, own[group] // own[base])
+        for group, base in itertools.permutations(range(len(own)), 2)
+        if own[group] % own[base] == 0 and 2 <= own[group] // own[base] <= _MULTIPLE
+    ]
+    for count in range(1, len(own)):
+        for chosen in itertools.combinations(pairs, count):
+            bases = {group: (base, factor) for group, base, factor in chosen}
+            if len(bases) == count and not any(base in bases for _, base, _ in chosen):
+                tied = [bases.get(group, (group, 1)) for group, _ in resized.ties]
+                groups = zip(_numbered([group for group, _ in tied]), tied, strict=True)
+                yield tuple([(number, factor) for (number, _), (_, factor) in groups])
+
+
+def _takes(resized: _Resized, traced: Any) -> bool:
+    """Whether a function takes other sizes that are tied like this: it neither raises nor warns."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            traced(*resized.at(resized.far(_SCALES[0])))
+        except (AdjointError, Warning):
+            return False
+    return True
+
+
+def _quiet(traced: Any) -> Any:
+    """A trace of which nobody is warned: for sizes that the user has not asked for."""
+
+    def quiet(args: Any, keywords: Any) -> Graph:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return traced(args, keywords)
+
+    return quiet
+
+
+def _length(resized: _Resized, point: Sequence[int], traced: Any) -> int | None:
+    """How many nodes the graph for some sizes has; None if the function raises for them."""
+    try:
+        return len(lower(_quiet(traced)(*resized.at(point))))
+    except AdjointError:
+        return None
+
+
+class _Learning:
+    """Finds the code of a function for all sizes like those of some arguments."""
+
+    def __init__(
+        self, resized: _Resized, graph: Graph, traced: Any, report: Any, known: list[Everywhere]
+    ) -> None:
+        self.resized, self.graph, self.report, self.known = resized, graph, report, known
+        self.traced = _quiet(traced)
+        self.scale = _SCALES[0]
+
+    def run(self) -> Everywhere:
+        for self.scale in _SCALES:
+            try:
+                return self._found()
+            except MemoryError:  # of constants in the function
+                if self.scale == _SCALES[-1]:
+                    raise
+        raise AssertionError
+
+    def _found(self) -> Everywhere:
+        """The code for all sizes; or, if there is none, for those with the same remainders."""
+        ones = (1,) * self.resized.count
+        failed: Exception | None = None
+        if not any(each.point(self.resized.sizes) for each in self.known):
+            try:
+                return self._with(ones)
+            except SizedConstant:
+                raise
+            except (NotOpen, AdjointError) as error:
+                failed = error
+        for periods in self._candidates():
+            mine = self.resized.with_periods(periods)
+            if periods == ones or any(each.is_for(mine) for each in self.known):
+                continue
+            try:
+                return self._with(periods)
+            except (NotOpen, AdjointError) as error:
+                failed = failed or error
+        raise failed or NotOpen("the program is another for other sizes")
+
+    def _candidates(self) -> Iterator[tuple[int, ...]]:
+        """Periods of the symbols: those with which graphs are of one length, then multiples."""
+        periods = self._periods()
+        if periods is None:
+            return
+        yield periods
+        for number in range(len(periods) if len(periods) > 1 else 0):
+            yield tuple([p * (1 + (n == number)) for n, p in enumerate(periods)])
+        for times in (2, 4):
+            yield tuple([p * times for p in periods])
+
+    def _periods(self) -> tuple[int, ...] | None:
+        """For each symbol the least number after which graphs have the same length again."""
+        base = self.resized.far(self.scale)
+        expected = _length(self.resized, base, self.traced)
+        found = []
+        for number in range(len(base)):
+            for period in _PERIODS:
+                points = [[*base] for _ in _NEXT]
+                for point, k in zip(points, _NEXT, strict=True):
+                    point[number] += k * period
+                if all(_length(self.resized, p, self.traced) == expected for p in points):
+                    found.append(period)
+                    break
+        return tuple(found) if expected is not None and len(found) == len(base) else None
+
+    def _with(self, periods: tuple[int, ...]) -> Everywhere:
+        """The code for sizes with the same remainders by these numbers."""
+        resized = self.resized.with_periods(periods)
+        example = resized.example()
+        first = self.graph
+        if example != resized.own:
+            first = self.traced(*resized.at(example))
+        needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
+        points = resized.points(self.scale, needed + _MORE)
+        graphs = [self.traced(*resized.at(p)) for p in points[:needed]]
+        try:
+            return self._learned(WholeFits, points[:needed], graphs, example, first, resized)
+        except NotWhole:
+            graphs += [self.traced(*resized.at(p)) for p in points[needed:]]
+            return self._learned(QuotientFits, points, graphs, example, first, resized)
+
+    def _learned(
+        self, fits: type[Fits], points: Sequence[tuple[int, ...]], graphs: Sequence[Graph],
+        example: tuple[int, ...], first: Graph, resized: _Resized,
+    ) -> Everywhere:  # fmt: skip
+        """The code for all sizes; what is a matter of speed (whether a product is a loop, which
+        axis vectors run along) is decided for the example.
+        """
+        started = time.perf_counter()
+        choices = Choices()
+        lower(first, choices)
+        lowered = [lower(g, choices.again()) for g in graphs]
+        alike = _alike([resized.symbols(p) for p in points], lowered)
+        typical = tuple(max(size, _LEAST) for size in resized.symbols(example))
+        with assuming() as assumed:
+            found = opened(fits([p for p, _ in alike]), [g for _, g in alike], typical)
+            self.report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
+            own = lower(self.graph, choices.again())
+            if self.known and not found.holds(own, resized.symbols(resized.own)):
+                raise NotOpen("the program is another for other sizes")
+            code = Code(graphs[0], self.report, found, resized.count)
+        return Everywhere(code, found, choices, assumed, resized)
 
 
 def _alike(
@@ -313,15 +486,45 @@ def _alike(
     return [(p, g) for p, g in pairs if usual is None or len(g) == usual]
 
 
-@structure
 class _Resized:
-    """Arguments with open dimensions, as examples of other sizes."""
+    """Arguments with open dimensions, as examples of other sizes: these are tied to one another,
+    and have the same remainders by the periods as those of the arguments.
+    """
 
-    tensors: Sequence[Any]
-    structure: Any
-    places: list[tuple[int, int, int]]
-    sizes: list[int]
-    marked: bool  # whether examples require gradients where the tensors do
+    def __init__(
+        self, tensors: Sequence[Any], structure: Any, places: list[tuple[int, int, int]],
+        *, marked: bool,
+    ) -> None:  # fmt: skip
+        """`marked`: whether examples require gradients where the tensors do."""
+        self.tensors, self.structure, self.places, self.marked = tensors, structure, places, marked
+        self.sizes = [size for _, _, size in places]
+        self._tie(_numbered(self.sizes))
+
+    def _tie(self, ties: Ties) -> None:
+        self.ties = ties
+        self.own = _apart(ties, self.sizes) or ()
+        self.count = len(self.own)  # of sizes that vary apart from one another
+        self.periods = (1,) * self.count
+
+    @property
+    def rests(self) -> tuple[int, ...]:
+        """The remainders of the sizes."""
+        return tuple([size % p for size, p in zip(self.own, self.periods, strict=True)])
+
+    def tied(self, ties: Ties) -> _Resized:
+        """The same with other ties."""
+        other = copy.copy(self)
+        other._tie(ties)
+        return other
+
+    def with_periods(self, periods: tuple[int, ...]) -> _Resized:
+        other = copy.copy(self)
+        other.periods = periods
+        return other
+
+    def symbols(self, point: Sequence[int]) -> tuple[int, ...]:
+        """The symbols for sizes: p m + r has the symbol m."""
+        return tuple([size // p for size, p in zip(point, self.periods, strict=True)])
 
     def closed(self) -> set[int]:
         """The sizes of all dimensions."""
@@ -331,17 +534,46 @@ class _Resized:
         """The sizes that a program is written for: those given; or larger ones if all are small,
         which will hardly stay so, with the remainders of those given.
         """
-        if max(self.sizes) >= _TYPICAL:
-            return tuple(self.sizes)
+        if max(self.own) >= _TYPICAL and len(set(self.own)) == self.count:
+            return self.own
+        return self._beyond(_TYPICAL)
+
+    def far(self, scale: int) -> tuple[int, ...]:
+        """Large sizes with the remainders of those given, by all periods."""
+        return self._beyond(scale * _FIRST)
+
+    def _beyond(self, least: int) -> tuple[int, ...]:
         found: list[int] = []
-        for size in self.sizes:
-            free = itertools.count(_TYPICAL + size % _MULTIPLES[0], _MULTIPLES[0])
+        for size in self.own:
+            free = itertools.count(least + size % _PERIODS[-1], _PERIODS[-1])
             found.append(next(n for n in free if n not in self.closed() and n not in found))
         return tuple(found)
 
+    def points(self, scale: int, needed: int) -> list[tuple[int, ...]]:
+        """Sizes to trace a function for, all different, with the remainders of those given."""
+        draw = np.random.default_rng(0)
+        least, most = scale * _FIRST, scale * _FIRST + 4 * needed * self.count * max(self.periods)
+        taken, found = self.closed(), []
+        while len(found) < needed:
+            point = [
+                int(drawn + (size - drawn) % period)
+                for drawn, size, period in zip(
+                    draw.integers(least, most, self.count), self.own, self.periods, strict=True
+                )
+            ]
+            if len({*point} - taken) == self.count:
+                taken |= {*point}
+                found.append(tuple(point))
+        return found
+
+    def itself(self) -> Any:
+        """(arguments, keywords) as they are."""
+        return self.at(self.own)
+
     def at(self, point: Sequence[int]) -> Any:
         """(arguments, keywords) with other sizes."""
-        where = {(n, dim): point[self.sizes.index(size)] for n, dim, size in self.places}
+        pairs = zip(self.places, self.ties, strict=True)
+        where = {(n, dim): point[group] * factor for (n, dim, _), (group, factor) in pairs}
         examples = []
         for number, value in enumerate(self.tensors):
             if isinstance(value, _SHAPED) and type(value) is not NumberTensor:

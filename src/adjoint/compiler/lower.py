@@ -35,6 +35,7 @@ class Choices:
         self, known: tuple[tuple[str, str], ...] = (), small: int = _SMALL_PRODUCT
     ) -> None:
         self.known = known  # (operator, way), of an earlier graph
+        self.place = 0  # of the next one
         self.made: list[tuple[str, str]] = []
         self.small = small  # multiplications of a product up to which a loop beats a call
 
@@ -43,12 +44,15 @@ class Choices:
         return Choices(tuple(self.made))
 
     def of(self, node: Node, is_part: bool) -> str:
-        """How to lower a node; one that is not the known one is none of the known graph."""
-        place = len(self.made)
-        if place < len(self.known) and self.known[place][0] == node.name:
-            way = self.known[place][1]
-        else:
+        """How to lower a node: as the next known one of its name. Known ones may be left out, where
+        nodes are the same for some sizes; a node that is not known is none of the known graph.
+        """
+        ahead = range(self.place, len(self.known))
+        place = next((n for n in ahead if self.known[n][0] == node.name), None)
+        if place is None:
             way = _choice(node, is_part, self.small)
+        else:
+            way, self.place = self.known[place][1], place + 1
         self.made.append((node.name, way))
         return way
 

@@ -32,7 +32,9 @@ from adjoint.core.sizes import (
     made,
     symbol,
 )
+from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
+from adjoint.ops.operator import Operator
 
 if TYPE_CHECKING:
     import fractions
@@ -48,6 +50,10 @@ _TOGETHER = 3  # quotients and sizes that are multiplied in one number
 
 class NotWhole(NotOpen):
     """A number that is a polynomial for sizes like those traced for, not for others: n / 2."""
+
+
+class SizedConstant(NotOpen):
+    """A constant, made outside the program, that depends on sizes."""
 
 
 @structure
@@ -125,7 +131,7 @@ class _Opening:
         if all(_is_same(a, arrays[0]) for a in arrays):
             return
         if not all(_is_full_of(a, arrays[0]) for a in arrays):
-            raise NotOpen("a constant depends on them")
+            raise SizedConstant("a constant depends on them")
         self.definitions[target] = Fill(arrays[0].flat[0].item())
 
     def common(self, parts: Sequence[Any]) -> Any:
@@ -178,7 +184,9 @@ def _is_full_of(a: Any, b: Any) -> bool:
 
 
 class _Comparison:
-    """Whether a graph is another one for given sizes."""
+    """Whether a graph is another one for given sizes. What differs for all sizes may be the same
+    for these (an `arange` of either of two sizes), and then is one node of the graph.
+    """
 
     def __init__(self, sizes: tuple[int, ...]) -> None:
         self.sizes = sizes
@@ -186,14 +194,23 @@ class _Comparison:
         self.still: set[int] = set()  # variables of the view at hand that have one value
 
     def graphs(self, opened: Graph, graph: Graph, definitions: dict[Node, Any]) -> bool:
-        if len(opened) != len(graph) or len(opened.inputs) != len(graph.inputs):
+        if len(opened) < len(graph) or len(opened.inputs) != len(graph.inputs):
             return False
         if not all(map(self.value, opened.inputs, graph.inputs)):
             return False
-        for mine, other in zip(opened.nodes, graph.nodes, strict=True):
-            if not self.node(mine, other, definitions):
+        alike: dict[Any, list[Node]] = {}
+        for node in graph.nodes:
+            alike.setdefault((node.name, *node.inputs()), []).append(node)
+        met: set[Node] = set()
+        for mine in opened.nodes:
+            others = alike.get((mine.name, *map(self.pairs.get, mine.inputs())), [])
+            other = next((o for o in others if self.node(mine, o, definitions)), None)
+            if other is None:
                 return False
-        return self.same(tuple(opened.outputs), tuple(graph.outputs))
+            met.add(other)
+            if not _may_merge(other):  # each of these is one of the others
+                others.remove(other)
+        return len(met) == len(graph) and self.same(tuple(opened.outputs), tuple(graph.outputs))
 
     def node(self, mine: Node, other: Node, definitions: dict[Node, Any]) -> bool:
         if isinstance(mine.op, Constant):
@@ -244,6 +261,13 @@ class _Comparison:
                 self.same(getattr(mine, name), getattr(other, name)) for name in names
             )
         return type(mine) is type(other) and (mine == other or (mine != mine and other != other))
+
+
+def _may_merge(node: Node) -> bool:
+    """Whether equal nodes are one: not random ones, nor what is a program of its own."""
+    if isinstance(node.op, Constant):
+        return True
+    return isinstance(node.op, Operator) and not is_random(node)
 
 
 # -- numbers --------------------------------------------------------------------------------------

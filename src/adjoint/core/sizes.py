@@ -44,7 +44,7 @@ class Floor(NamedTuple):
 Symbol = int | Floor
 Monomial = tuple[Symbol, ...]  # sorted: (0, 0, 2) is n₀² n₂
 Terms = Mapping[Monomial, Any]  # monomial -> coefficient, none is 0
-LEAST = 2  # the smallest size that stays open: 0 and 1 broadcast
+LEAST = 1  # the smallest size that stays open: of nothing there are other programs
 _PERIOD = 4096  # the longest after which a quotient of a size repeats, but for a slope
 _CASES = 256  # remainders of sizes for which an order is looked at
 _WRITTEN_OUT = 4  # the largest divisor of which all quotients are known to add up to their size

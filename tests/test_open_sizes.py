@@ -1,0 +1,213 @@
+"""Sizes that stay open in networks as people write them: one program, whatever the first call was.
+
+Each program is called with sizes of its own, with sizes that happen to be equal, and with 1; values
+and gradients are those of eager mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import adjoint as ad
+from adjoint.core import pytrees
+from adjoint.native import build
+
+F = ad.nn.functional
+pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
+
+
+def make(*shape: int, seed: int = 0) -> ad.Tensor:
+    return ad.tensor(np.random.default_rng(seed + sum(shape)).standard_normal(shape) * 0.3)
+
+
+def assert_same(got: Any, expected: Any) -> None:
+    assert pytrees.structure(got) == pytrees.structure(expected)
+    for a, b in zip(pytrees.leaves(got), pytrees.leaves(expected), strict=True):
+        assert a.shape == b.shape
+        assert a.dtype is b.dtype
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that were built, each once."""
+    sources: list[str] = []
+    real = build.load
+
+    def load(source: str, name: str) -> Any:
+        if source not in sources:
+            sources.append(source)
+        return real(source, name)
+
+    monkeypatch.setattr(build, "load", load)
+    return sources
+
+
+def transformer(x: Any, p: Any) -> Any:
+    """One layer, causal, with four heads."""
+    batch, length, width = x.shape
+    parts = (F.layer_norm(x, (width,)) @ p["in"]).chunk(3, -1)
+    q, k, v = (y.reshape(batch, length, 4, width // 4).transpose(1, 2) for y in parts)
+    scores = q @ k.mT / (width // 4) ** 0.5
+    scores = scores.masked_fill(ad.ones(length, length, dtype=ad.bool).triu(1), -1e9)
+    attended = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, width)
+    x = x + attended @ p["out"]
+    return x + F.gelu(F.layer_norm(x, (width,)) @ p["up"]) @ p["down"]
+
+
+def layer(width: int) -> Any:
+    shapes = {
+        "in": (width, 3 * width), "out": (width, width), "up": (width, 2 * width),
+        "down": (2 * width, width),
+    }  # fmt: skip
+    return {name: make(*shape) for name, shape in shapes.items()}
+
+
+def convolutions(x: Any, p: Any) -> Any:
+    x = F.max_pool2d(F.relu(F.conv2d(x, p["first"], padding=1)), 2)
+    x = F.relu(F.conv2d(x, p["second"], stride=2, padding=1))
+    return F.conv2d(x, p["third"], padding=2, dilation=2, groups=2).tanh().mean((2, 3))
+
+
+KERNELS = {"first": make(4, 3, 3, 3), "second": make(6, 4, 3, 3), "third": make(4, 3, 3, 3)}
+
+
+def lstm(x: Any, w: Any, u: Any) -> Any:
+    start = ad.zeros(x.shape[1], u.shape[0], dtype=x.dtype)
+
+    def step(carry: Any, row: Any) -> Any:
+        h, c = carry
+        i, f, o, z = (row @ w + h @ u).chunk(4, -1)
+        c = f.sigmoid() * c + i.sigmoid() * z.tanh()
+        h = o.sigmoid() * c.tanh()
+        return (h, c), h
+
+    return ad.scan(step, (start, start), x)[1]
+
+
+def einsums(x: Any, y: Any, w: Any) -> Any:
+    weights = ad.einsum("bthd,bshd->bhts", x, y).softmax(-1)
+    return ad.einsum("bthd,hde->bte", ad.einsum("bhts,bshd->bthd", weights, y), w)
+
+
+def u_net(x: Any, p: Any) -> Any:
+    """Even heights and widths only: the way up doubles."""
+    wide = F.silu(F.conv2d(x, p["down"], padding=1))
+    deep = F.silu(F.conv2d(F.max_pool2d(wide, 2), p["deep"], padding=1))
+    up = F.conv_transpose2d(deep, p["up"], stride=2)
+    return F.conv2d(ad.cat([up, wide], 1), p["out"], padding=1)
+
+
+WEIGHTS = {
+    "down": make(4, 2, 3, 3), "deep": make(6, 4, 3, 3), "up": make(6, 4, 2, 2),
+    "out": make(3, 8, 3, 3),
+}  # fmt: skip
+
+
+def patches(x: Any) -> Any:
+    """Images in patches of 8 by 8 with sines of their places."""
+    n, c, h, w = x.shape
+    cut = x.reshape(n, c, h // 8, 8, w // 8, 8).permute(0, 2, 4, 1, 3, 5)
+    rows = cut.reshape(n, (h // 8) * (w // 8), c * 64)
+    return rows * ad.arange(rows.shape[1], dtype=x.dtype)[:, None].sin()
+
+
+def rotary(x: Any) -> Any:
+    half = x.shape[2] // 2
+    angle = ad.arange(x.shape[1], dtype=x.dtype)[:, None] * 10000 ** (
+        -ad.arange(half, dtype=x.dtype) / half
+    )
+    a, b = x[..., :half], x[..., half:]
+    return ad.cat([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1)
+
+
+def lengths(q: Any, k: Any, count: Any) -> Any:
+    """Attention to the first `count` places of each sequence."""
+    inside = ad.arange(k.shape[1]) < count[:, None]
+    scores = ad.where(inside[:, None], q @ k.mT / q.shape[2] ** 0.5, float("-inf"))
+    return scores.softmax(-1) @ k
+
+
+# (function, open dimensions, arguments for sizes, sizes)
+Program = tuple[Callable[..., Any], Any, Callable[..., Any], list[tuple[int, ...]]]
+PROGRAMS: dict[str, Program] = {
+    "transformer": (
+        transformer, {0: (0, 1, 2), 1: (0, 1)},
+        lambda b, t, d: (make(b, t, 4 * d), layer(4 * d)),
+        [(3, 5, 4), (2, 7, 3), (4, 6, 2), (5, 5, 4)],
+    ),
+    "convolutions": (
+        convolutions, {0: (0, 2, 3)}, lambda n, h, w: (make(n, 3, h, w), KERNELS),
+        [(2, 12, 16), (3, 9, 20), (4, 17, 13), (14, 14, 14), (2, 11, 11)],
+    ),
+    "lstm": (
+        lstm, {0: (0, 1, 2), 1: (0, 1), 2: (0, 1)},
+        lambda t, b, i, h: (make(t, b, i), make(i, 4 * h), make(h, 4 * h)),
+        [(5, 3, 7, 6), (9, 2, 6, 5), (4, 4, 4, 4), (3, 4, 3, 4)],
+    ),
+    "einsums": (
+        einsums, {0: (0, 1, 3), 1: (0, 1, 3), 2: (1, 2)},
+        lambda b, t, s, d, e: (make(b, t, 3, d), make(b, s, 3, d), make(3, d, e)),
+        [(2, 5, 7, 4, 6), (7, 2, 5, 8, 3), (4, 4, 4, 4, 4), (2, 6, 6, 3, 5)],
+    ),
+    "u-net": (
+        u_net, {0: (0, 2, 3)}, lambda n, h, w: (make(n, 2, h, w), WEIGHTS),
+        [(2, 12, 16), (3, 8, 20), (5, 10, 10), (8, 8, 8)],
+    ),
+    "patches": (
+        patches, {0: (0, 1, 2, 3)}, lambda n, c, h, w: (make(n, c, h, w),),
+        [(2, 3, 16, 24), (5, 2, 40, 8), (8, 8, 8, 8), (3, 4, 16, 16)],
+    ),
+    "rotary": (
+        rotary, {0: (0, 1, 2)}, lambda b, t, d: (make(b, t, 2 * d),),
+        [(2, 8, 5), (3, 7, 9), (6, 6, 3), (4, 5, 2)],
+    ),
+    "lengths": (
+        lengths, {0: (0, 1, 2), 1: (0, 1, 2), 2: 0},
+        lambda b, t, s, d: (make(b, t, d), make(b, s, d), ad.arange(b) % s + 1),
+        [(2, 5, 7, 3), (3, 4, 9, 5), (4, 4, 4, 4), (5, 5, 7, 6)],
+    ),
+}  # fmt: skip
+
+
+SIDES = {"convolutions": 5, "u-net": 2, "patches": 8}  # the least sizes that these take
+
+
+def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
+    def loss(*args: Any) -> Any:
+        result = function(*args)
+        return result.square().mean() + result.sum()
+
+    return ad.value_and_grad(loss)
+
+
+@pytest.mark.parametrize("first", [0, -1], ids=["different", "equal"])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_networks_are_compiled_once(name: str, first: int, built: list[str]) -> None:
+    """Also where sizes are equal by chance, in the first call or later."""
+    function, dynamic, arguments, points = PROGRAMS[name]
+    eager = with_gradients(function)
+    compiled = ad.compile(eager, dynamic=dynamic)
+    for point in sorted(points, key=lambda p: p != points[first]):
+        args = arguments(*point)
+        assert_same(compiled(*args), eager(*args))
+    assert len(built) == 1
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sizes_of_one_and_none_are_right(name: str) -> None:
+    """First and later: a 1 broadcasts, and of nothing there are other programs."""
+    function, dynamic, arguments, points = PROGRAMS[name]
+    eager = with_gradients(function)
+    tiny = [(1, *points[0][1:]), (*points[0][:-1], 1)]
+    if name in SIDES:
+        tiny = [(1, *points[0][1:]), (1, *(SIDES[name] for _ in points[0][1:]))]
+    for order in (tiny + points[:1], points[:1] + tiny):
+        compiled = ad.compile(eager, dynamic=dynamic)
+        for point in order:
+            args = arguments(*point)
+            assert_same(compiled(*args), eager(*args))
