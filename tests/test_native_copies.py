@@ -22,26 +22,65 @@ def small_arrays_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copies, "LARGE", 1)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
-@pytest.mark.parametrize("dim", [1, -1, -2])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.float16, np.bool_])
+@pytest.mark.parametrize("dim", [0, 1, -1, -2])
 def test_rows_are_joined(dtype: Any, dim: int) -> None:
     parts = [np.arange(3 * n * m).reshape(3, n, m).astype(dtype) for n, m in SIZES[dim]]
-    found = copies.joined(parts, dim)
-    assert found is not None
-    np.testing.assert_array_equal(found, np.concatenate(parts, dim))
+    for given in (parts, [*parts, parts[0][:0] if dim == 0 else parts[0]]):
+        found = copies.joined(given, dim)
+        assert found is not None
+        np.testing.assert_array_equal(found, np.concatenate(given, dim))
 
 
-SIZES = {1: [(4, 20), (1, 20), (7, 20)], -2: [(4, 20), (2, 20)], -1: [(4, 20), (4, 16), (4, 33)]}
+SIZES = {
+    0: [(4, 20), (4, 20)],
+    1: [(4, 20), (1, 20), (7, 20)],
+    -2: [(4, 20), (2, 20)],
+    -1: [(4, 20), (4, 1), (4, 33)],
+}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_parts_of_rows_are_joined() -> None:
+    x = np.arange(300 * 310.0).reshape(300, 310)
+    for widths in ([100, 210], [1, 308, 1], [8, 8, 294]):
+        ends = np.cumsum(widths)
+        parts = [x[:, end - width : end] for end, width in zip(ends, widths, strict=True)]
+        for given in (parts, parts[::-1], [*parts, x[:, :0], x]):
+            found = copies.joined(given, 1)
+            assert found is not None
+            np.testing.assert_array_equal(found, np.concatenate(given, 1))
 
 
 def test_what_does_not_fit_is_left_to_numpy() -> None:
     x = np.ones((30, 20), np.float32)
-    for other, dim in ((x[:29], 1), (x[0], 1), (x[None], 1), (x.T, 1), (x, 0), (x, 2), (x, -3)):
+    for other, dim in ((x[:29], 1), (x[0], 1), (x[None], 1), (x.T, 1), (x, 2), (x, -3)):
         assert copies.joined([x, other], dim) is None
     assert copies.joined([x, x.astype(np.float64)], 1) is None
-    assert copies.joined([x[:, :15].copy(), x], 1) is None  # too narrow
     assert copies.triangle(x.T, 0, right=True) is None
-    assert copies.triangle(x.astype(np.float16), 0, right=True) is None
+    assert copies.triangle(x.astype(np.complex128), 0, right=True) is None
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.bool_, np.complex64])
+@pytest.mark.parametrize("shape", [(130, 131), (64, 64), (5, 6, 7, 8), (2000, 3), (2, 3, 2, 3, 4)])
+def test_arrays_are_moved_however_they_lie(shape: tuple[int, ...], dtype: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    turned = (x, x.T, np.swapaxes(x, 0, -1), np.moveaxis(x, 0, -1), np.moveaxis(x, -1, 0))
+    parts = (x[::-1], x[..., ::-1], x[..., ::2], x[1:, 1:], np.swapaxes(x, -1, -2)[..., ::3])
+    for source in (*turned, *parts, np.broadcast_to(x[..., :1], shape)):
+        for order in ("C", "K", "F"):
+            made = copies.copied(source, order)
+            assert made.strides == source.copy(order).strides
+            np.testing.assert_array_equal(made, source)
+        room = np.zeros((*source.shape, 2), dtype)
+        copies.write(room[..., 1], source)
+        np.testing.assert_array_equal(room[..., 1], source)
+        assert not room[..., 0].any()
+    made = copies.zeros(shape, dtype)
+    assert not made.any()
+    copies.write(made, np.ones((), dtype))
+    assert made.all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
@@ -71,7 +110,7 @@ def test_large_copies_lie_as_small_ones(dtype: Any) -> None:
         assert made.strides == source.copy("K").strides
         np.testing.assert_array_equal(made, source)
         room = np.zeros((*source.shape, 2), dtype)
-        loops.write(room[..., 1], source)
+        copies.write(room[..., 1], source)
         np.testing.assert_array_equal(room[..., 1], source)
         assert not room[..., 0].any()
         assert not np.may_share_memory(x, made)

@@ -119,7 +119,8 @@ class Large:
             return None
         if whole and any(type(v) is float for v in found):
             return None
-        return [v if type(v) in _NUMBERS else 0 for v in found]
+        numbers = [v if type(v) in _NUMBERS else 0 for v in found]
+        return [_as_word(v) for v in numbers] if whole else numbers
 
     def _loop(self, text: str, operands: dict[str, str], dtype: str) -> Loop:
         others = [self.names[i] for i in self.others]
@@ -145,6 +146,11 @@ class Large:
                     if not a.type.is_optional
                 }
                 yield self._loop(text, kinds, dtype).source
+
+
+def _as_word(number: Any) -> int:
+    """A whole number modulo 2⁶⁴, as a word with a sign."""
+    return (int(number) + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result: str) -> Loop:

@@ -21,6 +21,7 @@ from adjoint.core.errors import ShapeError
 from adjoint.core.layouts import CONTIGUOUS, format_number
 from adjoint.core.promotion import fit_number
 from adjoint.core.storage import order_of
+from adjoint.native import copies
 
 Array = np.ndarray[Any, Any]
 
@@ -52,11 +53,11 @@ def _own_format(what: str, rest: Sequence[Any]) -> int:
 
 
 def zeros(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("zeros", np.zeros, size, creation.chosen(dtype, DEFAULT.dtype))
+    return _allocate("zeros", copies.zeros, size, creation.chosen(dtype, DEFAULT.dtype))
 
 
 def ones(size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("ones", np.ones, size, creation.chosen(dtype, DEFAULT.dtype))
+    return _allocate("ones", copies.ones, size, creation.chosen(dtype, DEFAULT.dtype))
 
 
 def full(size: Sequence[int], fill_value: Any, dtype: DType | None, *_: Any) -> Array:
@@ -74,7 +75,8 @@ def _filled(what: str, array: Array, value: Any, dtype: DType) -> Array:
         fitting = int(value.real)
     elif isinstance(value, complex) and not dtype.is_complex:
         fitting = value.real
-    array[...] = fit_number(fitting, dtype) if dtype.category == INTEGER else fitting
+    number = fit_number(fitting, dtype) if dtype.category == INTEGER else fitting
+    copies.write(array, np.asarray(number, array.dtype))
     return array
 
 
@@ -83,11 +85,11 @@ def empty_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
 
 
 def zeros_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
-    return _like("zeros_like", np.zeros_like, self, dtype, rest)
+    return _like("zeros_like", copies.zeros_like, self, dtype, rest)
 
 
 def ones_like(self: Array, dtype: DType | None, *rest: Any) -> Array:
-    return _like("ones_like", np.ones_like, self, dtype, rest)
+    return _like("ones_like", copies.ones_like, self, dtype, rest)
 
 
 def _like(what: str, make: Any, self: Array, dtype: DType | None, rest: Sequence[Any]) -> Array:
@@ -116,11 +118,11 @@ def new_empty(self: Array, size: Sequence[int], dtype: DType | None, *_: Any) ->
 
 
 def new_zeros(self: Array, size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("new_zeros", np.zeros, size, _dtype_of(self, dtype))
+    return _allocate("new_zeros", copies.zeros, size, _dtype_of(self, dtype))
 
 
 def new_ones(self: Array, size: Sequence[int], dtype: DType | None, *_: Any) -> Array:
-    return _allocate("new_ones", np.ones, size, _dtype_of(self, dtype))
+    return _allocate("new_ones", copies.ones, size, _dtype_of(self, dtype))
 
 
 def new_full(self: Array, size: Sequence[int], value: Any, dtype: DType | None, *_: Any) -> Array:
@@ -138,7 +140,7 @@ def eye(n: int, dtype: DType | None, *_: Any) -> Array:
 
 
 def eye_m(n: int, m: int, dtype: DType | None, *_: Any) -> Array:
-    result = _allocate("eye", np.zeros, (n, m), creation.chosen(dtype, DEFAULT.dtype))
+    result = _allocate("eye", copies.zeros, (n, m), creation.chosen(dtype, DEFAULT.dtype))
     diagonal = np.arange(min(n, m))
     result[diagonal, diagonal] = 1
     return result

@@ -10,6 +10,7 @@ from adjoint.checks import loss
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 from adjoint.kernels.pointwise import widen
 from adjoint.native import product
+from adjoint.native.copies import zeros
 
 Array = np.ndarray[Any, np.dtype[Any]]
 LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
@@ -84,7 +85,7 @@ def nll_loss_backward(
         if reduction == loss.MEAN:
             grad = grad / widen(total_weight)
         values = np.where(kept, -grad * _weights(weight, kept, places, grad.dtype), 0)
-    result = np.zeros(self.shape, self.dtype)
+    result = zeros(self.shape, self.dtype)
     if self.shape[dim]:
         values = np.expand_dims(values.astype(self.dtype), dim)
         np.put_along_axis(result, np.expand_dims(places, dim), values, dim)

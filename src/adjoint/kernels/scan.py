@@ -16,6 +16,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 from adjoint.native import rows
+from adjoint.native.copies import copied
 from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
@@ -55,7 +56,7 @@ def _accumulate(
     if self.dtype != target.np:
         self = cast(self, target)
     if self.ndim == 0:
-        return self.copy()
+        return copied(self)
     if target.np in REDUCED:
         return astype(_running(ufunc, astype(self, np.float32), axis), target.np)
     return _running(ufunc, self, axis, np.float64 if wide and target is dtypes.float32 else None)
@@ -78,7 +79,7 @@ def reverse_cumsum(self: Array, dim: int) -> Array:
     """Running sums along `dim`, from the end."""
     axis = wrap_dim("_reverse_cumsum", dim, self.ndim)
     if self.ndim == 0:
-        return self.copy()
+        return copied(self)
     if self.dtype in REDUCED:
         wide = _running(np.add, astype(self, np.float32), axis, reverse=True)
         return astype(wide, self.dtype)
@@ -98,7 +99,7 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     if self.dtype.char not in "dfDF":
         x = self.astype(np.float32 if self.dtype in REDUCED else DEFAULT.dtype.np)
     if x.ndim == 0:
-        result = x.copy()
+        result = copied(x)
     elif x.dtype.kind == "c":
         result = _complex_logcumsumexp(x, axis)
     else:
@@ -143,7 +144,7 @@ def _running_extremum(what: str, ufunc: np.ufunc, self: Array, dim: int) -> tupl
         raise DtypeError(f"{what}: complex numbers have no order; use x.abs() or x.real instead")
     axis = wrap_dim(what, dim, self.ndim)
     if self.ndim == 0:
-        return self.copy(), np.zeros((), np.int64)
+        return copied(self), np.zeros((), np.int64)
     found = rows.extremes(self, axis, least=ufunc is np.minimum)
     if found is not None:
         return found

@@ -1,18 +1,170 @@
-/* Rows copied: joined to longer ones, and parts of triangles. Elements are only moved, so REAL stands for any type of its size.
-   Results are written from their beginning to their end. */
+/* Elements moved: between arrays that lie otherwise, rows joined to longer ones, and parts of triangles. REAL stands for
+   any type of its size. */
 
-#define WORTH (1L << 15) /* elements from which threads share the rows */
+#define WORTH (1L << 18) /* bytes from which threads share the work */
+#define BLOCK 4096       /* elements that one thread moves at least, where rows are shorter or longer */
+#define LINE 64          /* bytes of a line of the cache */
+#define INLINE static inline __attribute__((always_inline))
+
+/* Bytes of a vector; lanes of two of them, in turn: of their first halves, and of their second ones. */
+#define BYTES_double 32
+#define BYTES_float 16
+#define BYTES_short 16
+#define BYTES_uchar 16
+#define LOW_double 0, 4, 1, 5
+#define HIGH_double 2, 6, 3, 7
+#define LOW_float 0, 4, 1, 5
+#define HIGH_float 2, 6, 3, 7
+#define LOW_short 0, 8, 1, 9, 2, 10, 3, 11
+#define HIGH_short 4, 12, 5, 13, 6, 14, 7, 15
+#define LOW_uchar 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define HIGH_uchar 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
+
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_shufflevector)
+#define MIX(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#endif
+#endif
+
+/* A few bytes, without a call where their number is a usual one. */
+INLINE void copy(char *to, const char *from, long bytes) {
+  switch (bytes) {
+    case 4: __builtin_memcpy(to, from, 4); break;
+    case 8: __builtin_memcpy(to, from, 8); break;
+    case 16: __builtin_memcpy(to, from, 16); break;
+    case 32: __builtin_memcpy(to, from, 32); break;
+    default: memcpy(to, from, (size_t)bytes);
+  }
+}
 
 /* What follows is written once for each REAL: float, double. */
 
-/* sizes: rows, elements of a row of the result, parts, and elements of a row of each part. */
-int join_REAL(const long *sizes, const REAL *const *parts, REAL *y) {
-  const long rows = sizes[0], width = sizes[1], count = sizes[2], *widths = sizes + 3;
-#pragma omp parallel for schedule(static) if (rows * width > WORTH)
-  for (long r = 0; r < rows; r++) {
-    REAL *to = y + r * width;
-    for (long k = 0; k < count; to += widths[k], k++)
-      memcpy(to, parts[k] + r * widths[k], (size_t)widths[k] * sizeof(REAL));
+#define SIDE (LINE / (long)sizeof(REAL)) /* rows and columns of a tile: lines of the cache, read and written as a whole */
+#define TILES 8                          /* tiles in a row of a patch, whose pages a processor has at hand */
+#define LANES (BYTES_REAL / (long)sizeof(REAL))
+typedef REAL lanes __attribute__((vector_size(BYTES_REAL), aligned(sizeof(REAL)), may_alias));
+
+/* t[i][j] = x[j * step + i] for as many rows and columns as a vector has lanes. */
+INLINE void turn(const REAL *x, long step, REAL *t, long down) {
+#ifdef MIX
+  lanes a[LANES], b[LANES];
+  for (long i = 0; i < LANES; i++) a[i] = *(const lanes *)(x + i * step);
+  for (long turns = 1; turns < LANES; turns *= 2) {
+    for (long i = 0; i < LANES / 2; i++) {
+      b[2 * i] = MIX(a[i], a[i + LANES / 2], LOW_REAL);
+      b[2 * i + 1] = MIX(a[i], a[i + LANES / 2], HIGH_REAL);
+    }
+    for (long i = 0; i < LANES; i++) a[i] = b[i];
+  }
+  for (long i = 0; i < LANES; i++) *(lanes *)(t + i * down) = a[i];
+#else
+  for (long i = 0; i < LANES; i++)
+    for (long j = 0; j < LANES; j++) t[i * down + j] = x[j * step + i];
+#endif
+}
+
+/* y[k * down + c] = x[c * across + k] for a tile of `high` rows and `wide` columns. */
+static void move_tile(long high, long wide, const REAL *x, long across, REAL *y, long down) {
+  if (high == SIDE && wide == SIDE) {
+    REAL t[SIDE][SIDE];
+    for (long c = 0; c < SIDE; c += LANES)
+      for (long k = 0; k < SIDE; k += LANES) turn(x + c * across + k, across, &t[k][c], SIDE);
+    for (long k = 0; k < SIDE; k++) __builtin_memcpy(y + k * down, t[k], LINE);
+    return;
+  }
+  const long rows = high / LANES * LANES, columns = wide / LANES * LANES;
+  for (long k = 0; k < rows; k += LANES)
+    for (long c = 0; c < columns; c += LANES) turn(x + c * across + k, across, y + k * down + c, down);
+  for (long k = 0; k < high; k++)
+    for (long c = k < rows ? columns : 0; c < wide; c++) y[k * down + c] = x[c * across + k];
+}
+
+INLINE long least(long a, long b) { return a < b ? a : b; }
+
+/* The same for any number of rows and columns. */
+static void move_patch(long high, long wide, const REAL *x, long across, REAL *y, long down) {
+  for (long c = 0; c < wide; c += SIDE)
+    for (long k = 0; k < high; k += SIDE)
+      move_tile(least(high - k, SIDE), least(wide - c, SIDE), x + c * across + k, across, y + k * down + c, down);
+}
+
+static void move_row(long n, const REAL *x, long s, REAL *y, long d) {
+  const REAL first = x[0];
+  if (d != 1)
+    for (long i = 0; i < n; i++) y[i * d] = x[i * s];
+  else if (s == 1) copy((char *)y, (const char *)x, n * (long)sizeof(REAL));
+  else if (s == 0)
+    for (long i = 0; i < n; i++) y[i] = first;
+  else if (s == -1)
+    for (long i = 0; i < n; i++) y[i] = x[-i];
+  else if (s == 2)
+    for (long i = 0; i < n; i++) y[i] = x[2 * i];
+  else
+    for (long i = 0; i < n; i++) y[i] = x[i * s];
+}
+
+/* Rows of few elements, all first ones before all second ones. */
+static void move_columns(long rows, long n, const REAL *x, const long *s, REAL *y, const long *d) {
+  for (long i = 0; i < n; i++)
+    for (long r = 0; r < rows; r++) y[r * d[2] + i * d[3]] = x[r * s[2] + i * s[3]];
+}
+
+/* z: four sizes, the steps of x along them, the steps of y twice, the last of which is the shortest. */
+int move_REAL(const long *z, const REAL *x, REAL *y) {
+  const long *s = z + 4, *d = z + 12, n = z[3];
+  const int shared = z[0] * z[1] * z[2] * n * (long)sizeof(REAL) > WORTH;
+  if (((unsigned long)x | (unsigned long)y) % sizeof(REAL)) return 1;
+  int turned = -1; /* the dimension along which x lies one after the other, where it is not the last one of y */
+  if (d[3] == 1 && n > 1 && s[3] != 0 && s[3] != 1 && s[3] != -1)
+    for (int k = 0; k < 3; k++)
+      if (s[k] == 1 && z[k] > 1) turned = k;
+  if (turned >= 0) {
+    const int a = turned == 0, b = turned == 2 ? 1 : 2; /* the other two */
+    const long patch = TILES * SIDE;
+#pragma omp parallel for schedule(static) collapse(4) if (shared)
+    for (long i = 0; i < z[a]; i++)
+      for (long j = 0; j < z[b]; j++)
+        for (long k = 0; k < z[turned]; k += patch)
+          for (long c = 0; c < n; c += patch)
+            move_patch(least(z[turned] - k, patch), least(n - c, patch),
+                       x + i * s[a] + j * s[b] + k + c * s[3], s[3],
+                       y + i * d[a] + j * d[b] + k * d[turned] + c, d[turned]);
+    return 0;
+  }
+  const long across = n < BLOCK ? BLOCK / n : 1, block = n < 8 * BLOCK ? n : 4 * BLOCK;
+#pragma omp parallel for schedule(static) collapse(4) if (shared)
+  for (long i = 0; i < z[0]; i++)
+    for (long j = 0; j < z[1]; j++)
+      for (long first = 0; first < z[2]; first += across)
+        for (long c = 0; c < n; c += block) {
+          const long rows = least(z[2] - first, across), count = least(n - c, block);
+          const REAL *from = x + i * s[0] + j * s[1] + first * s[2] + c * s[3];
+          REAL *to = y + i * d[0] + j * d[1] + first * d[2] + c * d[3];
+          if (n <= 4 && rows > n && s[3] != 1) move_columns(rows, n, from, s, to, d);
+          else
+            for (long r = 0; r < rows; r++) move_row(count, from + r * s[2], s[3], to + r * d[2], d[3]);
+        }
+  return 0;
+}
+
+/* sizes, in bytes but for the first and the third: rows, a row of the result, parts, a row of each part, and from one row
+   of a part to the next. Each thread has a share of the result. */
+int join_REAL(const long *sizes, const char *const *parts, char *y) {
+  const long rows = sizes[0], width = sizes[1], count = sizes[2], *widths = sizes + 3, *steps = widths + count;
+  if (rows * width == 0) return 0;
+#pragma omp parallel if (rows * width > WORTH)
+  {
+    const long threads = omp_get_num_threads(), own = omp_get_thread_num();
+    const long share = (rows * width / threads + LINE) / LINE * LINE;
+    const long end = (own + 1) * share < rows * width ? (own + 1) * share : rows * width;
+    long at = own * share, row = at / width, place = at % width, k = 0;
+    while (at < end && place >= widths[k]) place -= widths[k++];
+    while (at < end) {
+      const long left = widths[k] - place, bytes = end - at < left ? end - at : left;
+      copy(y + at, parts[k] + row * steps[k] + place, bytes);
+      at += bytes, place = 0;
+      if (++k == count) k = 0, row++;
+    }
   }
   return 0;
 }
@@ -20,7 +172,7 @@ int join_REAL(const long *sizes, const REAL *const *parts, REAL *y) {
 /* sizes: matrices, rows, columns, the diagonal from which on elements are on the right, and whether those are kept. */
 int triangle_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long rows = sizes[1], columns = sizes[2], diagonal = sizes[3], right = sizes[4];
-#pragma omp parallel for schedule(static) collapse(2) if (sizes[0] * rows * columns > WORTH)
+#pragma omp parallel for schedule(static) collapse(2) if (sizes[0] * rows * columns * (long)sizeof(REAL) > WORTH)
   for (long m = 0; m < sizes[0]; m++)
     for (long r = 0; r < rows; r++) {
       const long place = r + diagonal < 0 ? 0 : r + diagonal < columns ? r + diagonal : columns;

@@ -1,7 +1,7 @@
-"""Rows that are joined, and triangles of matrices, by C code (copies.c).
+"""Elements that are moved and not changed, by all cores (copies.c), where arrays are large.
 
-Elements are only moved, so any dtype of four or eight bytes will do. None is returned where there
-is no native code, for small arrays, and for those that are not dense.
+Any dtype of one, two, four or eight bytes will do. NumPy moves small arrays, and everything where
+there is no native code.
 """
 
 from __future__ import annotations
@@ -13,59 +13,136 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.native import kernels
-from adjoint.native.indexing import MOVED
+from adjoint.core.dtypes import OF
+from adjoint.core.shapes import Shape
+from adjoint.native import kernels, loops
 
 Array = np.ndarray[Any, Any]
-LARGE = 1 << 14  # elements from which a call of native code pays
-_NARROW = 16  # elements of a row of a part below which NumPy's loop is better
+LARGE = 1 << 16  # bytes from which a call of native code pays
+_MAPPED = 1 << 26  # bytes from which memory is new, and zero (core/allocation.py)
+_KINDS = {1: "uchar", 2: "short", 4: "float", 8: "double"}  # C types by bytes
+
+
+def write(to: Array, source: Array) -> None:
+    """Write an array over one of its dtype that it broadcasts to, which lies elsewhere.
+
+    >>> made = np.zeros((2, 2))
+    >>> write(made, np.array([1.0, 2.0]))
+    >>> made
+    array([[1., 2.],
+           [1., 2.]])
+    """
+    if to.nbytes < LARGE or to.dtype is not source.dtype or not _moved(to, source):
+        np.copyto(to, source, casting="unsafe")
+
+
+def _moved(to: Array, source: Array) -> bool:
+    """Whether native code has moved the elements."""
+    run = _function("move", to.dtype)
+    if run is None:
+        return False
+    size = to.itemsize
+    out = to.shape, to.strides, size
+    plan = loops.plan(((source.shape, source.strides, size), out), to.dtype, out)
+    return plan is not None and not kernels.call(run, plan.fields, source, to)
+
+
+def copied(array: Array, order: Any = "C") -> Array:
+    """`array.copy(order)`.
+
+    >>> copied(np.ones((2, 3)).T).strides
+    (16, 8)
+    """
+    if array.nbytes < LARGE:
+        return array.copy(order)
+    result = np.empty_like(array, order=order, subok=False)
+    write(result, array)
+    return result
+
+
+def zeros(shape: Shape, dtype: Any) -> Array:
+    """`np.zeros(shape, dtype)`.
+
+    >>> zeros((2,), np.float32)
+    array([0., 0.], dtype=float32)
+    """
+    if LARGE <= math.prod(shape) * np.dtype(dtype).itemsize < _MAPPED:
+        return _filled(np.empty(shape, dtype), 0)
+    return np.zeros(shape, dtype)
+
+
+def ones(shape: Shape, dtype: Any) -> Array:
+    """`np.ones(shape, dtype)`."""
+    return _filled(np.empty(shape, dtype), 1)
+
+
+def zeros_like(array: Array, dtype: Any, order: Any, *, subok: bool = False) -> Array:
+    """`np.zeros_like(array, dtype, order, subok)`."""
+    if LARGE <= array.nbytes < _MAPPED:
+        return _filled(np.empty_like(array, dtype, order, subok), 0)
+    return np.zeros_like(array, dtype, order, subok)
+
+
+def ones_like(array: Array, dtype: Any, order: Any, *, subok: bool = False) -> Array:
+    """`np.ones_like(array, dtype, order, subok)`."""
+    return _filled(np.empty_like(array, dtype, order, subok), 1)
+
+
+def _filled(array: Array, value: int) -> Array:
+    write(array, np.asarray(value, array.dtype))
+    return array
 
 
 def joined(arrays: Sequence[Array], dim: int) -> Array | None:
-    """Arrays of one dtype joined along a dimension; the others are the same."""
+    """Arrays of one dtype joined along a dimension; None where NumPy shall do it, or complain."""
     first = arrays[0]
     dim += first.ndim if dim < 0 else 0
-    if not 0 < dim < first.ndim or sum(a.size for a in arrays) < LARGE:
-        return None
-    run = _function("join", *arrays)
-    if run is None:
+    run = _function("join", first.dtype)
+    if run is None or not 0 <= dim < first.ndim or sum([a.nbytes for a in arrays]) < LARGE:
         return None
     before, after = first.shape[:dim], first.shape[dim + 1 :]
-    if any(a.ndim != first.ndim or a.shape[:dim] != before for a in arrays) or any(
-        a.shape[dim + 1 :] != after for a in arrays
-    ):
-        return None
-    sizes = [a.shape[dim] for a in arrays]
-    widths = [n * math.prod(after) for n in sizes]
-    if min(widths) < _NARROW:
-        return None
-    result = np.empty((*before, sum(sizes), *after), first.dtype)
-    fields = kernels.block([math.prod(before), sum(widths), len(arrays), *widths])
+    size, widths, steps = first.itemsize, [], []
+    for a in arrays:
+        if a.dtype != first.dtype or a.shape[:dim] != before or a.shape[dim + 1 :] != after:
+            return None
+        step = _step(a, dim)
+        if step is None:
+            return None
+        steps.append(step)
+        widths.append(math.prod(a.shape[dim:]) * size)
+    count = sum([a.shape[dim] for a in arrays])
+    result = np.empty((*before, count, *after), first.dtype)
+    fields = kernels.block([math.prod(before), sum(widths), len(arrays), *widths, *steps])
     parts = (ctypes.c_void_p * len(arrays))(*[a.ctypes.data for a in arrays])
-    kernels.call(run, fields, parts, result.view(MOVED[first.itemsize]))
+    kernels.call(run, fields, parts, result)
     return result
+
+
+def _step(array: Array, dim: int) -> int | None:
+    """Bytes from one of the rows that begin with a dimension to the next, where elements of a row
+    lie one after the other, and so do the rows; None elsewhere.
+    """
+    if array.flags.c_contiguous:
+        return math.prod(array.shape[dim:]) * array.itemsize
+    if dim != 1 or not array[0].flags.c_contiguous:
+        return None
+    return array.strides[0]
 
 
 def triangle(x: Array, diagonal: int, *, right: bool) -> Array | None:
     """What is right of a diagonal, the diagonal with it, or left of it; 0 elsewhere."""
-    run = _function("triangle", x)
-    if run is None:
+    run = _function("triangle", x.dtype) if x.nbytes >= LARGE else None
+    if run is None or not (x.flags.c_contiguous and x.flags.aligned):
         return None
     rows, columns = x.shape[-2:]
-    kind = MOVED[x.itemsize]
     result = np.empty(x.shape, x.dtype)
     place = max(-rows, min(diagonal, columns))  # beyond them nothing changes
     fields = kernels.block([x.size // (rows * columns), rows, columns, place, int(right)])
-    kernels.call(run, fields, x.view(kind), result.view(kind))
+    kernels.call(run, fields, x, result)
     return result
 
 
-def _function(name: str, *arrays: Array) -> Any:
-    """The C function, if it fits the arrays: dense, and of one dtype."""
-    dtype = arrays[0].dtype
-    kind = MOVED.get(dtype.itemsize) if dtype.kind in "fiu" else None
-    if kind is None or any(
-        a.dtype != dtype or not (a.flags.c_contiguous and a.flags.aligned) for a in arrays
-    ):
-        return None
-    return kernels.ready("copies", name, kind)
+def _function(name: str, dtype: np.dtype[Any]) -> Any:
+    """The C function for elements of a dtype."""
+    kind = _KINDS.get(dtype.itemsize) if dtype in OF else None
+    return None if kind is None else kernels.ready_for("copies", name, kind)

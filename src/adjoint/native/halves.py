@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.dtypes import OF, REDUCED
-from adjoint.native.loops import LARGE, Loop, write
+from adjoint.native import copies
+from adjoint.native.loops import LARGE, Loop
 
 Array = np.ndarray[Any, Any]
 
@@ -48,14 +49,9 @@ def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> 
     array([1.5, inf], dtype=float16)
     """
     dtype = np.dtype(dtype)
-    if array.size < LARGE or (array.dtype == dtype and not copy):
-        loop = None
-    elif array.dtype == dtype:
-        result = np.empty_like(array, order=order)
-        write(result, array)
-        return result
-    else:
-        loop = _loop(array.dtype, dtype)
+    if array.dtype == dtype and copy:
+        return copies.copied(array, order)
+    loop = _loop(array.dtype, dtype) if array.size >= LARGE and array.dtype != dtype else None
     if loop is not None:
         out = None if order == "K" else np.empty(array.shape, dtype, order)
         found = loop([array], out=out)

@@ -41,6 +41,11 @@ def function(kernels: str, name: str, dtype: Any, dimensions: int = 1) -> Any:
     return _found(kernels, name, dtype, dimensions, background.now)
 
 
+def ready_for(kernels: str, name: str, kind: str) -> Any:
+    """`ready` for numbers of a C type of one word: "double", "short"."""
+    return _of_kind(kernels, name, kind, background.soon)
+
+
 def routine(kernels: str, name: str, kind: str) -> Any:
     """The C function of a file for numbers of a C type, which is built now; None if there is none.
 

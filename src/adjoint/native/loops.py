@@ -9,8 +9,8 @@ on the number of threads.
 
 from __future__ import annotations
 
-import ctypes
 import math
+import struct
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -21,7 +21,6 @@ from numpy.lib.stride_tricks import as_strided
 from adjoint.core import dtypes
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
-from adjoint.core.threads import threads
 from adjoint.native import background, build, kernels
 
 Array = np.ndarray[Any, Any]
@@ -72,7 +71,9 @@ class Loop:
         computed = next((d for d in operands.values() if d != "bool"), result)
         self.c_type = STORED[computed][1]  # what is computed in
         self.is_real = self.c_type in _REAL
-        self._number: Any = ctypes.c_double if self.is_real else ctypes.c_longlong
+        kind = "d" if self.is_real else "q"
+        # addresses of array objects, then numbers: one block of bytes is the cheapest argument
+        self._pack = struct.Struct(f"{len(operands) + 1}P{len(numbers)}{kind}").pack
         self._source = ""
         self._run: Any = None
 
@@ -91,16 +92,15 @@ class Loop:
         """
         lies = tuple([(a.shape, a.strides, a.itemsize) for a in arrays])
         into = None if out is None else (out.shape, out.strides, out.itemsize)
-        plan = _plan(lies, self.dtype, into)
+        how = plan(lies, self.dtype, into)
         run = self._run or self._found()
-        if plan is None or run is None:
+        if how is None or run is None:
             return None
-        result = plan.room(self.dtype) if out is None else out
-        if plan.is_empty:
+        result = how.room(self.dtype) if out is None else out
+        if how.is_empty:
             return result
-        given = (self._number * (len(numbers) or 1))(*numbers)
-        objects = (ctypes.c_void_p * (len(arrays) + 1))(*map(id, arrays), id(result))
-        return None if run(plan.fields, given, objects) else result
+        given = self._pack(*map(id, arrays), id(result), *numbers)
+        return None if run(how.fields, given) else result
 
     def _found(self) -> Any:
         library = background.soon(self.source)
@@ -135,40 +135,6 @@ class Loops:
         return loop(arrays, out=out)
 
 
-def write(to: Array, source: Array) -> None:
-    """Write an array over one of its dtype that it broadcasts to, which lies elsewhere.
-
-    >>> made = np.zeros((2, 2))
-    >>> write(made, np.array([1.0, 2.0]))
-    >>> made
-    array([[1., 2.],
-           [1., 2.]])
-    """
-    loop = _MOVES.get(to.itemsize) if to.size >= LARGE and to.dtype.kind in "fiu" else None
-    if loop is not None and to.dtype == source.dtype:
-        whole = np.broadcast_to(source, to.shape)
-        if _pays(to, whole):
-            done = loop([whole.view(loop.dtype)], out=to.view(loop.dtype))
-            if done is not None:
-                return
-    np.copyto(to, source)
-
-
-def _pays(to: Array, source: Array) -> bool:
-    """Whether a loop copies quicker than NumPy: backwards, by steps of two, or by several cores;
-    NumPy turns matrices better.
-    """
-    inner = min((abs(s), -d) for d, (s, n) in enumerate(zip(to.strides, to.shape)) if n > 1)[1]
-    step = source.strides[-inner] // source.itemsize
-    return step in (-1, 2) or (step in (0, 1) and threads() > 1)
-
-
-_MOVES = {
-    4: Loop("{x}", {"x": "int32"}, (), "int32", is_exact=True),
-    8: Loop("{x}", {"x": "int64"}, (), "int64", is_exact=True),
-}  # by bytes
-
-
 # -- how arrays lie -------------------------------------------------------------------------------
 
 
@@ -193,7 +159,8 @@ class _Plan:
 
 
 @lru_cache(maxsize=4096)
-def _plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Plan | None:
+def plan(lies: tuple[Lie, ...], dtype: Any, out: Lie | None) -> _Plan | None:
+    """How to go over arrays that lie so, `out` being the result; None where that is not known."""
     try:
         shape = np.broadcast_shapes(*(shape for shape, *_ in lies))
     except ValueError:
@@ -365,7 +332,8 @@ _RUN = """
 #define LONG 16384
 #define SHORT 256
 #define LINE 64
-int elements(const long *z, const {number} *numbers, void **objects) {{
+int elements(const long *z, void *const *objects) {{
+  const {number} *numbers = (const {number} *)(objects + {last} + 1);
   const long rows = z[2], columns = z[3], *s = z + 4;
 {pointers}
   const int straight = {direct} && columns >= SHORT && s[{inner}] == 1 && ({straight});

@@ -11,6 +11,7 @@ from adjoint.core import dtypes
 from adjoint.core.errors import IndexOutOfRange
 from adjoint.core.promotion import check_integer, fit_number
 from adjoint.native import indexing as native
+from adjoint.native.copies import copied
 
 Array = np.ndarray[Any, Any]
 
@@ -61,7 +62,7 @@ def wide(array: Array) -> Array:
     """Return a fresh C-ordered copy to accumulate in: float32 in place of the 16-bit floats."""
     if array.dtype in dtypes.REDUCED:
         return array.astype(np.float32, order="C")
-    return array.copy()
+    return copied(array)
 
 
 def wide_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -31,6 +31,7 @@ from adjoint.kernels.indexing.accumulate import (
     wide_dtype,
     wrapped,
 )
+from adjoint.native.copies import copied, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -120,7 +121,7 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
     """Return a copy of `self` with `values` written or added at `indices`; the last write wins."""
     check_same_dtype("index_put", self, values, "values")
     if not accumulate:
-        result = self.copy()
+        result = copied(self)
         only = indices[0] if len(indices) == 1 else None
         if only is not None and only.dtype == np.bool_ and only.shape == self.shape and self.ndim:
             _put_mask(result, only, values)
@@ -174,10 +175,10 @@ def index_backward(grad: Array, sizes: Ints, indices: Indices) -> Array:
     """Return zeros of `sizes` to which `grad` is added at `indices`."""
     only = indices[0] if len(indices) == 1 else None
     if only is not None and only.dtype == np.bool_ and only.shape == sizes and sizes:
-        result = np.zeros(sizes, grad.dtype)  # a mask takes nothing twice
+        result = zeros(sizes, grad.dtype)  # a mask takes nothing twice
         result[only] = grad
         return result
-    total = np.zeros(sizes, wide_dtype(grad.dtype))
+    total = zeros(sizes, wide_dtype(grad.dtype))
     if only is not None and only.dtype == np.int64 and only.ndim == 1 and len(sizes) == 1:
         numbers = grad.astype(total.dtype, copy=False)
         np.add.at(total, wrapped("index", only, total.size, 0), numbers)
@@ -216,7 +217,7 @@ def put(self: Array, index: Array, source: Array, accumulate: bool) -> Array:
         )
     places = wrapped("put", index, self.size, None).reshape(-1)
     if not accumulate:
-        result = self.copy()
+        result = copied(self)
         result.reshape(-1)[places] = source.reshape(-1)
         return result
     total = wide(self)

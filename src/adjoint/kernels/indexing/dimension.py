@@ -29,6 +29,7 @@ from adjoint.kernels.indexing.accumulate import (
     wrapped,
 )
 from adjoint.native import indexing as native
+from adjoint.native.copies import copied, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -47,14 +48,14 @@ def index_select(self: Array, dim: int, index: Array) -> Array:
             raise ShapeError(
                 f"index_select: a scalar takes an index of one element, got {numbers.size}."
             )
-        return self.copy()
+        return copied(self)
     found = native.select(self, dim, numbers)
     return self.take(numbers, axis=dim) if found is None else found
 
 
 def index_select_backward(grad: Array, self_sizes: Ints, dim: int, index: Array) -> Array:
     """Return zeros of `self_sizes` to which the entries of `grad` are added at `index` of `dim`."""
-    result = np.zeros(self_sizes, wide_dtype(grad.dtype))
+    result = zeros(self_sizes, wide_dtype(grad.dtype))
     dim = check_vector("index_select", result, dim, index)
     _add(result, dim, in_bounds("index_select", index.reshape(-1), sized(result)[dim], dim), grad)
     return narrowed(result, grad.dtype)
@@ -86,7 +87,7 @@ def index_copy(self: Array, dim: int, index: Array, source: Array) -> Array:
     """Return a copy of `self` with `source` at `index` of `dim`; the last write wins."""
     dim = check_source("index_copy", self, dim, index, source)
     numbers = in_bounds("index_copy", index.reshape(-1), sized(self)[dim], dim)
-    result = self.copy()
+    result = copied(self)
     outer, size, inner = _split(sized(self), dim)
     result.reshape(outer, size, inner)[:, numbers] = source.reshape(outer, numbers.size, inner)
     return result
@@ -109,6 +110,6 @@ def index_fill_tensor(self: Array, dim: int, index: Array, value: Array) -> Arra
 def _fill(self: Array, dim: int, index: Array, value: Any) -> Array:
     dim = check_vector("index_fill", self, dim, index)
     numbers = wrapped("index_fill", index.reshape(-1), sized(self)[dim], dim)
-    result = self.copy()
+    result = copied(self)
     result.reshape(_split(sized(self), dim))[:, numbers] = value
     return result

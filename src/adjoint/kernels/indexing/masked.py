@@ -19,6 +19,7 @@ from adjoint.core.errors import DtypeError, IndexOutOfRange, ShapeError, ValueRa
 from adjoint.core.promotion import cast, result_type
 from adjoint.core.shapes import broadcast, show
 from adjoint.kernels.indexing.accumulate import fit
+from adjoint.native.copies import zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -139,6 +140,6 @@ def one_hot(self: Array, num_classes: int) -> Array:
     count = largest + 1 if num_classes == -1 else num_classes
     if largest >= count:
         raise IndexOutOfRange(f"one_hot: class {largest} is out of range for {count} classes.")
-    result = np.zeros((self.size, count), np.int64)
+    result = zeros((self.size, count), np.int64)
     result[np.arange(self.size), self.reshape(-1)] = 1
     return result.reshape((*self.shape, count))

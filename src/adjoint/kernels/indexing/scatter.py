@@ -25,6 +25,7 @@ from adjoint.kernels.indexing.accumulate import (
     wide_dtype,
 )
 from adjoint.native import indexing as native
+from adjoint.native.copies import copied, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -93,7 +94,7 @@ def gather(self: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
 
 def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
     """Return zeros of `sizes` to which every element of `grad` is added where it came from."""
-    result = np.zeros(sizes, wide_dtype(grad.dtype))
+    result = zeros(sizes, wide_dtype(grad.dtype))
     dim = check_gather("gather", result, dim, index)
     if index.size:
         numbers = grad.reshape(sized(index)).astype(result.dtype, copy=False)
@@ -109,7 +110,7 @@ def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
 def scatter_src(self: Array, dim: int, index: Array, src: Array) -> Array:
     """Return a copy of `self` with src[j] written at index[j]; the last write wins."""
     dim = check_scatter("scatter", self, dim, index, src)
-    result = self.copy()
+    result = copied(self)
     if native.scatter(result, dim, index, src, adds=False):
         return result
     if index.size:
@@ -122,7 +123,7 @@ def scatter_src(self: Array, dim: int, index: Array, src: Array) -> Array:
 def scatter_value(self: Array, dim: int, index: Array, value: Any) -> Array:
     """Return a copy of `self` with the number `value` at every index."""
     dim = check_scatter("scatter", self, dim, index, None)
-    result = self.copy()
+    result = copied(self)
     number = fit("scatter", self, value)
     if index.size:
         flat = result.reshape(-1)

@@ -22,6 +22,7 @@ from adjoint.core.storage import (
     strided_view,
     strides_in_elements,
 )
+from adjoint.native.copies import copied, write, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -78,7 +79,7 @@ def slice_inverse(
 
 def select_backward(grad_output: Array, input_sizes: Ints, dim: int, index: int) -> Array:
     """Return zeros with `grad_output` at `index` of `dim`."""
-    result = np.zeros(input_sizes, grad_output.dtype)
+    result = zeros(input_sizes, grad_output.dtype)
     _fill("select_backward", select(result, dim, index), grad_output)
     return result
 
@@ -87,7 +88,7 @@ def slice_backward(
     grad_output: Array, input_sizes: Ints, dim: int, start: int, end: int, step: int
 ) -> Array:
     """Return zeros with `grad_output` in the slice."""
-    result = np.zeros(input_sizes, grad_output.dtype)
+    result = zeros(input_sizes, grad_output.dtype)
     _fill("slice_backward", slice_(result, dim, start, end, step), grad_output)
     return result
 
@@ -96,24 +97,24 @@ def diagonal_backward(
     grad_output: Array, input_sizes: Ints, offset: int, dim1: int, dim2: int
 ) -> Array:
     """Return zeros with `grad_output` in the diagonal."""
-    result = np.zeros(input_sizes, grad_output.dtype)
+    result = zeros(input_sizes, grad_output.dtype)
     _fill("diagonal_backward", diagonal(result, offset, dim1, dim2), grad_output)
     return result
 
 
 def _fill(what: str, part: Array, grad_output: Array) -> None:
     check_replacement(what, grad_output, part.shape)
-    part[...] = grad_output
+    write(part, grad_output)
 
 
 def _write(what: str, part: Array, src: Array) -> None:
     check_replacement(what, src, part.shape)
-    part[...] = parts_for(src, part.dtype)  # converted as `copy_` does
+    write(part, parts_for(src, part.dtype))  # converted as `copy_` does
 
 
 def select_scatter(self: Array, src: Array, dim: int, index: int) -> Array:
     """Return a copy of `self` with `src` at `index` of `dim`."""
-    result = self.copy()
+    result = copied(self)
     _write("select_scatter", select(result, dim, index), src)
     return result
 
@@ -122,14 +123,14 @@ def slice_scatter(
     self: Array, src: Array, dim: int, start: int | None, end: int | None, step: int
 ) -> Array:
     """Return a copy of `self` with `src` in the slice."""
-    result = self.copy()
+    result = copied(self)
     _write("slice_scatter", slice_(result, dim, start, end, step), src)
     return result
 
 
 def diagonal_scatter(self: Array, src: Array, offset: int, dim1: int, dim2: int) -> Array:
     """Return a copy of `self` with `src` in the diagonal."""
-    result = self.copy()
+    result = copied(self)
     _write("diagonal_scatter", diagonal(result, offset, dim1, dim2), src)
     return result
 
@@ -146,7 +147,7 @@ def as_strided_scatter(
     offset = own if storage_offset is None else storage_offset
     check_strided("as_strided_scatter", size, stride, offset, flat.size)
     check_replacement("as_strided_scatter", src, size)
-    memory = flat.copy()
+    memory = copied(flat)
     numbers = parts_for(src, self.dtype).reshape(-1)
     memory[places(size, stride, offset).reshape(-1)] = numbers
     return strided_view(memory, self.shape, strides_in_elements(self), own)

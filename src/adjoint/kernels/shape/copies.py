@@ -18,8 +18,9 @@ from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_d
 from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
 from adjoint.native import copies
+from adjoint.native.copies import copied, write
+from adjoint.native.copies import zeros as zeros_of
 from adjoint.native.halves import astype
-from adjoint.native.loops import LARGE, write
 
 Array = np.ndarray[Any, Any]
 
@@ -27,8 +28,7 @@ Array = np.ndarray[Any, Any]
 def clone(self: Array, memory_format: Any) -> Array:
     """Copy; the order of dimensions in memory stays unless `memory_format` says otherwise."""
     if memory_format is None:
-        order = order_of(self)
-        return self.copy(order) if self.size < LARGE else astype(self, self.dtype, order)
+        return copied(self, order_of(self))
     return in_format("clone", self, memory_format, self.dtype)
 
 
@@ -54,7 +54,7 @@ def cat(tensors: list[Array], dim: int) -> Array:
     dtype = tensors[0].dtype if tensors else None
     if all(x.dtype is dtype and x.shape != layout.LEGACY_EMPTY for x in tensors):
         try:
-            found = _joined(tensors, dim) if tensors and tensors[0].size >= LARGE else None
+            found = copies.joined(tensors, dim) if tensors and tensors[0].ndim else None
             return np.concatenate(tensors, dim) if found is None else found
         except (ValueError, IndexError):
             pass  # `cat_shape` says why
@@ -66,33 +66,15 @@ def cat(tensors: list[Array], dim: int) -> Array:
     return np.concatenate(kept, dim, dtype=promoted(tensors), casting="unsafe")
 
 
-def _joined(tensors: list[Array], dim: int) -> Array | None:
-    """Large arrays of one dtype joined by native code; None where NumPy shall do it."""
-    first = tensors[0]
-    if dim not in (0, -first.ndim):
-        return copies.joined(tensors, dim)
-    if any(x.ndim != first.ndim or x.shape[1:] != first.shape[1:] for x in tensors):
-        return None
-    sizes = [len(x) for x in tensors]
-    result = np.empty((sum(sizes), *first.shape[1:]), first.dtype)
-    for x, end in zip(tensors, itertools.accumulate(sizes), strict=True):
-        write(result[end - len(x) : end], x)
-    return result
-
-
 def stack(tensors: list[Array], dim: int) -> Array:
     """Join along a new dimension."""
     shape, dim = layout.stack_shape("stack", [x.shape for x in tensors], dim)
     if dim == 0 and len(shape) > 1 and all(x.dtype is tensors[0].dtype for x in tensors):
-        join = np.concatenate if tensors[0].size < LARGE else cat
-        return join(tensors, 0).reshape(shape)  # one call for all of them
+        return cat(tensors, 0).reshape(shape)  # one call for all of them
     before = (slice(None),) * dim
     result = np.empty(shape, promoted(tensors))
     for i, x in enumerate(tensors):
-        if x.size < LARGE:
-            result[(*before, i)] = x
-        else:
-            write(result[(*before, i, ...)], x)
+        write(result[(*before, i, ...)], x)
     return result
 
 
@@ -102,10 +84,7 @@ def repeat(self: Array, repeats: Shape) -> Array:
     both = tuple(itertools.chain.from_iterable(zip(repeats, padded, strict=True)))
     single = tuple(itertools.chain.from_iterable((1, s) for s in padded))
     result = np.empty(both, self.dtype)
-    if result.size < LARGE:
-        result[...] = self.reshape(single)
-    else:
-        write(result, self.reshape(single))
+    write(result, self.reshape(single))
     return result.reshape(shape)
 
 
@@ -114,8 +93,6 @@ def flip(self: Array, dims: Shape) -> Array:
     gone = layout.distinct("flip", dims, self.ndim)
     index = tuple(slice(None, None, -1) if d in gone else slice(None) for d in range(self.ndim))
     turned = self[(*index, ...)]
-    if self.size < LARGE:
-        return turned.copy(order_of(self))
     result = np.empty_like(self, order=order_of(self))
     write(result, turned)
     return result
@@ -133,16 +110,21 @@ def roll(self: Array, shifts: Shape, dims: Shape) -> Array:
     if not self.ndim:
         raise DimensionError(f"roll: dims={dims} for a scalar, which has no dimensions.")
     places = [wrap_dim("roll", d, self.ndim) for d in dims]
-    if len(places) == 1:
-        return _rolled(self, shifts[0], places[0])
-    return np.roll(self, shifts, tuple(places))
+    for shift, dim in zip(shifts, places, strict=True):
+        self = _rolled(self, shift, dim)
+    return self
 
 
 def _rolled(self: Array, shift: int, dim: int) -> Array:
     """The end of one dimension comes in at the front."""
-    result = np.empty_like(self)
     before = (slice(None),) * dim
     place = shift % self.shape[dim] if self.size else 0
+    if self.flags.c_contiguous:
+        parts = [self[(*before, slice(-place, None))], self[(*before, slice(-place))]]
+        found = copies.joined(parts, dim) if place else None
+        if found is not None:
+            return found
+    result = np.empty_like(self)
     for to, source in ((place, 0), (0, self.shape[dim] - place)):
         count = self.shape[dim] - max(to, source)
         write(
@@ -158,7 +140,7 @@ def rot90(self: Array, k: int, dims: Shape) -> Array:
     if len(dims) != 2:
         raise ShapeError(f"rot90: needs two dims, got dims={dims}.")
     first, second = layout.distinct("rot90", dims, self.ndim)
-    return np.rot90(self, k, (first, second)).copy(order="C")
+    return copied(np.rot90(self, k, (first, second)))
 
 
 def tril(self: Array, diagonal: int) -> Array:
@@ -175,7 +157,7 @@ def _triangle(what: str, self: Array, diagonal: int, *, right: bool) -> Array:
     """What is right of a diagonal, the diagonal with it, or left of it; 0 elsewhere."""
     if self.ndim < 2:
         raise ShapeError(f"{what}: needs at least 2 dimensions, got {self.ndim}.")
-    found = copies.triangle(self, diagonal, right=right) if self.size >= copies.LARGE else None
+    found = copies.triangle(self, diagonal, right=right)
     if found is not None:
         return found
     rows, columns = self.shape[-2:]
@@ -186,7 +168,7 @@ def _triangle(what: str, self: Array, diagonal: int, *, right: bool) -> Array:
 def diag_embed(self: Array, offset: int, dim1: int, dim2: int) -> Array:
     """Put the last dimension of `self` on the diagonal of two new ones, 0 elsewhere."""
     shape, first, second = layout.diag_embed_shape("diag_embed", self.shape, offset, dim1, dim2)
-    result = np.zeros(shape, self.dtype)
+    result = zeros_of(shape, self.dtype)
     diagonal = np.diagonal(result, offset, first, second)
     diagonal.flags.writeable = True  # NumPy gives a read-only view; `result` is ours
     diagonal[...] = self
@@ -231,17 +213,17 @@ def block_diag(tensors: list[Array]) -> Array:
 
 def reshape_copy(self: Array, size: Shape) -> Array:
     """Copy into another shape."""
-    return self.copy("C").reshape(infer_size("reshape", size, self.size))
+    return copied(self).reshape(infer_size("reshape", size, self.size))
 
 
 def unsafe_split(self: Array, split_size: int, dim: int) -> list[Array]:
     """Copy the pieces of `split`."""
-    return [x.copy("C") for x in split(self, split_size, dim)]
+    return [copied(x) for x in split(self, split_size, dim)]
 
 
 def unsafe_split_with_sizes(self: Array, split_sizes: Shape, dim: int) -> list[Array]:
     """Copy the pieces of `split_with_sizes`."""
-    return [x.copy("C") for x in split_with_sizes(self, split_sizes, dim)]
+    return [copied(x) for x in split_with_sizes(self, split_sizes, dim)]
 
 
 def repeat_interleave(repeats: Array, output_size: int | None) -> Array:
