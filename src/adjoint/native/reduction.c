@@ -4,10 +4,11 @@
    products are in double. NaN wins. */
 
 #define WORTH (1L << 15) /* elements from which threads share the pieces */
-#define PIECE (1L << 15) /* elements of a piece */
+#define PIECE (1L << 15) /* elements of a piece of a row */
+#define PIECES 32        /* pieces of columns: totals of few pieces are joined in no time */
 #define RUN 4096         /* elements of a run along a row */
 #define FEW 64           /* rows of a run along columns */
-#define SIDE 1024        /* columns at once */
+#define SIDE 256         /* columns at once */
 #define INLINE static inline __attribute__((always_inline))
 
 #define ADD(a, b) ((a) + (b))
@@ -101,14 +102,15 @@ INLINE long run_of(long i, long n, long most) { return n - i < most + LANES ? n 
     }                                                                                            \
     return total;                                                                                \
   }
-/* Some rows of `wide` columns, joined to totals, four at once; and totals joined to others. */
-#define OVER_COLUMNS(NAME, TYPE, START, JOIN, ONE)                                               \
+/* The totals of some rows of columns, four at once; and totals joined to others. */
+#define OVER_COLUMNS(NAME, TYPE, JOIN, ONE)                                                      \
   static void NAME##_columns(const REAL *from, long rows, long step, long columns, double *total) { \
     for (long b = 0; b < rows; b += FEW) {                                                       \
       TYPE part[SIDE];                                                                           \
       const long last = rows < b + FEW ? rows : b + FEW;                                         \
-      for (long c = 0; c < columns; c++) part[c] = START;                                        \
-      long i = b;                                                                                \
+      const REAL *own = from + b * step;                                                         \
+      for (long c = 0; c < columns; c++) part[c] = (TYPE)ONE(own[c]);                            \
+      long i = b + 1;                                                                            \
       for (; i + 4 <= last; i += 4) {                                                            \
         const REAL *f = from + i * step, *g = f + step, *h = g + step, *k = h + step;            \
         _Pragma("omp simd")                                                                      \
@@ -121,7 +123,10 @@ INLINE long run_of(long i, long n, long most) { return n - i < most + LANES ? n 
       }                                                                                          \
       for (; i < last; i++)                                                                      \
         for (long c = 0; c < columns; c++) part[c] = JOIN(part[c], (TYPE)ONE(from[i * step + c])); \
-      for (long c = 0; c < columns; c++) total[c] = JOIN(total[c], (double)part[c]);             \
+      if (!b)                                                                                    \
+        for (long c = 0; c < columns; c++) total[c] = (double)part[c];                           \
+      else                                                                                       \
+        for (long c = 0; c < columns; c++) total[c] = JOIN(total[c], (double)part[c]);           \
     }                                                                                            \
   }
 #define OVER_TOTALS(NAME, JOIN)                                                                  \
@@ -135,19 +140,19 @@ OVER_TOTALS(largest, larger)
 OVER_TOTALS(smallest, smaller)
 
 SUM_OVER_ROW(sum, SELF, SELF)
-OVER_COLUMNS(sum, REAL, 0, ADD, SELF)
+OVER_COLUMNS(sum, REAL, ADD, SELF)
 SUM_OVER_ROW(squares, SQUARE, SQUARE)
-OVER_COLUMNS(squares, REAL, 0, ADD, SQUARE)
+OVER_COLUMNS(squares, REAL, ADD, SQUARE)
 SUM_OVER_ROW(sizes, size, sizes_of)
-OVER_COLUMNS(sizes, REAL, 0, ADD, size)
+OVER_COLUMNS(sizes, REAL, ADD, size)
 OVER_ROW(largest, REAL, -__builtin_inf(), larger, SELF)
-OVER_COLUMNS(largest, REAL, -__builtin_inf(), larger, SELF)
+OVER_COLUMNS(largest, REAL, larger, SELF)
 OVER_ROW(smallest, REAL, __builtin_inf(), smaller, SELF)
-OVER_COLUMNS(smallest, REAL, __builtin_inf(), smaller, SELF)
+OVER_COLUMNS(smallest, REAL, smaller, SELF)
 
 /* Products go on in runs of the own type as long as none of its accumulators leaves the middle of its range. */
 OVER_ROW(exact_product, double, 1, MULTIPLY, SELF)
-OVER_COLUMNS(exact_product, double, 1, MULTIPLY, SELF)
+OVER_COLUMNS(exact_product, double, MULTIPLY, SELF)
 OVER_RUN(product, 1, MULTIPLY, SELF)
 
 INLINE int is_far(const REAL *found, long n) {
@@ -177,6 +182,7 @@ static double product_row(const REAL *x, long n) {
 }
 
 static void product_columns(const REAL *from, long rows, long step, long columns, double *total) {
+  for (long c = 0; c < columns; c++) total[c] = 1;
   for (long b = 0; b < rows; b += FEW / 2, from += FEW / 2 * step) {
     REAL part[SIDE];
     const long few = rows - b < FEW / 2 ? rows - b : FEW / 2;
@@ -189,57 +195,86 @@ static void product_columns(const REAL *from, long rows, long step, long columns
     }
     for (; i < few; i++)
       for (long c = 0; c < columns; c++) part[c] *= from[i * step + c];
-    if (is_far(part, columns)) exact_product_columns(from, few, step, columns, total);
-    else
+    if (is_far(part, columns)) {
+      double exact[SIDE];
+      exact_product_columns(from, few, step, columns, exact);
+      for (long c = 0; c < columns; c++) total[c] *= exact[c];
+    } else
       for (long c = 0; c < columns; c++) total[c] *= part[c];
   }
 }
 
 typedef struct {
-  double start;
   double (*row)(const REAL *, long);
   void (*columns)(const REAL *, long, long, long, double *);
   void (*totals)(long, const double *, double *);
 } Kind;
 static const Kind kinds[] = {
-    {0, sum_row, sum_columns, sum_totals},
-    {1, product_row, product_columns, product_totals},
-    {-__builtin_inf(), largest_row, largest_columns, largest_totals},
-    {__builtin_inf(), smallest_row, smallest_columns, smallest_totals},
-    {0, squares_row, squares_columns, sum_totals},
-    {0, sizes_row, sizes_columns, sum_totals},
+    {sum_row, sum_columns, sum_totals},
+    {product_row, product_columns, product_totals},
+    {largest_row, largest_columns, largest_totals},
+    {smallest_row, smallest_columns, smallest_totals},
+    {squares_row, squares_columns, sum_totals},
+    {sizes_row, sizes_columns, sum_totals},
 };
 
-/* sizes: the three dimensions, and the kind. */
-int reduce_REAL(const long *sizes, const REAL *x, REAL *y) {
-  const long outer = sizes[0], n = sizes[1], inner = sizes[2];
+static long least(long a, long b) { return a < b ? a : b; }
+
+/* Rows, in pieces of which there are several only where a row is long. */
+static int reduce_rows(const long *sizes, const REAL *x, REAL *y) {
+  const long outer = sizes[0], n = sizes[1], cuts = (n + PIECE - 1) / PIECE, step = sizes[4];
   const Kind own = kinds[sizes[3]];
-  const long sides = (inner + SIDE - 1) / SIDE, width = inner < SIDE ? inner : SIDE;
-  const long each = PIECE / width, cuts = (n + each - 1) / each, pieces = outer * sides * cuts;
-  double *totals = malloc(sizeof(double) * (size_t)(pieces * width));
+  if (cuts == 1) {
+#pragma omp parallel for schedule(static) if (outer * n > WORTH)
+    for (long o = 0; o < outer; o++) y[o] = (REAL)own.row(x + o * step, n);
+    return 0;
+  }
+  double *totals = malloc(sizeof(double) * (size_t)(outer * cuts));
   if (!totals) return 1;
-#pragma omp parallel for schedule(static) collapse(3) if (outer * n * inner > WORTH)
+#pragma omp parallel for schedule(static) collapse(2) if (outer * n > WORTH)
   for (long o = 0; o < outer; o++)
-    for (long side = 0; side < sides; side++)
-      for (long cut = 0; cut < cuts; cut++) {
-        const long first = cut * each, rows = n - first < each ? n - first : each;
-        const long columns = inner - side * SIDE < width ? inner - side * SIDE : width;
-        const REAL *from = x + (o * n + first) * inner + side * SIDE;
-        double *total = totals + ((o * sides + side) * cuts + cut) * width;
-        if (inner == 1) *total = own.row(from, rows);
-        else {
-          for (long c = 0; c < columns; c++) total[c] = own.start;
-          own.columns(from, rows, inner, columns, total);
-        }
-      }
-  double *total = totals;
-  for (long o = 0; o < outer; o++)
-    for (long side = 0; side < sides; side++, total += cuts * width) {
-      const long columns = inner - side * SIDE < width ? inner - side * SIDE : width;
-      REAL *to = y + o * inner + side * SIDE;
-      for (long k = 1; k < cuts; k++) own.totals(columns, total + k * width, total);
-      for (long c = 0; c < columns; c++) to[c] = (REAL)total[c];
-    }
+    for (long cut = 0; cut < cuts; cut++)
+      totals[o * cuts + cut] = own.row(x + o * step + cut * PIECE, least(n - cut * PIECE, PIECE));
+  for (long o = 0; o < outer; o++) {
+    double *total = totals + o * cuts;
+    for (long k = 1; k < cuts; k++) own.totals(1, total + k, total);
+    y[o] = (REAL)*total;
+  }
   free(totals);
   return 0;
+}
+
+/* Columns, side by side, and cut only where there are too few of them for all threads. */
+static int reduce_columns(const long *sizes, const REAL *x, REAL *y) {
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], *steps = sizes + 4;
+  const Kind own = kinds[sizes[3]];
+  const long sides = (inner + SIDE - 1) / SIDE, strips = outer * sides;
+  const long wanted = strips < PIECES ? least(PIECES / strips, (n + FEW - 1) / FEW) : 1;
+  const long each = ((n + wanted - 1) / wanted + 3) / 4 * 4, cuts = (n + each - 1) / each;
+  double *totals = cuts > 1 ? malloc(sizeof(double) * (size_t)(strips * cuts * SIDE)) : NULL;
+  if (cuts > 1 && !totals) return 1;
+#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+  for (long strip = 0; strip < strips; strip++)
+    for (long cut = 0; cut < cuts; cut++) {
+      const long o = strip / sides, first = strip % sides * SIDE, columns = least(inner - first, SIDE);
+      const REAL *from = x + o * steps[0] + cut * each * steps[1] + first;
+      double found[SIDE], *total = totals ? totals + (strip * cuts + cut) * SIDE : found;
+      own.columns(from, least(n - cut * each, each), steps[1], columns, total);
+      if (!totals)
+        for (long c = 0; c < columns; c++) y[o * inner + first + c] = (REAL)found[c];
+    }
+  for (long strip = 0; totals && strip < strips; strip++) {
+    const long o = strip / sides, first = strip % sides * SIDE, columns = least(inner - first, SIDE);
+    double *total = totals + strip * cuts * SIDE;
+    for (long k = 1; k < cuts; k++) own.totals(columns, total + k * SIDE, total);
+    for (long c = 0; c < columns; c++) y[o * inner + first + c] = (REAL)total[c];
+  }
+  free(totals);
+  return 0;
+}
+
+/* sizes: the three dimensions, the kind, and the steps of the first two; the elements of the last one lie side by side,
+   and so do those of rows, whose last dimension is 1. */
+int reduce_REAL(const long *sizes, const REAL *x, REAL *y) {
+  return sizes[2] == 1 ? reduce_rows(sizes, x, y) : reduce_columns(sizes, x, y);
 }

@@ -1,7 +1,8 @@
 """Sums, products and extremes over neighbouring dimensions, by C code (reduction.c).
 
-Arrays are dense, in float32 or float64, seen as `x[before, count, after]`. None is returned where
-there is no native code, and for small arrays.
+Arrays are float32 or float64, seen as `x[before, count, after]`, where elements of the last
+dimension, or of rows, lie side by side. None is returned where there is no native code, for arrays
+that are small or lie otherwise, and where memory has run out.
 """
 
 from __future__ import annotations
@@ -27,20 +28,35 @@ _NARROW = 16  # elements after the reduced dimension below which rows are joined
 def reduce(kind: int, x: Array) -> Array | None:
     """The totals of a kind over the middle one of three dimensions, without it."""
     before, count, after = x.shape
-    if x.size < LARGE or not (x.flags.c_contiguous and x.flags.aligned):
+    if x.size < LARGE or not x.flags.aligned:
         return None
     run = kernels.ready("reduction", "reduce", x.dtype)
-    if run is None:
+    size = x.itemsize
+    if run is None or x.strides[1 if after == 1 else 2] != size or x.strides[0] % size:
         return None
     many = 64 // after
-    if 1 < after < _NARROW and count % many == 0 and count > many:
-        # short rows, several as one
-        wide = reduce(kind, x.reshape(before, count // many, many * after))
-        return None if wide is None else _join(kind, wide.reshape(before, many, after))
+    if 1 < after < _NARROW and count > 2 * many and x.strides[1] == after * size:
+        return _short(kind, x, many)
     result = np.empty((before, after), x.dtype)
-    if kernels.call(run, kernels.block([before, count, after, kind]), x, result):
-        raise MemoryError("there is no memory for the totals of pieces")
+    fields = [before, count, after, kind, x.strides[0] // size, x.strides[1] // size]
+    if x.strides[1] % size or kernels.call(run, kernels.block(fields), x, result):
+        return None
     return result
+
+
+def _short(kind: int, x: Array, many: int) -> Array | None:
+    """The totals of short rows, `many` of them as one."""
+    before, count, after = x.shape
+    even = count // many * many
+    wide = reduce(kind, x[:, :even].reshape(before, count // many, many * after, copy=False))
+    if wide is None:
+        return None
+    parts = wide.reshape(before, many, after)
+    if even == count:
+        return _join(kind, parts)
+    rest = x[:, even:]
+    rest = rest * rest if kind == SQUARES else abs(rest) if kind == SIZES else rest
+    return _join(kind, np.concatenate([parts, rest], axis=1))
 
 
 def _join(kind: int, parts: Array) -> Array:

@@ -20,6 +20,7 @@ import numpy as np
 from adjoint.core.shapes import Shape
 from adjoint.kernels.reduction.common import Array, Dims
 from adjoint.native import reduction as native
+from adjoint.native.copies import copied
 
 LARGE = 2048  # smaller arrays are not worth the choice
 BLOCK = 1024  # summed in one go; longer sums are sums of sums
@@ -35,26 +36,53 @@ def total(x: Array, axis: Dims, keepdims: bool) -> Array:
 def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
     """`ufunc.reduce(x, axis=axis, keepdims=keepdims)`, by the fastest way."""
     if x.size >= LARGE:
-        flags = x.flags
-        if flags.c_contiguous:
-            result = _reduce(ufunc, x, axis, keepdims)
-            if result is not None:
-                return result
-        elif flags.f_contiguous:
-            mirrored = None if axis is None else tuple(-1 - a for a in axis)
-            result = _reduce(ufunc, x.T, mirrored, keepdims)
-            if result is not None:
-                return result.T
+        reduces = _reduce if x.flags.c_contiguous else _turned
+        result = reduces(ufunc, x, axis, keepdims)
+        if result is not None:
+            return result
     return ufunc.reduce(x, axis=axis, keepdims=keepdims)
 
 
+def _turned(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | None:
+    """`reduce` of an array whose dimensions are in another order in memory, or have gaps."""
+    found = _order(x.strides, axis, keepdims)
+    if found is None:
+        return None
+    order, mirrored, back = found
+    result = _reduce(ufunc, x.transpose(order), mirrored, keepdims)
+    return None if result is None else result.transpose(back)
+
+
+@lru_cache(maxsize=1024)
+def _order(strides: Shape, axis: Dims, keepdims: bool) -> tuple[Shape, Shape, Shape] | None:
+    """Dimensions in the order of memory, the axes among these, and the order that undoes it in the
+    result; None where an axis is wrong.
+    """
+    ndim = len(strides)
+    order = sorted(range(ndim), key=lambda d: -abs(strides[d]))
+    axes = range(ndim) if axis is None else [a % ndim for a in axis if -ndim <= a < ndim]
+    if axis is not None and len({*axes}) != len(axis):
+        return None
+    kept = order if keepdims else [d for d in order if d not in axes]
+    mirrored = tuple([order.index(a) for a in axes])
+    return tuple(order), mirrored, tuple([int(place) for place in np.argsort(kept)])
+
+
 def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | None:
-    """`reduce` of a C-contiguous array; None where NumPy's way is as good."""
+    """`reduce` of an array in the order of memory; None where NumPy's way is as good."""
     parted = _parted(x.shape, axis, keepdims)
     if parted is None:
         return None
     matrices, kept, rest = parted
-    result = _choose(ufunc, x.reshape(matrices))
+    try:
+        parts = x.reshape(matrices, copy=False)
+    except ValueError:  # it has gaps
+        parts = None
+    if parts is None or parts.strides[1 if matrices[2] == 1 else 2] != x.itemsize:
+        if x.dtype.char not in "fd" or not _is_native(ufunc, matrices):
+            return None
+        parts = copied(x).reshape(matrices)
+    result = _choose(ufunc, parts)
     if result is None:
         return None
     result = result.reshape(kept)
@@ -101,10 +129,13 @@ def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
 
 
 def _native(ufunc: np.ufunc, x: Array) -> Array | None:
-    kind = native.OF_UFUNC.get(ufunc)
-    _, count, after = x.shape
-    # of few elements NumPy's slices are as good
-    return None if kind is None or count * after < FEW or count < 2 else native.reduce(kind, x)
+    return native.reduce(native.OF_UFUNC[ufunc], x) if _is_native(ufunc, x.shape) else None
+
+
+def _is_native(ufunc: np.ufunc, matrices: Shape) -> bool:
+    """Whether native code is better: of few elements NumPy's slices are as good."""
+    _, count, after = matrices
+    return ufunc in native.OF_UFUNC and count * after >= FEW and count > 1
 
 
 _POWERS: dict[float, int] = {1: native.SIZES, 2: native.SQUARES}
