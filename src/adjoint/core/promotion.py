@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -230,7 +229,7 @@ def _action(part: _Part, target: DType) -> _Action | None:
     if source is target:
         return None
     if source.category < FLOAT and target.itemsize > 2:
-        return methodcaller("astype", target.np)  # cannot overflow: the short way
+        return partial(converted, dtype=target.np)  # cannot overflow: the short way
     return partial(cast, dtype=target)
 
 
@@ -240,8 +239,22 @@ def cast(array: Any, dtype: DType) -> Any:
     Complex loses its imaginary part, an out-of-range value becomes infinite or is unspecified, both
     silently.
     """
+    if array.size >= _LARGE:
+        return converted(parts_for(array, dtype.np), dtype.np)
     with np.errstate(all="ignore"):
         return parts_for(array, dtype.np).astype(dtype.np)
+
+
+# Large arrays are converted by all cores; the layer that knows how puts its module here.
+large: Any = None
+_LARGE = 1 << 14  # elements
+
+
+def converted(array: Any, dtype: np.dtype[Any]) -> Any:
+    """Return `array.astype(dtype)`."""
+    if array.size < _LARGE or large is None:
+        return array.astype(dtype)
+    return large.astype(array, dtype)
 
 
 def parts_for(array: Any, dtype: np.dtype[Any]) -> Any:

@@ -26,6 +26,7 @@ Array = np.ndarray[Any, Any]
 
 _MOST_TEXTS = 6  # of one row and dtype: a text that depends on a number is not built for each
 _MOST_CALLS = 256  # kinds of calls that a row remembers
+_LARGE_OF_BYTES = 1 << 17  # elements of one byte, of which NumPy computes 64 at once
 COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # where not in the dtype itself
 _NUMBERS = (int, float, bool)
 
@@ -80,6 +81,8 @@ class Large:
             return None
         loop, numbers = found
         given = [a for a in arrays if a is not None]
+        if loop.c_type == "unsigned char" and given[0].size < _LARGE_OF_BYTES:
+            return None
         if out is not None and (out.dtype != loop.dtype or _overlap(given, out)):
             return None
         return loop(given, numbers, out)
@@ -108,7 +111,7 @@ class Large:
         given = {n: OF[a.dtype].name for n, a in zip(names, arrays, strict=True) if a is not None}
         computed = {d for n, d in given.items() if n in self.promoted}
         others = {d for n, d in given.items() if n not in self.promoted}
-        if len(computed) != 1 or computed & {"bool"} or others - {"bool"}:
+        if len(computed) != 1 or others - {"bool"}:
             return None
         return given if computed <= STORED.keys() else None
 

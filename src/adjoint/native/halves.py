@@ -39,7 +39,8 @@ static inline float to_odd(double x) {
 }
 """
 _WIDE = ("float32", "float64")
-_CAST = (*_WIDE, "int32", "int64")  # to one another as C does it
+_SMALL = ("bool", "uint8", "int8", "int16")  # exact in every floating type of 32 bits
+_WHOLE = (*_SMALL[1:], "int32", "int64")
 
 
 def astype(array: Array, dtype: Any, order: Any = "K", *, copy: bool = True) -> Array:
@@ -67,11 +68,15 @@ def _loop(source: np.dtype[Any], target: np.dtype[Any]) -> Loop | None:
     if source not in OF or target not in OF:
         return None
     one, two = OF[source].name, OF[target].name
-    if one in _WIDE and two == "bool":
+    if two == "bool" and one in (*_WIDE, *_WHOLE):
         return Loop("{x} != 0", {"x": one}, (), two, is_exact=True)
-    if one in _CAST and two in _CAST:
-        return Loop("{x}", {"x": one}, (), two, is_exact=True)
-    if (source in REDUCED) == (target in REDUCED) or not {one, two} & {*_WIDE}:
+    if one in (*_WIDE, *_WHOLE, "bool") and two in (*_WIDE, *_WHOLE):
+        # as C does it; a float that a small whole number cannot hold loses bits, as in NumPy
+        text = "(int){x}" if one in _WIDE and two in _SMALL else "{x}"
+        return Loop(text, {"x": one}, (), two, is_exact=True)
+    if source in REDUCED:
+        return Loop("{x}", {"x": one}, (), two) if two in _WIDE else None
+    if target not in REDUCED or one not in (*_WIDE, *_SMALL):
         return None
     if one == "float64":
         odd = _TO_ODD_BITS if two == "float16" else _TO_ODD

@@ -12,6 +12,7 @@ import numpy as np
 
 from adjoint.core.dtypes import of
 from adjoint.core.errors import ShapeError
+from adjoint.core.promotion import converted
 from adjoint.core.shapes import show
 from adjoint.elements.sums import summed
 from adjoint.tensor.diagnostics import context
@@ -71,4 +72,4 @@ def _sum_to(grad: Any, shape: tuple[int, ...], target: Any) -> Any:
 def _cast(grad: Any, dtype: Any) -> Any:
     if grad.dtype.kind == "c" and dtype.kind != "c":
         grad = grad.real
-    return grad.astype(dtype)
+    return converted(grad, dtype)
