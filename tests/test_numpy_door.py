@@ -7,6 +7,7 @@ NumPy's; gradients are compared with differences of NumPy's values.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 import os
@@ -104,14 +105,17 @@ CALLS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("percentile", "nanpercentile"), (
         "A, 30", "A, [10, 50, 90], axis=0", "A, 40, method='higher'")),
     **dict.fromkeys(("quantile", "nanquantile"), (
-        "A, 0.3", "A, [0.1, 0.5], axis=1, keepdims=True", "T, 0.4, axis=(0, 2)")),
+        "A, 0.3", "A, [0.1, 0.5], axis=1, keepdims=True", "T, 0.4, axis=(0, 2)",
+        *(f"A, [0.2, 0.75], axis=1, method={m!r}" for m in (
+            "hazen", "inverted_cdf", "averaged_inverted_cdf", "closest_observation")),
+        "A, [0.1, 0.6], weights=P, method='inverted_cdf'")),
     "prod": ("A", "T, axis=(0, 2)", "I", "A, axis=1, where=C, initial=2.0"),
     "ptp": ("A", "A, axis=1"),
     **dict.fromkeys(("std", "var"), (
         "A", "T, axis=(0, 2)", "A, axis=1, ddof=1, keepdims=True", "Z", "I", "A, where=C",
         "A, axis=0, correction=1")),
     "sum": ("A", "T, axis=(0, -1)", "I", "C, axis=0", "A, axis=1, keepdims=True, initial=2.0",
-            "A, where=C", "A, axis=()", "A, dtype='float32'"),
+            "A, where=C", "A, axis=()", "A, dtype='float32'", "I.astype('uint8')"),
     "angle": ("Z", "Z, deg=True", "V"),
     "around": ("10 * V", "10 * V, decimals=1"),
     "round": ("10 * V", "10 * V, 1", "I"),
@@ -160,6 +164,7 @@ CALLS: dict[str, tuple[str, ...]] = {
     "meshgrid": ("V, W", "V, W, indexing='ij'", "V, W[:2], sparse=True"),
     "moveaxis": ("T, 0, 2", "T, (0, 1), (2, 0)"),
     "pad": ("V, 2", "A, ((1, 2), (0, 1)), mode='edge'", "V, (1, 3), 'reflect'",
+            "A, (1, 2), 'reflect', reflect_type='odd'",
             "V, 2, 'symmetric'", "V, 2, 'wrap'", "A, 1, 'constant', constant_values=3.0",
             "V, (2, 1), 'mean'", "A, 2, 'maximum'", "V, 3, 'linear_ramp', end_values=2.0",
             "A, (1, 0), 'median'", "V, 2, 'minimum', stat_length=2"),
@@ -294,7 +299,7 @@ CALLS: dict[str, tuple[str, ...]] = {
 LINALG: dict[str, tuple[str, ...]] = {
     "cholesky": ("S", "S, upper=True"),
     "cond": ("M", "M, 1", "A"),
-    "cross": ("A[:, :3], B[:, :3]",),
+    "cross": ("A[:, :3], B[:, :3]", "A[:, :3], V[:3]"),
     **dict.fromkeys(("det", "inv", "slogdet"), ("M",)),
     "diagonal": ("T", "M, offset=1"),
     "eig": (),
@@ -589,7 +594,8 @@ def test_factors_are_factors() -> None:
 
 def test_only_the_triangle_that_numpy_reads_has_a_gradient() -> None:
     matrix = ad.tensor(M + 3 * np.eye(3))
-    for function in (np.linalg.eigvalsh, np.linalg.cholesky):
+    pseudo_inverse = functools.partial(np.linalg.pinv, hermitian=True)
+    for function in (np.linalg.eigvalsh, np.linalg.cholesky, pseudo_inverse):
         weights = np.arange(3.0) + 1
         gradient = ad.grad(lambda x, f=function, w=weights: np.sum(w * f(x)))(matrix)
         assert np.all(np.triu(gradient, 1) == 0)
@@ -635,6 +641,22 @@ def test_where_out_and_dtype_of_ufuncs() -> None:
         target += x
 
 
+@pytest.mark.parametrize("kind", ["bool", "int8", "uint16", "uint64", "float32"])
+def test_whole_numbers_are_added_up_in_numpys_dtypes(kind: str) -> None:
+    array = np.ones(3, kind)
+    for f in (np.sum, np.prod, np.cumsum, np.nansum, np.add.reduce, np.multiply.accumulate):
+        assert f(ad.tensor(array)).numpy().dtype == f(array).dtype, f
+
+
+def test_vectorize_takes_matrices_and_vectors_by_a_signature() -> None:
+    norms = door.vectorize(lambda m, v: m @ v, signature="(n,m),(m)->(n)")
+    assert np.allclose(norms(T, W[:4]), T @ W[:4])
+    gradient = ad.grad(lambda m: door.sum(norms(m, W[:4])))(ad.tensor(T))
+    assert np.allclose(gradient, np.broadcast_to(W[:4], T.shape))
+    with pytest.raises(ArgumentError, match="at least \\[2, 1\\] dimensions"):
+        norms(V, W)
+
+
 def test_vectors_of_products_are_along_an_axis() -> None:
     assert np.allclose(np.vecdot(ad.tensor(A), B, axis=0), np.vecdot(A, B, axis=0))
     with pytest.raises(ArgumentError, match="np.moveaxis"):
@@ -651,6 +673,9 @@ def test_dtypes_of_ufuncs_are_numpys() -> None:
                 if name == "negative" and left == "bool":
                     continue
                 assert ours(*arrays).numpy().dtype == theirs(*arrays).dtype, (name, left, right)
+            for number in (True, 2, 0.5) if theirs.nin == 2 else ():
+                dtype = theirs(np.ones(2, left), number).dtype
+                assert ours(np.ones(2, left), number).numpy().dtype == dtype, (name, left, number)
 
 
 @pytest.mark.parametrize("operator", ["+", "-", "*", "/", "//", "%", "**", "@", "<", "==", ">="])

@@ -119,7 +119,10 @@ class Ufunc(Generic[R]):
     def _plan(self, parts: list[Any], dtype: Any) -> tuple[Any, Any]:
         """(what each input is cast to, what each result is), None where nothing is to be done."""
         alone = all(isinstance(p, type) for p in parts)  # numbers alone are arrays, as in NumPy
-        theirs = [np.result_type(p(0)) if alone else getattr(p, "np", p) for p in parts]
+        # a truth value decides no dtype, and is one of NumPy's, which takes no Python type for it
+        theirs = [
+            np.result_type(p(0)) if alone or p is bool else getattr(p, "np", p) for p in parts
+        ]
         wish = (*(None,) * self.nin, *(dtype.np,) * self.nout) if dtype is not None else None
         more: Any = {} if wish is None else {"signature": wish}
         try:
@@ -168,7 +171,7 @@ class Ufunc(Generic[R]):
         if total is None:
             result, initial = self._folded(a, axis, keepdims, initial), None
         elif total in ("sum", "prod"):
-            result = words.reduced(total, words.widened(a), axis, keepdims)
+            result = words.reduced(total, a, axis, keepdims, dtype=words.sum_dtype(a))
         else:
             result = words.reduced(total, a, axis, keepdims)
         if initial is not None:
@@ -191,6 +194,8 @@ class Ufunc(Generic[R]):
         self._check_binary("accumulate")
         a = Array(array) if dtype is None else Array(array).to(Dtype(dtype))
         running = TOTALS.get(self.__name__, (None, None))[1]
+        if running in ("cumsum", "cumprod"):
+            a = a.to(words.sum_dtype(a) or a.dtype)
         if running is not None and a.dtype.is_differentiable:
             found = packet(running).function(a, axis)
             result = found if isinstance(found, Tensor) else found[0]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adjoint import exchange as exchange
-from adjoint.core.dtypes import OF, DType, bool_, complex128, float64, int64
+from adjoint.core.dtypes import OF, DType, bool_, complex128, float64, int64, uint64
 from adjoint.core.errors import ArgumentError, DimensionError, ShapeError
 from adjoint.numpy.conversion import Array, floating
 from adjoint.ops.operator import packet
@@ -96,9 +96,11 @@ def kept(a: Tensor, where: Any, other: Any) -> Tensor:
     return a if where is True else ad.where(Array(where).to(bool_), a, other)
 
 
-def widened(a: Tensor) -> Tensor:
-    """Truth values and short integers as int64, as NumPy adds them."""
-    return a if a.dtype.is_differentiable or a.dtype.itemsize == 8 else a.to(int64)
+def sum_dtype(a: Tensor, dtype: DType | None = None) -> DType | None:
+    """The dtype in which NumPy adds up whole numbers, if no other is asked for; None of others."""
+    if dtype is not None or a.dtype.is_differentiable:
+        return dtype
+    return uint64 if a.dtype.np.kind == "u" else int64
 
 
 def started(operator: str, result: Tensor, initial: Any) -> Tensor:

@@ -52,7 +52,7 @@ def first(*values: Any) -> Any:
     return next(v for v in values if v is not None)
 
 
-def hermitian(a: Tensor, UPLO: str) -> Tensor:
+def one_triangle(a: Tensor, UPLO: str) -> Tensor:
     """The Hermitian matrix of one triangle, which is all that NumPy reads of a matrix."""
     if UPLO.upper() not in ("L", "U"):
         raise ValueRangeError(f"UPLO={UPLO!r} is 'L' or 'U'")
@@ -70,6 +70,7 @@ def solve(a: Tensor, b: Tensor) -> Tensor:
 
 def svd(a: Tensor, full_matrices: bool, compute_uv: bool, hermitian: bool) -> Any:
     """The singular value decomposition, or the singular values alone."""
+    a = one_triangle(a, "L") if hermitian else a
     if compute_uv:
         return SVDResult(*ad.linalg_svd(a, bool(full_matrices)))
     return ad.linalg_svdvals(a)

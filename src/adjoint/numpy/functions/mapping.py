@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from adjoint.core.errors import ArgumentError
 from adjoint.core.pytrees import flatten, unflatten
 from adjoint.numpy.conversion import Array
-from adjoint.numpy.words import ad, dims_of
+from adjoint.numpy.words import dims_of
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.vectorize import vmap
 
@@ -39,15 +42,23 @@ def apply_over_axes(func: Callable[..., Any], a: Tensor, axes: Any) -> Tensor:
 def vectorize(
     pyfunc: Callable[..., Any], otypes: Any, doc: Any, excluded: Any, cache: bool, signature: Any
 ) -> Callable[..., Any]:
-    """A function of numbers as one of arrays, which broadcast against one another."""
-    if signature is not None:
-        raise ArgumentError("vectorize: signature= is not there; use ad.vmap(f, in_dims=...)")
+    """A function of numbers as one of arrays, which broadcast against one another.
+
+    A signature such as "(n,m),(m)->(n)" makes it one of matrices and vectors.
+    """
     kept: frozenset[Any] = frozenset(excluded or ())
 
     def vectorized(*args: Any, **keywords: Any) -> Any:
         places = [i for i in range(len(args)) if i not in kept]
-        arrays = ad.broadcast_tensors([Array(args[i]) for i in places])
-        shape = arrays[0].shape
+        arrays = [Array(args[i]) for i in places]
+        inner = _inner_dims(signature, len(arrays))
+        if any(a.ndim < n for a, n in zip(arrays, inner, strict=True)):
+            raise ArgumentError(
+                f"vectorize: {signature} needs arrays of at least {inner} dimensions, got "
+                f"{[a.ndim for a in arrays]}"
+            )
+        outer = [tuple(a.shape[: a.ndim - n]) for a, n in zip(arrays, inner, strict=True)]
+        shape = np.broadcast_shapes(*outer)
 
         def of_elements(*elements: Tensor) -> Any:
             given = list(args)
@@ -57,10 +68,23 @@ def vectorize(
 
         if not shape:
             return of_elements(*arrays)
-        found = vmap(of_elements)(*(a.reshape(-1) for a in arrays))
+        tails = [a.shape[a.ndim - n :] for a, n in zip(arrays, inner, strict=True)]
+        found = vmap(of_elements)(
+            *(a.expand([*shape, *t]).reshape([-1, *t]) for a, t in zip(arrays, tails, strict=True))
+        )
         leaves, tree = flatten(found)
         return unflatten(tree, [v.reshape((*shape, *v.shape[1:])) for v in leaves])
 
     vectorized.__name__ = getattr(pyfunc, "__name__", "vectorized")
     vectorized.__doc__ = doc or pyfunc.__doc__
     return vectorized
+
+
+def _inner_dims(signature: str | None, count: int) -> list[int]:
+    """How many dimensions of each argument the function itself gets: [2, 1] of "(n,m),(m)->(n)"."""
+    if signature is None:
+        return [0] * count
+    inputs = re.findall(r"\(([^()]*)\)", signature.partition("->")[0])
+    if len(inputs) != count:
+        raise ArgumentError(f"vectorize: {signature} is of {len(inputs)} arrays, got {count}")
+    return [len([name for name in names.split(",") if name.strip()]) for names in inputs]

@@ -30,16 +30,25 @@ def average(a: Tensor, axis: Any, weights: Any, returned: bool, *, keepdims: Any
         weight = Array(np.full((), count_of(a, True, axis, keepdims), float)).expand(result.shape)
     else:
         a, w = common(a, Float(weights))
-        if w.shape != a.shape:
-            dims = dims_of(axis, a.ndim)
-            if axis is None or tuple(w.shape) != tuple(a.shape[d] for d in dims):
-                raise ArgumentError("average: weights have the shape of a, or of its axis")
-            order = sorted(range(len(dims)), key=lambda i: dims[i])
-            sizes = [n if d in dims else 1 for d, n in enumerate(a.shape)]
-            w = w.permute(order).reshape(sizes).expand(a.shape)
+        w = _weights_like(a, w, axis)
         weight = reduced("sum", w, axis, keepdims)
         result = reduced("sum", a * w, axis, keepdims) / weight
     return (result, weight) if returned else result
+
+
+def _weights_like(a: Tensor, weights: Tensor, axis: Any) -> Tensor:
+    """Weights in the shape of a; they may have that of the dimensions that `axis` names."""
+    if weights.shape == a.shape:
+        return weights
+    dims = dims_of(axis, a.ndim)
+    if axis is None or tuple(weights.shape) != tuple(a.shape[d] for d in dims):
+        raise ArgumentError(
+            f"weights have the shape of a, {tuple(a.shape)}, or of its axis, "
+            f"got {tuple(weights.shape)}"
+        )
+    order = sorted(range(len(dims)), key=lambda i: dims[i])
+    sizes = [n if d in dims else 1 for d, n in enumerate(a.shape)]
+    return weights.permute(order).reshape(sizes).expand(a.shape)
 
 
 def deviation(
@@ -105,15 +114,25 @@ def among(where: Any, condition: Tensor) -> Tensor:
 
 
 # Of each method: where the quantile q of n elements lies, as (alpha, beta) of Hyndman and Fan.
-_CONTINUOUS = {
+_METHODS = {
     "linear": (1.0, 1.0),
     "hazen": (0.5, 0.5),
     "weibull": (0.0, 0.0),
     "median_unbiased": (1 / 3, 1 / 3),
     "normal_unbiased": (3 / 8, 3 / 8),
     "interpolated_inverted_cdf": (0.0, 1.0),
+    "inverted_cdf": (0.0, 1.0),
+    "averaged_inverted_cdf": (0.0, 1.0),
+    "closest_observation": (-0.5, 1.5),
 }
-_ELEMENTS = frozenset(("lower", "higher", "nearest"))  # which give elements as they are
+# Of the last three: the part of the upper element, by the place and whether it is an element's.
+_JUMPS = {
+    "inverted_cdf": lambda place, whole: ad.where(whole, 0.0, 1.0),
+    "averaged_inverted_cdf": lambda place, whole: ad.where(whole, 0.5, 1.0),
+    "closest_observation": lambda place, whole: ad.where(whole & (place % 2 == 1), 0.0, 1.0),
+}
+# Methods that give elements as they are.
+_ELEMENTS = frozenset(("lower", "higher", "nearest", "inverted_cdf", "closest_observation"))
 _OURS = frozenset(("linear", "lower", "higher", "midpoint", "nearest"))
 
 
@@ -133,34 +152,63 @@ def quantiles(
     nan: bool = False,
 ) -> Tensor:
     """Quantiles along dimensions; those of several q come first."""
-    if weights is not None:
-        raise ArgumentError("quantile: weights= has no derivative here; sort and add up instead")
     given, a = a, floating(a)
     if isinstance(q, Tensor) and not a.dtype.is_complex:
         a, q = common(a, floating(q))
     q = Array(q)
     line, shape = joined(a, axis, keepdims)
-    probabilities = q.to(a.dtype.to_real() if a.dtype.is_complex else a.dtype)
-    if method in _OURS:
+    probabilities = q.to(a.dtype.to_real() if a.dtype.is_complex else a.dtype).reshape(-1)
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ArgumentError("quantile: weights= is for method='inverted_cdf', as in NumPy")
+        weight = joined(_weights_like(a, Float(weights), axis), axis, keepdims)[0]
+        found = _weighted(line, probabilities, weight)
+    elif method in _OURS:
         name = "nanquantile" if nan else "quantile"
-        found = getattr(ad, name)(line, probabilities.reshape(-1), -1, interpolation=method)
-    elif method in _CONTINUOUS and not nan:
-        found = _interpolated(line, probabilities.reshape(-1), *_CONTINUOUS[method])
+        found = getattr(ad, name)(line, probabilities, -1, interpolation=method)
+    elif method in _METHODS:
+        found = _interpolated(line, probabilities, method, nan=nan)
     else:
-        known = ", ".join(sorted({*_OURS, *_CONTINUOUS}))
-        raise ValueRangeError(f"quantile: there is no method {method!r} here; use one of {known}")
+        known = ", ".join(sorted({*_OURS, *_METHODS}))
+        raise ValueRangeError(f"quantile: there is no method {method!r}; use one of {known}")
     found = found.reshape([*q.shape, *shape])
     return found.to(given.dtype) if method in _ELEMENTS else found
 
 
-def _interpolated(line: Tensor, q: Tensor, alpha: float, beta: float) -> Tensor:
-    """Elements of the sorted line between which quantiles lie, weighted."""
-    count = line.shape[-1]
-    place = (q * count + (alpha + q * (1 - alpha - beta)) - 1).clamp(0, count - 1)
+def _interpolated(line: Tensor, q: Tensor, method: str, *, nan: bool) -> Tensor:
+    """Elements of the sorted line between which quantiles lie, weighted; NaN is sorted last."""
+    alpha, beta = _METHODS[method]
+    count = (
+        ad.sum(~ad.isnan(line), -1, keepdim=True, dtype=q.dtype)
+        if nan
+        else ad.full_like(q[:1], line.shape[-1])
+    )
+    place = q * count + (alpha + q * (1 - alpha - beta)) - 1
+    if method not in _JUMPS:
+        place = _between(place, count)
     low = place.detach().floor()
-    part = place - low
+    part = place - low if method not in _JUMPS else _JUMPS[method](low, place == low).to(q.dtype)
     ordered = line.sort(-1)[0]
-    index = low.to(int64).clamp(0, count - 1)
-    above = (index + 1).clamp(0, count - 1)
-    left, right = ordered.index_select(-1, index), ordered.index_select(-1, above)
-    return (left + (right - left) * part).movedim(-1, 0)
+    left, right = (
+        ad.gather(ordered, -1, _between(i, count).to(int64).expand([*line.shape[:-1], -1]))
+        for i in (low, low + 1)
+    )
+    found = ad.where(part == 0, left, left + (right - left) * part)
+    if not nan:  # one NaN makes the quantiles of its line NaN, as in NumPy
+        found = ad.where(ad.isnan(ordered[..., -1:]), ordered[..., -1:], found)
+    return found.movedim(-1, 0)
+
+
+def _between(place: Tensor, count: Tensor) -> Tensor:
+    """A place among the elements of a line that are not NaN."""
+    return ad.minimum(place, count - 1).clamp(min=0)
+
+
+def _weighted(line: Tensor, q: Tensor, weight: Tensor) -> Tensor:
+    """The first elements of the sorted line up to which there is a share q of the weights."""
+    ordered, order = line.sort(-1)
+    running = ad.cumsum(ad.gather(weight, -1, order), -1)
+    share = (running / running[..., -1:]).unsqueeze(-2)
+    before = (share < q.unsqueeze(-1)) | (share == 0)
+    index = ad.sum(before, -1).clamp(max=line.shape[-1] - 1)
+    return ad.gather(ordered, -1, index).movedim(-1, 0)

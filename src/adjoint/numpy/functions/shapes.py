@@ -107,13 +107,11 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **keywords: Any) 
     if callable(mode):
         raise ArgumentError("pad: a function as mode writes to memory; use ad.cat with its values")
     if mode in _BY_INDEX:
-        if keywords.pop("reflect_type", "even") != "even":
-            raise ArgumentError("pad: reflect_type='odd' is not there; use 2 * edge - pad(...)")
+        kind = {"reflect_type": keywords.pop("reflect_type", "even")}
         _no_more(mode, keywords)
         for d, width in enumerate(widths):
             if any(width):
-                index = np.pad(np.arange(array.shape[d]), width, mode)
-                array = ad.index_select(array, d, Array(index))
+                array = _mirrored(array, d, width, mode, **kind)
         return array
     if mode in ("constant", "empty"):
         values = _pairs(keywords.pop("constant_values", 0), array.ndim)
@@ -130,6 +128,15 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **keywords: Any) 
         first, last = ends(array, d)
         array = ad.cat([_wide(first, array, d, before), array, _wide(last, array, d, after)], d)
     return array
+
+
+def _mirrored(array: Tensor, d: int, width: Any, mode: str, reflect_type: str) -> Tensor:
+    """More elements of a dimension, which are combinations of its elements: NumPy says which."""
+    count = array.shape[d]
+    if reflect_type == "even" or mode not in ("reflect", "symmetric"):
+        return ad.index_select(array, d, Array(np.pad(np.arange(count), width, mode)))
+    odd = [np.pad(row, width, mode, reflect_type=reflect_type) for row in np.eye(count)]
+    return ad.tensordot(array, made(odd).to(array.dtype), [d], [0]).movedim(-1, d)
 
 
 def _no_more(mode: str, keywords: Any) -> None:
