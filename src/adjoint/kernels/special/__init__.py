@@ -17,6 +17,7 @@ from adjoint.kernels.special.bessel import (
     i1e_derivative,
     scaled_k_derivative,
 )
+from adjoint.kernels.special.common import named
 from adjoint.kernels.special.elementary import (
     entr,
     expit_slope,

@@ -68,7 +68,12 @@ def in_double(compute: Callable[..., Any], *operands: Any) -> Array:
     return result.reshape(shape)
 
 
-def ufunc(name: str, *operands: Any) -> Array:
+def named(name: str, part: int, *operands: Any) -> Array:
+    """Return one result of SciPy's function of that name."""
+    return ufunc(name, *operands, part=part)
+
+
+def ufunc(name: str, *operands: Any, part: int = 0) -> Array:
     """Return SciPy's function of that name; float16 and bfloat16 go through float32.
 
     Numbers are rounded to the dtype of the arrays, as tensors are: SciPy would compute in float64.
@@ -86,7 +91,12 @@ def ufunc(name: str, *operands: Any) -> Array:
     # the name may come from a row from outside: SciPy's tests are no special function
     if not isinstance(function, (np.ufunc, FunctionType)) or name not in special.__all__:
         raise ValueRangeError(f"SciPy has no special function {name!r}")
-    return np.asarray(function(*operands)).astype(dtype, copy=False)
+    found = function(*operands)
+    if not isinstance(found, tuple):
+        found = (found,)
+    if not 0 <= part < len(found):
+        raise ValueRangeError(f"SciPy's {name} has {len(found)} results, there is none at {part}")
+    return np.asarray(found[part]).astype(dtype, copy=False)
 
 
 def piecewise(

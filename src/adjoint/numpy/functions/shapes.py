@@ -130,7 +130,7 @@ def pad(array: Tensor, pad_width: Any, mode: Any = "constant", **keywords: Any) 
     return array
 
 
-def _mirrored(array: Tensor, d: int, width: Any, mode: str, reflect_type: str) -> Tensor:
+def _mirrored(array: Tensor, d: int, width: Any, mode: Any, reflect_type: Any) -> Tensor:
     """More elements of a dimension, which are combinations of its elements: NumPy says which."""
     count = array.shape[d]
     if reflect_type == "even" or mode not in ("reflect", "symmetric"):

@@ -19,9 +19,19 @@ def gamma_sign(x: Tensor) -> Tensor:
     return ad.where((x < 0) & (below == x), float("nan"), sign)
 
 
-def gamma_of(x: Tensor) -> Tensor:
-    """Γ(x)."""
-    return gamma_sign(x) * ad.exp(ad.lgamma(x))
+def named(name: str, *args: Tensor) -> Tensor:
+    """SciPy's function of that name; its derivatives are in formulas/scipy.py."""
+    return ad._scipy(*args, name)
+
+
+def all_results(name: str, count: int, *args: Tensor) -> tuple[Tensor, ...]:
+    """The same where it has several results."""
+    return tuple(ad._scipy(*args, name, part) for part in range(count))
+
+
+def odds(p: Tensor) -> Tensor:
+    """p/(1 - p)."""
+    return p / (1 - p)
 
 
 def student(df: Any, t: Any) -> Tensor:

@@ -152,6 +152,27 @@ def exact() -> dict[str, Callable[..., Any]]:
         factor = {"ive": mp.exp(-abs(mp.mpf(x))), "kve": mp.exp(mp.mpf(x))}.get(kind, 1)
         return factor * plain(mp.mpf(order), mp.mpf(x))
 
+    def owen(h: Any, a: Any) -> Any:
+        slope = lambda t: mp.exp(-(mp.mpf(h) ** 2) * (1 + t * t) / 2) / (1 + t * t) / (2 * mp.pi)
+        return mp.quad(slope, [0, a])
+
+    def inverse_beta(a: Any, b: Any, y: Any) -> Any:
+        rest = lambda x: mp.betainc(a, b, 0, x, regularized=True) - y
+        return mp.findroot(rest, (mp.mpf("1e-9"), 1 - mp.mpf("1e-9")), solver="anderson")
+
+    by_name: dict[str, Callable[..., Any]] = {
+        "dawsn": lambda x: mp.sqrt(mp.pi) / 2 * mp.exp(-(mp.mpf(x) ** 2)) * mp.erfi(x),
+        "sici": mp.ci,
+        "owens_t": owen,
+        "betaincinv": inverse_beta,
+        "hyp2f1": mp.hyp2f1,
+    }
+
+    def named(*arguments: Any) -> Any:
+        numbers = [a for a in arguments if not isinstance(a, str)]
+        name = next(a for a in arguments if isinstance(a, str))
+        return by_name[name](*numbers[: arguments.index(name)])
+
     first, second = lambda f: lambda x: f(0, mp.mpf(x)), lambda f: lambda x: f(1, mp.mpf(x))
     lower = lambda a, x: mp.gammainc(a, 0, x, regularized=True)
     upper = lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True)
@@ -186,6 +207,7 @@ def exact() -> dict[str, Callable[..., Any]]:
         "special_scaled_modified_bessel_k0": at(scaled(first(mp.besselk), 1)),
         "special_scaled_modified_bessel_k1": at(scaled(second(mp.besselk), 1)),
         "_bessel": at(bessel),
+        **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "special_airy_ai": at(mp.airyai), "_airy_ai_slope": at(lambda x: mp.airyai(x, 1)),
     }  # fmt: skip
 

@@ -65,6 +65,33 @@ def bessel_functions(make: Make) -> Iterator[Sample]:
         yield Sample(make.uniform(0.5, 6.0, 4), make.like([0.5, 1.0, 2.3, 7.9]), kind, name=kind)
 
 
+@sampler("_scipy")
+def functions_by_name(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        yield Sample(make.unit(4), "dawsn", name="of one")
+        yield Sample(make.positive(4), "sici", 1, name="its second result")
+
+
+@sampler("_scipy.two")
+def functions_of_two(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        yield Sample(make.unit(4), make.unit(2, 1), "owens_t", name="broadcast")
+
+
+@sampler("_scipy.three")
+def functions_of_three(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        a, b = (make.uniform(0.5, 2.0, 4) for _ in range(2))
+        yield Sample(a, b, make.uniform(0.2, 0.8, 4), "betaincinv", name="inverse")
+
+
+@sampler("_scipy.four")
+def functions_of_four(make: Make) -> Iterator[Sample]:
+    if not make.is_complex:
+        shapes = [_degrees(1, 2, 3), _degrees(2, 1, 1), _degrees(3, 4, 2)]
+        yield Sample(*shapes, make.unit(3), "hyp2f1", name="whole shapes")
+
+
 @sampler("_gaussian_derivative")
 def bells(make: Make) -> Iterator[Sample]:
     if make.is_complex:
