@@ -189,6 +189,7 @@ _MODULES = (
     "overrides",
     "random",
     "return_types",
+    "scipy",
     "serialization",
     "signal",
     "sparse",

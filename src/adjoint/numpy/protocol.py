@@ -9,7 +9,9 @@ all others compute in the dtypes that NumPy chooses.
 
 Note [Libraries that compute with arrays]. SciPy's optimisers ask `np.atleast_1d(gradient)` and hand
 the result to compiled code, which wants an array. So where one of these libraries calls NumPy with
-tensors that nobody differentiates or traces, it gets what it expects: arrays.
+tensors that nobody differentiates or traces, it gets what it expects: arrays. A buffer like a
+tensor (`np.empty_like(condition)`) is a tensor even there: what is written to it next may have a
+derivative.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ _OPERATORS: dict[np.ufunc, tuple[str, str]] = {
 }  # fmt: skip
 # Note [Libraries that compute with arrays]
 _LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "statsmodels"))
+_BUFFERS = frozenset((np.empty_like, np.full_like, np.ones_like, np.zeros_like))
 _CALLERS: dict[str, bool] = {}  # whether the module of that name is of such a library
 _OF_TENSORS = vars(sys.modules[Tensor.__module__])
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
@@ -114,7 +117,7 @@ def _find_ufunc(ufunc: np.ufunc) -> Ufunc:
 
 def array_function(self: Tensor, function: Any, types: Any, args: Any, keywords: Any) -> Any:
     """NumPy's call of a function with a tensor among the arguments."""
-    if _by_a_library() and _is_value((args, keywords)):
+    if _by_a_library() and function not in _BUFFERS and _is_value((args, keywords)):
         return function(*_arrays(args), **{k: _arrays(v) for k, v in keywords.items()})
     found = _FUNCTIONS.get(function)
     if found is None:

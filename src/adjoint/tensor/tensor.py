@@ -44,7 +44,7 @@ from adjoint.tensor.tape import (
 Array = np.ndarray[Any, Any]
 IN_PLACE_OF_ARRAYS = (
     "Use np.stack([x, y]) for np.array([x, y]), adjoint.numpy for functions that NumPy does not "
-    "hand on to tensors"
+    "hand on to tensors, adjoint.scipy.stats for SciPy's distributions"
 )
 
 

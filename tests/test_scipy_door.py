@@ -1,0 +1,130 @@
+"""SciPy's distributions on tensors: values, derivatives in every argument, transforms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats as theirs
+
+import adjoint as ad
+from adjoint.core.errors import ArgumentError
+from adjoint.scipy import special, stats
+
+# Distributions with their shapes: those with formulas of other kinds of special functions.
+SHAPES: dict[str, tuple[float, ...]] = {
+    "norm": (), "expon": (), "cauchy": (), "laplace": (), "logistic": (), "uniform": (),
+    "gumbel_l": (), "levy": (), "maxwell": (), "moyal": (), "semicircular": (),
+    "alpha": (3.57,), "arcsine": (), "argus": (1.0,), "beta": (2.3, 0.6), "betaprime": (5.0, 6.0),
+    "burr12": (10.0, 4.0), "chi": (7.8,), "chi2": (5.5,), "crystalball": (2.0, 3.0),
+    "dgamma": (1.1,), "exponnorm": (1.5,), "exponpow": (2.7,), "f": (29.0, 18.0),
+    "fisk": (3.1,), "foldnorm": (2.0,), "gamma": (2.0,), "genextreme": (-0.1,), "gennorm": (1.3,),
+    "gengamma": (4.4, 3.1), "gompertz": (0.95,), "halfgennorm": (0.67,), "invgamma": (4.1,),
+    "invgauss": (0.15,), "johnsonsu": (2.6, 2.2), "loggamma": (0.41,), "lognorm": (0.95,),
+    "lomax": (1.9,), "nakagami": (5.0,), "norminvgauss": (1.25, 0.5), "pareto": (2.6,),
+    "powerlaw": (1.7,), "powernorm": (4.5,), "rice": (0.8,), "skewnorm": (4.0,), "t": (2.7,),
+    "truncexpon": (4.7,), "vonmises": (4.0,), "weibull_min": (1.8,), "wrapcauchy": (0.03,),
+}  # fmt: skip
+LOC, SCALE = 0.3, 1.7
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_log_densities_of_scipy_are_differentiated_in_every_argument(name: str) -> None:
+    shapes = SHAPES[name]
+    law = getattr(theirs, name)
+    x = law.ppf([0.2, 0.45, 0.7], *shapes, LOC, SCALE)
+    arguments = [x, *shapes, LOC, SCALE]
+    ours = getattr(stats, name).logpdf
+    assert np.allclose(ours(*map(_double, arguments)), law.logpdf(*arguments), rtol=1e-9)
+    gradient = ad.grad(lambda *given: ours(*given).sum(), argnums=tuple(range(len(arguments))))(
+        *map(_double, arguments)
+    )
+    for i, found in enumerate(gradient):
+        step = 1e-4 * max(0.1, float(np.min(np.abs(arguments[i]))))
+        by = lambda h, i=i: law.logpdf(*[a + h * (j == i) for j, a in enumerate(arguments)]).sum()
+        expected = (8 * (by(step) - by(-step)) - (by(2 * step) - by(-2 * step))) / (12 * step)
+        assert np.isclose(found.sum(), expected, rtol=1e-5, atol=1e-6), (i, found, expected)
+
+
+def _double(value: Any) -> ad.Tensor:
+    return ad.tensor(value, dtype=ad.float64)
+
+
+@pytest.mark.parametrize("function", ["pdf", "cdf", "logcdf", "sf", "logsf"])
+def test_functions_are_known_outside_the_support(function: str) -> None:
+    x = np.array([-2.0, 0.0, 0.4, 1.0, 3.0])
+    for name in ("beta", "expon", "uniform", "gamma"):
+        shapes = (2.0, 3.0)[: {"beta": 2, "gamma": 1}.get(name, 0)]
+        with np.errstate(divide="ignore"):
+            expected = getattr(getattr(theirs, name), function)(x, *shapes)
+        tensor = _double(x)
+        assert np.allclose(getattr(getattr(stats, name), function)(tensor, *shapes), expected)
+        gradient = ad.grad(lambda t, f=function, n=name, s=shapes: _finite(n, f, t, s))(tensor)
+        assert np.all(gradient.numpy()[[0, 4 if name in ("beta", "uniform") else 0]] == 0)
+
+
+def _finite(name: str, function: str, x: ad.Tensor, shapes: tuple[float, ...]) -> ad.Tensor:
+    found = getattr(getattr(stats, name), function)(x, *shapes)
+    return ad.where(ad.isfinite(found), found, 0.0).sum()
+
+
+@pytest.mark.parametrize("function", ["ppf", "isf"])
+def test_quantiles_are_inverses(function: str) -> None:
+    q = np.array([-0.1, 0.0, 0.2, 0.9, 1.0])
+    for name, shapes in (("gamma", (2.0,)), ("chi2", (3.0,)), ("t", (3.0,)), ("norm", ())):
+        expected = getattr(getattr(theirs, name), function)(q, *shapes, 1.0, 2.0)
+        law = getattr(stats, name)
+        found = getattr(law, function)(_double(q), *shapes, loc=1.0, scale=2.0)
+        assert np.allclose(found, expected, equal_nan=True)
+        back = law.cdf if function == "ppf" else law.sf
+        slope = ad.grad(lambda p, f=function, w=law, b=back, s=shapes: b(getattr(w, f)(p, *s), *s))
+        assert np.isclose(slope(_double(0.3)), 1.0)
+
+
+def test_discrete_distributions_have_probabilities_of_whole_numbers() -> None:
+    k = np.array([-1.0, 0.0, 1.5, 2.0, 7.0])
+    with np.errstate(divide="ignore"):
+        for name, shapes in (("poisson", (1.3,)), ("binom", (5, 0.3)), ("geom", (0.4,))):
+            ours = getattr(stats, name)
+            assert np.allclose(ours.logpmf(k, *shapes), getattr(theirs, name).logpmf(k, *shapes))
+    rate = ad.grad(lambda mu: stats.poisson.logpmf(2.0, mu))(_double(1.3))
+    assert np.isclose(rate, 2 / 1.3 - 1)
+    with pytest.raises(ArgumentError, match="poisson has no logpdf; it has logpmf"):
+        stats.poisson.logpdf(k, 1.3)
+
+
+def test_distributions_of_vectors() -> None:
+    random = np.random.default_rng(0)
+    x, mean, root = random.normal(size=(4, 3)), random.normal(size=3), random.normal(size=(3, 3))
+    cov = root @ root.T + np.eye(3)
+    law: Any = theirs.multivariate_normal
+    normal = law(mean, cov)
+    assert np.allclose(stats.multivariate_normal.logpdf(x, mean, cov), normal.logpdf(x))
+    assert np.allclose(stats.multivariate_normal.entropy(cov=cov), normal.entropy())
+    slope = ad.grad(lambda m: stats.multivariate_normal.logpdf(x[0], m, cov))(_double(mean))
+    assert np.allclose(slope, np.linalg.solve(cov, x[0] - mean))
+    shares, alpha = np.array([0.2, 0.3, 0.5]), np.array([1.5, 2.0, 0.7])
+    expected = theirs.dirichlet.pdf(shares, alpha)
+    assert np.allclose(stats.dirichlet.pdf(shares, alpha), expected)
+    assert np.allclose(stats.dirichlet.pdf(shares[:2], alpha), expected)
+
+
+def test_densities_run_in_every_transform() -> None:
+    x = _double(np.linspace(0.1, 3.0, 5))
+    score = lambda t: stats.gamma.logpdf(t, 2.5, scale=1.5)
+    expected = 1.5 / x - 1 / 1.5
+    assert np.allclose(ad.vmap(ad.grad(score))(x), expected)
+    assert np.allclose(ad.compile(ad.grad(lambda t: score(t).sum()))(x), expected)
+    assert np.allclose(ad.jvp(score, (x,), (ad.ones_like(x),))[1], expected)
+    assert np.allclose(ad.vmap(ad.grad(ad.grad(score)))(x), -1.5 / x**2)
+
+
+def test_what_scipy_integrates_says_so_and_names_are_listed() -> None:
+    with pytest.raises(ArgumentError, match="landau.logpdf: SciPy computes it in a way"):
+        ad.grad(stats.landau.logpdf)(_double(0.3))
+    with pytest.raises(AttributeError, match="did you mean"):
+        stats.normm
+    assert {"norm", "poisson", "dirichlet"} <= set(dir(stats))
+    assert repr(stats.norm) == "<adjoint.scipy.stats.norm>"
+    assert np.isclose(special.gammaln(3.0), np.log(2))
