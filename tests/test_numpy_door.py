@@ -27,7 +27,10 @@ from adjoint.core.errors import ArgumentError, GradError
 from adjoint.numpy import reading
 from adjoint.numpy.ufuncs import Ufunc
 
-THEIRS = {"": np, "linalg": np.linalg, "fft": np.fft, "special": scipy.special}
+THEIRS = {
+    "": np, "linalg": np.linalg, "fft": np.fft, "special": scipy.special,
+    "stride_tricks": np.lib.stride_tricks,
+}  # fmt: skip
 _random = np.random.default_rng(0)
 
 
@@ -371,7 +374,10 @@ SPECIAL: dict[str, tuple[str, ...]] = {
     "zeta": ("2 + Q, U", "2 + Q"),
 }
 pytestmark = pytest.mark.filterwarnings("ignore:numpy.fix is deprecated")  # from NumPy 2.5 on
-PER_MODULE = {"": CALLS, "linalg": LINALG, "fft": FFT, "special": SPECIAL}
+WINDOWS = {"sliding_window_view": ("V, 3", "A, (2, 3)", "T, 2, axis=1", "T, (2, 2), axis=(1, 1)")}
+PER_MODULE = {
+    "": CALLS, "linalg": LINALG, "fft": FFT, "special": SPECIAL, "stride_tricks": WINDOWS,
+}  # fmt: skip
 # Two of several equally right answers, or values that nobody set: compared elsewhere or not at all.
 WITHOUT_SAMPLES = {"argpartition", "partition", "copyto", "fill_diagonal", "place", "put",
                    "put_along_axis", "putmask", "row_stack", "unique_values",

@@ -230,3 +230,10 @@ def test_axis_is_another_name_of_dim() -> None:
     assert ad.mean(x, axis=(0, 1)).item() == 2.5
     with pytest.raises(TypeError):
         x.sum(0, axis=0)
+
+
+def test_ddof_is_numpys_name_of_the_correction() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 4))
+    for name in ("std", "var"):
+        found = getattr(ad.tensor(x), name)(axis=0, ddof=0, keepdims=True)
+        assert np.allclose(found, getattr(x, name)(axis=0, keepdims=True))

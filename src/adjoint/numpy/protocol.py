@@ -44,6 +44,12 @@ _LIBRARIES = frozenset(("matplotlib", "numpy", "pandas", "scipy", "sklearn", "st
 _BUFFERS = frozenset((np.empty_like, np.full_like, np.ones_like, np.zeros_like))
 _CALLERS: dict[str, bool] = {}  # whether the module of that name is of such a library
 _OF_TENSORS = vars(sys.modules[Tensor.__module__])
+_TABLES = {
+    "numpy": "",
+    "numpy.fft": "fft",
+    "numpy.lib.stride_tricks": "stride_tricks",
+    "numpy.linalg": "linalg",
+}  # of the modules of NumPy
 _UFUNCS: dict[np.ufunc, Ufunc] = {}
 _FUNCTIONS: dict[Any, Any] = {}
 _CALLS: dict[np.ufunc, Any] = {}  # the plain calls of ufuncs
@@ -158,9 +164,8 @@ def _arrays(argument: Any) -> Any:
 
 def _find_function(function: Any) -> Any:
     home, name = function.__module__ or "numpy", function.__name__
-    module = {"numpy.linalg": "linalg", "numpy.fft": "fft"}.get(home, "")
-    rows = reading.TABLES[module]
-    if name not in rows or home not in ("numpy", "numpy.linalg", "numpy.fft"):
+    module = _TABLES.get(home)
+    if module is None or name not in reading.TABLES[module]:
         raise _without_operator(f"{home.replace('numpy', 'np', 1)}.{name}", name)
     return reading.function(module, name)
 

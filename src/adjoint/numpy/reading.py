@@ -31,11 +31,17 @@ from adjoint.tensor.tensor import Tensor
 _FILE = os.path.join(os.path.dirname(__file__), "names.txt")
 # Arguments that say how to compute or to store, not what: taken, and without effect.
 _IGNORED = frozenset(
-    ("casting", "device", "kind", "like", "order", "out", "overwrite_input", "subok")
+    ("casting", "device", "kind", "like", "order", "out", "overwrite_input", "subok", "writeable")
 )
 _OFTEN = ("Array", "Number")  # types of arguments that are mostly tensors already
 # The module of a section's names, where it is not adjoint.numpy itself.
-_MODULES = {"linalg": "linalg", "fft": "fft", "special": "special", "special.ufunc": "special"}
+_MODULES = {
+    "linalg": "linalg",
+    "fft": "fft",
+    "special": "special",
+    "special.ufunc": "special",
+    "stride_tricks": "stride_tricks",
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +62,7 @@ class Row:
 
 def read() -> dict[str, dict[str, Row]]:
     """The rows of each module ("" is adjoint.numpy) by name."""
-    tables: dict[str, dict[str, Row]] = {"": {}, "linalg": {}, "fft": {}, "special": {}}
+    tables: dict[str, dict[str, Row]] = {name: {} for name in ("", *_MODULES.values())}
     section = ""
     for number, line in doors.lines(_FILE):
         if line.startswith("["):

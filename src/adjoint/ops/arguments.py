@@ -37,6 +37,7 @@ ALIASES = {
     "axes": "dims",
     "axis1": "dim1",
     "axis2": "dim2",
+    "ddof": "correction",
 }
 
 # Arguments of these names count dimensions: they move when a dimension comes in front.

@@ -45,6 +45,7 @@ NUMPY_NAMES = {
     "dims": "axes",
     "dim1": "axis1",
     "dim2": "axis2",
+    "correction": "ddof",
 }
 
 
