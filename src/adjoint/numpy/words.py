@@ -173,6 +173,17 @@ def places(shape: Sequence[int], indices: Any) -> Tensor:
     return Array(np.arange(math.prod(shape)).reshape(tuple(shape)))[indices]
 
 
+def so_many(a: Tensor, size: int, fill_value: Any) -> Tensor:
+    """The places of elements that are not zero, one in a row; `size` of them."""
+    return ad.nonzero_static(a, size=size, fill_value=int(fill_value))
+
+
+def places_of(a: Tensor, size: int | None, fill_value: Any) -> tuple[Tensor, ...]:
+    """The same by dimension; of all of them if no size is given."""
+    found = ad.nonzero_numpy(a) if size is None else so_many(a, size, fill_value).unbind(1)
+    return tuple(found)
+
+
 def bits_of(a: Tensor) -> Tensor:
     """How many bits of a whole number's size are 1."""
     size = ad.abs(a)

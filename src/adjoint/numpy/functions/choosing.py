@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,13 +25,23 @@ def _target(what: str, a: Any) -> Tensor:
     )
 
 
-def take(a: Tensor, indices: Tensor, axis: Any, mode: str = "raise") -> Tensor:
-    """Elements, or slices, by their numbers."""
+def take(
+    a: Tensor, indices: Tensor, axis: Any, mode: str = "raise", *, fill_value: Any = None
+) -> Tensor:
+    """Elements, or slices, by their numbers; with mode="fill" others where there are none."""
     line, d = lined(a, axis)
+    d = d + line.ndim if d < 0 else d
     size = line.shape[d]
     index = _bounded(indices.to(int64), size, mode)
+    there = (index >= 0) & (index < size)
+    if mode == "fill":
+        index = ad.where(there, index, 0)
     found = ad.index_select(line, d, index.reshape(-1))
-    d = d + line.ndim if d < 0 else d
+    if mode == "fill":
+        empty = math.nan if a.dtype.is_differentiable else 0
+        outside = empty if fill_value is None else fill_value
+        sizes = [1] * d + [-1] + [1] * (line.ndim - d - 1)
+        found = ad.where(there.reshape(sizes), found, outside)
     return found.reshape([*line.shape[:d], *index.shape, *line.shape[d + 1 :]])
 
 
@@ -49,9 +60,14 @@ def picked(a: Tensor, dim: int, index: Tensor) -> Tensor:
     return ad.index_select(a, dim, index)
 
 
-def bincount(x: Tensor, weights: Any, minlength: int) -> Tensor:
+def bincount(x: Tensor, weights: Any, minlength: int, *, length: int | None = None) -> Tensor:
     """How often each whole number occurs, or the sum of the weights at its places."""
     weight = None if weights is None else Float(weights).to(float64)
+    if length is not None:  # larger numbers are left out
+        weight = ad.ones_like(x, dtype=int64) if weight is None else weight
+        weight = ad.where(x < length, weight, 0)
+        counts = ad.zeros((length,), dtype=weight.dtype)
+        return counts.index_add(0, x.to(int64).clamp(0, length - 1), weight)
     if x.home is not None or not x.numel():  # its values are not known, or there are none
         return ad.bincount(x, weight, minlength)
     weight = ad.ones_like(x, dtype=int64) if weight is None else weight

@@ -9,14 +9,16 @@ import numpy as np
 from adjoint.core.dtypes import bool_, finfo
 from adjoint.core.errors import ArgumentError
 from adjoint.numpy.conversion import Array, Number, common, common_numbers
-from adjoint.numpy.words import ad
+from adjoint.numpy.words import ad, places_of
 from adjoint.tensor.tensor import Tensor
 
 
-def where(condition: Tensor, x: Any, y: Any) -> Any:
+def where(
+    condition: Tensor, x: Any, y: Any, *, size: int | None = None, fill_value: Any = 0
+) -> Any:
     """One or the other, by a condition; with a condition alone, where it holds."""
     if x is None and y is None:
-        return tuple(ad.nonzero_numpy(condition))
+        return places_of(condition, size, fill_value)
     if x is None or y is None:
         raise ArgumentError("where() takes a condition alone, or both x and y")
     return ad.where(condition.to(bool_), *common_numbers(Number(x), Number(y)))

@@ -10,9 +10,9 @@ from adjoint.numpy.words import ad
 from adjoint.tensor.tensor import Tensor
 
 
-def stably(function: Any, a: Tensor, dim: int) -> Any:
+def stably(function: Any, a: Tensor, dim: int, descending: bool) -> Any:
     """Sort, with equal elements in the order that they have."""
-    return function(a, dim=dim, stable=True)
+    return function(a, dim=dim, descending=descending, stable=True)
 
 
 def digitize(x: Tensor, bins: Tensor, right: bool) -> Tensor:

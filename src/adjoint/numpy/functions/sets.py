@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from adjoint.core.dtypes import bool_
+from adjoint.core.errors import ArgumentError
 from adjoint.functions import unique as our_unique
 from adjoint.numpy.conversion import common
-from adjoint.numpy.words import ad
+from adjoint.numpy.words import ad, so_many
 from adjoint.tensor.tensor import Tensor
 
 
@@ -47,8 +49,14 @@ def unique(
     *,
     equal_nan: bool = True,
     sorted: bool = True,
+    size: int | None = None,
+    fill_value: Any = None,
 ) -> Any:
     """Distinct elements, or slices; where each is first, which one each element is, how often."""
+    if size is not None:
+        if return_index or return_inverse or return_counts or axis is not None:
+            raise ArgumentError("unique: size= gives the distinct elements alone, without axis=")
+        return _so_many_distinct(ar.reshape(-1), size, fill_value)
     line = ar if axis is not None else ar.reshape(-1)
     values, inverse, counts = our_unique(line, True, True, True, dim=axis)
     found = [values]
@@ -61,6 +69,15 @@ def unique(
     if return_counts:
         found.append(counts)
     return tuple(found) if len(found) > 1 else values
+
+
+def _so_many_distinct(line: Tensor, size: int, fill_value: Any) -> Tensor:
+    """`size` distinct elements in order; more than there are, the smallest or `fill_value`."""
+    ordered = line.sort()[0]
+    is_new = ad.cat([ad.ones((1,), dtype=bool_), ordered[1:] != ordered[:-1]])
+    place = so_many(is_new, size, -1).reshape(-1)
+    others = ordered[0] if fill_value is None else fill_value
+    return ad.where(place >= 0, ad.index_select(ordered, 0, place.clamp(min=0)), others)
 
 
 def intersect1d(ar1: Tensor, ar2: Tensor, assume_unique: bool, return_indices: bool) -> Any:
