@@ -14,6 +14,7 @@ from adjoint.fft import rfft
 from adjoint.linalg import LinAlgError, solve, svd
 from adjoint.nn import functional as F
 from adjoint.nn.functional import cross_entropy, relu
+from adjoint.scipy import special, stats
 
 import adjoint as ad
 
@@ -36,6 +37,9 @@ assert_type(x.dtype, ad.DType)
 assert_type(x.shape, ad.Size)
 assert_type(x.numel(), int)
 assert_type(x.grad, ad.Tensor | None)
+assert_type(ad.lax.dynamic_slice(x, (0, 0), (1, 1)), ad.Tensor)
+assert_type(stats.norm.logpdf(x, 0.0, scale=x), ad.Tensor)
+x.at[0].set(1.0)
 assert_type(ad.float64, ad.DType)
 assert_type(ad.pi, float)
 
@@ -230,6 +234,9 @@ ad.no_such_function(x)  # error: reportAttributeAccessIssue
 x.no_such_method()  # error: reportAttributeAccessIssue
 ad.linalg.no_such_function(x)  # error: reportAttributeAccessIssue
 ad.special.no_such_function(x)  # error: reportAttributeAccessIssue
+ad.lax.no_such_function(x)  # error: reportAttributeAccessIssue
+special.no_such_function(x)  # error: reportAttributeAccessIssue
+x.at[0].put(1.0)  # error: reportAttributeAccessIssue
 F.no_such_function(x)  # error: reportAttributeAccessIssue
 ad.nn.NoSuchModule()  # error: reportAttributeAccessIssue
 ad.func.no_such_transform  # error: reportAttributeAccessIssue

@@ -1,4 +1,15 @@
 """SciPy's special functions on tensors: those of `adjoint.numpy.special`."""
 
-from adjoint.numpy.special import __dir__ as __dir__
-from adjoint.numpy.special import __getattr__ as __getattr__
+from __future__ import annotations
+
+from typing import Any
+
+from adjoint.numpy import special
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(special, name)
+
+
+def __dir__() -> list[str]:
+    return special.__dir__()

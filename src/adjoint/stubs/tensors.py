@@ -47,6 +47,10 @@ def _add(made: Text, name: str, value: Any, is_method: bool) -> None:
     elif name in _PYTHON:
         made.lines.append(f"    {_PYTHON[name].format(name)}")
     elif isinstance(value, property):
-        made.lines += ["    @property", f"    def {name}(self) -> Tensor: ..."]
+        returned = "Tensor"
+        if isinstance(value.fget, type):  # `x.at` is an object of a class of its own
+            returned = value.fget.__name__
+            made.imports[returned] = f"from {value.fget.__module__} import {returned}"
+        made.lines += ["    @property", f"    def {name}(self) -> {returned}: ..."]
     elif isinstance(value, FunctionType):
         made.add_function(name, value, "    ")
