@@ -20,6 +20,7 @@ from adjoint.graph import passes
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.decompose import expand
+from adjoint.graph.passes.products_onto import is_large, is_onto
 from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
@@ -44,16 +45,25 @@ class Choices:
         return Choices(tuple(self.made))
 
     def of(self, node: Node, is_part: bool) -> str:
-        """How to lower a node: as the next known one of its name. Known ones may be left out, where
+        """How to lower a node."""
+        return self._chosen(node.name, lambda: _choice(node, is_part, self.small))
+
+    def adds(self, node: Node) -> bool:
+        """Whether a sum with a product is computed by the routine of the product."""
+        choose = lambda: "onto" if is_large(node) else "apart"
+        return self._chosen(f"{node.name} of a product", choose) == "onto"
+
+    def _chosen(self, name: str, choose: Callable[[], str]) -> str:
+        """What was chosen for the next known node of a name. Known ones may be left out, where
         nodes are the same for some sizes; a node that is not known is none of the known graph.
         """
         ahead = range(self.place, len(self.known))
-        place = next((n for n in ahead if self.known[n][0] == node.name), None)
+        place = next((n for n in ahead if self.known[n][0] == name), None)
         if place is None:
-            way = _choice(node, is_part, self.small)
+            way = choose()
         else:
             way, self.place = self.known[place][1], place + 1
-        self.made.append((node.name, way))
+        self.made.append((name, way))
         return way
 
 
@@ -62,8 +72,9 @@ def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     simplified before and after.
     """
     opened = passes.run(passes.inline_functions(graph.clone()))
-    lowered = passes.run(expand_decompositions(opened, choices or Choices()))
-    return prune_loops(passes.add_products(passes.sum_operands_first(lowered)))
+    choices = choices or Choices()
+    lowered = passes.sum_operands_first(passes.run(expand_decompositions(opened, choices)))
+    return prune_loops(passes.add_products(lowered, choices.adds))
 
 
 def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
@@ -93,6 +104,8 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     if multiplications(node) <= small or (small > 0 and _is_tiny(node)):
         return "as sum of products"
     row = node.op.row
+    if is_onto(node) and not is_large(node):
+        return "as decomposition"
     if node.name == "detach.default":
         return "as it was"  # derivatives have been taken
     if row.schema.is_view and row.schema.returns[0].type.is_list and "dim" in row.schema.names:

@@ -9,6 +9,7 @@ the weights would be written and read again.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from adjoint.graph.facts import argument
@@ -19,24 +20,33 @@ from adjoint.ops.operator import Operator
 LARGE = 1 << 16  # elements of a matrix that leaves the cache
 
 
-def add_products(graph: Graph) -> Graph:
+def is_large(node: Node) -> bool:
+    """Whether a node makes a matrix that leaves the cache."""
+    return int(math.prod(node.output.shape)) >= LARGE
+
+
+def add_products(graph: Graph, wanted: Callable[[Node], bool] = is_large) -> Graph:
     """w + c * (a @ b) -> addmm(w, a, c * b), where nobody else wants the product."""
-    inner_graphs(graph, add_products)
+    inner_graphs(graph, lambda inner: add_products(inner, wanted))
     outputs = {o for o in graph.outputs if isinstance(o, Value)}
-    Rewriter(graph).run(lambda rewriter, node: _rewritten(rewriter, node, outputs))
+
+    def rewritten(rewriter: Rewriter, node: Node) -> Value | None:
+        return _rewritten(rewriter, node, outputs, wanted)
+
+    Rewriter(graph).run(rewritten)
     return graph
 
 
 def is_onto(node: Node) -> bool:
-    """Whether a node is a large product that is added to a matrix of its size, as it is."""
-    if node.name != "addmm.default":
+    """Whether a node is a product that is added to a matrix of its size, as it is."""
+    if node.name != "addmm.default" or node.args[0].shape != node.output.shape:
         return False
-    start, (beta, alpha) = node.args[0], node.args[3:]
-    sizes = start.shape == node.output.shape and int(math.prod(start.shape)) >= LARGE
-    return sizes and (beta, alpha) == (1, 1) and len({v.dtype for v in node.inputs()}) == 1
+    return node.args[3:] == (1, 1) and len({v.dtype for v in node.inputs()}) == 1
 
 
-def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | None:
+def _rewritten(
+    rewriter: Rewriter, node: Node, outputs: set[Value], wanted: Callable[[Node], bool]
+) -> Value | None:
     if node.name not in ("add.Tensor", "sub.Tensor"):
         return None
     first, second = node.args[:2]
@@ -49,7 +59,7 @@ def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | N
         if found is None or not isinstance(start, Value) or start.type != node.output.type:
             continue
         a, b, inside = found
-        if start.shape != (a.shape[0], b.shape[1]):
+        if start.shape != (a.shape[0], b.shape[1]) or not wanted(node):
             continue
         small, large = (a, b) if math.prod(a.shape) < math.prod(b.shape) else (b, a)
         scaled = _scaled(rewriter, small, scale * inside)
@@ -59,7 +69,7 @@ def _rewritten(rewriter: Rewriter, node: Node, outputs: set[Value]) -> Value | N
 
 
 def _product(value: Value, outputs: set[Value]) -> tuple[Value, Value, Any] | None:
-    """The operands of a large product and the number that it is multiplied by."""
+    """The operands of a product and the number that it is multiplied by."""
     factor: Any = 1
     while value.node is not None and len(value.uses) == 1 and value not in outputs:
         made = value.node
@@ -80,9 +90,7 @@ def _product(value: Value, outputs: set[Value]) -> tuple[Value, Value, Any] | No
 def _operands(node: Node, factor: Any) -> tuple[Value, Value, Any] | None:
     a, b = node.args[:2]
     real = node.output.dtype.name in ("float32", "float64") and a.dtype is b.dtype
-    if not real or len(a.shape) != 2 or len(b.shape) != 2:
-        return None
-    return (a, b, factor) if int(math.prod(node.output.shape)) >= LARGE else None
+    return (a, b, factor) if real and len(a.shape) == len(b.shape) == 2 else None
 
 
 def _scaled(rewriter: Rewriter, value: Value, factor: Any) -> Value:
