@@ -10,8 +10,8 @@ import warnings
 
 from adjoint import exchange, legacy
 from adjoint.core import allocation, generator, promotion
-from adjoint.core.lazy import Lazy
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
+from adjoint.native import halves as large_halves
 from adjoint.ops import runtime
 from adjoint.table import TABLE
 from adjoint.tensor import (
@@ -46,7 +46,7 @@ Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())
 autograd.vmap = vmap
 generator.wrap = methods.from_numpy
-promotion.large = Lazy("adjoint.native.halves")
+promotion.large = large_halves
 Node.saved_attribute = staticmethod(saved_attribute)
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

@@ -28,6 +28,7 @@ from adjoint.graph.passes import run as simplify
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.decompose import decompose
 from adjoint.graph.passes.inline import inline_functions
+from adjoint.native import copies
 from adjoint.ops.operator import Operator
 from adjoint.table.rows import Row
 from adjoint.tensor import binding
@@ -279,6 +280,11 @@ class _File:
                 raise ExportError(f"its kernel uses {value.__name__}")
             line = f"import {value.__name__}" + (f" as {name}" if name != value.__name__ else "")
             self.modules[name] = line
+        elif isinstance(value, FunctionType) and value.__module__ == copies.__name__:
+            if value.__name__ not in _PLAIN:
+                raise ExportError(f"its kernel uses {value.__name__}")
+            self.modules["np"] = "import numpy as np"
+            self.helpers.setdefault(name, _PLAIN[value.__name__].format(name))
         elif isinstance(value, FunctionType) and value.__module__.startswith("adjoint."):
             if self.include(value, pending) != name:
                 raise ExportError(f"its kernel uses {name}")
@@ -292,6 +298,14 @@ class _File:
             self.modules[name] = f"from {value.__module__} import {_named(value)} as {name}"
         else:
             raise ExportError(f"its kernel uses {name}")
+
+
+# NumPy's way of what kernels let native code do (native/copies.py), under the name that they use
+_PLAIN = {
+    "copied": 'def {0}(array, order="C"):\n    return array.copy(order)',
+    "write": "def {0}(to, source):\n    to[...] = source",
+    "zeros": "def {0}(shape, dtype):\n    return np.zeros(shape, dtype)",
+}
 
 
 def _named(value: Any) -> str:

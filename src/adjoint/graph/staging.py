@@ -30,7 +30,7 @@ from adjoint.graph.trace import TraceLevel
 from adjoint.ops import operator as operators
 from adjoint.tensor import dispatch, observe
 from adjoint.tensor.forward import JvpLevel
-from adjoint.tensor.levels import GradLevel, Level
+from adjoint.tensor.levels import GradLevel
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule, Watch
@@ -205,7 +205,8 @@ def _carrying_out(operands: Flat) -> Any:
     """
     traces = [t for t in current().levels if t.creates]
     top = dispatch.topmost(operands)
-    if not isinstance(top, Level) or top.height < traces[0].height:
+    carries = isinstance(top, (GradLevel, JvpLevel, BatchLevel, TraceLevel))
+    if not carries or top.height < traces[0].height:
         return traces[-1]
     return dispatch.enclosing(top) if dispatch.regions else top
 
