@@ -247,3 +247,21 @@ def test_numbers_count_in_the_precision_of_the_tensor() -> None:
         for (name, _, expected), found in zip(part, compiled(x), strict=True):
             assert found.dtype is expected.dtype, name
             np.testing.assert_allclose(found.double(), expected.double(), 3e-6, 1e-38, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_exp_is_right_to_two_ulp_and_at_every_end(dtype: Any) -> None:
+    info, draw = np.finfo(dtype), np.random.default_rng(5)
+    largest, least = np.log(info.max), np.log(float(info.smallest_subnormal))
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.min, info.tiny, largest, least]
+    steps = np.arange(-5, 6) * 0.3
+    x = np.concatenate([ends, largest + steps, least + steps, draw.uniform(-1, 1, 1000)])
+    x = np.concatenate([x, draw.uniform(1.01 * least, 1.01 * largest, 3000)]).astype(dtype)
+    found = ad.compile(ad.exp)(ad.tensor(x)).numpy()
+    with np.errstate(all="ignore"):
+        want = np.exp(x.astype(np.longdouble))
+        infinite = ~np.isfinite(want.astype(dtype))
+        ulp = np.spacing(np.abs(want.astype(dtype))).astype(np.longdouble)
+        np.testing.assert_array_equal(found[infinite], want.astype(dtype)[infinite])
+        assert (np.abs(found - want) / ulp)[~infinite].max() < 2
+    assert not np.signbit(found[~np.isnan(found)]).any()

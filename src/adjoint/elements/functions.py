@@ -51,7 +51,7 @@ def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix
     return f"ad_times_plus{suffix}({variable}, {halves[1]}, {halves[0]})"
 
 
-def _exponential(suffix: str) -> str:
+def _short_exponential(suffix: str) -> str:
     """e^(x + rest) = 2ⁿ e^r, n whole. x is below 40 and not far below where the result is 0, the
     rest is tiny beside it.
 
@@ -64,18 +64,41 @@ def _exponential(suffix: str) -> str:
         if suffix
         else ("double", "unsigned long long", 52, 1023, 512)
     )
-    parts = ("0.693145751953125", "1.428606765330187e-06")
-    first, rest = parts if suffix else ("0.6931471803691238", "1.9082149292705877e-10")
+    first, rest = (f"{part!r}{suffix}" for part in _LOG_2[suffix])
     magic = f"{1.5 * 2.0**digits + most + spare!r}{suffix}"
     return f"""{real} ad_exp_of_sum{suffix}({real} x, {real} rest) {{
   const union {{ {real} x; {bits} bits; }} z = {{
     .x = ad_times_plus{suffix}(x, 1.4426950408889634{suffix}, {magic})
   }}, scale = {{.bits = z.bits << {digits}}};
-  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}{suffix}, x);
-  const {real} r = ad_times_plus{suffix}(n, -{rest}{suffix}, near) + rest, s = r * r;
+  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}, x);
+  const {real} r = ad_times_plus{suffix}(n, -{rest}, near) + rest, s = r * r;
   const {real} p = {_in_halves("r", "s", _EXPONENTIAL[suffix], suffix)};
   const {real} e = ad_times_plus{suffix}(p, s, r) + 1;
   return e * scale.x * {2.0**-spare!r}{suffix};
+}}"""
+
+
+def _exponential(suffix: str) -> str:
+    """e^x = 2ⁿ 2ⁿ e^r for every x: no power on the way is too large or too small. Of a choice of
+    powers gcc would make two copies of all that follows.
+    """
+    real, bits, digits, most, low, high = (
+        ("float", "unsigned", 23, 127, -104.0, 89.0)
+        if suffix
+        else ("double", "unsigned long long", 52, 1023, -746.0, 710.0)
+    )  # it is 0 below `low`, and infinite above `high`
+    first, rest = (f"{2 * part!r}{suffix}" for part in _LOG_2[suffix])
+    magic = f"{1.5 * 2.0**digits + most!r}{suffix}"
+    return f"""{real} ad_exp{suffix}({real} given) {{
+  const {real} x = ad_upto{suffix}(ad_from{suffix}(given, {low!r}{suffix}), {high!r}{suffix});
+  const union {{ {real} x; {bits} bits; }} z = {{
+    .x = ad_times_plus{suffix}(x, 0.7213475204444817{suffix}, {magic})
+  }}, scale = {{.bits = z.bits << {digits}}};
+  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}, x);
+  const {real} r = ad_times_plus{suffix}(n, -{rest}, near), s = r * r;
+  const {real} p = {_in_halves("r", "s", _WIDE_EXPONENTIAL[suffix], suffix)};
+  const {real} e = ad_times_plus{suffix}(p, s, r) + 1;
+  return e * scale.x * scale.x;
 }}"""
 
 
@@ -203,6 +226,23 @@ _EXPONENTIAL = {
          0.0013888888917281794, 0.00019841269863105968, 2.480152119021773e-05,
          2.7557268378684192e-06, 2.7620138719733994e-07, 2.5100424157005067e-08),
 }  # fmt: skip
+# the same for |r| ≤ log 2: our own minimax fits, errors of e^r 1e-8 and 1e-17
+_WIDE_EXPONENTIAL = {
+    "f": (
+        0.500000346, 0.16666614, 0.0416612713, 0.008336112, 0.00141044399, 0.000196105542,
+    ),
+    "": (
+        0.4999999999999993, 0.16666666666666938, 0.041666666666702185, 0.008333333333269771,
+        0.0013888888883564483, 0.0001984126989286825, 2.4801590836418783e-05,
+        2.7557300628935864e-06, 2.755615659213156e-07, 2.5055035180504497e-08,
+        2.1062449084897846e-09, 1.5935610320321215e-10,
+    ),
+}  # fmt: skip
+# log 2 in two parts, the first with few digits
+_LOG_2 = {
+    "f": (0.693145751953125, 1.428606765330187e-06),
+    "": (0.6931471803691238, 1.9082149292705877e-10),
+}
 # erf(x) / x - 1 in powers of x², x up to 1, and exp(z²) erfc(z) / t in powers of t - 0.5625,
 # t = 1 / (1 + 0.3 z), beyond: our own minimax fits, errors of erf 7e-18 and 1e-17, of float 1e-9
 _ERF_NEAR = {
@@ -339,7 +379,7 @@ _REALS = {
 }""",
     # two equal infinities give 0 if negative and 1 if positive
     "ad_exp_difference": """real ad_exp_difference@(real a, real b) {
-  const real e = exp@(a - b);
+  const real e = ad_exp@(a - b);
   return (a == b) & (fabs@(b) == __builtin_inf@()) ? (b > 0 ? (real)1 : (real)0) : e;
 }""",
     "ad_xlogy": """real ad_xlogy@(real x, real y) {
@@ -697,7 +737,8 @@ _NEAR = {
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_BITS,
-    **{f"ad_exp_of_sum{suffix}": _exponential(suffix) for suffix in ("f", "")},
+    **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
+    **{f"ad_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
     **{
         f"{name}{suffix}": _bell(name, factor, suffix)
         for name, factor in (("ad_bell", 1.0), ("ad_half_bell", 0.5))

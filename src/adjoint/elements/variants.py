@@ -210,7 +210,7 @@ def elu_backward(given: Arguments, dtype: str) -> str | None:
         slope = "(self_or_result + alpha * scale) * input_scale"
     else:
         left = "(self_or_result > 0 ? 0 : self_or_result)"
-        slope = f"exp@({left} * input_scale) * (alpha * scale * input_scale)"
+        slope = f"ad_exp@({left} * input_scale) * (alpha * scale * input_scale)"
     return f"grad_output * (self_or_result <= 0 ? {slope} : scale)"
 
 
