@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tracemalloc
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -967,6 +969,7 @@ def test_containers_and_arrays_take_the_short_way_in() -> None:
     p = {"w": ad.ones(3, dtype=ad.float64), "b": [np.full(3, 2.0)]}
     q = (np.arange(3.0), ad.tensor([1.0, 2.0], dtype=ad.float64))
     fast(p, q)
+    fast(p, q)  # from the second call on
     general, asked = fast._general, []
     fast._general = lambda *given: asked.append(given) or general(*given)
     assert fast(p, q)["y"].tolist() == [2.0, 3.0, 4.0]
@@ -1070,3 +1073,71 @@ def test_compile_takes_pytorchs_options_and_decorates() -> None:
     for wrong in ({"backend": "tvm"}, {"mode": "fast"}, {"options": {"trace.enabled": True}}):
         with pytest.raises(ad.errors.ArgumentError, match="compile"):
             ad.compile(plain, **wrong)  # type: ignore[arg-type]
+
+
+# -- the short way in
+
+
+def _called_twice(f: Any, *args: Any) -> Any:
+    """A compiled function that takes the short way for such arguments."""
+    compiled = ad.compile(f)
+    compiled(*args)
+    compiled(*args)
+    assert compiled.entry is not None
+    return compiled
+
+
+def test_the_short_way_holds_no_reference_too_many_or_too_few() -> None:
+    """Arguments, results and what describes them are as often held after many calls as before."""
+    x, y = ad.ones(3, 2, dtype=ad.float64), np.ones((3, 2))
+    compiled = _called_twice(lambda x, y: ((x * y).sum(), [x + y, x - y]), x, y)
+    things = (x, x.value, y, y.dtype, None, ad.ones(1).counter, np.ndarray, ad.Tensor)
+    before = [sys.getrefcount(t) for t in things]
+    kept = [compiled(x, y) for _ in range(100)]
+    arrays = [weakref.ref(part.value) for _, parts in kept for part in parts]
+    assert all(ref() is not None for ref in arrays)
+    del kept
+    assert all(ref() is None for ref in arrays)
+    after = [sys.getrefcount(t) for t in things]
+    assert all(abs(a - b) < 50 for a, b in zip(after, before, strict=True))  # None is held by many
+
+
+def test_the_short_way_declines_what_it_is_not_for() -> None:
+    """Other shapes, dtypes, layouts and types are computed all the same; history is recorded."""
+    x = ad.arange(6.0).reshape(2, 3)
+    compiled = _called_twice(lambda x: x * 2, x)
+    others = [
+        ad.arange(5.0), ad.arange(6), x.t(), np.arange(6.0).reshape(2, 3), 3.0,
+        np.arange(12.0, dtype=np.float32).reshape(4, 3)[::2],
+    ]  # fmt: skip
+    for other in others:
+        np.testing.assert_array_equal(compiled(other).numpy(), np.asarray(other) * 2)
+    assert compiled(ad.nn.Parameter(x)).requires_grad
+    with ad.default_dtype(ad.float64):
+        assert compiled(x).dtype is ad.float32
+    with pytest.raises(TypeError):
+        compiled(x, x)
+
+
+def test_results_of_the_short_way_are_tensors_like_others() -> None:
+    x = ad.ones(4)
+    (result,) = _called_twice(lambda x: (x + 1,), x)(x)
+    result.note = "a tensor has attributes"
+    result += 1
+    assert result.requires_grad_().sum().backward() is None
+    np.testing.assert_array_equal(result.grad.numpy(), np.ones(4))
+    assert weakref.ref(result)() is result
+
+
+def test_threads_take_the_short_way_together() -> None:
+    """Each gets the results of its own arguments, for programs that wait for no lock and others."""
+    for size in (50, 200_000):
+        compiled = _called_twice(lambda x: (x * x, x + 1), ad.ones(size))
+
+        def work(number: int, compiled: Any = compiled, size: int = size) -> bool:
+            x = ad.full((size,), float(number))
+            found = [compiled(x) for _ in range(20)]
+            return all((a == number**2).all() and (b == number + 1).all() for a, b in found)
+
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(8)))

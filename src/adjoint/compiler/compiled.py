@@ -17,7 +17,7 @@ from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError
-from adjoint.core.state import current, seeing
+from adjoint.core.state import current, dtype_blocks, seeing
 from adjoint.core.storage import in_order
 from adjoint.graph import interpret
 from adjoint.graph.differentiate import Gradient, differentiate
@@ -52,6 +52,7 @@ class Compiled(Wrapper[P, R]):
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
         self.entry: Any = None  # calls the program of the last signature
         self.count = -1  # how many arguments it takes
+        self.default: Any = None  # the default dtype that it is for
         self.pairs: dict[Any, Any] = {}
         self.latest: Stages | None = None
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
@@ -62,8 +63,13 @@ class Compiled(Wrapper[P, R]):
         return Compiled, (self.function, self.verbose, self.dynamic, self.static)
 
     def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
-        seen = seeing and current().seen  # Note [Seen calls]
-        if not keywords and len(args) == self.count and not seen:
+        if (
+            len(args) == self.count
+            and not keywords
+            and not (seeing and current().seen)  # Note [Seen calls]
+            # what is not said in the arguments may depend on it
+            and (DEFAULT.dtype if dtype_blocks else DEFAULT.process) is self.default
+        ):
             result = self.entry(*args)
             if result is not DECLINED:
                 return result
@@ -114,11 +120,17 @@ class Compiled(Wrapper[P, R]):
         return found or self._compile(key, tensors, structure)
 
     def _enter(self, program: Any, arguments: Any, outputs: Any) -> None:
-        """Let the next calls of this signature take the short way."""
+        """Let the next calls of this signature take the short way, from the second on: most
+        programs that are called once are never called again.
+        """
+        if not program.is_known:
+            program.is_known = True
+            return
         if program.entry_function is not None and program.entry is None:
             program.entry = entry.write(program, arguments, outputs)
         if program.entry is not None:
             self.entry, self.count = program.entry, len(arguments.children)
+            self.default = DEFAULT.dtype
 
     def _signature(
         self, args: tuple[Any, ...], keywords: dict[str, Any]

@@ -1,27 +1,26 @@
 """The way in for calls of a known signature: as little Python as possible.
 
-A function is written for one program: it puts the addresses of arrays into the block of arguments
-and calls. Native code itself looks whether the arrays are of the right shape, dtype and layout, by
-the fields of NumPy's array objects, and declines if they are not.
+A function is made for one program (`calling.py`): it puts the addresses of arrays into the block of
+arguments and calls. Native code itself looks whether the arrays are of the right shape, dtype and
+layout, by the fields of NumPy's array objects, and declines if they are not. Python takes apart and
+puts together what are not tuples and lists of results.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from adjoint.compiler import calling
 from adjoint.core import pytrees
-from adjoint.core.dtypes import DEFAULT
 from adjoint.core.pytrees import TreeDef
 from adjoint.core.sizes import is_open
-from adjoint.core.state import dtype_blocks
 from adjoint.graph.ir import Value
 from adjoint.native import build
-from adjoint.tensor.tensor import Tensor, make
 
 DECLINED = object()  # what an entry returns for arguments that it is not for
 _ND, _SIZES, _DTYPE, _FLAGS = 8, 16, 40, 48  # bytes after the address of the data
@@ -74,62 +73,38 @@ def text(
 
 
 def write(program: Any, arguments: TreeDef, structure: TreeDef) -> Callable[..., Any] | None:
-    """The Python function that calls a program with tensors and arrays, or None.
+    """The function that calls a program with tensors and arrays, or None.
 
     They may stand alone or in tuples, lists and dictionaries; other containers have none.
     """
+    steps = _steps(structure, iter(program.direct))
+    listed = [*((calling.LEAF, n) for n in program.direct), (calling.LIST, len(program.direct))]
+    native = calling.function(program, listed if steps is None else steps, DECLINED)
+    if native is None:
+        return None
     names = [f"x{i}" for i in range(len(arguments.children))]
-    # what is not said in the arguments may depend on it
-    tests = ["(DEFAULT.dtype if dtype_blocks else DEFAULT.process) is default"]
+    tests: list[str] = []
     leaves: list[str] = []
     for name, child in zip(names, arguments.children, strict=True):
         if not _taken(child, name, tests, leaves):
             return None
-    lines = [f"def call({', '.join(names)}):"]
-    lines.append(f"    if not ({' and '.join(tests)}):\n        return DECLINED")
-    for i, leaf in enumerate(leaves):
-        lines += [
-            f"    a{i} = {leaf}",
-            f"    if type(a{i}) is Tensor and a{i}.edge is a{i}.home is None:",
-            f"        a{i} = a{i}.value",
-            f"    elif type(a{i}) is not ndarray:",
-            "        return DECLINED",
-        ]
-    lines.append("    with lock:")
-    for number, (slot, _, _, size) in enumerate(program.results):
-        made = f"empty(shape{number}, dtype{number})"
-        if size >= program.pooled_from:
-            made = f"pooled({number}, shape{number}, dtype{number})"
-        lines += [f"        r{number} = {made}", f"        block[{slot}] = id(r{number})"]
-    lines += [f"        block[{slot}] = id(a{i})" for i, slot in enumerate(program.inputs)]
-    lines.append("        if entry(address):\n            return DECLINED")
-    outputs = [f"make(r{n})" for n in program.direct]
-    # an index out of range, or a matrix without a factor: the long way says so
-    lines.append(
-        "        if status.value:\n            status.value = 0\n            return DECLINED"
-    )
-    listed = f"unflatten(structure, [{', '.join(outputs)}])"
-    lines.append(f"    return {_built(structure, iter(outputs)) or listed}")
+    if not tests and steps is not None:
+        return native
+    lines = [
+        f"def call({', '.join(names)}):",
+        f"    if not ({' and '.join(tests) or True}):\n        return DECLINED",
+        f"    result = native({', '.join(leaves)})",
+    ]
+    built = "result"
+    if steps is None:
+        built = "result if result is DECLINED else unflatten(structure, result)"
+    lines.append(f"    return {built}")
     scope: dict[str, Any] = {
-        "Tensor": Tensor,
-        "make": make,
         "DECLINED": DECLINED,
-        "empty": np.empty,
-        "ndarray": np.ndarray,
-        "lock": program.lock,
-        "block": memoryview(program.block).cast("B").cast("Q"),
-        "entry": program.entry_function,
-        "address": ctypes.addressof(program.block),
-        "status": program.status,
-        "pooled": program.pooled,
+        "native": native,
         "unflatten": pytrees.unflatten,
         "structure": structure,
-        "DEFAULT": DEFAULT,
-        "dtype_blocks": dtype_blocks,
-        "default": DEFAULT.dtype,
     }
-    for number, (_, shape, dtype, _) in enumerate(program.results):
-        scope |= {f"shape{number}": shape, f"dtype{number}": dtype}
     exec("\n".join(lines), scope)
     return scope["call"]
 
@@ -151,16 +126,17 @@ def _taken(structure: TreeDef, name: str, tests: list[str], leaves: list[str]) -
     return all(_taken(child, f"{name}[{key}]", tests, leaves) for key, child in pairs)
 
 
-def _built(structure: TreeDef, leaves: Any) -> str:
-    """Python text that builds tuples and lists of leaves; nothing for other containers."""
+def _steps(structure: TreeDef, leaves: Iterator[int]) -> list[tuple[int, int]] | None:
+    """The steps that build tuples and lists of results; None for other containers."""
     if structure.kind is None:
-        return next(leaves)
+        return [(calling.LEAF, next(leaves))]
     if structure.kind not in (tuple, list):
-        return ""
-    parts = [_built(child, leaves) for child in structure.children]
-    if not all(parts):
-        return ""
-    inside = ", ".join(parts)
-    if structure.kind is list:
-        return f"[{inside}]"
-    return f"({inside},)" if parts else "()"
+        return None
+    found: list[tuple[int, int]] = []
+    for child in structure.children:
+        steps = _steps(child, leaves)
+        if steps is None:
+            return None
+        found += steps
+    kind = calling.TUPLE if structure.kind is tuple else calling.LIST
+    return [*found, (kind, len(structure.children))]

@@ -23,7 +23,7 @@ from adjoint.compiler.c import render, tapes
 from adjoint.compiler.c.tapes import Tape
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
-from adjoint.compiler.memory import ALIGNMENT, arrange, elements, lay_out
+from adjoint.compiler.memory import ALIGNMENT, Layout, arrange, elements, lay_out
 from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Nested, Operand, Plan
 from adjoint.compiler.stages import Stages
@@ -37,6 +37,7 @@ from adjoint.native import build
 from adjoint.tensor.tensor import make
 
 Report = Callable[[str, float], None]
+SHORT = 1 << 18  # additions of a program for which other threads of Python can wait
 POOLED = 1 << 17  # bytes from which the memory of an output is used again when nobody holds it
 
 
@@ -90,6 +91,7 @@ class Code:
             self.entry_function = build.load(source, "entry")
             self.entry_function.restype = ctypes.c_int
         self.lock = threading.Lock()
+        self.busy = ctypes.c_int(0)  # whether a thread holds the lock and runs
         self.arena = np.empty(0, np.uint8)
         self.programs: dict[tuple[int, ...], Program] = {}
 
@@ -151,11 +153,12 @@ class Program:
 
     def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
         self.code, self.sizes = code, sizes
-        self.lock, self.direct = code.lock, code.direct
+        self.lock, self.busy, self.direct = code.lock, code.busy, code.direct
         self.functions, self.kept = code.functions, code.kept
         elsewhere = {*code.slots, *code.tapes}
         layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
         self.offsets = dict(layout.offsets)
+        self.is_short = _work(layout, sizes) <= SHORT
         self.stages = code.stages
         if sizes:
             self.stages = replace(code.stages, counted=code.stages.count(sizes, layout.size))
@@ -181,7 +184,8 @@ class Program:
         self.pool: list[Any] = [None] * len(self.results)
         for number, value in enumerate(code.graph.inputs):
             self.block[code.end + number] = id(value.dtype.np)
-        self.entry: Any = None  # the Python function around it, when it was written
+        self.is_known = False  # whether it was called before
+        self.entry: Any = None  # the function around it, when it was made
         self.entry_function = code.entry_function
 
     def _bytes(self, value: Value) -> int:
@@ -192,7 +196,11 @@ class Program:
         of range, or a matrix has no factor: the eager function says so in its own words.
         """
         with self.lock:
-            return self._run(arrays)
+            self.busy.value = 1
+            try:
+                return self._run(arrays)
+            finally:
+                self.busy.value = 0
 
     def _run(self, arrays: Sequence[Any]) -> list[Any] | None:
         block = self.block
@@ -299,6 +307,13 @@ class Program:
             return np.empty(shape, value.dtype.np)
         memory: Any = (ctypes.c_ubyte * size).from_address(tape.data)
         return np.ndarray(shape, value.dtype.np, memory)
+
+
+def _work(layout: Layout, sizes: tuple[int, ...]) -> float:
+    """How much there is to do, in additions; more than can be said if it is not all in loops."""
+    if any(number not in layout.kernels for number in range(len(layout.steps))):
+        return math.inf
+    return sum(int(at(k.work, sizes) if sizes else k.work) for k in layout.kernels.values())
 
 
 def _alone(array: Any) -> Any:
