@@ -265,3 +265,18 @@ def test_exp_is_right_to_two_ulp_and_at_every_end(dtype: Any) -> None:
         np.testing.assert_array_equal(found[infinite], want.astype(dtype)[infinite])
         assert (np.abs(found - want) / ulp)[~infinite].max() < 2
     assert not np.signbit(found[~np.isnan(found)]).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_tanh_is_right_to_three_ulp_and_at_every_end(dtype: Any) -> None:
+    draw, info = np.random.default_rng(6), np.finfo(dtype)
+    ends = [0.0, -0.0, np.inf, -np.inf, np.nan, info.max, info.tiny, -info.smallest_subnormal]
+    near, far = draw.uniform(-1, 1, 3000), draw.uniform(-30, 30, 1000)
+    x = np.concatenate([ends, near, far, 10.0 ** draw.uniform(-30, 1, 500)]).astype(dtype)
+    found = ad.compile(ad.tanh)(ad.tensor(x)).numpy()
+    want = np.tanh(x.astype(np.longdouble))
+    known = ~np.isnan(x)
+    np.testing.assert_array_equal(np.isnan(found), ~known)
+    np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(x)[known])
+    ulp = np.spacing(np.abs(want.astype(dtype))).astype(np.longdouble)
+    assert (np.abs(found - want) / ulp)[known].max() < 3

@@ -102,6 +102,30 @@ def _exponential(suffix: str) -> str:
 }}"""
 
 
+def _tanh(suffix: str) -> str:
+    """|d| / (2 + d) with d = e^(-2 |x|) - 1 = 2ⁿ (e^r - 1) + (2ⁿ - 1), where nothing cancels: to
+    three ulp, in half the time of the library's, which is right to two.
+    """
+    real, bits, digits, most, low = (
+        ("float", "unsigned", 23, 127, -20.0)
+        if suffix
+        else ("double", "unsigned long long", 52, 1023, -40.0)
+    )  # d is -1 below `low`
+    first, rest = (f"{part!r}{suffix}" for part in _LOG_2[suffix])
+    magic = f"{1.5 * 2.0**digits + most!r}{suffix}"
+    return f"""{real} ad_tanh{suffix}({real} given) {{
+  const {real} x = ad_from{suffix}(-2 * fabs{suffix}(given), {low!r}{suffix});
+  const union {{ {real} x; {bits} bits; }} z = {{
+    .x = ad_times_plus{suffix}(x, 1.4426950408889634{suffix}, {magic})
+  }}, scale = {{.bits = z.bits << {digits}}};
+  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}, x);
+  const {real} r = ad_times_plus{suffix}(n, -{rest}, near), s = r * r;
+  const {real} p = {_in_halves("r", "s", _EXPONENTIAL[suffix], suffix)};
+  const {real} d = ad_times_plus{suffix}(scale.x, ad_times_plus{suffix}(p, s, r), scale.x - 1);
+  return copysign{suffix}(d / (2 + d), given);
+}}"""
+
+
 def _bell(name: str, factor: float, suffix: str) -> str:
     """exp(-factor x²), in two parts: rounding x² alone costs x² ulp. Far out, where it is 0, x is
     brought nearer.
@@ -738,6 +762,7 @@ FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_BITS,
     **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
+    **{f"ad_tanh{suffix}": _tanh(suffix) for suffix in ("f", "")},
     **{f"ad_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
     **{
         f"{name}{suffix}": _bell(name, factor, suffix)
