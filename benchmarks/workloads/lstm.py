@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from benchmarks import limits
 from benchmarks.tools import Task, Tool
 from benchmarks.workload import Arrays, Case, Workload, random
 
@@ -60,11 +63,17 @@ def build(tool: Tool, case: Case, arrays: Arrays) -> Task:
     return tool.task(program(tool.xp, case), (0, 1), arrays)
 
 
+def limit(tool: Tool, case: Case, arrays: Arrays) -> Task:
+    results = [np.empty(()), np.empty_like(arrays[0]), np.empty_like(arrays[1])]
+    return limits.task(limits.load("lstm").lstm, [*arrays, *results], results)
+
+
 WORKLOAD = Workload(
     title="LSTM (ADBench l2_c1024)",
     cases={"f64": {"layers": 2, "bits": 14, "count": 1024}},
     data=data,
     build=build,
     skip={"torch.compile": "compiles for a minute, 9 times slower than JAX (ANCHORS)"},
+    special={"limit": limit},
     target=0.3,
 )
