@@ -118,3 +118,24 @@ def test_erf_beside_its_derivative_is_as_good_as_alone(dtype: Any) -> None:
 
 def test_erf_alone_is_the_library_s() -> None:
     assert "ad_erf_beside" not in ad.compile(ad.erf).lower(ad.ones(9)).source
+
+
+# --- vectors that overlap -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("size", [7, 9, 14, 17, 31, 63])
+def test_elements_of_two_vectors_enter_a_sum_once(size: int, dtype: Any) -> None:
+    """A short loop that calls functions ends with a vector that begins in the one before."""
+
+    def step(carry: Any, x: Any) -> Any:
+        gate = (carry * x).sigmoid() * carry.log1p()
+        return gate, ((x * gate).sum(), gate.max(), gate * 2)
+
+    xs = ad.tensor(np.random.default_rng(size).uniform(0.5, 2, (3, size)).astype(dtype))
+    run = lambda start, xs: ad.scan(step, start, xs)
+    compiled = ad.compile(run)
+    leaves = lambda found: [found[0], *found[1]]
+    for got, want in zip(*(leaves(f(xs[0], xs)) for f in (compiled, run)), strict=True):
+        np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=20 * np.finfo(dtype).eps)
+    assert ("vector += " in compiled.lower(xs[0], xs).source) == (size > 8)

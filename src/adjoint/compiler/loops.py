@@ -24,6 +24,7 @@ from adjoint.graph.ir import Node, Value
 ROW, BLOCK, LANE = -1, -2, -3  # the number of a row; the first row of a block; a row in a block
 ABOVE, LEFT = -4, -5  # where a tile begins
 PIECE = -6  # where a part of a long sum begins
+VECTOR = -7  # where a vector begins, unless it would end behind a short loop
 FIRST, LAST = "first", "last"  # the rows that a call of the function runs over
 
 

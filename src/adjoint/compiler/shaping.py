@@ -31,6 +31,7 @@ from adjoint.compiler.loops import (
     LEFT,
     PIECE,
     ROW,
+    VECTOR,
     Cell,
     Check,
     For,
@@ -799,8 +800,10 @@ def _padded(statements: list[Statement], kernel: Kernel) -> list[Statement]:
     return found
 
 
-def _in_whole_vectors(loop: For, rows: int) -> Scope | None:
-    """Copies of what is read, with elements of no meaning behind them; then whole vectors."""
+def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
+    """Vectors that overlap; or copies of what is read, with elements of no meaning behind them, and
+    then whole vectors.
+    """
     size = loop.high[-1]
     whole = loop.low[-1] == 0 and isinstance(size, int)
     if not loop.vector or loop.variable < 0 or not whole or not _is_short(size):
@@ -813,9 +816,13 @@ def _in_whole_vectors(loop: For, rows: int) -> Scope | None:
     if any(isinstance(s, Load) and s.guards for s in loop.body):
         return None
     takes = [s for s in loop.body if isinstance(s, Take)]
-    if not all(ACCUMULATORS[s.kind].sums and s.cell.address is None for s in takes):
+    if any(s.cell.address is not None for s in takes) or (takes and loop.low[0] != FIRST):
         return None
-    if takes and loop.low[0] != FIRST:
+    ways = [ACCUMULATORS[s.kind] for s in takes]
+    overlaps = size > WHOLE and not _overwrites(loop.body)
+    if overlaps and all(way.sums or way.chooses for way in ways):
+        return _overlapping(loop, size)
+    if not all(way.sums for way in ways):
         return None
     room, v = -(-size // WHOLE) * WHOLE, loop.variable
     before: list[Statement] = []
@@ -847,6 +854,37 @@ def _in_whole_vectors(loop: For, rows: int) -> Scope | None:
             inside.append(statement)
     vectors = replace(loop, low=(0,), high=(room,), body=inside, totals=())
     return Scope([*before, vectors, *after])
+
+
+def _overwrites(statements: Sequence[Statement]) -> bool:
+    """Whether something is read and written."""
+    places = [(type(s), s.place.value) for s in statements if isinstance(s, (Load, Store))]
+    return bool({v for kind, v in places if kind is Load} & {v for k, v in places if k is Store})
+
+
+def _overlapping(loop: For, size: int) -> For:
+    """The last vector begins early enough to end with the loop: some elements are computed twice,
+    which changes nothing, and enter sums once.
+    """
+    wide = 2 * WHOLE if size >= 2 * WHOLE and _are_narrow(loop.body) else WHOLE
+    place = Position(
+        loop.variable, f"SMALLER({{0}}, {size - wide}) + {{1}}", (variable(VECTOR), variable(LANE))
+    )
+    body: list[Statement] = [place]
+    for statement in loop.body:
+        if isinstance(statement, Take) and ACCUMULATORS[statement.kind].sums:
+            name, c_type = f"v{_OWN + len(body)}", _type_of(loop, statement)
+            text = f"({{0}} >= {{1}} ? {statement.text} : 0)"
+            body.append(Let(name, c_type, text, (variable(loop.variable), variable(VECTOR))))
+            statement = replace(statement, text=name)
+        body.append(statement)
+    along = replace(loop, variable=LANE, low=(0,), high=(wide,), body=body)
+    return For(VECTOR, (0,), (size,), [along], step=wide)
+
+
+def _are_narrow(statements: Sequence[Statement]) -> bool:
+    """Whether all variables are floats: twice as many fit into a vector."""
+    return all(s.c_type == "float" for s in statements if isinstance(s, (Load, Let)))
 
 
 def _type_of(loop: For, statement: Store | Take) -> str:
@@ -912,8 +950,8 @@ def _counts(statements: Sequence[Statement], total: Total, around: int) -> Itera
             yield from _counts(statement.body, total, around)
         elif isinstance(statement, For):
             low, high = statement.low[-1], statement.high[-1]
-            known = isinstance(low, int) and isinstance(high, int) and statement.step == 1
-            turns = high - low if known else _MANY
+            known = isinstance(low, int) and isinstance(high, int)
+            turns = -(-(high - low) // statement.step) if known else _MANY
             own = any(
                 isinstance(s, Take) and s.cell.address and s.cell.address.coefficient(
                     statement.variable

@@ -15,6 +15,7 @@ from adjoint.compiler.loops import (
     LEFT,
     PIECE,
     ROW,
+    VECTOR,
     Cell,
     Check,
     For,
@@ -39,7 +40,10 @@ from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector
-_OWN = {ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece"}
+_OWN = {
+    ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece",
+    VECTOR: "vector",
+}  # fmt: skip
 
 
 def printed(kernel: Kernel, name: str, sizes: Sequence[str] = ()) -> str:
