@@ -20,7 +20,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import pytrees
-from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
 from adjoint.native import build
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -108,6 +108,20 @@ def test_a_real_number_is_as_precise_as_the_tensors_beside_it(dtype: Any) -> Non
         assert len(compiled.programs) == programs
     complex_ = ad.compile(lambda x, z: x * z)
     assert_same(complex_(x, 0.1 + 0.7j), x * (0.1 + 0.7j))
+
+
+def test_a_number_is_changed_by_making_another() -> None:
+    def f(x: Any, k: Any) -> Any:
+        k += 1
+        k *= 2
+        k /= 3
+        k **= 2
+        k -= 0.5
+        k //= 0.25
+        k %= 7
+        return x * k
+
+    assert_same(ad.compile(f)(make(3), 2.5), f(make(3), 2.5))
 
 
 def test_the_structure_of_arguments_counts() -> None:
@@ -994,6 +1008,62 @@ def test_containers_and_arrays_take_the_short_way_in() -> None:
 def test_what_is_not_a_function_is_refused_at_once(transform: Callable[..., Any]) -> None:
     with pytest.raises(ad.AdjointError, match="needs a function, got int"):
         transform(3)
+
+
+# -- arguments that are written to -----------------------------------------------------------------
+
+WRITTEN: dict[str, tuple[Callable[..., Any], Callable[[], tuple[Any, ...]]]] = {
+    "added to": (lambda x, y: (x.add_(y), x * 2)[1], lambda: (make(3), make(3, seed=1))),
+    "no result": (lambda p, g: p.sub_(g, alpha=0.5) is None or None, lambda: (make(3), make(3))),
+    "itself returned": (lambda x: (x.mul_(2), {"x": x}, x[0]), lambda: (make(3),)),
+    "a view of another": (lambda x: x.zero_(), lambda: (make(4, 3)[:, 1],)),
+    "a slice of it": (lambda x: x[1:].exp_().sum() + x.sum(), lambda: (make(4),)),
+    "by index": (lambda x, i: x.__setitem__(i, 0.0), lambda: (make(4), ad.tensor([2, 0]))),
+    "out=": (lambda x, y: ad.sin(x, out=y).sum(), lambda: (make(3), make(3, seed=1))),
+    "in a container": (lambda d: d["k"].fill_(7).sum(), lambda: ({"k": make(3), "n": make(2)},)),
+    "one that shares memory": (lambda x, y: (x.add_(1), y * 1)[1], lambda: (x := make(3), x[1:])),
+    "in a loop": (
+        lambda x: x.copy_(ad.scan(lambda c, s: (c + s, None), x.sum(), x)[0].expand(3)),
+        lambda: (make(3),),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_compiled_function_changes_the_arguments_that_it_writes_to(name: str) -> None:
+    function, arguments = WRITTEN[name]
+    compiled = ad.compile(function)
+    eagerly, natively = arguments(), arguments()
+    for _ in range(3):
+        expected, found = function(*eagerly), compiled(*natively)
+        assert_same(found, expected)
+        assert_same(natively, eagerly)
+    pairs = zip(pytrees.leaves(expected), pytrees.leaves(found), strict=True)
+    ours, theirs = pytrees.leaves(natively), pytrees.leaves(eagerly)
+    for a, b in pairs:  # an argument that is returned is itself
+        assert [a is t for t in theirs] == [b is t for t in ours]
+
+
+def test_writes_to_arguments_are_known_to_the_tape() -> None:
+    fill = ad.compile(lambda buffer, x: (buffer.copy_(x * 2), x.sum())[1])
+    x, buffer = make(3).requires_grad_(), make(3)
+    fill(buffer, x)
+    buffer.sum().backward()
+    assert ad.allclose(x.grad, ad.full((3,), 2.0, dtype=ad.float64))
+    saved = make(3)
+    y = (x * saved).sum()
+    ad.compile(lambda t: t.zero_())(saved)
+    with pytest.raises(InplaceError, match="changed in place"):
+        y.backward()
+
+
+def test_arguments_that_cannot_be_written_to_are_refused() -> None:
+    with pytest.raises(InplaceError, match="requires a gradient"):
+        ad.compile(lambda x: x.mul_(2))(make(3).requires_grad_())
+    with pytest.raises(InplaceError, match=r"test_compile_interface.py:\d+: .* return it"):
+        ad.compile(lambda x: x.t_())(make(2, 3))
+    with pytest.raises(InplaceError, match="expanded"):
+        ad.compile(lambda x: x.add_(1))(make(1).expand(3))
 
 
 # -- static arguments ------------------------------------------------------------------------------

@@ -16,15 +16,16 @@ from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
-from adjoint.core.errors import ArgumentError, DegenerateError, GradError
+from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
 from adjoint.core.state import current, dtype_blocks, seeing
 from adjoint.core.storage import in_order
-from adjoint.graph import interpret
+from adjoint.graph import interpret, written
 from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import has_repeated_values
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
 from adjoint.graph.trace import ShapeDtype, trace
+from adjoint.graph.written import Written
 from adjoint.native import build
 from adjoint.tensor.function import Function
 from adjoint.tensor.methods import tensor_of
@@ -93,12 +94,16 @@ class Compiled(Wrapper[P, R]):
         if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure)
         program, outputs = self._program(key, tensors, structure)
+        writes = written.places_in(outputs)
+        if writes and written.share_memory(given, writes):
+            return self.function(*args, **keywords)
         closure = program.stages.closure
         if current().recording:
             _refuse(closure)
         arrays_alone = all(isinstance(t, Tensor) and type(t) is not NumberTensor for t in tensors)
         seen = seeing and current().seen
-        if not keywords and closure is None and arrays_alone and not seen:
+        plain = closure is None and arrays_alone and not writes
+        if not keywords and plain and not seen:
             self._enter(program, structure.children[0], outputs)
         try:
             results = program.run([in_order(t.value) for t in given])
@@ -106,9 +111,8 @@ class Compiled(Wrapper[P, R]):
             results = None
         if results is None:  # or an index out of range: the eager operators say so
             return self.function(*args, **keywords)
-        return pytrees.unflatten(
-            outputs, [make(o) if isinstance(o, np.ndarray) else o for o in results]
-        )
+        made = [make(o) if isinstance(o, np.ndarray) else o for o in results]
+        return _returned(pytrees.unflatten(outputs, made), given)
 
     def _program(self, key: Any, tensors: list[Any], structure: Any) -> tuple[Any, Any]:
         found = self.programs.get(key)
@@ -147,7 +151,7 @@ class Compiled(Wrapper[P, R]):
         function = self.function
         if self.static is not None:
             function = keeps_signature(self.function, lambda *a, **k: self.call(*a, **k), "compile")
-        return trace(function, *args, **keywords)
+        return trace(written.watched(function), *args, **keywords)
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
@@ -190,8 +194,10 @@ class Compiled(Wrapper[P, R]):
             for t in tensors
             if isinstance(t, Tensor)
         ]
+        _check_written(given, written.places_in(out_structure))
         outputs = _PairFunction.apply(programs, *given)
-        return pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
+        made = pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
+        return _returned(made, given)
 
     def _pair_program(self, graph: Graph, opened: Any, part: Callable[[Gradient], Graph]) -> Any:
         """One of the programs of a pair, for open sizes if there are any."""
@@ -233,6 +239,21 @@ class Compiled(Wrapper[P, R]):
                 "cost(): nothing is compiled yet; call the function, or give cost() its arguments"
             )
         return self.latest.cost()
+
+
+def _returned(result: Any, given: list[Any]) -> Any:
+    """What the caller gets, once its arguments are written to."""
+    return result.put_back(given) if type(result) is Written else result
+
+
+def _check_written(given: list[Any], places: Sequence[int]) -> None:
+    """Refuse to write to an argument that is being differentiated, as eager mode does to a leaf."""
+    for place in places:
+        if given[place].requires_grad:
+            raise InplaceError(
+                "compile: the function changes an argument in place that requires a gradient; "
+                "clone() it inside and return the new value"
+            )
 
 
 def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
@@ -414,7 +435,7 @@ def compile(
     kernels (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its
     function: `ad.compile(ad.grad(f))` shares the loops of forward and backward. Whole numbers and
     other Python values are part of the signature. Tensors from outside are constants with the
-    values of the first call.
+    values of the first call. Arguments that the function changes in place are changed.
 
     `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
     by name or position: a new size then needs no new compilation. `static_argnums` and

@@ -146,6 +146,8 @@ def number_on(level: Level, value: Any, number: Number) -> TraceNumber:
 
 for _method in _METHODS:
     setattr(TraceNumber, _method, _arithmetic(_method))
+for _name in _BINARY:  # `k += 1` makes another number of k, as it does of Python's
+    setattr(TraceNumber, f"__i{_name}__", _arithmetic(f"__{_name}__"))
 runtime.NUMBER_TYPES.add(TraceNumber)
 
 

@@ -29,6 +29,7 @@ from adjoint.graph import custom, defaults, functional, layouts, typing
 from adjoint.graph.ir import Constant, Graph, Signature, Type, Value
 from adjoint.graph.numbers import NumberTensor, TraceNumber, number_of, number_on
 from adjoint.graph.passes.dead_code import eliminate_dead
+from adjoint.graph.written import Written
 from adjoint.ops.operator import Operator, operator
 from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, wrap
@@ -406,7 +407,8 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
             _output(level, o, p)
             for o, p in zip(outputs, pytrees.paths(signature.outputs), strict=True)
         ]
-        _warn_of_writes(level, tensors, signature)
+        if signature.outputs.kind is not Written:
+            _warn_of_writes(level, tensors, signature)
     return eliminate_dead(level.graph)
 
 
