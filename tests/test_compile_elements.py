@@ -280,3 +280,19 @@ def test_tanh_is_right_to_three_ulp_and_at_every_end(dtype: Any) -> None:
     np.testing.assert_array_equal(np.signbit(found)[known], np.signbit(x)[known])
     ulp = np.spacing(np.abs(want.astype(dtype))).astype(np.longdouble)
     assert (np.abs(found - want) / ulp)[known].max() < 3
+
+
+@pytest.mark.parametrize("source", ["float64", "float32", "float16", "bfloat16", "complex128"])
+def test_numbers_that_a_whole_type_cannot_hold_become_what_they_are_in_eager(source: str) -> None:
+    numbers = [-93.4, 138.1, 1118.4, 67388.7, -3e9, 3e9, 2.0**31, -(2.0**31), 1e19, -1e19, 2.0**63]
+    x = ad.tensor([*numbers, *SPECIAL], dtype=ad.float64).to(getattr(ad, source))
+    wanted = [getattr(ad, name) for name in ("int8", "uint8", "int16", "int32", "int64", "bool")]
+
+    def casts(x: Any) -> list[Any]:  # and back: a compiler that may leave out the first does
+        return [t for d in wanted for t in (x.to(d), (x * 1).to(d).double())]
+
+    with np.errstate(all="ignore"):
+        expected = casts(x)
+    for found, value in zip(ad.compile(casts)(x), expected, strict=True):
+        assert found.dtype is value.dtype
+        np.testing.assert_array_equal(found.numpy(), value.numpy())

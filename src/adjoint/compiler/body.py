@@ -284,7 +284,7 @@ class Body:
                 text = self.value(value, broadcast(index, value.shape), guards)
                 text = widened(text, value.dtype.name)
                 if argument.name in promoted and value.dtype is not compute:
-                    text = cast(text, compute.name)
+                    text = cast(text, compute.name, value.dtype.name)
                 operands[argument.name] = text
             elif isinstance(value, (bool, int, float, complex)):
                 operands[argument.name] = literal(value, c_type)

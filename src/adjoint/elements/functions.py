@@ -443,6 +443,14 @@ _REALS = {
   const real r = ad_fmod@(a, b);
   return b == 0 ? r : r == 0 ? copysign@(0, b) : (b < 0) != (r < 0) ? r + b : r;
 }""",
+    "ad_whole_int": """int ad_whole_int@(real x) {
+  const real end = 2147483648.0@;
+  return (int)((x >= -end) & (x < end) ? x : -end);
+}""",
+    "ad_whole_long": """long long ad_whole_long@(real x) {
+  const real end = 9.223372036854775808e18@;
+  return (long long)((x >= -end) & (x < end) ? x : -end);
+}""",
     "ad_floor_divide": """real ad_floor_divide@(real a, real b) {
   const real r = ad_fmod@(a, b), q = a / b;
   const real d = (a - r) / b - ((r != 0) & ((b < 0) != (r < 0)) ? 1 : 0), whole = floor@(d);

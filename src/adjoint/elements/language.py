@@ -27,7 +27,8 @@ _CALL = re.compile(r"(\w+)(?:{@})?\(")
 FUNCTION = 20  # additions that a function costs
 _QUICK = frozenset((
     "fabs", "copysign", "rint", "ceil", "floor", "trunc", "fma", "ad_max", "ad_min", "ad_fmax",
-    "ad_fmin", "ad_sign", "ad_bend", "ad_lerp", "__builtin_inf", "__builtin_nan",
+    "ad_fmin", "ad_sign", "ad_bend", "ad_lerp", "ad_whole_int", "ad_whole_long", "__builtin_inf",
+    "__builtin_nan",
 ))  # fmt: skip
 
 

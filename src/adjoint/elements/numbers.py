@@ -35,9 +35,19 @@ def suffix(c_type: str) -> str:
     return "f" if c_type.startswith("float") else ""
 
 
-def cast(text: str, dtype: str) -> str:
-    """A value as one of another dtype."""
-    return f"({text} != 0)" if dtype == "bool" else f"(({C_TYPES[dtype]}){text})"
+def cast(text: str, dtype: str, source: str) -> str:
+    """A value of one dtype as one of another; a half is a float by now.
+
+    What a whole type cannot hold is undefined in C, and gcc then takes (double)(signed char)x for
+    trunc(x). As in eager mode it becomes the least number of the type that processors convert to.
+    """
+    if dtype == "bool":
+        return f"({text} != 0)"
+    if source in (*REAL, *COMPLEX, *HALVES) and C_TYPES[dtype] in BITS:
+        end = "" if source in ("float64", "complex128") else "f"
+        wide = "long" if BITS[C_TYPES[dtype]] == 64 else "int"
+        text = f"ad_whole_{wide}{end}({text})"
+    return f"(({C_TYPES[dtype]}){text})"
 
 
 def widened(text: str, dtype: str) -> str:
