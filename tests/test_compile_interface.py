@@ -88,6 +88,19 @@ def test_python_values_are_told_apart_by_type() -> None:
     assert len(compiled.programs) == 6  # 0.0 runs the program of 1.0
 
 
+def test_a_whole_number_that_makes_many_programs_is_named_once() -> None:
+    compiled = ad.compile(lambda x, options: x * options["step"])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for step in range(9):
+            compiled(make(3), {"step": step})
+        for size in range(9):
+            compiled(make(size), {"step": 1})
+    (said,) = caught
+    assert re.search(r"8 times for other values of options\['step'\].*a tensor", str(said.message))
+    assert said.filename == __file__
+
+
 def test_strings_and_none_are_part_of_the_signature() -> None:
     compiled = ad.compile(lambda x, mode=None: x.sin() if mode == "sin" else x.cos())
     x = make(3)

@@ -17,6 +17,7 @@ from adjoint.compiler.statics import Statics, opened
 from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
+from adjoint.core.places import warn
 from adjoint.core.state import current, dtype_blocks, seeing
 from adjoint.core.storage import in_order
 from adjoint.graph import interpret, written
@@ -24,7 +25,7 @@ from adjoint.graph.differentiate import Gradient, differentiate
 from adjoint.graph.facts import has_repeated_values
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor, number_of, number_tensor
-from adjoint.graph.trace import ShapeDtype, trace
+from adjoint.graph.trace import ShapeDtype, paths_of, trace
 from adjoint.graph.written import Written
 from adjoint.native import build
 from adjoint.tensor.function import Function
@@ -176,7 +177,21 @@ class Compiled(Wrapper[P, R]):
         program.stages.seconds = {"trace": traced, **program.stages.seconds}
         found = self.programs[key] = (program, graph.signature.outputs)
         self.latest = program.stages
+        self._warn_of_numbers(key)
         return found
+
+    def _warn_of_numbers(self, key: Any) -> None:
+        """Say, once, that a whole number makes a program for each of its values."""
+        alike = [k for k in self.programs if _but_for_numbers(k) == _but_for_numbers(key)]
+        if len(alike) != _MANY:
+            return
+        differs = next(i for i, part in enumerate(key) if any(k[i] != part for k in alike))
+        name = paths_of(self.function, key[0])[differs - _BEFORE]
+        warn(
+            f"compile: {_name(self.function)} was compiled {_MANY} times for other values of "
+            f"{name}: a whole number is part of the program. Where Python need not look at it, "
+            "pass a tensor or a float"
+        )
 
     def _differentiable(self, key: Any, tensors: list[Any], structure: Any) -> Any:
         """The pair of `differentiate`, compiled, as one node of the tape."""
@@ -271,6 +286,15 @@ def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
             f"hashed, got {type(odd).__name__}"
         ) from None
     return key, tensors, structure
+
+
+_MANY = 8  # programs that differ in a whole number alone
+_BEFORE = 2  # what stands before the arguments in a signature: their structure, and the modes
+
+
+def _but_for_numbers(key: Any) -> tuple[Any, ...]:
+    """A signature without the values of whole numbers."""
+    return (*key[:_BEFORE], *(p[:1] if p[0] is int else p for p in key[_BEFORE:]))
 
 
 def _modes() -> tuple[Any, ...]:

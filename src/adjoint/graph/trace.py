@@ -320,19 +320,19 @@ def type_of(example: Any) -> Type | None:
     return None if number is None else Type((), number.dtype)
 
 
-def _paths(function: Callable[..., Any], structure: Any, args: tuple[Any, ...]) -> list[str]:
+def paths_of(function: Callable[..., Any], structure: Any) -> list[str]:
     """The inputs as the user would write them: x, params['w']."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         parameters = []
     names: list[str] = []
-    for i in range(len(args)):
+    positional, named = structure.children
+    for i in range(len(positional.children)):
         known = i < len(parameters) and parameters[i].kind in (
             inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
         )  # fmt: skip
         names.append(parameters[i].name if known else f"{_starred(parameters)}{i}")
-    positional, named = structure.children
     found = [
         p
         for child, name in zip(positional.children, names, strict=True)
@@ -386,7 +386,7 @@ def trace(function: Any, /, *examples: Any, **keywords: Any) -> Graph | Tensor:
     if not callable(function):
         raise ArgumentError(f"trace: needs a function or a matrix, got {type(function).__name__}")
     leaves, structure = pytrees.flatten((examples, keywords), _is_example)
-    paths = _paths(function, structure, examples)
+    paths = paths_of(function, structure)
     signature = Signature(structure, None, identifier(getattr(function, "__name__", "f"), "f"))
     with TraceLevel(Graph(signature)) as level:
         tensors, given, static = [], [], {}
