@@ -613,7 +613,7 @@ def _pooling(node: Node, name: str) -> Library | None:
 
 
 def _attention(node: Node, name: str) -> Library | None:
-    """Attention in blocks, where its scores are too many to keep."""
+    """Attention in blocks."""
     query, key, value, bias, coins = (
         argument(node, n) for n in ("query", "key", "value", "bias", "coins")
     )
@@ -621,11 +621,19 @@ def _attention(node: Node, name: str) -> Library | None:
     even = key.shape[:-2] == batch == value.shape[:-2] and len(batch) <= kernels.MOST
     kind = query.dtype.name
     fits = bias is None or bias.dtype.name in (kind, "bool")
-    if coins is not None or not even or not fits or query.shape[-2] * key.shape[-2] < _MANY_SCORES:
+    if coins is not None or not even or not fits:
         return None
     if name == "attend_backward" and argument(node, "output_mask")[3]:
         return None
     return Library(name) if kernels.function("attention", name, kind) is not None else None
+
+
+def keeps_scores(node: Node) -> bool:
+    """Whether a node is an attention whose scores are few enough to keep."""
+    if not node.op.row.routine.startswith("attention"):
+        return False
+    query, key = argument(node, "query"), argument(node, "key")
+    return query.shape[-2] * key.shape[-2] < _MANY_SCORES
 
 
 def pooled_dimensions(node: Node) -> int:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
+import math
 import time
 import warnings
 from collections import Counter
@@ -30,7 +31,6 @@ import numpy as np
 
 from adjoint.compiler.lower import Choices, lower
 from adjoint.compiler.opening import (
-    Fits,
     NotWhole,
     Opened,
     QuotientFits,
@@ -54,10 +54,13 @@ _SHAPED = (Tensor, ShapeDtype)
 _SCALES = (64, 8, 1)  # of sizes for which a function is traced: the smaller ones where a trace of
 # the larger ones needs more memory than there is
 _FIRST = 17  # times that is the least size
-_PERIODS = (1, 2, 4, 8, 16, 32, 64)  # after which a function may do the same again
-_NEXT = (1, 3)  # periods later a graph is looked at
+_PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # after which a function may do the same again
+_LARGE = 64  # the largest power of two among them
+_NEXT = (1, 3, 5)  # periods later a graph is looked at; one may be special by chance
 _FEW = 2  # sizes that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
+_TRACED = 40  # about the most of them
+_TRIES = 3  # times as many sizes are traced where some are special
 _LEAST = 8  # the least size that a program is written for
 _TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
 _SPLIT = 6  # dimensions of one size of which all ways to tell them apart are tried
@@ -93,13 +96,18 @@ class Everywhere:
             point.append(size // period)
         return tuple(point)
 
-    def program(self, graph: Graph, sizes: Sequence[int]) -> Program | None:
-        """The program for given sizes, of which `graph` is the traced one; None if it has none."""
+    def is_of(self, graph: Graph, sizes: Sequence[int]) -> bool:
+        """Whether the graph for given sizes is that of the code."""
+        point = self.point(sizes)
+        lowered = lower(graph, self.choices.again())
+        return point is not None and self.found.holds(lowered, point)
+
+    def program(self, sizes: Sequence[int]) -> Program | None:
+        """The program for given sizes; None where the code is written for others."""
         point = self.point(sizes)
         if point is None or any(number.at(point) < 0 for number in self.assumed):
             return None
-        lowered = lower(graph, self.choices.again())
-        return self.code.program(point) if self.found.holds(lowered, point) else None
+        return self.code.program(point)
 
 
 class Sizes:
@@ -136,8 +144,9 @@ class Sizes:
             return None  # sizes of 1 broadcast: they say little about others
         resized = _Resized(tensors, structure, places, marked=role is not None)
         graph = traced(*resized.itself())  # what is wrong with the function itself is raised here
-        program = next(filter(None, (each.program(graph, sizes) for each in known)), None)
-        if program is None and 1 not in sizes and len(known) < _MOST:
+        found = [each for each in known if each.is_of(graph, sizes)]
+        program = next(filter(None, (each.program(sizes) for each in found)), None)
+        if not found and 1 not in sizes and len(known) < _MOST:
             program = self._learn(signature, resized, graph, traced, report)
         # x[:100] of 50 elements has 50: that size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
@@ -184,9 +193,8 @@ class Sizes:
                 reason = reason or f"{said}{error}"
                 continue
             known.append(found)
-            program = found.program(graph, resized.sizes)
-            if program is not None:
-                return program
+            if found.is_of(graph, resized.sizes):
+                return found.program(resized.sizes)
         if not known:
             self.closed.add(pattern)
             self.warn(reason)
@@ -342,7 +350,7 @@ def _takes(resized: _Resized, traced: Any) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            traced(*resized.at(resized.far(_SCALES[0])))
+            traced(*resized.at(resized.example()))
         except (AdjointError, Warning):
             return False
     return True
@@ -428,62 +436,65 @@ class _Learning:
                 points = [[*base] for _ in _NEXT]
                 for point, k in zip(points, _NEXT, strict=True):
                     point[number] += k * period
-                if all(_length(self.resized, p, self.traced) == expected for p in points):
+                lengths = (_length(self.resized, p, self.traced) for p in points)
+                if sum(length == expected for length in lengths) > 1:
                     found.append(period)
                     break
         return tuple(found) if expected is not None and len(found) == len(base) else None
 
     def _with(self, periods: tuple[int, ...]) -> Everywhere:
-        """The code for sizes with the same remainders by these numbers."""
-        resized = self.resized.with_periods(periods)
-        example = resized.example()
-        first = self.graph
-        if example != resized.own:
-            first = self.traced(*resized.at(example))
-        needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
-        points = resized.points(self.scale, needed + _MORE)
-        graphs = [self.traced(*resized.at(p)) for p in points[:needed]]
-        try:
-            return self._learned(WholeFits, points[:needed], graphs, example, first, resized)
-        except NotWhole:
-            graphs += [self.traced(*resized.at(p)) for p in points[needed:]]
-            return self._learned(QuotientFits, points, graphs, example, first, resized)
-
-    def _learned(
-        self, fits: type[Fits], points: Sequence[tuple[int, ...]], graphs: Sequence[Graph],
-        example: tuple[int, ...], first: Graph, resized: _Resized,
-    ) -> Everywhere:  # fmt: skip
-        """The code for all sizes; what is a matter of speed (whether a product is a loop, which
-        axis vectors run along) is decided for the example.
+        """The code for sizes with the same remainders by these numbers; what is a matter of speed
+        (whether a product is a loop, which axis vectors run along) is decided for the example.
         """
         started = time.perf_counter()
+        resized = self.resized.with_periods(periods)
+        example = resized.example()
         choices = Choices()
-        lower(first, choices)
-        lowered = [lower(g, choices.again()) for g in graphs]
-        alike = _alike([resized.symbols(p) for p in points], lowered)
+        first = self.graph if example == resized.own else self.traced(*resized.at(example))
+        usual = len(lower(first, choices))
+        needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
+        graphs = self._graphs(resized, choices, usual)
         typical = tuple(max(size, _LEAST) for size in resized.symbols(example))
         with assuming() as assumed:
-            found = opened(fits([p for p, _ in alike]), [g for _, g in alike], typical)
-            self.report(f"compare {len(graphs)} sizes", time.perf_counter() - started)
+            try:
+                alike = graphs(needed)
+                found = opened(WholeFits([*alike]), [*alike.values()], typical)
+            except NotWhole:
+                alike = graphs(needed + _MORE)
+                found = opened(QuotientFits([*alike]), [*alike.values()], typical)
+            self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
             own = lower(self.graph, choices.again())
             if self.known and not found.holds(own, resized.symbols(resized.own)):
                 raise NotOpen("the program is another for other sizes")
-            code = Code(graphs[0], self.report, found, resized.count)
+            code = Code(self.graph, self.report, found, resized.count)
         return Everywhere(code, found, choices, assumed, resized)
 
+    def _graphs(
+        self, resized: _Resized, choices: Choices, usual: int
+    ) -> Callable[[int], dict[tuple[int, ...], Graph]]:
+        """A function of a number that gives so many graphs of the usual length, by their symbols;
+        or of the most common one. Some sizes are special: multiples of a number, or with quotients
+        that happen to be equal.
+        """
+        points = resized.points(self.scale)
+        graphs: dict[tuple[int, ...], Graph] = {}
+        lengths: Counter[int] = Counter()
 
-def _alike(
-    points: Sequence[tuple[int, ...]], graphs: Sequence[Graph]
-) -> list[tuple[tuple[int, ...], Graph]]:
-    """Points and graphs, but for a few graphs that differ from all others: where quotients of two
-    sizes happen to be equal, what is computed of both is computed once.
-    """
-    lengths = [len(g) for g in graphs]
-    usual, count = Counter(lengths).most_common(1)[0]
-    if len(graphs) - count > _FEW:
-        usual = None
-    pairs = zip(points, graphs, strict=True)
-    return [(p, g) for p, g in pairs if usual is None or len(g) == usual]
+        def alike(needed: int) -> dict[tuple[int, ...], Graph]:
+            length = usual
+            while lengths[length] < needed:
+                if len(graphs) >= _TRIES * needed:
+                    length, count = lengths.most_common(1)[0]
+                    if count < needed:
+                        raise NotOpen("the program is another for other sizes")
+                    break
+                point = next(points)
+                graph = lower(self.traced(*resized.at(point)), choices.again())
+                graphs[resized.symbols(point)] = graph
+                lengths[len(graph)] += 1
+            return {p: g for p, g in graphs.items() if len(g) == length}
+
+        return alike
 
 
 class _Resized:
@@ -536,35 +547,32 @@ class _Resized:
         """
         if max(self.own) >= _TYPICAL and len(set(self.own)) == self.count:
             return self.own
-        return self._beyond(_TYPICAL)
+        return self._beyond(_TYPICAL, _LARGE)
 
     def far(self, scale: int) -> tuple[int, ...]:
         """Large sizes with the remainders of those given, by all periods."""
-        return self._beyond(scale * _FIRST)
+        return self._beyond(scale * _FIRST, math.lcm(*_PERIODS))
 
-    def _beyond(self, least: int) -> tuple[int, ...]:
+    def _beyond(self, least: int, period: int) -> tuple[int, ...]:
         found: list[int] = []
         for size in self.own:
-            free = itertools.count(least + size % _PERIODS[-1], _PERIODS[-1])
+            free = itertools.count(least + (size - least) % period, period)
             found.append(next(n for n in free if n not in self.closed() and n not in found))
         return tuple(found)
 
-    def points(self, scale: int, needed: int) -> list[tuple[int, ...]]:
+    def points(self, scale: int) -> Iterator[tuple[int, ...]]:
         """Sizes to trace a function for, all different, with the remainders of those given."""
         draw = np.random.default_rng(0)
-        least, most = scale * _FIRST, scale * _FIRST + 4 * needed * self.count * max(self.periods)
-        taken, found = self.closed(), []
-        while len(found) < needed:
-            point = [
-                int(drawn + (size - drawn) % period)
-                for drawn, size, period in zip(
-                    draw.integers(least, most, self.count), self.own, self.periods, strict=True
-                )
-            ]
+        least = scale * _FIRST
+        most = least + 4 * _TRACED * self.count * max(self.periods)
+        taken = self.closed()
+        while True:
+            drawn = draw.integers(least, most, self.count).tolist()
+            sizes = zip(drawn, self.own, self.periods, strict=True)
+            point = [number + (size - number) % period for number, size, period in sizes]
             if len({*point} - taken) == self.count:
                 taken |= {*point}
-                found.append(tuple(point))
-        return found
+                yield tuple(point)
 
     def itself(self) -> Any:
         """(arguments, keywords) as they are."""

@@ -49,7 +49,7 @@ from adjoint.compiler.plan import (
     intervals,
 )
 from adjoint.core.shapes import Shape
-from adjoint.core.sizes import NotOpen, is_open
+from adjoint.core.sizes import is_open
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
@@ -134,8 +134,11 @@ class _Planner:
         """Whether a node can run now, since it depends on nothing: eye, a table of constants."""
         if isinstance(node.op, Region) or any(True for _ in node.inputs()) or is_random(node):
             return False
-        if any(is_open(v.shape) for v in node.outputs):
-            raise NotOpen(f"{node.name} makes a constant that depends on them")
+        if is_open(node.args) or any(is_open(v.shape) for v in node.outputs):
+            for value in node.outputs:
+                self.plan.tables[value] = node
+                self._given(value)
+            return True
         for value, result in zip(node.outputs, interpret.evaluate(node, {}), strict=True):
             self._constant(value, result)
         return True
@@ -343,7 +346,8 @@ class _Planner:
             definition = self._definition(user)
             if not isinstance(definition, Look):
                 return definition is not None and definition.takes_once(value, user.outputs[0])
-            if math.prod(user.output.shape) > math.prod(value.shape):
+            # a matter of speed: the example's sizes decide
+            if int(math.prod(user.output.shape)) > int(math.prod(value.shape)):
                 return False
             value = user.output
         return False

@@ -358,10 +358,10 @@ class CallWriter:
         places = kernels.merged(output.shape[:-2], lead)
         assert places is not None, "definitions let only such batches through"
         fields = attention.numbers(sizes, steps, kind, 0, *places)
-        scale = repr(float(argument(self.call.node, "scale")))
+        scale = argument(self.call.node, "scale")  # it depends on an open width: 1 / √d
         given = (
             "const struct { const void *of[7]; double scale, factor; } given = "
-            f"{{{{{', '.join(texts)}, 0}}, {scale}, 1}};"
+            f"{{{{{', '.join(texts)}, 0}}, {scale!r}, 1}};"
         )
         return fields, given
 

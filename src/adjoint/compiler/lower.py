@@ -14,7 +14,13 @@ import numpy as np
 
 from adjoint import ops
 from adjoint.compiler.affine import flat, identity, row_major
-from adjoint.compiler.definitions import Look, define, is_native, multiplications
+from adjoint.compiler.definitions import (
+    Look,
+    define,
+    is_native,
+    keeps_scores,
+    multiplications,
+)
 from adjoint.compiler.values import LOWERED, of_complex, of_halves
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
@@ -119,6 +125,8 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     real = all(map(_is_real, (*node.inputs(), *node.outputs)))
     if row.routine in LOWERED and real and LOWERED[row.routine](node) is not None:
         return "as smaller routines"
+    if row.decompose and keeps_scores(node):
+        return "as decomposition"
     if row.schema.is_view or define(node) is not None:
         return "stays"
     if of_halves(node) is not None:

@@ -18,8 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adjoint.compiler.affine import Affine
-from adjoint.compiler.definitions import Address, Definition, Fill, Piece, View, define
+from adjoint.compiler.definitions import (
+    Address,
+    Combination,
+    Definition,
+    Fill,
+    Piece,
+    Reshape,
+    View,
+    define,
+)
 from adjoint.compiler.routines import Routine
+from adjoint.core.errors import AdjointError
 from adjoint.core.lazy import Lazy
 from adjoint.core.records import structure
 from adjoint.core.sizes import (
@@ -32,9 +42,13 @@ from adjoint.core.sizes import (
     made,
     symbol,
 )
+from adjoint.graph import passes
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Type, Value
+from adjoint.graph.passes import prune_loops
+from adjoint.graph.typing import result_types
 from adjoint.ops.operator import Operator
+from adjoint.tensor.tensor import make
 
 if TYPE_CHECKING:
     import fractions
@@ -64,8 +78,16 @@ class Opened:
     definitions: dict[Node, Any]
 
     def holds(self, graph: Graph, sizes: tuple[int, ...]) -> bool:
-        """Whether a graph is this one for given sizes."""
-        return _Comparison(sizes).graphs(self.graph, graph, self.definitions)
+        """Whether a graph is this one for given sizes. A graph that knows its sizes may be simpler:
+        a sum of one element, or times n - 1 where that is 1. Then this one is simplified, too.
+        """
+        if _Comparison(sizes).graphs(self.graph, graph, self.definitions):
+            return True
+        made = _Instance(sizes)
+        if not made.graphs(self.graph, instance := self.graph.clone(), self.definitions):
+            return False
+        mine, other = (prune_loops(passes.run(each)) for each in (instance, graph))
+        return _Comparison(()).graphs(mine, other, {})
 
 
 def opened(fits: Fits, graphs: Sequence[Graph], example: tuple[int, ...]) -> Opened:
@@ -219,13 +241,14 @@ class _Comparison:
             a, b = (np.asarray(n.op.tensor.array) for n in (mine, other))
             if not (_is_full_of(a, b) if mine in definitions else _is_same(a, b)):
                 return False
-        elif mine.name != other.name or len(mine.outputs) != len(other.outputs):
+            return self.value(mine.output, other.output)
+        if mine.name != other.name or len(mine.outputs) != len(other.outputs):
             return False
         return (
             all(self.graphs(g, other.graphs[k], definitions) for k, g in mine.graphs.items())
             and self.same(mine.args, other.args)
             and all(map(self.value, mine.outputs, other.outputs))
-            and (isinstance(mine.op, Constant) or self.definition(definitions[mine], other))
+            and (mine not in definitions or self.definition(definitions[mine], other))
         )
 
     def definition(self, mine: Any, other: Node) -> bool:
@@ -233,7 +256,10 @@ class _Comparison:
         self.still = set()
         if isinstance(mine, View):
             self.still = {d for d, size in enumerate(other.output.shape) if size == 1}
-        return self.same(mine, define(other))
+        found = define(other)
+        if isinstance(mine, Combination) and isinstance(found, Reshape):  # of single elements
+            return self.pairs.get(mine.source) is found.source
+        return self.same(mine, found)
 
     def value(self, mine: Value, other: Value) -> bool:
         self.pairs[mine] = other
@@ -260,7 +286,45 @@ class _Comparison:
             return type(mine) is type(other) and all(
                 self.same(getattr(mine, name), getattr(other, name)) for name in names
             )
+        if isinstance(mine, float) and isinstance(other, float) and math.isfinite(mine):
+            return math.isclose(mine, other, rel_tol=4e-16)
         return type(mine) is type(other) and (mine == other or (mine != mine and other != other))
+
+
+class _Instance(_Comparison):
+    """Makes a graph the open one for given sizes, and says whether loops know it as that."""
+
+    def graphs(self, opened: Graph, graph: Graph, definitions: dict[Node, Any]) -> bool:
+        self._types(opened.inputs, graph.inputs)
+        for mine, node in zip(opened.nodes, graph.nodes, strict=True):
+            node.set_args(at(node.args, self.sizes))
+            self._types(mine.outputs, node.outputs)
+            if isinstance(mine.op, Constant) and mine in definitions:
+                whole = np.full(node.output.shape, definitions[mine].number, node.output.dtype.np)
+                node.op = Constant(make(whole))
+            elif not (self._is_consistent(node) and self.node(mine, node, definitions)):
+                return False
+        graph.outputs = [o if isinstance(o, Value) else at(o, self.sizes) for o in graph.outputs]
+        return True
+
+    def _is_consistent(self, node: Node) -> bool:
+        """Whether results have the types that the operator gives them: polynomials are of sizes
+        like those that they were found for, and tell nothing of others.
+        """
+        if not isinstance(node.op, Operator):
+            return True
+        try:
+            _, types = result_types(node.op, node.args)
+        except AdjointError:
+            return False
+        mine = [(v.shape, v.dtype) for v in node.outputs]
+        return mine == [(t.shape, t.dtype) for t in types]
+
+    def _types(self, opened: Sequence[Value], values: Sequence[Value]) -> None:
+        for mine, value in zip(opened, values, strict=True):
+            shape = at(mine.shape, self.sizes)
+            value.type = Type(shape, mine.dtype, mine.type.requires_grad)
+            self.pairs[mine] = value
 
 
 def _may_merge(node: Node) -> bool:
@@ -385,18 +449,21 @@ class QuotientFits(Fits):
             self.numbers.append((number, [at(number, p) for p in self.points]))
 
     def _quotient(self, values: Sequence[Any]) -> Size | None:
-        """factor · ⌊(number + offset) / divisor⌋ + start, of a number that was met before."""
+        """factor · ⌊(number + offset) / divisor⌋ + slope · number + start, of a number that was
+        met before.
+        """
         wanted = np.array([int(v) for v in values], object)
         if any(a != b for a, b in zip(wanted, values, strict=True)):
             return None
-        for divisor in range(2, _DIVISOR + 1):
-            for number, known in self.numbers:
-                met = _steps_of(np.array(known), wanted, divisor)
-                if met is not None:
-                    factor, offset, start = met
-                    quotient = (number + offset) // divisor
-                    self._remember(quotient)
-                    return factor * quotient + start
+        for slope in (0, 1, -1):
+            for divisor in range(2, _DIVISOR + 1):
+                for number, known in self.numbers:
+                    met = _steps_of(np.array(known), wanted - slope * np.array(known), divisor)
+                    if met is not None:
+                        factor, offset, start = met
+                        quotient = (number + offset) // divisor
+                        self._remember(quotient)
+                        return factor * quotient + slope * number + start
         return None
 
 

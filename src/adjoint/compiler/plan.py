@@ -104,6 +104,7 @@ class Plan:
     steps: list[Step] = field(default_factory=list)
     numbers: dict[Value, Any] = field(default_factory=dict)  # one number everywhere
     constants: dict[Value, Any] = field(default_factory=dict)  # tensors known beforehand
+    tables: dict[Value, Node] = field(default_factory=dict)  # known when open sizes are
     memory: dict[Value, int] = field(default_factory=dict)  # the step that puts it there; -1: given
     home: dict[Value, int] = field(default_factory=dict)  # the loop that has it in a register
     outputs: list[Operand | Any] = field(default_factory=list)  # where each output is; or a number
@@ -114,6 +115,16 @@ class Plan:
         regions = (step for step in self.steps if isinstance(step, Nested))
         inner = (plan.routines() for step in regions for plan in step.plans.values())
         return frozenset(found.union(*inner))
+
+    def given(self) -> tuple[dict[Value, Any], dict[Value, Node]]:
+        """Its constants and its tables, those of regions too."""
+        constants, tables = dict(self.constants), dict(self.tables)
+        for step in self.steps:
+            if isinstance(step, Nested):
+                for plan in step.plans.values():
+                    inner = plan.given()
+                    constants, tables = constants | inner[0], tables | inner[1]
+        return constants, tables
 
     def tapes(self) -> list[Value]:
         """The values of loops that keep every turn, however many there are; of regions too."""
@@ -152,8 +163,11 @@ def intervals(shape: Shape, dims: tuple[int, ...]) -> Intervals:
 
 
 def reduced_dims(loop: Loop) -> tuple[int, ...]:
-    """The dimensions of a loop that are reduced."""
-    strides = row_major(loop.space)
-    return tuple(
-        d for d, s in enumerate(strides) if any(low <= s < high for low, high in loop.reduced)
-    )
+    """The dimensions of a loop that are reduced.
+
+    Strides and ends of intervals are products of one row of sizes, so that their order is that of
+    any sizes, the example's say; where open ones are 1 some are equal, and no dimension is missed.
+    """
+    reduced = [(int(low), int(high)) for low, high in loop.reduced]
+    strides = map(int, row_major(loop.space))
+    return tuple(d for d, s in enumerate(strides) if any(low <= s < high for low, high in reduced))

@@ -25,7 +25,7 @@ from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
 from adjoint.compiler.memory import ALIGNMENT, Layout, arrange, elements, lay_out
 from adjoint.compiler.opening import Opened
-from adjoint.compiler.plan import Callback, Nested, Operand, Plan
+from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
 from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
@@ -98,8 +98,8 @@ class Code:
     def _find_roots(self) -> None:
         """Values in arrays of their own: inputs, constants, results, what callbacks return."""
         plan = self.plan
-        self.constants = _all_constants(plan)
-        given = [*self.graph.inputs, *self.constants]
+        self.constants, self.tables = plan.given()
+        given = [*self.graph.inputs, *self.constants, *self.tables]
         returned = [o.value for o in plan.outputs if isinstance(o, Operand)]
         called = [v for s in plan.steps if isinstance(s, Callback) for v in s.node.outputs]
         self.made = [v for v in dict.fromkeys(returned) if v not in set(given) | set(called)]
@@ -154,7 +154,7 @@ class Program:
     def __init__(self, code: Code, sizes: tuple[int, ...]) -> None:
         self.code, self.sizes = code, sizes
         self.lock, self.busy, self.direct = code.lock, code.busy, code.direct
-        self.functions, self.kept = code.functions, code.kept
+        self.functions, self.kept = code.functions, {**code.kept, **self._tables()}
         elsewhere = {*code.slots, *code.tapes}
         layout = arrange(code.layout, elsewhere, sizes) if sizes else code.layout
         self.offsets = dict(layout.offsets)
@@ -187,6 +187,14 @@ class Program:
         self.is_known = False  # whether it was called before
         self.entry: Any = None  # the function around it, when it was made
         self.entry_function = code.entry_function
+
+    def _tables(self) -> dict[Value, Any]:
+        """What is computed once for these sizes: it depends on nothing else."""
+        found = {}
+        for node in dict.fromkeys(self.code.tables.values()):
+            results = interpret.evaluate(self._node(node), {})
+            found |= {v: in_order(r.array) for v, r in zip(node.outputs, results, strict=True)}
+        return {value: found[value] for value in self.code.tables}
 
     def _bytes(self, value: Value) -> int:
         return elements(value.shape, self.sizes) * value.dtype.itemsize
@@ -332,16 +340,6 @@ def _held_here() -> int:
 
 
 _HELD_HERE = _held_here()
-
-
-def _all_constants(plan: Plan) -> dict[Value, Any]:
-    """The constants of a plan and of its regions."""
-    found = dict(plan.constants)
-    for step in plan.steps:
-        if isinstance(step, Nested):
-            for inner in step.plans.values():
-                found |= _all_constants(inner)
-    return found
 
 
 def compiled(graph: Graph, report: Report = lambda stage, seconds: None) -> Program:
