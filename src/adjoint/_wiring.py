@@ -11,7 +11,7 @@ import warnings
 from adjoint import exchange, legacy
 from adjoint.core import allocation, generator, promotion
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
-from adjoint.native import halves as large_halves
+from adjoint.native import halves as conversions
 from adjoint.ops import runtime
 from adjoint.table import TABLE
 from adjoint.tensor import (
@@ -46,7 +46,7 @@ Tensor.lu, Tensor.polygamma = lu, polygamma_of  # type: ignore[attr-defined]
 offer(TABLE.names())
 autograd.vmap = vmap
 generator.wrap = methods.from_numpy
-promotion.large = large_halves
+promotion.large = conversions
 Node.saved_attribute = staticmethod(saved_attribute)
 # Infinities and NaN are results here, not accidents; NumPy's warnings about them are for its users.
 warnings.filterwarnings("ignore", category=RuntimeWarning, module=r"adjoint\.")

@@ -20,11 +20,8 @@ from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid, widen
-from adjoint.kernels.reduction.large import reduce, total
-from adjoint.kernels.reduction.norms import EXP_OF_DIFFERENCE
 from adjoint.native import rows
 from adjoint.native.halves import astype
-from adjoint.native.loops import LARGE, Loops
 
 Array = np.ndarray[Any, Any]
 
@@ -412,23 +409,10 @@ def _total(x: Array, axis: int) -> Array:
     return x.sum(axis=axis, keepdims=True) if x.ndim else x
 
 
-def _softmax_of_columns(x: Array, axis: int) -> Array | None:
-    """By passes that all cores share; None for small arrays."""
-    if x.size < LARGE or not x.ndim:
-        return None
-    powers = EXP_OF_DIFFERENCE(x, reduce(np.maximum, x, (axis,), True))
-    return None if powers is None else _QUOTIENT(powers, total(powers, (axis,), True), out=powers)
-
-
-_QUOTIENT = Loops("{x} / {y}", "x", "y")
-
-
 def softmax(self: Array, dim: int, half_to_float: bool) -> Array:
     """exp(xᵢ) / Σ exp(xⱼ)."""
     x, axis, target = _prepared("softmax", self, dim, half_to_float)
     powers = rows.softmax(x, axis, logarithm=False)
-    if powers is None:
-        powers = _softmax_of_columns(x, axis)
     if powers is None:
         powers = _less_largest(x, axis)
         np.exp(powers, out=powers)

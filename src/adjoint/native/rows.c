@@ -13,6 +13,7 @@ extern double exp(double);
 #define RUN 4096         /* elements of a sum in the own type */
 #define WIDE 64          /* accumulators of such a sum */
 #define LEAST 4          /* of them that are added one by one */
+#define KEPT (1L << 18)  /* bytes of columns that stay in the cache */
 #define FEW 32           /* rows whose gradients are added up before others are */
 
 /* What follows is written once for each REAL: float, double. */
@@ -27,50 +28,128 @@ extern double exp(double);
     total += part;                                          \
   }
 
-/* sizes: rows, columns, whether the logarithm is wanted. */
-int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
-  const long rows = sizes[0], n = sizes[1];
-#pragma omp parallel for schedule(static) if (rows * n > WORTH)
-  for (long r = 0; r < rows; r++) {
-    const REAL *from = x + r * n;
-    REAL *to = y + r * n, top = from[0];
-    int whole = 1; /* no NaN */
+static void softmax_row(long n, long logarithm, const REAL *from, REAL *to) {
+  REAL top = from[0];
+  int whole = 1; /* no NaN */
 #pragma omp simd reduction(max : top) reduction(& : whole)
-    for (long i = 0; i < n; i++) top = from[i] > top ? from[i] : top, whole &= from[i] == from[i];
-    if (!whole) top = (REAL)__builtin_nan("");
-    double total = 0;
-    if (sizes[2]) {
-      SUM(exp_REAL(from[i] - top), total)
-      const REAL shift = (REAL)__builtin_log(total);
-      for (long i = 0; i < n; i++) to[i] = (from[i] - top) - shift;
+  for (long i = 0; i < n; i++) top = from[i] > top ? from[i] : top, whole &= from[i] == from[i];
+  if (!whole) top = (REAL)__builtin_nan("");
+  double total = 0;
+  if (logarithm) {
+    SUM(exp_REAL(from[i] - top), total)
+    const REAL shift = (REAL)__builtin_log(total);
+    for (long i = 0; i < n; i++) to[i] = (from[i] - top) - shift;
+  } else {
+    SUM((to[i] = exp_REAL(from[i] - top)), total)
+    const REAL scale = (REAL)total;
+    for (long i = 0; i < n; i++) to[i] /= scale;
+  }
+}
+
+/* The gradient of a row of x from that of y, and y. */
+static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *own, REAL *to) {
+  double total = 0;
+  if (logarithm) {
+    SUM(g[i], total)
+    const REAL sum = (REAL)total;
+#pragma omp simd
+    for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum;
+  } else {
+    SUM(g[i] * own[i], total)
+    const REAL sum = (REAL)total;
+    for (long i = 0; i < n; i++) to[i] = own[i] * (g[i] - sum);
+  }
+}
+
+/* Sums over columns, ONE of the element at `at` in column c, in runs of FEW rows of the own type. */
+#define SUM_COLUMNS(ONE, total)                                            \
+  for (long b = 0; b < n; b += FEW) {                                      \
+    REAL part[SIDE] = {0};                                                 \
+    for (long i = b; i < n && i < b + FEW; i++) {                          \
+      const long at = i * step;                                            \
+      _Pragma("omp simd")                                                  \
+      for (long c = 0; c < wide; c++) part[c] += ONE;                      \
+    }                                                                      \
+    for (long c = 0; c < wide; c++) total[c] += part[c];                   \
+  }
+
+/* The same for `wide` columns at once. */
+static void softmax_columns(long n, long wide, long step, long logarithm, const REAL *from, REAL *to) {
+  REAL top[SIDE];
+  double total[SIDE] = {0};
+  for (long c = 0; c < wide; c++) top[c] = from[c];
+  for (long i = 1; i < n; i++)
+#pragma omp simd
+    for (long c = 0; c < wide; c++) {
+      const REAL v = from[i * step + c], one = v > top[c] ? v : top[c];
+      top[c] = v != v ? v : one;
+    }
+  if (logarithm) {
+    SUM_COLUMNS(exp_REAL(from[at + c] - top[c]), total)
+    REAL shift[SIDE];
+    for (long c = 0; c < wide; c++) shift[c] = (REAL)__builtin_log(total[c]);
+    for (long i = 0; i < n; i++)
+#pragma omp simd
+      for (long c = 0; c < wide; c++) to[i * step + c] = (from[i * step + c] - top[c]) - shift[c];
+    return;
+  }
+  SUM_COLUMNS((to[at + c] = exp_REAL(from[at + c] - top[c])), total)
+  for (long c = 0; c < wide; c++) top[c] = (REAL)total[c];
+  for (long i = 0; i < n; i++)
+#pragma omp simd
+    for (long c = 0; c < wide; c++) to[i * step + c] /= top[c];
+}
+
+static void softmax_columns_back(long n, long wide, long step, long logarithm, const REAL *g, const REAL *own, REAL *to) {
+  double total[SIDE] = {0};
+  REAL sum[SIDE];
+  if (logarithm) {
+    SUM_COLUMNS(g[at + c], total)
+  } else {
+    SUM_COLUMNS(g[at + c] * own[at + c], total)
+  }
+  for (long c = 0; c < wide; c++) sum[c] = (REAL)total[c];
+  for (long i = 0; i < n; i++) {
+    const long at = i * step;
+    if (logarithm) {
+#pragma omp simd
+      for (long c = 0; c < wide; c++) to[at + c] = g[at + c] - exp_REAL(own[at + c]) * sum[c];
     } else {
-      SUM((to[i] = exp_REAL(from[i] - top)), total)
-      const REAL scale = (REAL)total;
-      for (long i = 0; i < n; i++) to[i] /= scale;
+#pragma omp simd
+      for (long c = 0; c < wide; c++) to[at + c] = own[at + c] * (g[at + c] - sum[c]);
     }
   }
+}
+
+/* Columns that are taken at once: so many that they stay in the cache between passes, in whole lines of it. */
+static long columns_of(long n) {
+  const long most = KEPT / (n * (long)sizeof(REAL)) / 16 * 16;
+  return most < 16 ? 16 : most < SIDE ? most : SIDE;
+}
+
+/* Along the middle one of three dimensions. sizes: those three, and whether the logarithm is wanted. */
+int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3], side = columns_of(n);
+#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+  for (long o = 0; o < outer; o++)
+    for (long c = 0; c < inner; c += side) {
+      const long start = o * n * inner + c, wide = inner - c < side ? inner - c : side;
+      if (inner == 1) softmax_row(n, logarithm, x + start, y + start);
+      else softmax_columns(n, wide, inner, logarithm, x + start, y + start);
+    }
   return 0;
 }
 
 /* The gradient of x from that of y, and y. */
 int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *of_x) {
-  const long rows = sizes[0], n = sizes[1];
-#pragma omp parallel for schedule(static) if (rows * n > WORTH)
-  for (long r = 0; r < rows; r++) {
-    const REAL *g = grad + r * n, *own = y + r * n;
-    REAL *to = of_x + r * n;
-    double total = 0;
-    if (sizes[2]) {
-      SUM(g[i], total)
-      const REAL sum = (REAL)total;
-#pragma omp simd
-      for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum;
-    } else {
-      SUM(g[i] * own[i], total)
-      const REAL sum = (REAL)total;
-      for (long i = 0; i < n; i++) to[i] = own[i] * (g[i] - sum);
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3], side = columns_of(n);
+#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+  for (long o = 0; o < outer; o++)
+    for (long c = 0; c < inner; c += side) {
+      const long start = o * n * inner + c, wide = inner - c < side ? inner - c : side;
+      if (inner == 1) softmax_row_back(n, logarithm, grad + start, y + start, of_x + start);
+      else softmax_columns_back(n, wide, inner, logarithm, grad + start, y + start, of_x + start);
     }
-  }
   return 0;
 }
 

@@ -1,7 +1,7 @@
 """Softmax, layer normalisation and running totals of rows, by C code (rows.c).
 
-Arrays are float32 or float64 with rows that lie one after the other. None is returned where there
-is no native code, and for small arrays.
+Arrays are float32 or float64; large ones that do not lie one element after the other are copied.
+None is returned where there is no native code, and for small arrays.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.native import kernels
+from adjoint.native.copies import dense
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
@@ -30,23 +31,25 @@ def _function(name: str, columns: int, *arrays: Array | None) -> Any:
 
 
 def softmax(x: Array, axis: int, *, logarithm: bool) -> Array | None:
-    """exp(xᵢ) / Σ exp(xⱼ) along the last axis, or its logarithm."""
-    run = _function("softmax", x.shape[-1], x) if x.ndim and axis == x.ndim - 1 else None
+    """exp(xᵢ) / Σ exp(xⱼ) along an axis, or its logarithm."""
+    x = dense(x)
+    run = _function("softmax", x.shape[axis], x) if x.ndim else None
     if run is None:
         return None
     result = np.empty(x.shape, x.dtype)
-    kernels.call(run, _sizes(x, x.shape[-1], logarithm), x, result)
+    kernels.call(run, _around(x, axis, int(logarithm)), x, result)
     return result
 
 
 def softmax_back(grad: Array, result: Array, axis: int, *, logarithm: bool) -> Array | None:
     """The gradient of x."""
-    last = result.ndim and axis == result.ndim - 1 and grad.shape == result.shape
-    run = _function("softmax_back", result.shape[-1], result, grad) if last else None
+    grad, result = dense(grad), dense(result)
+    fits = result.ndim and grad.shape == result.shape
+    run = _function("softmax_back", result.shape[axis], result, grad) if fits else None
     if run is None:
         return None
     of_x = np.empty(result.shape, result.dtype)
-    kernels.call(run, _sizes(result, result.shape[-1], logarithm), grad, result, of_x)
+    kernels.call(run, _around(result, axis, int(logarithm)), grad, result, of_x)
     return of_x
 
 
@@ -54,6 +57,7 @@ def layer_norm(
     x: Array, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array] | None:
     """The normalised rows of a matrix, their means and 1/σ."""
+    x = dense(x)
     run = _function("layer", x.shape[1], x, weight, bias)
     if run is None:
         return None
@@ -70,6 +74,7 @@ def layer_norm_back(
     """The gradients of a matrix whose rows were normalised, of weight and of bias; the last two
     are empty where they are not wanted.
     """
+    grad, x = dense(grad), dense(x)
     fits = grad.shape == x.shape and mean.size == rstd.size == len(x)
     run = _function("layer_back", x.shape[1], x, grad, weight, mean, rstd) if fits else None
     if run is None:
@@ -84,27 +89,32 @@ def layer_norm_back(
 
 def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | None:
     """Running totals along an axis, or products; sums are in double."""
+    x = dense(x)
     run = _function("running", x.shape[axis], x) if x.size else None
     if run is None:
         return None
     result = np.empty(x.shape, x.dtype)
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    fields = [outer, x.shape[axis], inner, int(product), int(reverse)]
-    kernels.call(run, kernels.block(fields), x, result)
+    kernels.call(run, _around(x, axis, int(product), int(reverse)), x, result)
     return result
 
 
 def extremes(x: Array, axis: int, *, least: bool) -> tuple[Array, Array] | None:
     """Running maxima along an axis, or minima, and where the latest one stands."""
+    x = dense(x)
     run = _function("extremes", x.shape[axis], x) if x.size else None
     if run is None:
         return None
     result, places = np.empty(x.shape, x.dtype), np.empty(x.shape, np.int64)
-    outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
-    fields = [outer, x.shape[axis], inner, int(least)]
-    kernels.call(run, kernels.block(fields), x, result, places)
+    kernels.call(run, _around(x, axis, int(least)), x, result, places)
     return result, places
 
 
 def _sizes(array: Array, columns: int, *more: int) -> Any:
     return kernels.block([array.size // columns, columns, *more])
+
+
+def _around(array: Array, axis: int, *more: int) -> Any:
+    """The sizes before an axis, along it and after it, and more."""
+    shape = array.shape
+    before, after = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
+    return kernels.block([before, shape[axis], after, *more])
