@@ -4,6 +4,7 @@
 
 #define WORTH (1L << 15) /* elements from which threads share the work */
 #define SIDE 512         /* columns that one thread takes */
+#define LONG 16          /* elements of a row that are worth looking at each index */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -105,21 +106,39 @@ int select_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   return 0;
 }
 
-/* y[o, index[j], c] += x[o, j, c]; sizes: outer, size, inner, how many j. */
+/* y[index[j], c] += x[j, c] for the rows of y from `low` on, `rows` of them. */
+static void add_rows(long low, long rows, long inner, long count, const REAL *x, const long *index, REAL *y) {
+  for (long j = 0; j < count; j++) {
+    if ((unsigned long)(index[j] - low) >= (unsigned long)rows) continue;
+    const REAL *from = x + j * inner;
+    REAL *to = y + index[j] * inner;
+#pragma omp simd
+    for (long c = 0; c < inner; c++) to[c] += from[c];
+  }
+}
+
+/* y[o, index[j], c] += x[o, j, c]; sizes: outer, size, inner, how many j. Threads share the outer ones; where there is but
+   one, and rows are long, each has a range of rows of y, which are near it if it wrote them before. */
 int add_rows_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3];
-  const long sides = (inner + SIDE - 1) / SIDE;
+  const int worth = outer * count * inner > WORTH;
   for (long j = 0; j < count; j++)
     if ((unsigned long)index[j] >= (unsigned long)size) return 1;
-#pragma omp parallel for schedule(static) if (outer * count * inner > WORTH)
-  for (long p = 0; p < outer * sides; p++) {
-    const long first = p % sides * SIDE, wide = inner - first < SIDE ? inner - first : SIDE, o = p / sides;
-    for (long j = 0; j < count; j++) {
-      const REAL *from = x + (o * count + j) * inner + first;
-      REAL *to = y + (o * size + index[j]) * inner + first;
-#pragma omp simd
-      for (long c = 0; c < wide; c++) to[c] += from[c];
+  if (outer == 1 && inner >= LONG) {
+#pragma omp parallel if (worth)
+    {
+      const long shares = omp_get_num_threads(), own = omp_get_thread_num(), low = size * own / shares;
+      add_rows(low, size * (own + 1) / shares - low, inner, count, x, index, y);
     }
+    return 0;
+  }
+#pragma omp parallel for schedule(static) if (worth && outer > 1)
+  for (long o = 0; o < outer; o++) {
+    const REAL *from = x + o * count * inner;
+    REAL *to = y + o * size * inner;
+    if (inner == 1)
+      for (long j = 0; j < count; j++) to[index[j]] += from[j];
+    else add_rows(0, size, inner, count, from, index, to);
   }
   return 0;
 }

@@ -68,7 +68,10 @@ def select(x: Array, dim: int, index: Array) -> Array | None:
 
 
 def add_rows(target: Array, index: Array, values: Array) -> bool:
-    """target[index[j]] += values[j] of matrices, in their order; whether it was done."""
+    """target[o, index[j]] += values[o, j] for every o and j, in their order; whether it was done.
+
+    Both have three dimensions.
+    """
     if target.dtype != values.dtype or values.size < LARGE or target.dtype not in MOVED.values():
         return False
     if not (_dense(target) and _dense(values) and _dense(index)):
@@ -76,7 +79,7 @@ def add_rows(target: Array, index: Array, values: Array) -> bool:
     run = kernels.ready("indexing", "add_rows", target.dtype)
     if run is None:
         return False
-    sizes = kernels.block([1, *target.shape, index.size])
+    sizes = kernels.block([*target.shape, index.size])
     return not kernels.call(run, sizes, values, index, target)
 
 

@@ -85,7 +85,7 @@ def add_rows(target: Array, rows: Array, values: Array) -> None:
     count, width = values.shape
     if values.dtype != target.dtype:
         values = values.astype(target.dtype)
-    if native.add_rows(target, rows, values):
+    if native.add_rows(target[None], rows, values[None]):
         return
     if width == 1:
         np.add.at(target.reshape(-1), rows, values.reshape(-1))

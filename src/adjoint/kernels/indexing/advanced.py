@@ -22,6 +22,7 @@ from adjoint.checks.indexing import (
     is_mask,
     layout,
 )
+from adjoint.core.choosing import choose
 from adjoint.core.errors import DimensionError, ShapeError
 from adjoint.kernels.indexing.accumulate import (
     add_rows,
@@ -31,6 +32,7 @@ from adjoint.kernels.indexing.accumulate import (
     wide_dtype,
     wrapped,
 )
+from adjoint.kernels.indexing.masked import chosen
 from adjoint.native.copies import copied, zeros
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +101,7 @@ def index(self: Array, indices: Indices) -> Array:
             except (IndexError, ValueError):
                 pass  # the longer way says what is wrong
         elif only.dtype == np.bool_ and only.shape == self.shape and self.ndim:
-            return self[only]
+            return chosen(self, only)
     elif all(i is not None and i.dtype == np.int64 for i in indices):
         try:
             result = self[tuple(indices)]
@@ -121,24 +123,25 @@ def index_put(self: Array, indices: Indices, values: Array, accumulate: bool) ->
     """Return a copy of `self` with `values` written or added at `indices`; the last write wins."""
     check_same_dtype("index_put", self, values, "values")
     if not accumulate:
-        result = copied(self)
         only = indices[0] if len(indices) == 1 else None
         if only is not None and only.dtype == np.bool_ and only.shape == self.shape and self.ndim:
-            _put_mask(result, only, values)
-        else:
-            _put(result, indices, values, False)
+            return _put_mask(self, only, values)
+        result = copied(self)
+        _put(result, indices, values, False)
         return result
     total = wide(self)
     _put(total, indices, values, True)
     return narrowed(total, self.dtype)
 
 
-def _put_mask(result: Array, mask: Array, values: Array) -> None:
+def _put_mask(self: Array, mask: Array, values: Array) -> Array:
     if values.ndim == 0:
-        np.copyto(result, values, where=mask)
-        return
-    check_values("index_put", values, (int(np.count_nonzero(mask)),))
-    result[mask] = values
+        return choose(mask, values, self)
+    places = np.flatnonzero(mask)
+    check_values("index_put", values, places.shape)
+    result = copied(self)
+    result.reshape(-1)[places] = values
+    return result
 
 
 def _put(result: Array, indices: Indices, values: Array, accumulate: bool) -> None:
@@ -176,7 +179,7 @@ def index_backward(grad: Array, sizes: Ints, indices: Indices) -> Array:
     only = indices[0] if len(indices) == 1 else None
     if only is not None and only.dtype == np.bool_ and only.shape == sizes and sizes:
         result = zeros(sizes, grad.dtype)  # a mask takes nothing twice
-        result[only] = grad
+        result.reshape(-1)[np.flatnonzero(only)] = grad
         return result
     total = zeros(sizes, wide_dtype(grad.dtype))
     if only is not None and only.dtype == np.int64 and only.ndim == 1 and len(sizes) == 1:

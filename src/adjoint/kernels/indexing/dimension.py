@@ -29,7 +29,7 @@ from adjoint.kernels.indexing.accumulate import (
     wrapped,
 )
 from adjoint.native import indexing as native
-from adjoint.native.copies import copied, zeros
+from adjoint.native.copies import copied, dense, zeros
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -76,6 +76,9 @@ def index_add(self: Array, dim: int, index: Array, source: Array, alpha: Any) ->
 
 def _add(result: Array, dim: int, index: Array, source: Array) -> None:
     outer, size, inner = _split(sized(result), dim)
+    target, values = result.reshape(outer, size, inner), source.reshape(outer, index.size, inner)
+    if outer > 1 and native.add_rows(target, index, dense(values)):
+        return
     rows = index
     if outer != 1:
         rows = (np.arange(outer)[:, None] * size + index).reshape(-1)

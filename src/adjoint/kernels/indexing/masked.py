@@ -22,6 +22,7 @@ from adjoint.kernels.indexing.accumulate import fit
 from adjoint.native.copies import zeros
 
 Array = np.ndarray[Any, Any]
+_MANY = 4096  # elements from which NumPy is slower by a mask than by places
 Ints = tuple[int, ...]
 
 
@@ -73,11 +74,18 @@ def masked_select(self: Array, mask: Array) -> Array:
     """Return the elements where the mask is True, as a vector."""
     check_mask("masked_select", mask)
     if self.shape == mask.shape and self.ndim:
-        return self[mask]
+        return chosen(self, mask)
     shape = broadcast("masked_select", self.shape, mask.shape)
     if not shape:
         return self.reshape(1)[mask.reshape(1)]
     return np.broadcast_to(self, shape)[np.broadcast_to(mask, shape)]
+
+
+def chosen(self: Array, mask: Array) -> Array:
+    """`self[mask]` for a mask of the same shape, several times faster where there are many."""
+    if self.size < _MANY or not (self.flags.c_contiguous and mask.flags.c_contiguous):
+        return self[mask]
+    return self.reshape(-1).compress(mask.reshape(-1))
 
 
 def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
@@ -92,20 +100,20 @@ def masked_scatter(self: Array, mask: Array, source: Array) -> Array:
         raise ShapeError(
             f"masked_scatter: the mask has {count} True elements, source only {source.size}."
         )
-    result.reshape(-1)[full.reshape(-1)] = source.reshape(-1)[:count]
+    result.reshape(-1)[np.flatnonzero(full)] = source.reshape(-1)[:count]
     return result
 
 
 def masked_scatter_backward(grad_output: Array, mask: Array, sizes: Ints) -> Array:
     """Return the elements of `grad_output` where the mask is True, then zeros, in `sizes`."""
     full = np.broadcast_to(mask, broadcast("masked_scatter", grad_output.shape, mask.shape))
-    chosen = np.broadcast_to(grad_output, full.shape).reshape(-1)[full.reshape(-1)]
-    if chosen.size > math.prod(sizes):
+    taken = chosen(np.broadcast_to(grad_output, full.shape), full)
+    if taken.size > math.prod(sizes):
         raise ShapeError(
-            f"masked_scatter_backward: {chosen.size} chosen elements do not fit into {show(sizes)}."
+            f"masked_scatter_backward: {taken.size} chosen elements do not fit into {show(sizes)}."
         )
     result = np.zeros(math.prod(sizes), grad_output.dtype)
-    result[: chosen.size] = chosen
+    result[: taken.size] = taken
     return result.reshape(sizes)
 
 
