@@ -49,7 +49,7 @@ def unselect(grad: Tensor, dim: int, indices: Tensor, sizes: Shape, keepdim: boo
         return grad.clone()
     if not keepdim:
         grad, indices = grad.unsqueeze(dim), indices.unsqueeze(dim)
-    return ops.zeros(sizes, dtype=grad.dtype).scatter(dim, indices, grad)
+    return ops._gather_backward(grad, sizes, dim, indices)
 
 
 def all_dims(self: Tensor, dim: Dims, keepdim: bool) -> Tensor:

@@ -17,10 +17,11 @@ import numpy as np
 
 from adjoint.core.dtypes import OF
 from adjoint.elements import functions, language
+from adjoint.native.copies import write
 from adjoint.native.loops import LARGE, STORED, Loop
 from adjoint.table.rows import Row
 
-__all__ = ["COMPUTED", "LARGE", "Large", "can_write", "has_text", "loop_of"]
+__all__ = ["COMPUTED", "LARGE", "Large", "can_write", "has_text", "loop_of", "write"]
 
 Array = np.ndarray[Any, Any]
 
@@ -167,7 +168,7 @@ def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result:
     return Loop(plain, operands, numbers, result, declarations, common, is_exact=is_exact)
 
 
-_ONE_CALL = re.compile(r"(\w+)({@}\([^()]*\))")
+_ONE_CALL = re.compile(r"\(?(\w+)({@}\((?:[^()]|\({\w+}\))*\))\)?")
 
 
 def _common(text: str, suffix: str) -> tuple[str, str]:

@@ -15,8 +15,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 def check_range(what: str, indices: Array, count: int) -> None:
     """Raise unless every index names one of `count` rows."""
-    wrong = (indices < 0) | (indices >= count)
-    if wrong.any():
+    as_unsigned = indices.view(np.dtype(f"u{indices.itemsize}"))  # negative ones are huge
+    if indices.size and as_unsigned.max() >= count:
+        wrong = (indices < 0) | (indices >= count)
         raise IndexOutOfRange(
             f"{what}: index {indices[wrong].flat[0]} is out of range; the weight has {count} rows, "
             f"0 to {count - 1}."

@@ -33,8 +33,8 @@ static inline float to_odd(double x) {
 _TO_ODD_BITS = """
 static inline float to_odd(double x) {
   const union { double x; unsigned long long bits; } as = {.x = x};
-  const unsigned long long low = (1ULL << 29) - 1, rest = as.bits & low ? low + 1 : 0;
-  const union { unsigned long long bits; double x; } odd = {.bits = (as.bits & ~low) | rest};
+  const unsigned long long low = (1ULL << 29) - 1, rest = (as.bits & low) + low;
+  const union { unsigned long long bits; double x; } odd = {.bits = (as.bits | rest) & ~low};
   return (float)odd.x;
 }
 """

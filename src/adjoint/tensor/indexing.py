@@ -22,6 +22,7 @@ from adjoint.core.errors import AdjointError, ArgumentError, DimensionError, Dty
 from adjoint.core.promotion import can_cast
 from adjoint.core.shapes import show
 from adjoint.core.storage import is_duck_array
+from adjoint.elements import large
 from adjoint.ops import runtime
 from adjoint.tensor.tape import Leaf, before_write, wrote
 from adjoint.tensor.tensor import Tensor, is_plain
@@ -106,11 +107,20 @@ def _written(tensor: Tensor, key: Any, value: Any) -> bool:
     if not array.flags.writeable or 0 in array.strides:
         return False
     try:
+        if array.size >= large.LARGE and _is_long(array, key):
+            return False  # operators write large arrays by all cores
         array[key] = value
     except (IndexError, TypeError, ValueError):
         return False
     wrote(tensor, "__setitem__")
     return True
+
+
+def _is_long(array: Any, key: Any) -> bool:
+    """Whether much is written: by a mask, or to a part."""
+    if type(key) is np.ndarray:
+        return key.dtype == np.bool_ and key.ndim == array.ndim
+    return array[key].size >= large.LARGE
 
 
 def _fits(dtype: np.dtype[Any], value: Any) -> bool:

@@ -127,7 +127,7 @@ def _write_plainly(
         return None
     if 0 in array.strides or not array.flags.writeable:
         return None
-    array[...] = result.value
+    large.write(array, result.value)
     wrote(tensor, what)
     return tensor
 

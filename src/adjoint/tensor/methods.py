@@ -373,7 +373,7 @@ def equal(self: Tensor, other: Tensor) -> bool:
     >>> ad.equal(ad.tensor([1, 2]), ad.tensor([1, 2]))
     True
     """
-    return self.shape == other.shape and bool(np.array_equal(self.array, other.array))
+    return self.shape == other.shape and bool((self.detach() == other.detach()).array.all())
 
 
 def allclose(

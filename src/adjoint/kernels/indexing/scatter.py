@@ -100,7 +100,8 @@ def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
         numbers = grad.reshape(sized(index)).astype(result.dtype, copy=False)
         if native.scatter(result, dim, index, numbers, adds=True):
             return narrowed(result, grad.dtype)
-        result[...] = 0
+        if index.size >= native.LARGE:
+            result[...] = 0  # native code may have added some
         flat = result.reshape(-1)
         for rows, places in _blocks("gather", sized(result), dim, index.reshape(sized(index))):
             np.add.at(flat, places.reshape(-1), numbers[rows].reshape(-1))

@@ -73,7 +73,7 @@ def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | No
     parted = _parted(x.shape, axis, keepdims)
     if parted is None:
         return None
-    matrices, kept, rest = parted
+    matrices, kept, rest, final = parted
     try:
         parts = x.reshape(matrices, copy=False)
     except ValueError:  # it has gaps
@@ -85,16 +85,18 @@ def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | No
     result = _choose(ufunc, parts)
     if result is None:
         return None
-    result = result.reshape(kept)
-    return reduce(ufunc, result, rest, keepdims) if rest else result
+    if rest:
+        result = reduce(ufunc, result.reshape(kept), rest, True)
+    return result.reshape(final)
 
 
 @lru_cache(maxsize=1024)
 def _parted(
     shape: Shape, axis: Dims, keepdims: bool
-) -> tuple[tuple[int, int, int], Shape, tuple[int, ...]] | None:
-    """An array's shape around the last neighbours among the axes, the shape of its reduction, and
-    the other axes; None where there is nothing to reduce, or an axis is wrong.
+) -> tuple[tuple[int, int, int], Shape, tuple[int, ...], Shape] | None:
+    """An array's shape around the last neighbours among the axes, its shape when these have become
+    1, the other axes, and the shape of the result; None where there is nothing to reduce, or an
+    axis is wrong. Dimensions of one element are no obstacle between neighbours.
     """
     ndim = len(shape)
     axes = (
@@ -102,12 +104,16 @@ def _parted(
     )
     if not axes or (axis is not None and len(axes) != len(axis)):
         return None
-    last = axes[-1]
-    first = next(a for a in reversed(axes) if a - 1 not in axes)
+    long = [a for a in axes if shape[a] != 1] or axes[-1:]
+    last = first = long[-1]
+    for a in reversed(long):
+        if all(d in axes or shape[d] == 1 for d in range(a, first)):
+            first = a
     before, after = shape[:first], shape[last + 1 :]
     matrices = math.prod(before), math.prod(shape[first : last + 1]), math.prod(after)
-    kept = (1,) * (last + 1 - first) if keepdims else ()
-    return matrices, before + kept + after, tuple(a for a in axes if a < first)
+    kept = before + (1,) * (last + 1 - first) + after
+    final = tuple([1 if d in axes else n for d, n in enumerate(shape) if keepdims or d not in axes])
+    return matrices, kept, tuple(a for a in long if a < first), final
 
 
 def _choose(ufunc: np.ufunc, x: Array) -> Array | None:

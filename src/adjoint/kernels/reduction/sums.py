@@ -19,6 +19,7 @@ from adjoint.core.shapes import wrap_dims
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, reduce, total
 from adjoint.native.halves import astype
+from adjoint.native.loops import Loops
 
 
 def _accumulate(
@@ -56,10 +57,14 @@ def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Arra
     return _accumulate("sum", np.add, self, dim, keepdim, dtype)
 
 
+_WITHOUT_NAN = Loops("{x} == {x} ? {x} : 0", "x")
+
+
 def nansum(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
     """The sum over `dim`, NaN counting as zero."""
     if self.dtype.kind not in "biu":
-        self = np.where(np.isnan(self), self.dtype.type(0), self)
+        found = _WITHOUT_NAN(self)
+        self = np.where(np.isnan(self), self.dtype.type(0), self) if found is None else found
     return sum_dims(self, dim, keepdim, dtype)
 
 

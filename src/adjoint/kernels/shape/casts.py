@@ -19,6 +19,8 @@ from adjoint.core.promotion import check_integer, fit_number, parts_for
 from adjoint.core.shapes import Spec, broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
+from adjoint.native.copies import write
+from adjoint.native.halves import LARGE, astype
 
 Array = np.ndarray[Any, Any]
 
@@ -162,7 +164,7 @@ def fill(self: Array, value: Any) -> Array:
         value = fit_number(value, dtype)
     result = np.empty_like(self)
     with np.errstate(all="ignore"):  # an infinity is no integer, and no reason to warn
-        result[...] = value
+        write(result, np.asarray(value).astype(self.dtype))
     return result
 
 
@@ -173,5 +175,6 @@ def copy(self: Array, src: Array, non_blocking: bool) -> Array:
             f"copy_: a source of shape {show(src.shape)} does not fit into {show(self.shape)}."
         )
     result = np.empty(self.shape, self.dtype)
-    np.copyto(result, parts_for(src, self.dtype), casting="unsafe")
+    source = parts_for(src, self.dtype)
+    write(result, astype(source, self.dtype) if source.size >= LARGE else source)
     return result
