@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import adjoint as ad
-from adjoint.kernels.reduction import large
+from adjoint.kernels.reduction import large, sums
 from adjoint.native import kernels, reduction
 
 pytestmark = pytest.mark.skipif(
@@ -132,3 +133,30 @@ def test_values_do_not_depend_on_the_number_of_threads() -> None:
         ad.set_num_threads(before)
     for other in found[1:]:
         assert all(bool(a == b) for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(70000,), (300, 31), (5001, 3), (3, 500), (7, 5, 1, 6, 3)])
+def test_whole_numbers_are_added_in_64_bits(shape: tuple[int, ...], dtype: Any) -> None:
+    limits = (0, 2) if dtype is np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    whole = np.random.default_rng(0).integers(*limits, shape, dtype=np.int64).astype(dtype)
+    for x in (whole, whole.T, whole[::2], whole[..., 1:], np.swapaxes(whole, 0, -1)):
+        for count in range(1, x.ndim + 1):
+            for axes in itertools.combinations(range(x.ndim), count):
+                for keepdim in (False, True):
+                    expected = x.sum(axis=axes, dtype=np.int64, keepdims=keepdim)
+                    found = sums.sum_dims(x, axes, keepdim, None)
+                    assert found.dtype == np.int64
+                    np.testing.assert_array_equal(found, expected)
+
+
+def test_floats_are_added_however_they_lie() -> None:
+    whole = draw((6, 50, 1, 40, 3), np.float64)
+    for x in (whole, whole.T, whole[::2], whole[..., 1:], whole[:, ::-1], whole.swapaxes(1, 3)):
+        for count in range(1, x.ndim + 1):
+            for axes in itertools.combinations(range(x.ndim), count):
+                for keepdim in (False, True):
+                    found = large.reduce(np.add, x, axes, keepdim)
+                    expected = np.add.reduce(x, axis=axes, keepdims=keepdim)
+                    assert found.shape == expected.shape
+                    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)

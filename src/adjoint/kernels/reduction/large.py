@@ -13,7 +13,8 @@ there is. Ways around it, for neighbouring axes, with the array seen as
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -36,20 +37,25 @@ def total(x: Array, axis: Dims, keepdims: bool) -> Array:
 def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
     """`ufunc.reduce(x, axis=axis, keepdims=keepdims)`, by the fastest way."""
     if x.size >= LARGE:
-        reduces = _reduce if x.flags.c_contiguous else _turned
-        result = reduces(ufunc, x, axis, keepdims)
+        reduces = partial(_reduce, ufunc)
+        if x.flags.c_contiguous:
+            result = reduces(x, axis, keepdims)
+        else:
+            result = _turned(reduces, x, axis, keepdims)
         if result is not None:
             return result
     return ufunc.reduce(x, axis=axis, keepdims=keepdims)
 
 
-def _turned(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | None:
-    """`reduce` of an array whose dimensions are in another order in memory, or have gaps."""
+def _turned(
+    reduces: Callable[[Array, Dims, bool], Array | None], x: Array, axis: Dims, keepdims: bool
+) -> Array | None:
+    """A reduction of an array whose dimensions are in another order in memory, or have gaps."""
     found = _order(x.strides, axis, keepdims)
     if found is None:
         return None
     order, mirrored, back = found
-    result = _reduce(ufunc, x.transpose(order), mirrored, keepdims)
+    result = reduces(x.transpose(order), mirrored, keepdims)
     return None if result is None else result.transpose(back)
 
 
@@ -74,11 +80,8 @@ def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | No
     if parted is None:
         return None
     matrices, kept, rest, final = parted
-    try:
-        parts = x.reshape(matrices, copy=False)
-    except ValueError:  # it has gaps
-        parts = None
-    if parts is None or parts.strides[1 if matrices[2] == 1 else 2] != x.itemsize:
+    parts = _matrices(x, matrices)
+    if parts is None:
         if x.dtype.char not in "fd" or not _is_native(ufunc, matrices):
             return None
         parts = copied(x).reshape(matrices)
@@ -87,6 +90,41 @@ def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | No
         return None
     if rest:
         result = reduce(ufunc, result.reshape(kept), rest, True)
+    return result.reshape(final)
+
+
+def _matrices(x: Array, shape: Shape) -> Array | None:
+    """The array in three dimensions, if elements that are side by side in memory are so in the last
+    one, or in rows; None where it has other gaps.
+    """
+    try:
+        parts = x.reshape(shape, copy=False)
+    except ValueError:
+        return None
+    return parts if parts.strides[1 if shape[2] == 1 else 2] == x.itemsize else None
+
+
+def whole_total(x: Array, axis: Dims, keepdims: bool) -> Array | None:
+    """Σ x of whole numbers in 64 bits; None where NumPy's way is as good."""
+    if x.size < LARGE:
+        return None
+    if not x.flags.c_contiguous:
+        return _turned(_whole_total, x, axis, keepdims)
+    return _whole_total(x, axis, keepdims)
+
+
+def _whole_total(x: Array, axis: Dims, keepdims: bool) -> Array | None:
+    """`whole_total` of an array in the order of memory."""
+    parted = _parted(x.shape, axis, keepdims)
+    if parted is None:
+        return None
+    matrices, kept, rest, final = parted
+    parts = _matrices(x, matrices)
+    result = native.add_up(copied(x).reshape(matrices) if parts is None else parts)
+    if result is None:
+        return None
+    if rest:
+        result = np.add.reduce(result.reshape(kept), axis=rest, keepdims=True)
     return result.reshape(final)
 
 

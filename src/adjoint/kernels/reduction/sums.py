@@ -17,7 +17,7 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast, parts_for
 from adjoint.core.shapes import wrap_dims
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
-from adjoint.kernels.reduction.large import LARGE, reduce, total
+from adjoint.kernels.reduction.large import LARGE, reduce, total, whole_total
 from adjoint.native.halves import astype
 from adjoint.native.loops import Loops
 
@@ -32,6 +32,9 @@ def _accumulate(
     if dtype is None and self.dtype.kind == "b" and ufunc is np.add and len(axes) == self.ndim:
         return np.asarray(np.count_nonzero(self)).reshape((1,) * self.ndim * keepdim)
     if dtype is None and self.dtype.kind in "biu":
+        found = whole_total(self, axes, keepdim) if ufunc is np.add else None
+        if found is not None:
+            return found
         return ufunc.reduce(self, axis=axes, dtype=np.int64, keepdims=keepdim)
     if self.dtype in REDUCED:
         return narrowed(reduce(ufunc, widened(self), axes, keepdim), self)
