@@ -545,3 +545,12 @@ def test_completions_have_every_command_and_option(
         options = [o for a in command._actions for o in a.option_strings if o.startswith("--")]
         wanted = [f"-l {o[2:]} " for o in options] if shell == "fish" else options
         assert [o for o in wanted if o not in script] == []
+
+
+def test_a_first_try_is_told_what_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main([])
+    assert "COMMAND" in capsys.readouterr().out
+    with pytest.raises(SystemExit, match="2"):
+        main(["grad", "model.py:loss", "[1.0, 2.0]"])
+    assert "stand after --at" in capsys.readouterr().err

@@ -81,7 +81,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit status."""
-    args = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    args = parser().parse_args(given or ["--help"])
     terminal.choose(args.color)
     try:
         for line in args.run(args):

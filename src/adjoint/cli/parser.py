@@ -28,6 +28,8 @@ class Parser(argparse.ArgumentParser):
             message = f"there is no {found[1]!r}" + did_you_mean(
                 found[1], re.findall(r"[\w-]+", found[2])
             )
+        elif message.startswith("unrecognized arguments: ") and "--" not in message:
+            message += "; values of a function's arguments stand after --at"
         print(f"{self.prog}: {message}", file=sys.stderr)
         print(f"{self.prog} --help says what there is.", file=sys.stderr)
         raise SystemExit(2)
