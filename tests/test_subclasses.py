@@ -347,3 +347,21 @@ def test_classes_are_not_asked_where_they_are_switched_off() -> None:
         assert type(x.sin()) is ad.Tensor
     with pytest.raises(AssertionError, match="asked"):
         x.sin()
+
+
+def test_tensors_of_pytorch_are_refused_and_told_the_way_in() -> None:
+    """Their `__torch_function__` would call ours again, and ours theirs, without end."""
+
+    def ask(cls: type, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return function(*args, **(kwargs or {}))
+
+    ask.__module__ = "torch.tensor"
+    theirs = type("Tensor", (), {
+        "__torch_function__": classmethod(ask), "__dlpack__": None, "__module__": "torch",
+    })()  # fmt: skip
+    for call in (ad.sin, ad.grad(ad.sin), lambda x: ad.matmul(ad.ones(2), x)):
+        with pytest.raises(TypeError, match=r"of torch; ad.from_dlpack\(x\) is a tensor"):
+            call(theirs)
+    with pytest.raises(TypeError, match="unsupported operand"):
+        ad.ones(2) + theirs
+    assert ad.Tensor.__torch_function__(ask, (ad.Tensor,), (theirs,)) is NotImplemented

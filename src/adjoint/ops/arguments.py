@@ -140,6 +140,7 @@ def to_tensor(what: str, name: str, value: Any) -> Any:
         return runtime.tensor_of(np.asarray(value))
     raise ArgumentError(
         f"{what}: {name} must be a tensor, an array or a number, got {describe(value)}"
+        f"{from_elsewhere(value)}"
     )
 
 
@@ -278,6 +279,14 @@ def _tensor_of_number(value: Any, dtype: DType) -> Any:
         return value.settled(dtype)
     number = python_number(value) if isinstance(value, np.generic) else value
     return runtime.tensor_of(np.asarray(fit_number(number, dtype), dtype.np))
+
+
+def from_elsewhere(value: Any) -> str:
+    """What to do with an array of another library, which may have a history of its own."""
+    if not hasattr(type(value), "__dlpack__"):
+        return ""
+    home = type(value).__module__.partition(".")[0]
+    return f" of {home}; ad.from_dlpack(x) is a tensor on the same memory, without its history"
 
 
 def describe(value: Any) -> str:

@@ -97,10 +97,16 @@ def _refused(function: Callable[..., Any], kinds: tuple[type, ...]) -> TypeError
 def overrides(value: Any) -> bool:
     """Whether the class of a value has a `__torch_function__` of its own that may be asked."""
     found = getattr(type(value), "__torch_function__", None)
-    if found is None or not current().asks_classes:
+    if found is None or not current().asks_classes or is_of_torch(found):
         return False
     default: Any = Tensor.__torch_function__
     return getattr(found, "__func__", found) is not default.__func__
+
+
+def is_of_torch(function: Any) -> bool:
+    """Whether a function is PyTorch's own: its tensors are not ours, and would ask us again."""
+    owner = getattr(function, "__objclass__", function)  # of a method in C, the class
+    return (getattr(owner, "__module__", None) or "").partition(".")[0] == "torch"
 
 
 def _flat(values: Iterable[Any]) -> Iterator[Any]:

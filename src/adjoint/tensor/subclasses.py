@@ -15,7 +15,13 @@ from adjoint.core.state import current
 from adjoint.ops.operator import Operator
 from adjoint.tensor.home import Height, Home, new_tensor
 from adjoint.tensor.methods import tensor
-from adjoint.tensor.overrides import as_called, ask_classes, function_of, overriding
+from adjoint.tensor.overrides import (
+    as_called,
+    ask_classes,
+    function_of,
+    is_of_torch,
+    overriding,
+)
 from adjoint.tensor.tape import Leaf, own_counter
 from adjoint.tensor.tensor import Tensor, alias, data_of, is_plain
 
@@ -170,7 +176,7 @@ def default_torch_function(
     kwargs: dict[str, Any] | None = None,
 ) -> Any:
     """Run `func` on plain tensors; the results are of this class. Override to do otherwise."""
-    if (getattr(func, "__module__", None) or "").startswith("torch"):
+    if is_of_torch(func):
         return NotImplemented  # PyTorch's own functions do not take our tensors, and say so then
     plain = _Plain()
     named = {k: plain.of(v) for k, v in (kwargs or {}).items()}

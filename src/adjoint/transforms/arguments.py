@@ -14,6 +14,7 @@ from adjoint.core.errors import ArgumentError, DtypeError
 from adjoint.core.pytrees import LEAF, TreeDef
 from adjoint.core.storage import is_duck_array
 from adjoint.ops import operator as operators
+from adjoint.ops.arguments import from_elsewhere
 from adjoint.ops.runtime import NUMBER_TYPES
 from adjoint.tensor.methods import as_tensor, tensor_of
 from adjoint.tensor.sparse import is_settled, settled
@@ -85,6 +86,7 @@ def to_tensor(what: str, value: Any, path: str, integers: bool = False) -> Tenso
     ):
         raise ArgumentError(
             f"{what}: {path} must be a tensor, an array or a number, got {type(value).__name__}"
+            f"{from_elsewhere(value)}"
         )
     if isinstance(value, np.ndarray):
         tensor = tensor_of(value)
