@@ -6,6 +6,8 @@ import copy
 import pickle
 import subprocess
 import sys
+from operator import attrgetter
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -326,3 +328,30 @@ def test_shared_memory_is_one_memory_in_all_processes(tmp_path: Any) -> None:
     path.write_text(SHARED)
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True)
     assert done.stdout.strip() == "[2.0, 4.0, 3.0] True True", done.stderr
+
+
+MODULES = (
+    *("autograd.forward_ad", "autograd.functional", "debug", "func", "lax", "masked", "nested"),
+    *("nn.init", "overrides", "scipy.stats", "signal.windows", "sparse", "tree", "tree_util"),
+    *("types", "utils.checkpoint"),
+)
+WITH_EXAMPLES = ("autograd.functional", "masked", "nn.functional", "nn.init", "signal.windows")
+
+
+@pytest.mark.parametrize("path", MODULES)
+def test_a_module_lists_what_is_its_own(path: str) -> None:
+    """`dir()` and completion show no names of typing, and no errors that it may raise."""
+    module = attrgetter(path)(ad)
+    strangers = {"Any", "Callable", "Sequence", "ArgumentError", "annotations", "math"}
+    assert not strangers & set(dir(module))
+    assert all(hasattr(module, name) for name in dir(module))
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES)
+def test_a_function_has_an_example(path: str) -> None:
+    module = attrgetter(path)(ad)
+    for name in getattr(module, "__all__", None) or dir(module):
+        function = getattr(module, name)
+        ours = (getattr(function, "__module__", None) or "").startswith("adjoint.")
+        if ours and isinstance(function, FunctionType) and not name.startswith("_"):
+            assert ">>>" in (function.__doc__ or ""), name

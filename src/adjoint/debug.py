@@ -50,3 +50,7 @@ def callback(
     [array(3., dtype=float32)]
     """
     call("debug.callback", callback, (), args, keywords, effect=True)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

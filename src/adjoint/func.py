@@ -33,7 +33,12 @@ __all__ = [
 def grad_and_value(
     f: Callable[..., Any], argnums: Any = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """As `value_and_grad`, the gradient first."""
+    """As `value_and_grad`, the gradient first.
+
+    >>> import adjoint as ad
+    >>> ad.func.grad_and_value(lambda x: (x**2).sum())(ad.tensor([1.0, 2.0]))
+    (tensor([2., 4.]), tensor(5.))
+    """
     both = value_and_grad(f, argnums, has_aux)
 
     def compute(*args: Any, **keywords: Any) -> Any:
@@ -60,3 +65,7 @@ def replace_all_batch_norm_modules_(root: Any) -> Any:
 
 def __getattr__(name: str) -> NoReturn:
     raise absent(__name__, name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

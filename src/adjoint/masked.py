@@ -98,7 +98,13 @@ def sum(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The sum of the selected elements."""
+    """The sum of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.sum(x, 0, mask=mask)
+    tensor(6.)
+    """
     wanted = _summed_dtype(input, dtype)
     return _filled(input, mask, 0).sum(_dims(input, dim), keepdim, dtype=wanted)
 
@@ -107,7 +113,13 @@ def prod(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The product of the selected elements."""
+    """The product of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.prod(x, 0, mask=mask)
+    tensor(5.)
+    """
     result = _filled(input, mask, 1).to(_summed_dtype(input, dtype))
     for d in reversed(_dims(input, dim)):
         result = result.prod(d, keepdim)
@@ -118,7 +130,13 @@ def amax(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The largest of the selected elements."""
+    """The largest of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.amax(x, 0, mask=mask)
+    tensor(5.)
+    """
     _require_order("amax", input)
     return _as(_filled(input, mask, -math.inf).amax(_dims(input, dim), keepdim), dtype)
 
@@ -127,7 +145,13 @@ def amin(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The least of the selected elements."""
+    """The least of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.amin(x, 0, mask=mask)
+    tensor(1.)
+    """
     _require_order("amin", input)
     return _as(_filled(input, mask, math.inf).amin(_dims(input, dim), keepdim), dtype)
 
@@ -140,7 +164,13 @@ def argmax(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where the largest of the selected elements is; in the dtype of the input, as PyTorch's."""
+    """Where the largest of the selected elements is; in the dtype of the input, as PyTorch's.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.argmax(x, 0, mask=mask)
+    tensor(2.)
+    """
     _require_order("argmax", input)
     return _filled(input, mask, -math.inf).argmax(dim, keepdim).to(dtype or input.dtype)
 
@@ -149,7 +179,13 @@ def argmin(
     input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Where the least of the selected elements is; in the dtype of the input, as PyTorch's."""
+    """Where the least of the selected elements is; in the dtype of the input, as PyTorch's.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.argmin(x, 0, mask=mask)
+    tensor(0.)
+    """
     _require_order("argmin", input)
     return _filled(input, mask, math.inf).argmin(dim, keepdim).to(dtype or input.dtype)
 
@@ -158,7 +194,13 @@ def logsumexp(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """log Σ exp of the selected elements."""
+    """log Σ exp of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.logsumexp(x, 0, mask=mask)
+    tensor(5.0181)
+    """
     kept = _filled(input, mask, -math.inf)
     return kept.logsumexp(_dims(input, dim), keepdim).to(dtype or input.dtype)
 
@@ -167,7 +209,13 @@ def logaddexp(
     input: Tensor, other: Tensor, *, dtype: DType | None = None, input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """log(exp x + exp y); what a mask leaves out counts as exp(-∞)."""
+    """log(exp x + exp y); what a mask leaves out counts as exp(-∞).
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0]), ad.tensor([True, False])
+    >>> ad.masked.logaddexp(x, x, input_mask=mask, other_mask=mask)
+    tensor([1.6931,   -inf])
+    """
     x = _filled(input, input_mask, -math.inf)
     y = _filled(other, other_mask, -math.inf)
     return _as(ops.logaddexp(x, y), dtype)
@@ -177,7 +225,13 @@ def mean(
     input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The mean of the selected elements."""
+    """The mean of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.mean(x, 0, mask=mask)
+    tensor(3.)
+    """
     wanted = dtype or input.dtype
     if not wanted.is_differentiable:
         raise ValueRangeError(f"masked.mean: has no {wanted} result; pass a float or complex dtype")
@@ -195,7 +249,13 @@ def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The median of the selected elements, the lower of two."""
+    """The median of the selected elements, the lower of two.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.median(x, 0, mask=mask)
+    tensor(1.)
+    """
     real = input if input.dtype.is_floating_point else input.to(dtypes.float32)
     output = _filled(real, mask, math.nan).nanmedian(dim, keepdim)[0]
     if input.dtype.is_floating_point:
@@ -209,7 +269,13 @@ def norm(
     input: Tensor, ord: float | None = 2.0, dim: Dims = None, *, keepdim: bool = False,
     dtype: DType | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The norm of the vector of the selected elements."""
+    """The norm of the vector of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.norm(x, 2, 0, mask=mask)
+    tensor(5.0990)
+    """
     order = 2.0 if ord is None else ord
     kept = _filled(input, mask, math.inf if order == -math.inf else 0)
     wanted = dtype or input.dtype
@@ -221,7 +287,13 @@ def var(
     correction: float | None = None, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Σ |x - mean|² / (n - correction) over the selected elements."""
+    """Σ |x - mean|² / (n - correction) over the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.var(x, 0, True, mask=mask)
+    tensor(8.)
+    """
     if unbiased is not None and correction is not None:
         raise ArgumentError("masked.var: give one of unbiased and correction")
     less = 1.0 if correction is None else float(correction)
@@ -241,7 +313,13 @@ def std(
     correction: float | None = None, keepdim: bool = False, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The root of `var`."""
+    """The root of `var`.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.std(x, 0, True, mask=mask)
+    tensor(2.8284)
+    """
     options: dict[str, Any] = dict(correction=correction, keepdim=keepdim, dtype=dtype, mask=mask)
     return var(input, dim, unbiased, **options).sqrt()
 
@@ -252,7 +330,13 @@ def std(
 def softmax(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """softmax over the selected elements; 0 elsewhere."""
+    """softmax over the selected elements; 0 elsewhere.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.softmax(x, 0, mask=mask)
+    tensor([0.0180, 0.0000, 0.9820])
+    """
     _require_order("softmax", input)
     return ops.softmax(_filled(input, mask, -math.inf), dim, dtype or input.dtype)
 
@@ -260,7 +344,13 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """log_softmax over the selected elements; -∞ elsewhere."""
+    """log_softmax over the selected elements; -∞ elsewhere.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.log_softmax(x, 0, mask=mask)
+    tensor([-4.0181,    -inf, -0.0181])
+    """
     _require_order("log_softmax", input)
     return ops.log_softmax(_filled(input, mask, -math.inf), dim, dtype or input.dtype)
 
@@ -268,7 +358,13 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """softmax of -x over the selected elements; 0 elsewhere."""
+    """softmax of -x over the selected elements; 0 elsewhere.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.softmin(x, 0, mask=mask)
+    tensor([0.9820, 0.0000, 0.0180])
+    """
     _require_order("softmin", input)
     return ops.softmax(-_filled(input, mask, math.inf), dim, dtype or input.dtype)
 
@@ -277,7 +373,13 @@ def normalize(
     input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: DType | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """x / max(norm, eps) for the selected elements; 0 elsewhere."""
+    """x / max(norm, eps) for the selected elements; 0 elsewhere.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.normalize(x, 2, 0, mask=mask)
+    tensor([0.1961, 0.0000, 0.9806])
+    """
     size = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled(input, mask, 0) / ops.maximum(size, size.new_full((), eps))
 
@@ -285,12 +387,28 @@ def normalize(
 def cumsum(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Running sums of the selected elements."""
+    """Running sums of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.cumsum(x, 0, mask=mask)
+    tensor([1., 1., 6.])
+    """
     return _filled(input, mask, 0).cumsum(dim, dtype=dtype or input.dtype)
 
 
 def cumprod(
     input: Tensor, dim: int, *, dtype: DType | None = None, mask: Tensor | None = None
 ) -> Tensor:
-    """Running products of the selected elements."""
+    """Running products of the selected elements.
+
+    >>> import adjoint as ad
+    >>> x, mask = ad.tensor([1.0, 2.0, 5.0]), ad.tensor([True, False, True])
+    >>> ad.masked.cumprod(x, 0, mask=mask)
+    tensor([1., 1., 5.])
+    """
     return _filled(input, mask, 1).cumprod(dim, dtype=dtype or input.dtype)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

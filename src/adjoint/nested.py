@@ -202,3 +202,7 @@ def masked_select(tensor: Tensor, mask: Tensor) -> NestedTensor:
     count = tensor.shape[0]
     lengths = whole.reshape((count, -1)).sum(1)
     return nested_tensor_from_jagged(tensor.masked_select(whole), lengths=lengths)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -107,3 +107,7 @@ def resolve_name(f: Callable[..., Any]) -> str | None:
 
 def __getattr__(name: str) -> NoReturn:
     raise absent(__name__, name, __all__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

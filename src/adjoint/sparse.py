@@ -349,3 +349,7 @@ __all__ = [
     "spsolve",
     "sum",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

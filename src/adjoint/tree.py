@@ -241,3 +241,7 @@ def register_static(cls: C) -> C:
     """
     pytrees.register(cls, lambda value: ((), value), lambda value, _: value)
     return cls
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -94,3 +94,7 @@ def register_pytree_with_keys(
         return [child for _, child in pairs], data
 
     register_pytree_node(nodetype, flatten_func or flatten, unflatten_func, flatten_with_keys)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

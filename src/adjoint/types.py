@@ -26,3 +26,7 @@ Device = _Device | str | int | None
 _TensorOrTensors = Tensor | Sequence[Tensor]
 _dtype, _int, _float, _bool = DType, int, float, bool
 _size = Size | list[int] | tuple[int, ...]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

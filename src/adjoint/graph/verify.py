@@ -27,7 +27,12 @@ _PLAIN = (bool, int, float, complex, str, type(None))
 
 
 def verify(graph: Graph) -> Graph:
-    """Return the graph if it is legal, else raise `GraphError`."""
+    """Return the graph if it is legal, else raise `GraphError`.
+
+    >>> import adjoint as ad
+    >>> ad.graph.verify(ad.trace(ad.sin, ad.ones(2)))
+    <graph sin: 1 inputs, 1 nodes, 1 outputs>
+    """
     _Checker(graph, graph.signature.name).check()
     return graph
 

@@ -71,7 +71,12 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 def uniform_(
     tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None
 ) -> Tensor:  # fmt: skip
-    """Fill with values uniform in [a, b)."""
+    """Fill with values uniform in [a, b).
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.uniform_(ad.empty(2, 3), -1.0, 1.0).shape
+    (2, 3)
+    """
     with no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
@@ -79,7 +84,12 @@ def uniform_(
 def normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None
 ) -> Tensor:  # fmt: skip
-    """Fill with values of the normal distribution."""
+    """Fill with values of the normal distribution.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.normal_(ad.empty(2, 3), std=0.1).shape
+    (2, 3)
+    """
     with no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -118,23 +128,47 @@ def trunc_normal_(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fill with one value."""
+    """Fill with one value.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.constant_(ad.empty(2, 2), 3.0)
+    tensor([[3., 3.],
+            [3., 3.]])
+    """
     with no_grad():
         return tensor.fill_(val)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fill with 1."""
+    """Fill with 1.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.ones_(ad.empty(2, 2))
+    tensor([[1., 1.],
+            [1., 1.]])
+    """
     return constant_(tensor, 1.0)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fill with 0."""
+    """Fill with 0.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.zeros_(ad.empty(2, 2))
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
     return constant_(tensor, 0.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fill a matrix with the identity."""
+    """Fill a matrix with the identity.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.eye_(ad.empty(2, 2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
     _check_dimensions("eye_", tensor, (2,))
     with no_grad():
         return tensor.copy_(ops.eye(*tensor.shape, dtype=tensor.dtype))
@@ -163,13 +197,23 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with values uniform in [-x, x), x = gain √(6 / (fan_in + fan_out)).  Glorot 2010."""
+    """Fill with values uniform in [-x, x), x = gain √(6 / (fan_in + fan_out)).  Glorot 2010.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.xavier_uniform_(ad.empty(2, 3)).shape
+    (2, 3)
+    """
     bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / sum(_fans(tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
-    """Fill with normal values of deviation gain √(2 / (fan_in + fan_out)).  Glorot 2010."""
+    """Fill with normal values of deviation gain √(2 / (fan_in + fan_out)).  Glorot 2010.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.xavier_normal_(ad.empty(2, 3)).shape
+    (2, 3)
+    """
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
@@ -183,6 +227,10 @@ def kaiming_uniform_(
     """Fill with values uniform in [-x, x), x = gain √(3 / fan).  He 2015.
 
     `a` is the slope of the leaky ReLU that follows.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.kaiming_uniform_(ad.empty(2, 3)).shape
+    (2, 3)
     """
     if 0 in tensor.shape:
         return _empty("kaiming_uniform_", tensor)
@@ -197,7 +245,12 @@ def kaiming_normal_(
     nonlinearity: str = "leaky_relu",
     generator: Any = None,
 ) -> Tensor:
-    """Fill with normal values of deviation gain / √fan.  He 2015."""
+    """Fill with normal values of deviation gain / √fan.  He 2015.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.kaiming_normal_(ad.empty(2, 3)).shape
+    (2, 3)
+    """
     if 0 in tensor.shape:
         return _empty("kaiming_normal_", tensor)
     return normal_(tensor, 0.0, _deviation(tensor, a, mode, nonlinearity), generator)
@@ -226,7 +279,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
-    """Fill a matrix with normal values, a fraction of each column with 0.  Martens 2010."""
+    """Fill a matrix with normal values, a fraction of each column with 0.  Martens 2010.
+
+    >>> import adjoint as ad
+    >>> ad.nn.init.sparse_(ad.empty(2, 3), sparsity=0.5).shape
+    (2, 3)
+    """
     _check_dimensions("sparse_", tensor, (2,))
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
@@ -287,3 +345,7 @@ uniform, normal, constant = map(_old_name, (uniform_, normal_, constant_))
 eye, dirac, orthogonal, sparse = map(_old_name, (eye_, dirac_, orthogonal_, sparse_))
 xavier_uniform, xavier_normal = map(_old_name, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(_old_name, (kaiming_uniform_, kaiming_normal_))
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

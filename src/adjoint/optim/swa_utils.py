@@ -259,3 +259,7 @@ class SWALR(Schedule):
             start = target if before == 1 else (lr - before * target) / (1 - before)
             lrs.append(target * now + start * (1 - now))
         return lrs
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

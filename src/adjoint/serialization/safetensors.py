@@ -151,7 +151,13 @@ def load_file(filename: Any, device: Any = "cpu", *, mmap: bool = True) -> dict[
 
 
 def load(data: bytes) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file that is given as bytes."""
+    """Return the tensors of a safetensors file that is given as bytes.
+
+    >>> import adjoint as ad
+    >>> data = ad.utils.safetensors.save({"x": ad.ones(2)})
+    >>> ad.utils.safetensors.load(data)
+    {'x': tensor([1., 1.])}
+    """
     return read(Source(io.BytesIO(data), "<bytes>"))
 
 
@@ -223,7 +229,13 @@ def save_file(
 
 
 def save(tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> bytes:
-    """Return the bytes of a safetensors file."""
+    """Return the bytes of a safetensors file.
+
+    >>> import adjoint as ad
+    >>> data = ad.utils.safetensors.save({"x": ad.ones(2)})
+    >>> ad.utils.safetensors.load(data)
+    {'x': tensor([1., 1.])}
+    """
     file = io.BytesIO()
     _write(_pieces(tensors, metadata), file)
     return file.getvalue()

@@ -193,7 +193,14 @@ def backward(
     create_graph: bool = False,
     inputs: Source | Iterable[Source] | Mapping[Any, Source] | None = None,
 ) -> None:
-    """Accumulate the gradient of `tensors` in the leaves they depend on, or in `inputs` only."""
+    """Accumulate the gradient of `tensors` in the leaves they depend on, or in `inputs` only.
+
+    >>> import adjoint as ad
+    >>> x = ad.tensor([1.0, 2.0], requires_grad=True)
+    >>> ad.autograd.backward([(x**2).sum(), x.sum()])
+    >>> x.grad
+    tensor([3., 5.])
+    """
     roots = _listed(tensors)
     grads = _paired("backward", roots, grad_tensors)
     wanted = None if inputs is None else _listed(inputs)

@@ -33,7 +33,13 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """Return the edge of a tensor: the node that its gradient goes to, and the output there."""
+    """Return the edge of a tensor: the node that its gradient goes to, and the output there.
+
+    >>> import adjoint as ad
+    >>> x = ad.ones(2, requires_grad=True)
+    >>> ad.autograd.graph.get_gradient_edge(x.exp()).output_nr
+    0
+    """
     if tensor.edge is None:
         raise GradError("get_gradient_edge: the tensor does not require a gradient")
     return GradientEdge(tensor.grad_fn or tensor.edge, tensor.output_nr)

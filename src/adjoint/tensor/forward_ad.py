@@ -26,6 +26,15 @@ from adjoint.tensor.structures import StructuredTensor
 from adjoint.tensor.tape import KEEPS, Node, Rule
 from adjoint.tensor.tensor import Tensor, alias, is_plain, make
 
+__all__ = [
+    "UnpackedDualTensor",
+    "dual_level",
+    "enter_dual_level",
+    "exit_dual_level",
+    "make_dual",
+    "unpack_dual",
+]
+
 
 class UnpackedDualTensor(NamedTuple):
     """A tensor without its tangent, and the tangent (None if it has none)."""
@@ -72,7 +81,14 @@ class dual_level:  # noqa: N801 - PyTorch's name
 
 
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
-    """Return `tensor` with a tangent. Operators on the result carry the tangent along."""
+    """Return `tensor` with a tangent. Operators on the result carry the tangent along.
+
+    >>> import adjoint as ad
+    >>> with ad.autograd.forward_ad.dual_level():
+    ...     dual = ad.autograd.forward_ad.make_dual(ad.tensor(3.0), ad.tensor(1.0))
+    ...     ad.autograd.forward_ad.unpack_dual(dual**2).tangent
+    tensor(6.)
+    """
     if duals.get() is None:
         raise GradError("make_dual needs an open level: with forward_ad.dual_level(): …")
     if not isinstance(tensor, Tensor) or not isinstance(tangent, Tensor):
@@ -135,7 +151,13 @@ def _laid_out_like(tangent: Tensor, tensor: Tensor) -> Tensor:
 
 
 def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
-    """Return the tensor without its tangent, and the tangent or None."""
+    """Return the tensor without its tangent, and the tangent or None.
+
+    >>> import adjoint as ad
+    >>> with ad.autograd.forward_ad.dual_level():
+    ...     ad.autograd.forward_ad.unpack_dual(ad.tensor(3.0)).tangent is None
+    True
+    """
     if isinstance(tensor, StructuredTensor):
         primal, tangent = unpack_dual(tensor.stored)
         found = None if tangent is None else tensor.holding(tangent)
@@ -144,3 +166,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
     if is_dual(tensor):
         return UnpackedDualTensor(DUALS.primal(tensor), tensor.beside)
     return UnpackedDualTensor(tensor, None)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -50,7 +50,16 @@ Node.register(FunctionContext)  # `ctx`, which shares its attributes with the no
 
 
 class save_on_cpu(saved_tensors_hooks):  # noqa: N801 - PyTorch's name
-    """Save copies, so that writes in place do not disturb backward."""
+    """Save copies, so that writes in place do not disturb backward.
+
+    >>> import adjoint as ad
+    >>> x = ad.tensor([1.0, 2.0], requires_grad=True)
+    >>> with ad.autograd.graph.save_on_cpu():
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
+    """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cpu") -> None:
         super().__init__(lambda t: np.array(t.array), make)
@@ -72,7 +81,13 @@ def increment_version(tensor: Tensor | Iterable[Tensor]) -> None:
 
 @contextmanager
 def disable_saved_tensors_hooks(error_message: str) -> Generator[None]:
-    """Refuse `saved_tensors_hooks` in a block, with this message."""
+    """Refuse `saved_tensors_hooks` in a block, with this message.
+
+    >>> import adjoint as ad
+    >>> with ad.autograd.graph.disable_saved_tensors_hooks("not here"):
+    ...     ad.ones(2, requires_grad=True).exp()
+    tensor([2.7183, 2.7183], grad_fn=<ExpBackward0>)
+    """
     if current().saved_hooks:
         raise GradError(error_message)
     with changed(hooks_refused=error_message):
@@ -113,6 +128,12 @@ def register_multi_grad_hook(
 
     It gets the list of them, None for a tensor that the pass does not reach. With mode="any" it is
     called with the first gradient instead.
+
+    >>> import adjoint as ad
+    >>> x, y = ad.ones(2, requires_grad=True), ad.ones(2, requires_grad=True)
+    >>> handle = ad.autograd.graph.register_multi_grad_hook((x, y), lambda grads: print(len(grads)))
+    >>> (x * y).sum().backward()
+    2
     """
     if mode not in ("all", "any"):
         raise ValueRangeError(

@@ -490,6 +490,15 @@ class saved_tensors_hooks(Mode):  # noqa: N801 - PyTorch's name
 
     `pack(tensor)` may return anything (a file name, a compressed array); `unpack` must give back a
     tensor of the same content.
+
+    >>> import adjoint as ad
+    >>> x = ad.tensor([1.0, 2.0], requires_grad=True)
+    >>> halves = lambda t: t.to(ad.bfloat16)
+    >>> with ad.autograd.graph.saved_tensors_hooks(halves, lambda t: t.float()):
+    ...     y = (x * x).sum()
+    >>> y.backward()
+    >>> x.grad
+    tensor([2., 4.])
     """
 
     def __init__(self, pack_hook: Callable[..., Any], unpack_hook: Callable[..., Any]) -> None:

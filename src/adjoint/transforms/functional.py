@@ -19,6 +19,8 @@ from adjoint.transforms import jacobians, reverse
 from adjoint.transforms.forward import pushforward
 from adjoint.transforms.vectorize import vmap
 
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
 Tensors = Tensor | tuple[Tensor, ...]
 _STRATEGIES = ("reverse-mode", "forward-mode")
 
@@ -146,7 +148,12 @@ def vjp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and vᵀJ."""
+    """Return `func(*inputs)` and vᵀJ.
+
+    >>> import adjoint as ad
+    >>> ad.autograd.functional.vjp(lambda x: x**2, ad.tensor([1.0, 2.0]), ad.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     problem = _Problem("vjp", func, inputs, create_graph)
     with problem.mode:
         outputs, pull = problem.run()
@@ -165,7 +172,12 @@ def jvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and Jv, in forward mode."""
+    """Return `func(*inputs)` and Jv, in forward mode.
+
+    >>> import adjoint as ad
+    >>> ad.autograd.functional.jvp(lambda x: x**2, ad.tensor([1.0, 2.0]), ad.ones(2))
+    (tensor([1., 4.]), tensor([2., 4.]))
+    """
     problem = _Problem("jvp", func, inputs, create_graph)
     with problem.mode:
         weights = _weights("jvp", "input", v, problem.inputs)
@@ -289,7 +301,12 @@ def hvp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and Hv, forward over reverse."""
+    """Return `func(*inputs)` and Hv, forward over reverse.
+
+    >>> import adjoint as ad
+    >>> ad.autograd.functional.hvp(lambda x: (x**3).sum(), ad.tensor([1.0, 2.0]), ad.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
 
     def product(problem: _Problem, weights: list[Any]) -> list[Any]:
         primals, found, _ = pushforward(
@@ -307,7 +324,12 @@ def vhp(
     create_graph: bool = False,
     strict: bool = False,
 ) -> tuple[Any, Any]:
-    """Return `func(*inputs)` and vᵀH, reverse over reverse."""
+    """Return `func(*inputs)` and vᵀH, reverse over reverse.
+
+    >>> import adjoint as ad
+    >>> ad.autograd.functional.vhp(lambda x: (x**3).sum(), ad.tensor([1.0, 2.0]), ad.ones(2))
+    (tensor(9.), tensor([ 6., 12.]))
+    """
 
     def product(problem: _Problem, weights: list[Any]) -> list[Any]:
         gradients = _Problem("vhp", problem.gradient, tuple(problem.inputs), create_graph)
@@ -329,3 +351,7 @@ def _of_hessian(
         found = product(problem, weights)
         problem.check_result(strict, found)
     return value, problem.as_input(found)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

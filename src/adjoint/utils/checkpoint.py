@@ -161,3 +161,7 @@ def checkpoint_sequential(
         part = piece(number * size, (number + 1) * size)
         input = checkpoint(part, input, use_reentrant=reentrantly, **options)
     return piece((segments - 1) * size, len(listed))(input)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

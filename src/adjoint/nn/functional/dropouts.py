@@ -14,21 +14,36 @@ def _apply(name: str, inplace: bool, input: Tensor, p: float, training: bool) ->
 
 
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Set each element to 0 with probability p, and scale the others by 1/(1 - p)."""
+    """Set each element to 0 with probability p, and scale the others by 1/(1 - p).
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.dropout(ad.ones(3), training=False)
+    tensor([1., 1., 1.])
+    """
     return _apply("dropout", inplace, input, p, training)
 
 
 def alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Dropout to the far left value of selu, keeping mean 0 and variance 1."""
+    """Dropout to the far left value of selu, keeping mean 0 and variance 1.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.alpha_dropout(ad.ones(3), training=False)
+    tensor([1., 1., 1.])
+    """
     return _apply("alpha_dropout", inplace, input, p, training)
 
 
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """alpha_dropout of whole channels."""
+    """alpha_dropout of whole channels.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.feature_alpha_dropout(ad.ones(2, 3, 4)).shape
+    (2, 3, 4)
+    """
     return _apply("feature_alpha_dropout", inplace, input, p, training)
 
 
@@ -56,7 +71,12 @@ def _of_channels(
 def dropout1d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Dropout of whole channels N×C×L, or C×L."""
+    """Dropout of whole channels N×C×L, or C×L.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.dropout1d(ad.ones(2, 3, 4)).shape
+    (2, 3, 4)
+    """
     if input.ndim not in (2, 3):
         raise ShapeError(
             f"dropout1d: needs 3 dimensions, or 2 without a batch, got an input of "
@@ -68,7 +88,12 @@ def dropout1d(
 def dropout2d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Dropout of whole channels N×C×H×W (three dimensions are N×C×L, as in PyTorch)."""
+    """Dropout of whole channels N×C×H×W (three dimensions are N×C×L, as in PyTorch).
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.dropout2d(ad.ones(2, 3, 4, 4)).shape
+    (2, 3, 4, 4)
+    """
     _few("dropout2d", input, 3, 4)
     if input.ndim == 3:
         warn(
@@ -81,6 +106,11 @@ def dropout2d(
 def dropout3d(
     input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False
 ) -> Tensor:
-    """Dropout of whole channels N×C×D×H×W, or C×D×H×W."""
+    """Dropout of whole channels N×C×D×H×W, or C×D×H×W.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.dropout3d(ad.ones(2, 3, 4, 4, 4)).shape
+    (2, 3, 4, 4, 4)
+    """
     _few("dropout3d", input, 4, 5)
     return _of_channels(input, p, training, inplace, has_batch=input.ndim != 4)

@@ -33,6 +33,12 @@ def embedding(
 
     The row at `padding_idx` has no gradient. With `sparse`, `weight.grad` is a sparse tensor of the
     rows that were used; inside transforms gradients are dense.
+
+    >>> import adjoint as ad
+    >>> table = ad.arange(6.0).reshape(3, 2)
+    >>> ad.nn.functional.embedding(ad.tensor([2, 0]), table)
+    tensor([[4., 5.],
+            [0., 1.]])
     """
     row = _row("embedding", padding_idx, weight)
     if max_norm is not None:
@@ -66,7 +72,14 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Join the rows of each bag: of a row of `input`, or from one of `offsets` to the next."""
+    """Join the rows of each bag: of a row of `input`, or from one of `offsets` to the next.
+
+    >>> import adjoint as ad
+    >>> table = ad.arange(6.0).reshape(3, 2)
+    >>> ad.nn.functional.embedding_bag(ad.tensor([[0, 1], [2, 2]]), table, mode="sum")
+    tensor([[ 2.,  4.],
+            [ 8., 10.]])
+    """
     if mode not in MODES:
         raise ValueRangeError(f"embedding_bag(mode={mode!r}): there are 'sum', 'mean' and 'max'.")
     if input.ndim == 2 and offsets is None:

@@ -101,7 +101,12 @@ def _weighted(what: str, losses: Tensor, weight: Tensor, reduction: int, average
 
 @_words(2, 3)
 def mse_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -> Tensor:
-    """(input - target)²; with weights, their mean is the weighted one."""
+    """(input - target)²; with weights, their mean is the weighted one.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.mse_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
+    tensor(0.0250)
+    """
     _warn_of_sizes("mse_loss", input, target)
     if weight is None:
         return ops.mse_loss(input, target, reduction)
@@ -110,7 +115,12 @@ def mse_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) 
 
 @_words(2, 3)
 def l1_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -> Tensor:
-    """|input - target|; with weights, their mean is the weighted one."""
+    """|input - target|; with weights, their mean is the weighted one.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.l1_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
+    tensor(0.1500)
+    """
     _warn_of_sizes("l1_loss", input, target)
     if weight is None:
         return ops.l1_loss(input, target, reduction)
@@ -119,7 +129,12 @@ def l1_loss(input: Tensor, target: Tensor, reduction: int, weight: Any = None) -
 
 @_words(2, 3)
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: int, beta: float = 1.0) -> Tensor:
-    """d²/(2 beta) within beta, |d| - beta/2 outside, d being the difference."""
+    """d²/(2 beta) within beta, |d| - beta/2 outside, d being the difference.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.smooth_l1_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
+    tensor(0.0125)
+    """
     _warn_of_sizes("smooth_l1_loss", input, target)
     return ops.smooth_l1_loss(input, target, reduction, beta)
 
@@ -128,7 +143,12 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: int, beta: float = 
 def huber_loss(
     input: Tensor, target: Tensor, reduction: int, delta: float = 1.0, weight: Any = None
 ) -> Tensor:
-    """d²/2 within delta, delta (|d| - delta/2) outside; with weights, the mean is over elements."""
+    """d²/2 within delta, delta (|d| - delta/2) outside; with weights, the mean is over elements.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.huber_loss(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
+    tensor(0.0125)
+    """
     _warn_of_sizes("huber_loss", input, target)
     if weight is None:
         return ops.huber_loss(input, target, reduction, delta)
@@ -147,7 +167,12 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: int = MEAN,
 ) -> Tensor:
-    """-input at the target's class (dimension 1, or the only one), weighted by its weight."""
+    """-input at the target's class (dimension 1, or the only one), weighted by its weight.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.nll_loss(ad.log(ad.tensor([[0.25, 0.75]])), ad.tensor([1]))
+    tensor(0.2877)
+    """
     return ops.nll_loss_nd(input, target, weight, reduction, ignore_index)
 
 
@@ -156,7 +181,12 @@ def cross_entropy(
     input: Tensor, target: Tensor, weight: Any = None, ignore_index: int = -100,
     reduction: int = MEAN, label_smoothing: float = 0.0,
 ) -> Tensor:  # fmt: skip
-    """-log softmax(input) at the target's class, or averaged with the target's probabilities."""
+    """-log softmax(input) at the target's class, or averaged with the target's probabilities.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.cross_entropy(ad.zeros(2, 3), ad.tensor([0, 2]))
+    tensor(1.0986)
+    """
     return ops.cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing)
 
 
@@ -167,7 +197,12 @@ def cross_entropy(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN
 ) -> Tensor:
-    """-(t log p + (1 - t) log(1 - p)) for probabilities p."""
+    """-(t log p + (1 - t) log(1 - p)) for probabilities p.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.binary_cross_entropy(ad.tensor([0.2, 0.9]), ad.tensor([0.0, 1.0]))
+    tensor(0.1643)
+    """
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
@@ -175,7 +210,12 @@ def binary_cross_entropy(
 def binary_cross_entropy_with_logits(
     input: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN, pos_weight: Any = None
 ) -> Tensor:
-    """binary_cross_entropy of sigmoid(input), accurate far out."""
+    """binary_cross_entropy of sigmoid(input), accurate far out.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.binary_cross_entropy_with_logits(ad.zeros(2), ad.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
     if target.shape != input.shape:
         raise ShapeError(
             f"binary_cross_entropy_with_logits: a target of {show(target.shape)} for an input of "
@@ -188,7 +228,13 @@ def kl_div(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None,
     reduction: str = "mean", log_target: bool = False,
 ) -> Tensor:  # fmt: skip
-    """target (log target - input); 'batchmean' is the sum over the number of samples."""
+    """target (log target - input); 'batchmean' is the sum over the number of samples.
+
+    >>> import adjoint as ad
+    >>> p, q = ad.tensor([0.5, 0.5]), ad.tensor([0.25, 0.75])
+    >>> ad.nn.functional.kl_div(q.log(), p, reduction="sum")
+    tensor(0.1438)
+    """
     if reduction == "batchmean" and size_average is None and reduce is None:
         total = ops.kl_div(input, target, SUM, log_target=log_target)
         return total / input.shape[0] if input.ndim else total
@@ -201,7 +247,12 @@ def poisson_nll_loss(
     input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,
     reduction: int = MEAN,
 ) -> Tensor:  # fmt: skip
-    """exp(input) - target · input; with `full` plus Stirling's log target!."""
+    """exp(input) - target · input; with `full` plus Stirling's log target!.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.poisson_nll_loss(ad.zeros(2), ad.tensor([1.0, 2.0]))
+    tensor(1.)
+    """
     return ops.poisson_nll_loss(input, target, log_input, full, eps, reduction)
 
 
@@ -210,7 +261,12 @@ def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
     reduction: int = MEAN,
 ) -> Tensor:  # fmt: skip
-    """½ (log var + (input - target)²/var), var at least eps; its gradient passes there, too."""
+    """½ (log var + (input - target)²/var), var at least eps; its gradient passes there, too.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.gaussian_nll_loss(ad.zeros(2), ad.ones(2), ad.ones(2))
+    tensor(0.5000)
+    """
     if isinstance(var, (int, float)):
         var = ops.full_like(input.detach(), float(var))
     given = _variance_of(input, var)
@@ -246,7 +302,12 @@ def _variance_of(input: Tensor, var: Tensor) -> Tensor:
 
 @_words(2, 3)
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """log(1 + exp(-target · input)) for targets 1 and -1."""
+    """log(1 + exp(-target · input)) for targets 1 and -1.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.soft_margin_loss(ad.zeros(2), ad.tensor([1.0, -1.0]))
+    tensor(0.6931)
+    """
     return ops.soft_margin_loss(input, target, reduction)
 
 
@@ -254,7 +315,12 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: int) -> Tensor:
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: int = MEAN
 ) -> Tensor:
-    """input where the target is 1, max(0, margin - input) where it is -1."""
+    """input where the target is 1, max(0, margin - input) where it is -1.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.hinge_embedding_loss(ad.tensor([0.5, 0.5]), ad.tensor([1.0, -1.0]))
+    tensor(0.5000)
+    """
     return ops.hinge_embedding_loss(input, target, margin, reduction)
 
 
@@ -262,7 +328,13 @@ def hinge_embedding_loss(
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: int = MEAN
 ) -> Tensor:
-    """max(0, -target (input1 - input2) + margin)."""
+    """max(0, -target (input1 - input2) + margin).
+
+    >>> import adjoint as ad
+    >>> higher, lower = ad.tensor([2.0]), ad.tensor([1.5])
+    >>> ad.nn.functional.margin_ranking_loss(higher, lower, ad.tensor([1.0]), margin=1.0)
+    tensor(0.5000)
+    """
     return ops.margin_ranking_loss(input1, input2, target, margin, reduction)
 
 
@@ -270,7 +342,13 @@ def margin_ranking_loss(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: int = MEAN
 ) -> Tensor:
-    """1 - cos of the angle where the target is 1, max(0, cos - margin) where it is -1."""
+    """1 - cos of the angle where the target is 1, max(0, cos - margin) where it is -1.
+
+    >>> import adjoint as ad
+    >>> x = ad.eye(2)
+    >>> ad.nn.functional.cosine_embedding_loss(x, x, ad.tensor([1, -1]))
+    tensor(0.5000)
+    """
     return ops.cosine_embedding_loss(input1, input2, target, margin, reduction)
 
 
@@ -284,7 +362,13 @@ def triplet_margin_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2,
     eps: float = 1e-6, swap: bool = False, reduction: int = MEAN,
 ) -> Tensor:  # fmt: skip
-    """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin).
+
+    >>> import adjoint as ad
+    >>> near, far = ad.zeros(1, 2), ad.ones(1, 2)
+    >>> ad.nn.functional.triplet_margin_loss(near, near, far, margin=2.0)
+    tensor(0.5858)
+    """
     _check_margin("triplet_margin_loss", margin)
     return ops.triplet_margin_loss(anchor, positive, negative, margin, p, eps, swap, reduction)
 
@@ -294,7 +378,13 @@ def triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, *, distance_function: Any = None,
     margin: float = 1.0, swap: bool = False, reduction: int = MEAN,
 ) -> Tensor:  # fmt: skip
-    """triplet_margin_loss with a distance of one's own."""
+    """triplet_margin_loss with a distance of one's own.
+
+    >>> import adjoint as ad
+    >>> near, far = ad.zeros(1, 2), ad.ones(1, 2)
+    >>> ad.nn.functional.triplet_margin_with_distance_loss(near, near, far, margin=2.0)
+    tensor(0.5858)
+    """
     _check_margin("triplet_margin_with_distance_loss", margin)
     distance = ops.pairwise_distance if distance_function is None else distance_function
     far = distance(anchor, negative)
@@ -308,13 +398,23 @@ def multi_margin_loss(
     input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0, weight: Any = None,
     reduction: int = MEAN,
 ) -> Tensor:  # fmt: skip
-    """max(0, margin - input at the class + input)ᵖ, averaged over the classes."""
+    """max(0, margin - input at the class + input)ᵖ, averaged over the classes.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.multi_margin_loss(ad.tensor([[0.1, 0.8]]), ad.tensor([1]))
+    tensor(0.1500)
+    """
     return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
 @_words(2, 3)
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """max(0, 1 - input at a label + input elsewhere); labels are listed up to the first -1."""
+    """max(0, 1 - input at a label + input elsewhere); labels are listed up to the first -1.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.multilabel_margin_loss(ad.tensor([[0.1, 0.8]]), ad.tensor([[1, -1]]))
+    tensor(0.1500)
+    """
     return ops.multilabel_margin_loss(input, target, reduction)
 
 
@@ -322,7 +422,12 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: int) -> Ten
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Any = None, reduction: int = MEAN
 ) -> Tensor:
-    """binary_cross_entropy_with_logits, averaged over the classes (the last dimension)."""
+    """binary_cross_entropy_with_logits, averaged over the classes (the last dimension).
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.multilabel_soft_margin_loss(ad.zeros(1, 2), ad.tensor([[0.0, 1.0]]))
+    tensor(0.6931)
+    """
     losses = ops.binary_cross_entropy_with_logits(input, target, weight, None, NONE)
     return _reduced(losses.sum(-1) / input.shape[-1], reduction)
 
@@ -335,7 +440,13 @@ def ctc_loss(
     log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
     reduction: int = MEAN, zero_infinity: bool = False,
 ) -> Tensor:  # fmt: skip
-    """-log of the probability of texts of unknown alignment; their mean is per letter."""
+    """-log of the probability of texts of unknown alignment; their mean is per letter.
+
+    >>> import adjoint as ad
+    >>> logs = ad.log_softmax(ad.zeros(4, 1, 3), dim=2)
+    >>> ad.nn.functional.ctc_loss(logs, ad.tensor([[1, 2]]), ad.tensor([4]), ad.tensor([2]))
+    tensor(0.8432)
+    """
     for name, lengths in (("input_lengths", input_lengths), ("target_lengths", target_lengths)):
         if getattr(lengths, "dtype", dtypes.int64).is_differentiable:
             raise DtypeError(f"ctc_loss: {name} are whole numbers, got {lengths.dtype}.")

@@ -29,6 +29,12 @@ def batch_norm(
     """Each channel (dimension 1) with mean 0 and variance 1, times weight plus bias.
 
     While training, running statistics are changed in place.
+
+    >>> import adjoint as ad
+    >>> x, zero, one = ad.tensor([[1.0], [3.0]]), ad.zeros(1), ad.ones(1)
+    >>> ad.nn.functional.batch_norm(x, zero, one, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
     """
     if training and input.ndim > 1:
         _need_several("batch_norm", input, input.numel() // max(input.shape[1], 1))
@@ -49,7 +55,12 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """batch_norm of each sample on its own."""
+    """batch_norm of each sample on its own.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.instance_norm(ad.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
     if use_input_stats and input.ndim > 1:
         channels = max(input.shape[0] * input.shape[1], 1)
         _need_several("instance_norm", input, input.numel() // channels)
@@ -65,7 +76,12 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Each group of channels of a sample with mean 0 and variance 1, times weight plus bias."""
+    """Each group of channels of a sample with mean 0 and variance 1, times weight plus bias.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.group_norm(ad.tensor([[1.0, 3.0, 5.0, 9.0]]), num_groups=2)
+    tensor([[-1.0000,  1.0000, -1.0000,  1.0000]])
+    """
     if input.ndim > 1 and num_groups > 0:
         _need_several("group_norm", input, input.numel() // num_groups)
     return ops.group_norm(input, num_groups, weight, bias, eps, True)
@@ -74,7 +90,12 @@ def group_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta."""
+    """x / (k + alpha · mean of x² over `size` neighbouring channels)^beta.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.local_response_norm(ad.ones(1, 2, 3), size=2).shape
+    (1, 2, 3)
+    """
     if input.ndim < 3:
         raise ShapeError(
             f"local_response_norm: needs at least 3 dimensions, got {show(input.shape)}."

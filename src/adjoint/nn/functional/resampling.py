@@ -138,7 +138,12 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`interpolate` under its former name."""
+    """`interpolate` under its former name.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.upsample(ad.ones(1, 1, 2, 2), scale_factor=2).shape
+    (1, 1, 4, 4)
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
@@ -147,7 +152,12 @@ def upsample_nearest(
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """`interpolate` with mode='nearest'."""
+    """`interpolate` with mode='nearest'.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.upsample_nearest(ad.ones(1, 1, 2, 2), scale_factor=2).shape
+    (1, 1, 4, 4)
+    """
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
@@ -156,7 +166,12 @@ def upsample_bilinear(
     size: int | Sequence[int] | None = None,
     scale_factor: float | Sequence[float] | None = None,
 ) -> Tensor:
-    """`interpolate` with mode='bilinear' and aligned corners."""
+    """`interpolate` with mode='bilinear' and aligned corners.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.upsample_bilinear(ad.ones(1, 1, 2, 2), scale_factor=2).shape
+    (1, 1, 4, 4)
+    """
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 
 

@@ -11,7 +11,12 @@ from adjoint.tensor.tensor import Tensor
 def normalize(
     input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
 ) -> Tensor:
-    """x / max(‖x‖ₚ, eps) along `dim`."""
+    """x / max(‖x‖ₚ, eps) along `dim`.
+
+    >>> import adjoint as ad
+    >>> ad.nn.functional.normalize(ad.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
     dims = dim if isinstance(dim, (tuple, list)) else (dim,)
     length = ops.linalg_vector_norm(input, p, dims, True).clamp_min(eps)
     return ops.div(input, length) if out is None else ops.div(input, length, out=out)

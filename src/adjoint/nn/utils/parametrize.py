@@ -300,7 +300,12 @@ def _check_next(before: Any, parametrization: Any) -> None:
 
 
 def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
-    """Whether a module has a parametrized tensor, or one of that name."""
+    """Whether a module has a parametrized tensor, or one of that name.
+
+    >>> import adjoint as ad
+    >>> ad.nn.utils.parametrize.is_parametrized(ad.nn.Linear(2, 3))
+    False
+    """
     known = getattr(module, "parametrizations", None)
     if not isinstance(known, ModuleDict):
         return False

@@ -131,7 +131,13 @@ class BasePruningMethod(abc.ABC):
         return t * self.compute_mask(scores, mask)
 
     def remove(self, module: Any) -> None:
-        """Make the pruned parameter an ordinary one, with zeros; the hook is not removed here."""
+        """Make the pruned parameter an ordinary one, with zeros; the hook is not removed here.
+
+        >>> import adjoint as ad
+        >>> layer = ad.nn.utils.prune.identity(ad.nn.Linear(2, 1), "weight")
+        >>> ad.nn.utils.prune.is_pruned(ad.nn.utils.prune.remove(layer, "weight"))
+        False
+        """
         name = self._name()
         weight = self.apply_mask(module)
         if hasattr(module, name):
@@ -373,7 +379,12 @@ class CustomFromMask(BasePruningMethod):
 
 
 def identity(module: Any, name: str) -> Any:
-    """Prune nothing of a parameter, but make its mask. Return the module, as all functions here."""
+    """Prune nothing of a parameter, but make its mask. Return the module, as all functions here.
+
+    >>> import adjoint as ad
+    >>> ad.nn.utils.prune.is_pruned(ad.nn.utils.prune.identity(ad.nn.Linear(2, 1), "weight"))
+    True
+    """
     Identity.apply(module, name)
     return module
 
@@ -393,13 +404,26 @@ def random_unstructured(module: Any, name: str, amount: float) -> Any:
 def l1_unstructured(
     module: Any, name: str, amount: float, importance_scores: Tensor | None = None
 ) -> Any:
-    """Prune the elements of least magnitude, or of least score."""
+    """Prune the elements of least magnitude, or of least score.
+
+    >>> import adjoint as ad
+    >>> layer = ad.nn.utils.prune.l1_unstructured(ad.nn.Linear(4, 1), "weight", amount=2)
+    >>> int((layer.weight == 0).sum())
+    2
+    """
     L1Unstructured.apply(module, name, amount, importance_scores)
     return module
 
 
 def random_structured(module: Any, name: str, amount: float, dim: int) -> Any:
-    """Prune channels along a dimension at random."""
+    """Prune channels along a dimension at random.
+
+    >>> import adjoint as ad
+    >>> layer = ad.nn.Linear(4, 2)
+    >>> pruned = ad.nn.utils.prune.random_structured(layer, "weight", amount=1, dim=1)
+    >>> int((pruned.weight == 0).sum())
+    2
+    """
     RandomStructured.apply(module, name, amount, dim)
     return module
 
@@ -425,7 +449,14 @@ def ln_structured(
 
 
 def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
-    """Prune what a mask of 0 and 1 says."""
+    """Prune what a mask of 0 and 1 says.
+
+    >>> import adjoint as ad
+    >>> mask = ad.tensor([[1.0, 0.0]])
+    >>> layer = ad.nn.utils.prune.custom_from_mask(ad.nn.Linear(2, 1), "weight", mask)
+    >>> bool(layer.weight[0, 1] == 0)
+    True
+    """
     CustomFromMask.apply(module, name, mask)
     return module
 
@@ -491,7 +522,12 @@ def remove(module: Any, name: str) -> Any:
 
 
 def is_pruned(module: Any) -> bool:
-    """Whether a module, or one below it, has pruned parameters."""
+    """Whether a module, or one below it, has pruned parameters.
+
+    >>> import adjoint as ad
+    >>> ad.nn.utils.prune.is_pruned(ad.nn.Linear(2, 1))
+    False
+    """
     return any(
         isinstance(hook, BasePruningMethod)
         for each in module.modules()

@@ -159,6 +159,12 @@ def pad_packed_sequence(
     """Return padded sequences in their first order, and their lengths.
 
     `total_length` is the number of steps of the result, at least that of the longest sequence.
+
+    >>> import adjoint as ad
+    >>> packed = ad.nn.utils.rnn.pack_sequence([ad.tensor([1, 2, 3]), ad.tensor([4, 5])])
+    >>> ad.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    (tensor([[1, 2, 3],
+            [4, 5, 0]]), tensor([3, 2]))
     """
     if total_length is not None and total_length < sequence.batch_sizes.shape[0]:
         raise ValueRangeError(
@@ -214,7 +220,12 @@ def unpad_sequence(
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Pack sequences of different lengths, which must not grow with `enforce_sorted`."""
+    """Pack sequences of different lengths, which must not grow with `enforce_sorted`.
+
+    >>> import adjoint as ad
+    >>> ad.nn.utils.rnn.pack_sequence([ad.tensor([1, 2, 3]), ad.tensor([4, 5])]).batch_sizes
+    tensor([2, 2, 1])
+    """
     lengths = [int(v.shape[0]) for v in sequences]
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 

@@ -75,6 +75,11 @@ def spectral_norm(
     """As `nn.utils.parametrizations.spectral_norm`, by a hook before forward; use that one.
 
     The module gets the parameter `weight_orig` and the buffers `weight_u` and `weight_v`.
+
+    >>> import adjoint as ad
+    >>> layer = ad.nn.utils.spectral_norm(ad.nn.Linear(2, 3))
+    >>> sorted(dict(layer.named_parameters()))
+    ['bias', 'weight_orig']
     """
     if find_hook(module, SpectralNorm, name) is not None:
         raise HookError(f"spectral_norm: {name!r} has a spectral norm already")
@@ -104,7 +109,13 @@ def spectral_norm(
 
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
-    """Make the weight an ordinary parameter again, of norm 1 as it is estimated."""
+    """Make the weight an ordinary parameter again, of norm 1 as it is estimated.
+
+    >>> import adjoint as ad
+    >>> layer = ad.nn.utils.spectral_norm(ad.nn.Linear(2, 3))
+    >>> ad.nn.utils.remove_spectral_norm(layer)
+    Linear(in_features=2, out_features=3, bias=True)
+    """
     number = find_hook(module, SpectralNorm, name)
     if number is None:
         raise ValueRangeError(f"remove_spectral_norm: {name!r} of {module} has no spectral norm")
