@@ -231,7 +231,8 @@ def test_functions_for_float_are_as_accurate_as_float() -> None:
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int16, np.int8, np.uint8])
 def test_whole_numbers_wrap_as_numpys_do(dtype: Any) -> None:
-    a, b = (np.random.default_rng(k).integers(-300, 300, N).astype(dtype) for k in (0, 1))
+    size = max(N, large._LARGE_OF_BYTES)
+    a, b = (np.random.default_rng(k).integers(-300, 300, size).astype(dtype) for k in (0, 1))
     for op, expected in ((ad.ops.add.Tensor, a + b), (ad.ops.sub.Tensor, a - b)):
         found = large.Large(op.row)(a, b, 1)
         assert found is not None
