@@ -139,3 +139,21 @@ def test_elements_of_two_vectors_enter_a_sum_once(size: int, dtype: Any) -> None
     for got, want in zip(*(leaves(f(xs[0], xs)) for f in (compiled, run)), strict=True):
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=20 * np.finfo(dtype).eps)
     assert ("vector += " in compiled.lower(xs[0], xs).source) == (size > 8)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_reductions_of_open_sizes_take_every_element_once(dtype: Any) -> None:
+    def run(x: Any) -> Any:
+        y = x * 2
+        sums = (y.sum(-1), y.mean(-1), (y > 3).any(-1), (y > -3).all(-1), (y / 4).prod(-1))
+        return (*sums, y.amax(-1), y.amin(-1), y.log_softmax(-1))
+
+    compiled = ad.compile(run, dynamic={0: (0, 1)})
+    draw = np.random.default_rng(8)
+    for size in (2, 7, 8, 15, 16, 17, 31, 33, 200, 1025, 2060):
+        x = draw.uniform(0.5, 1.9, (3, size)).astype(dtype)
+        x[1, draw.integers(size)] = -5
+        x[2, draw.integers(size)] = np.nan
+        for got, want in zip(compiled(ad.tensor(x)), run(ad.tensor(x)), strict=True):
+            np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2000 * np.finfo(dtype).eps)
+    assert len({id(program.code) for program, _ in compiled.programs.values()}) == 1

@@ -389,6 +389,12 @@ def depends(statements: Sequence[Statement], variable: int) -> bool:
     return any(p.coefficient(variable) for p in found)
 
 
+def overwrites(statements: Sequence[Statement]) -> bool:
+    """Whether something is read and written."""
+    places = [(type(s), s.place.value) for s in statements if isinstance(s, (Load, Store))]
+    return bool({v for kind, v in places if kind is Load} & {v for k, v in places if k is Store})
+
+
 # -- verification ---------------------------------------------------------------------------------
 
 

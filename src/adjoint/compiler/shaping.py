@@ -819,7 +819,7 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
     if any(s.cell.address is not None for s in takes) or (takes and loop.low[0] != FIRST):
         return None
     ways = [ACCUMULATORS[s.kind] for s in takes]
-    overlaps = size > WHOLE and not _overwrites(loop.body)
+    overlaps = size > WHOLE and not loops.overwrites(loop.body)
     if overlaps and all(way.sums or way.chooses for way in ways):
         return _overlapping(loop, size)
     if not all(way.sums for way in ways):
@@ -854,12 +854,6 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
             inside.append(statement)
     vectors = replace(loop, low=(0,), high=(room,), body=inside, totals=())
     return Scope([*before, vectors, *after])
-
-
-def _overwrites(statements: Sequence[Statement]) -> bool:
-    """Whether something is read and written."""
-    places = [(type(s), s.place.value) for s in statements if isinstance(s, (Load, Store))]
-    return bool({v for kind, v in places if kind is Load} & {v for k, v in places if k is Store})
 
 
 def _overlapping(loop: For, size: int) -> For:

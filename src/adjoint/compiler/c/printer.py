@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from adjoint.compiler.accumulators import ACCUMULATORS
-from adjoint.compiler.affine import Affine
+from adjoint.compiler.affine import Affine, variable
 from adjoint.compiler.loops import (
     ABOVE,
     BLOCK,
@@ -34,12 +35,14 @@ from adjoint.compiler.loops import (
     Store,
     Take,
     Total,
+    overwrites,
 )
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Value
 
 _WIDEST = 16  # elements of a vector
+_OWN_NAMES = 20_000  # the first variable of an iteration that no body has
 _OWN = {
     ROW: "row", BLOCK: "start", LANE: "b", ABOVE: "above", LEFT: "left", PIECE: "piece",
     VECTOR: "vector",
@@ -115,12 +118,46 @@ class _Printer:
             ]
 
         if loop.vector and loop.totals and any(map(is_open, loop.high)):
-            # gcc's own way to end a sum of unknown length goes through memory, element by element
-            head = f"{{ const long low = {low}, high = {high};"
-            rest = f"const long rest = LARGER(high - low, 0) % {_WIDEST};"
-            body = [vectors, *turns("low", "high - rest"), *turns("high - rest", "high")]
-            return [head, *_indented([rest, *body]), "}"]
+            return self.in_lanes(loop, low, high)
         return [vectors, *turns(low, high)] if loop.vector else turns(low, high)
+
+    def in_lanes(self, loop: For, low: str, high: str) -> list[str]:
+        """A sum of unknown length: one accumulator for each lane of a vector. The last vector
+        overlaps the one before, and takes what is new.
+
+        gcc's own way goes through memory, element by element, at the end of every row.
+        """
+        name, wide = _name(loop.variable), _lanes(loop)
+        lines = [f"const long low = {low}, high = {high};", "long at = low;"]
+        for total in loop.totals:
+            lines += [
+                f"{total.c_type} {total.name}l[{wide}] __attribute__((aligned(64)));",
+                f"for (long b = 0; b < {wide}; b++) {total.name}l[b] = {total.start};",
+            ]
+        cells = {t.name: Cell(f"{t.name}l", variable(LANE)) for t in loop.totals}
+        vector = ["#pragma omp simd", f"for (long b = 0; b < {wide}; b++) {{"]
+        body = _indented(self.block(_taken(loop, cells, "")))
+        last = _indented(self.block(_taken(loop, cells, f"{name} >= at")))
+        lines += [
+            f"for (; at + {wide} <= high; at += {wide}) {{",
+            *_indented([*vector, f"  const long {name} = at + b;", *body, "}"]),
+            "}",
+        ]
+        if not overwrites(loop.body):
+            begin = f"  const long {name} = high - {wide} + b;"
+            lines += [
+                f"if (at < high && high - low >= {wide}) {{",
+                *_indented([*vector, begin, *last, "}", "at = high;"]),
+                "}",
+            ]
+        for total in loop.totals:
+            take, half = ACCUMULATORS[total.kind].take, wide
+            while half := half // 2:
+                lane = take.format(acc=f"{total.name}l[b]", v=f"{total.name}l[b + {half}]")
+                lines += ["#pragma omp simd", f"for (long b = 0; b < {half}; b++) {{ {lane} }}"]
+            lines.append(take.format(acc=total.name, v=f"{total.name}l[0]"))
+        rest = [f"const long {name} = at;", *self.block(loop.body)]
+        return ["{", *_indented([*lines, "for (; at < high; at++) {", *_indented(rest), "}"]), "}"]
 
     def ends(self, choose: str, ends: Sequence[Any]) -> str:
         texts = [self.index(e) if isinstance(e, Affine) else str(e) for e in ends]
@@ -201,8 +238,8 @@ class _Printer:
     def index(self, address: Affine) -> str:
         """An index as a sum."""
         terms = [str(address.offset)] if address.offset else []
-        for variable, step in address.terms:
-            name = _name(variable)
+        for number, step in address.terms:
+            name = _name(number)
             terms.append(name if step == 1 else f"{name} * {step}")
         return " + ".join(terms) or "0"
 
@@ -211,6 +248,28 @@ def _is_once(loop: For) -> bool:
     """Whether a loop has one turn, whoever calls."""
     low, high = loop.low[-1], loop.high[-1]
     return len(loop.low) == 1 and type(low) is type(high) is int and high == low + 1
+
+
+def _lanes(loop: For) -> int:
+    """How many of the widest numbers of a loop fit into a vector."""
+    made = [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
+    return _WIDEST if {"float"} >= {*made, *(t.c_type for t in loop.totals)} else _WIDEST // 2
+
+
+def _taken(loop: For, cells: dict[str, Cell], counts: str) -> list[Statement]:
+    """The statements of a loop with other accumulators, which take only what `counts` in."""
+    found: list[Statement] = []
+    for statement in loop.body:
+        if isinstance(statement, Take) and statement.cell.name in cells:
+            total = next(t for t in loop.totals if t.name == statement.cell.name)
+            text = f"({counts} ? {statement.text} : {total.start})" if counts else statement.text
+            if counts:  # a name, since a text may stand twice in what takes it
+                name = f"v{_OWN_NAMES + len(found)}"
+                found.append(Let(name, total.c_type, text))
+                text = name
+            statement = replace(statement, cell=cells[statement.cell.name], text=text)
+        found.append(statement)
+    return found
 
 
 def _clauses(totals: Sequence[Total]) -> str:
