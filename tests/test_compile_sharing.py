@@ -157,3 +157,45 @@ def test_reductions_of_open_sizes_take_every_element_once(dtype: Any) -> None:
         for got, want in zip(compiled(ad.tensor(x)), run(ad.tensor(x)), strict=True):
             np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=2000 * np.finfo(dtype).eps)
     assert len({id(program.code) for program, _ in compiled.programs.values()}) == 1
+
+
+# --- steps of scans -------------------------------------------------------------------------------
+
+
+def recurrent(w: Any, start: Any, xs: Any) -> Any:
+    def step(h: Any, x: Any) -> Any:
+        gate = (x * h + w[0]).sigmoid()
+        new = gate * (h @ w).tanh() + (1 - gate) * h
+        return new, (new.exp() * x).sum()
+
+    return ad.scan(step, start, xs)[1].sum()
+
+
+def backward_operators(compiled: Any, *args: Any) -> list[str]:
+    """The operators in a step of the last scan of a program."""
+    nodes = compiled.lower(*args).lowered.nodes
+    last = [n for n in nodes if n.op.name == "scan"][-1]
+    return [n.op.name for n in last.graphs["body"].nodes]
+
+
+def test_the_backward_of_a_scan_computes_no_function_or_product_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Unless they take much memory; the bits are the same."""
+    draw = np.random.default_rng(3)
+    shapes = ((40, 40), (16, 40), (7, 16, 40))
+    given = [ad.tensor(draw.normal(size=s) * 0.3) for s in shapes]
+    gradient = ad.value_and_grad(recurrent, (0, 1, 2))
+    keeps = ad.compile(gradient)
+    names = backward_operators(keeps, *given)
+    assert not {"sigmoid", "tanh", "exp"} & {*names}
+    products = Counter(names)["matmul"]
+    monkeypatch.setattr("adjoint.compiler.steps._ROOM", 0)
+    again = ad.compile(gradient)
+    names = backward_operators(again, *given)
+    assert {"sigmoid", "tanh", "exp"} <= {*names}
+    assert Counter(names)["matmul"] == products + 1
+    results = [f(*given) for f in (keeps, again, gradient)]
+    for a, b, want in zip(*([v, *g] for v, g in results), strict=True):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())
+        np.testing.assert_allclose(a.numpy(), want.numpy(), rtol=1e-11, atol=1e-13)

@@ -27,6 +27,7 @@ from adjoint.compiler.memory import ALIGNMENT, Layout, arrange, elements, lay_ou
 from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
+from adjoint.compiler.steps import keep_steps
 from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
 from adjoint.elements import functions
@@ -63,7 +64,7 @@ class Code:
             seconds[stage] = time.perf_counter() - started - sum(seconds.values())
             report(stage, seconds[stage])
 
-        self.graph = lower(graph) if opened is None else opened.graph
+        self.graph = keep_steps(lower(graph)) if opened is None else opened.graph
         took("lower")
         self.plan = fuse(self.graph, None if opened is None else opened.definitions)
         took("fuse")

@@ -35,11 +35,13 @@ def _key(node: Node) -> Any:
         return _constant_key(node.op.tensor)
     if not isinstance(node.op, Operator) or is_random(node):
         return None
-    key = (
-        node.op,
-        tuple([_part(a) for a in node.args]),
-        tuple([v.type.requires_grad for v in node.outputs]),
-    )
+    call = call_key(node.op, node.args)
+    return None if call is None else (call, tuple([v.type.requires_grad for v in node.outputs]))
+
+
+def call_key(op: Any, args: tuple[Any, ...]) -> Any:
+    """A key of an operator and its arguments; None if there is none."""
+    key = (op, tuple([_part(a) for a in args]))
     try:
         hash(key)
     except TypeError:

@@ -1,0 +1,119 @@
+"""What the backward of a scan would compute again: functions and products of each step, kept.
+
+The backward of a scan begins each step with the carry that the forward kept, and runs the step
+anew. Sums and products of elements are soon made again, but functions and products of matrices are
+not: they become further results of the forward, as long as they take little memory.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from adjoint.compiler.definitions import Library, Pointwise, define
+from adjoint.core.sizes import is_open
+from adjoint.elements.language import FUNCTION
+from adjoint.graph.facts import is_random
+from adjoint.graph.ir import Graph, Node, Region, Type, Value, substitute
+from adjoint.graph.passes import eliminate_dead
+from adjoint.graph.passes.common_subexpressions import call_key
+from adjoint.graph.passes.rewriting import inner_graphs
+from adjoint.ops.operator import Operator
+
+_ROOM = 1 << 24  # bytes that the results of one scan may take
+
+
+def keep_steps(graph: Graph) -> Graph:
+    """scan(f), its backward that runs f again -> scan(f, its functions), one that reads them"""
+    inner_graphs(graph, keep_steps)
+    for node in list(graph.nodes):
+        if _is_scan(node):
+            for forward in dict.fromkeys(x.node for x in node.args[2] if x.node is not None):
+                if _is_scan(forward):
+                    node = _keep(graph, forward, node)
+    return graph
+
+
+def _is_scan(node: Node) -> bool:
+    return isinstance(node.op, Region) and node.op.name == "scan"
+
+
+def _keep(graph: Graph, forward: Node, back: Node) -> Node:
+    """Let a scan read what another one over the same rows computed; the scan as it is then."""
+    length = forward.args[3]
+    if length != back.args[3] or is_open((length, [v.shape for v in forward.outputs])):
+        return back
+    first, second = (node.graphs["body"].clone() for node in (forward, back))
+    wanted = _again(first, _sources(forward, first, back, second), second)
+    left = _ROOM
+    chosen: dict[Value, list[Value]] = {}  # of the forward's body: the same in the backward's
+    for there, here in wanted:
+        size = length * math.prod(there.shape) * there.dtype.itemsize
+        if there in chosen or size <= left:
+            left -= 0 if there in chosen else size
+            chosen.setdefault(there, []).append(here)
+    if not chosen:
+        return back
+    stacked = [Type((length, *v.shape), v.dtype) for v in chosen]
+    first.outputs += chosen
+    types = [*(v.type for v in forward.outputs), *stacked]
+    made = _replaced(graph, forward, forward.args, types, first)
+    for there, places in chosen.items():
+        row = second.add_input(Type(there.shape, there.dtype), there.name)
+        for here in places:
+            second.replace_uses(here, row)
+    constants, start, xs, *rest = back.args
+    more = made.outputs[len(forward.outputs) :]
+    return _replaced(
+        graph, back, (constants, start, (*xs, *more), *rest),
+        [v.type for v in back.outputs], eliminate_dead(second),
+    )  # fmt: skip
+
+
+def _replaced(graph: Graph, node: Node, args: Any, types: list[Type], body: Graph) -> Node:
+    with graph.inserting_before(node):
+        made = graph.add(node.op, args, types, graphs={"body": body})
+    made.block, made.place = node.block, node.place
+    for old, new in zip(node.outputs, made.outputs, strict=False):
+        graph.replace_uses(old, new)
+    graph.remove(node)
+    return made
+
+
+def _sources(forward: Node, first: Graph, back: Node, second: Graph) -> dict[Value, Value]:
+    """The inputs of the backward's body that a step of the forward has, as what it has them."""
+    constants, start, xs = forward.args[:3]
+    fixed = dict(zip(constants, first.inputs, strict=False))
+    rows = dict(zip(xs, first.inputs[len(constants) + len(start) :], strict=True))
+    results = zip(forward.outputs, first.outputs, strict=True)
+    rows |= {v: made for v, made in list(results)[len(start) :] if isinstance(made, Value)}
+    behind = len(back.args[0]) + len(back.args[1])
+    pairs = [*zip(back.args[0], second.inputs, strict=False)]
+    found = {here: fixed[v] for v, here in pairs if v in fixed}
+    pairs = [*zip(back.args[2], second.inputs[behind:], strict=True)]
+    return found | {here: rows[v] for v, here in pairs if v in rows}
+
+
+def _again(first: Graph, known: dict[Value, Value], second: Graph) -> list[tuple[Value, Value]]:
+    """What the backward's body computes again and takes long, as both bodies have it."""
+    calls = [n for n in first.nodes if isinstance(n.op, Operator) and not is_random(n)]
+    made = {call_key(node.op, node.args): node for node in calls}
+    found = []
+    for node in second.nodes:
+        if not isinstance(node.op, Operator) or is_random(node) or len(node.outputs) != 1:
+            continue
+        if all(v in known for v in node.inputs()):
+            key = call_key(node.op, substitute(node.args, known.__getitem__))
+            twin = made.get(key) if key is not None else None
+            if twin is not None:
+                known[node.output] = twin.output
+                if _is_dear(node):
+                    found.append((twin.output, node.output))
+    return found
+
+
+def _is_dear(node: Node) -> bool:
+    definition = define(node)
+    if isinstance(definition, Pointwise):
+        return definition.cost(1) >= FUNCTION
+    return isinstance(definition, Library)
