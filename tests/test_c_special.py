@@ -80,6 +80,42 @@ def test_special_function_in_c_is_accurate(name: str) -> None:
         assert ulps(compiled(*tensors).numpy(), references) <= allowed
 
 
+BESIDE = np.array([-1 + 1e-16, -1.0000000000000002, -2 + 3e-16, -20 + 4e-15, -0.99999, -0.504])
+NEGATIVE = np.array([-0.3, -4.5, -37.5, -1e-8, -1e-300, -170.5, -2.5, -0.3, -2.5])
+FAR = np.array([1e30, 5e15, 1e5, 1e10, 1e30, 5e15, -170.25, -170.5, 5e15])
+LARGEST = np.finfo(np.float64).max
+REMOTE: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[Any], float]] = {
+    "digamma beside poles": (ad.digamma, mpmath.digamma, [BESIDE], 4),
+    "beta of numbers far apart": (ad.special.beta, mpmath.beta, [NEGATIVE, FAR], 2e4),
+    "betaln of numbers far apart": (
+        ad.special.betaln, lambda a, b: mpmath.log(abs(mpmath.beta(a, b))), [NEGATIVE, FAR], 200,
+    ),
+    "k0 of the least numbers": (
+        ad.special.modified_bessel_k0, lambda x: -mpmath.log(x / 2) - mpmath.euler,
+        [np.array([5e-324, 1e-310])], 2,
+    ),
+    "scaled k0 of the largest": (
+        ad.special.scaled_modified_bessel_k0, lambda x: mpmath.sqrt(mpmath.pi / 2 / x),
+        [np.array([1e300, LARGEST])], 4,
+    ),
+    "igamma of the largest": (
+        ad.igammac, lambda a, x: mpmath.erfc((x - a) / mpmath.sqrt(2 * a)) / 2,
+        [np.array([1e30, 1e30, LARGEST]), np.array([1e30, 1e30 * (1 + 1e-15), LARGEST])], 8,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_special_function_is_accurate_far_out(name: str) -> None:
+    function, exact, arguments, allowed = REMOTE[name]
+    tensors = [ad.tensor(a, dtype=ad.float64) for a in arguments]
+    with mpmath.workdps(400):  # beta takes values of Γ
+        references = [exact(*map(mpmath.mpf, row)) for row in zip(*(a.tolist() for a in arguments))]
+        assert ulps(ad.compile(function)(*tensors).numpy(), references) <= allowed
+        if "k0" not in name:  # SciPy's kernels have their own ends there
+            assert ulps(function(*tensors).numpy(), references) <= allowed
+
+
 EDGES = np.array([0.0, -0.0, 1.0, -1.0, -2.0, 0.5, -2.5, np.inf, -np.inf, np.nan])
 OPERATORS: dict[str, tuple[int, Callable[..., Any]]] = {
     "igamma": (2, ad.igamma), "igammac": (2, ad.igammac), "zeta": (2, ad.special.zeta),

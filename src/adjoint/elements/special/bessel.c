@@ -46,14 +46,14 @@ double ad_scaled_k_far(double x, int order, int n) {
       const double next = 2 * (1 + square) * cosh - before;
       before = cosh, cosh = next;
     }
-    total += (k ? 1 : 0.5) * ad_bells[k] * ad_whole_power(square, n) * cosh / sqrt(2 * x + v * v);
+    total += (k ? 1 : 0.5) * ad_bells[k] * ad_whole_power(square, n) * cosh / sqrt(x + 0.5 * v * v);
   }
-  return (n % 2 ? -0.32 : 0.32) * total;
+  return (n % 2 ? -1 : 1) * 0.32 * 0.7071067811865476 * total; /* sqrt(2 x) might be too large */
 }
 
 /* K of order 0 or 1, 0 < x < 1: its power series */
 double ad_modified_k_near(double x, int order) {
-  const double t = 0.25 * x * x, log_half = log(0.5 * x) + 0.5772156649015329;
+  const double t = 0.25 * x * x, log_half = log(x) - 0.11593151565841244; /* x / 2 might be 0 */
   double total = 0, term = 1, harmonic = 0;
   for (int k = 0; k < 16; k++) {
     if (order == 0) total += term * (harmonic - log_half);

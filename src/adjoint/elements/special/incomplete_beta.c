@@ -1,10 +1,25 @@
 /* Beta. */
 
 double ad_betaln(double a, double b) {
+  const double low = a < b ? a : b, high = a < b ? b : a, both = a + b;
+  if (low < 0 && !ad_is_pole(low) && !ad_is_pole(high) && !ad_is_pole(both)) return ad_betaln_reflected(low, high, both);
   if (!(a > 0 && b > 0 && a + b >= 10)) return ad_lgamma(a) + ad_lgamma(b) - ad_lgamma(a + b);
-  const double mixing = a * log1p(b / a) + b * log1p(a / b);
+  const double ratio = high / low, less = low / high; /* of a tiny number the ratio is too large */
+  const double mixing = high * log1p(less) + low * (ratio < 1e300 ? log1p(ratio) : log(high) - log(low));
   const double errors = ad_stirling_error(a) + ad_stirling_error(b) - ad_stirling_error(a + b);
-  return 0.5 * log(6.283185307179586 * (1 / a + 1 / b)) + errors - mixing;
+  return 0.5 * (1.8378770664093453 + log1p(less) - log(low)) + errors - mixing;
+}
+
+int ad_is_pole(double x) { return x <= 0 && x == floor(x); }
+
+double ad_log_sin_pi(double x) { return log(fabs(sin(3.141592653589793 * (x - rint(x))))); }
+
+/* where an argument is negative, by Gamma(x) Gamma(1-x) = pi / sin(pi x) */
+double ad_betaln_reflected(double low, double high, double both) {
+  if (both > 0) return 1.1447298858494002 - log(-low) - ad_log_sin_pi(low) - ad_betaln(both, -low);
+  const double sines = ad_log_sin_pi(both) - ad_log_sin_pi(low);
+  if (high > 0) return ad_betaln(high, 1 - both) + sines;
+  return 1.1447298858494002 + sines - ad_log_sin_pi(high) - log(1 - both) - ad_betaln(1 - low, 1 - high);
 }
 
 double ad_beta(double a, double b) {
@@ -17,7 +32,7 @@ double ad_beta(double a, double b) {
   const double one = fabs(a) > fabs(b) ? b : a, two = fabs(a) > fabs(b) ? a : b, both = a + b;
   if (fabs(both) > 170 || fabs(two) > 170 || fabs(one) < 1e-300) {
     const double sign = ad_gamma_sign(a) * ad_gamma_sign(b) * ad_gamma_sign(both);
-    return sign * exp(ad_lgamma(a) + ad_lgamma(b) - ad_lgamma(both));
+    return sign * exp(ad_betaln(a, b));
   }
   if (both <= 0 && both == floor(both)) return 0;
   return tgamma(two) / tgamma(both) * tgamma(one);

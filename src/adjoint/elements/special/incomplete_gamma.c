@@ -46,6 +46,10 @@ double ad_incomplete_gamma(double a, double x, int upper) {
     const double power = a * log(x) - (a < 0.3 ? ad_log_gamma_near_one(a) : ad_lgamma(a + 1));
     return -expm1(power) - exp(power) * a * total;
   }
+  if (a > 1e25) { /* a normal distribution, to all digits */
+    const double z = (x - a) / sqrt(a) * 0.7071067811865476;
+    return 0.5 * erfc(upper ? z : -z);
+  }
   if (a > 100 && fabs(x - a) < 0.4 * a) {
     const double tail = ad_gamma_tail(a, x, 0);
     return (x > a + 1) == upper ? tail : 1 - tail;

@@ -73,14 +73,13 @@ def digamma(self: Array) -> Array:
 def digamma_real(x: Array) -> Array:
     from scipy import special
 
-    # SciPy is slow about the zero between -1 and 0, and takes it from there.
-    around = np.abs(x - NEGATIVE_ROOT) < 0.3
-    result = choose(x, around, digamma_around_root, special.digamma)
+    # SciPy is slow about the zero between -1 and 0, and beside the poles it has no digit right.
+    result = choose(x, (x < 0) & (x != np.floor(x)), digamma_below_zero, special.digamma)
     zero = x == 0
     return np.where(zero, np.copysign(math.inf, -x), result) if zero.any() else result
 
 
-def digamma_around_root(x: Array) -> Array:
+def digamma_below_zero(x: Array) -> Array:
     return choose(x, np.abs(x - NEGATIVE_ROOT) < 0.1, digamma_near_root, digamma_reflected)
 
 
@@ -104,7 +103,7 @@ def digamma_reflected(x: Array) -> Array:
     """ψ(1-x) - π cot πx."""
     from scipy import special
 
-    return special.digamma(1 - x) - math.pi / np.tan(math.pi * x)
+    return special.digamma(1 - x) - math.pi / np.tan(math.pi * (x - np.rint(x)))
 
 
 MOST_DERIVATIVES = 10_000  # the sums take so many steps

@@ -44,8 +44,17 @@ def beta(self: Any, other: Any) -> Array:
 def beta_of(a: Array, b: Array) -> Array:
     from scipy import special
 
+    a, b = np.broadcast_arrays(a, b)
     large = (a > 0) & (b > 0) & (a + b >= 10)
-    return np.where(large, np.exp(log_beta(a, b)), special.beta(a, b))
+    # SciPy multiplies values of Γ, which end at 171
+    far = np.maximum(np.maximum(np.abs(a), np.abs(b)), np.abs(a + b)) > 170
+    far &= ~(is_pole(a) | is_pole(b) | is_pole(a + b)) & np.isfinite(a + b)
+    found = special.beta(a, b)
+    if (some := large | far).any():
+        one, two = a[some], b[some]
+        sign = special.gammasgn(one) * special.gammasgn(two) * special.gammasgn(one + two)
+        found[some] = sign * np.exp(log_beta(one, two))
+    return found
 
 
 def betaln(self: Any, other: Any) -> Array:
@@ -54,15 +63,48 @@ def betaln(self: Any, other: Any) -> Array:
 
 
 def log_beta(a: Array, b: Array) -> Array:
-    """By Stirling's formula from a + b = 10 on, where log Γ would cancel."""
+    """log|B(a, b)|, where an argument is negative by that of positive ones."""
     a, b = np.broadcast_arrays(a, b)
-    large = (a > 0) & (b > 0) & (a + b >= 10)
+    low, high, both = np.minimum(a, b), np.maximum(a, b), a + b
     with np.errstate(all="ignore"):
-        plain = log_gamma(a) + log_gamma(b) - log_gamma(a + b)
-        one, two = np.where(large, a, 5.0), np.where(large, b, 5.0)
-        mixing = one * np.log1p(two / one) + two * np.log1p(one / two)
-        errors = stirling_error(one) + stirling_error(two) - stirling_error(one + two)
-        stirling = 0.5 * np.log(2 * math.pi * (1 / one + 1 / two)) + errors - mixing
+        below = (low < 0) & ~(is_pole(low) | is_pole(high) | is_pole(both))
+        found = log_beta_above_zero(a, b)
+        if below.any():
+            found[below] = log_beta_reflected(low[below], high[below], both[below])
+    return found
+
+
+def log_beta_reflected(low: Array, high: Array, both: Array) -> Array:
+    """By Γ(x) Γ(1-x) = π / sin πx."""
+    sines = log_sin_pi(both) - log_sin_pi(low)
+    for_sum = math.log(math.pi) - np.log(-low) - log_sin_pi(low) - log_beta_above_zero(both, -low)
+    for_one = log_beta_above_zero(high, 1 - both) + sines
+    rest = np.log(1 - both) + log_beta_above_zero(1 - low, 1 - high)
+    for_none = math.log(math.pi) + sines - log_sin_pi(high) - rest
+    return np.select([both > 0, high > 0], [for_sum, for_one], for_none)
+
+
+def is_pole(x: Array) -> Array:
+    """Whether Γ(x) is infinite."""
+    return (x <= 0) & (x == np.floor(x))
+
+
+def log_sin_pi(x: Array) -> Array:
+    """log|sin πx|."""
+    return np.log(np.abs(np.sin(math.pi * (x - np.rint(x)))))
+
+
+def log_beta_above_zero(a: Array, b: Array) -> Array:
+    """By Stirling's formula from a + b = 10 on, where log Γ would cancel."""
+    large = (a > 0) & (b > 0) & (a + b >= 10)
+    plain = log_gamma(a) + log_gamma(b) - log_gamma(a + b)
+    low, high = np.where(large, np.minimum(a, b), 5.0), np.where(large, np.maximum(a, b), 5.0)
+    ratio, less = high / low, np.log1p(low / high)  # of a tiny number the ratio is too large
+    mixing = high * less + low * np.where(
+        ratio < 1e300, np.log1p(ratio), np.log(high) - np.log(low)
+    )
+    errors = stirling_error(low) + stirling_error(high) - stirling_error(low + high)
+    stirling = 0.5 * (math.log(2 * math.pi) + less - np.log(low)) + errors - mixing
     return np.where(large, stirling, plain)
 
 
