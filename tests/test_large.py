@@ -302,6 +302,11 @@ GRADIENTS: dict[str, Callable[[Any, Any], Any]] = {
     "logarithms": lambda x, y: ad.logaddexp(x, y) + ad.log1p(x.square()),
     "of two types": lambda x, y: x * y.float(),
     "hypotenuse": lambda x, y: ad.hypot(x, y),
+    "variance of rows": lambda x, y: x.reshape(30, -1).var(1),
+    "variance of columns": lambda x, y: x.reshape(30, -1).T.var(0),
+    "deviation of all": lambda x, y: x.std(),
+    "logarithm of sums": lambda x, y: (x * y).reshape(30, -1).logsumexp(0),
+    "logistic": lambda x, y: (0.9 * x).sigmoid() * (9 * y).sigmoid(),
 }
 
 
@@ -323,6 +328,19 @@ def test_gradients_in_one_loop_are_those_of_their_formulas(name: str, monkeypatc
         if one is not None:
             assert (one.dtype, one.stride()) == (other.dtype, other.stride())
             np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
+
+
+def test_parts_of_a_formula_without_a_text_are_operands_of_its_loop(monkeypatch: Any) -> None:
+    found: list[Any] = []
+    find = fused.Fused._find
+    monkeypatch.setattr(
+        fused.Fused, "_find", lambda self, given: found.append(find(self, given)) or found[-1]
+    )
+    x = ad.tensor(draw(300, 201), requires_grad=True)
+    x.var(1).sum().backward()
+    loop, parts = found[-1]
+    assert list(loop.operands) == ["self", "part_0", "part_1"]
+    assert list(parts) == ["part_0", "part_1"]
 
 
 def test_a_formula_is_one_loop_where_all_that_it_calls_has_a_text() -> None:

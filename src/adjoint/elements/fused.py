@@ -2,7 +2,7 @@
 
 Formulas of derivatives are expressions in arrays; NumPy would pass over memory once for each of
 their operators. Here the texts of those operators are put into one another. What has no text (a
-function of another module, a reduction) leaves the formula as it is.
+function of another module, a reduction) is a part that is computed before, and one more operand.
 """
 
 from __future__ import annotations
@@ -34,32 +34,84 @@ _ORDER: dict[type, str] = {
 }  # fmt: skip
 
 
+Parts = dict[str, Callable[..., Any]]  # functions of the formula's parameters, by name
+
+
 class Fused:
     """A formula on arrays: one loop where there is one, else `plain`."""
 
     def __init__(
-        self, formula: Formula, parameters: Sequence[str], plain: Callable[..., Any]
+        self,
+        formula: Formula,
+        parameters: Sequence[str],
+        plain: Callable[..., Any],
+        bind: Callable[[Formula], Callable[..., Any]],  # compiles a part of the formula
     ) -> None:
-        self.formula, self.parameters, self.plain = formula, parameters, plain
-        self.known: dict[Any, Loop | None] = {}  # by dtypes and other arguments
+        self.formula, self.parameters, self.plain, self.bind = formula, parameters, plain, bind
+        self.known: dict[Any, tuple[Loop, Parts] | None] = {}  # by dtypes and other arguments
 
     def __call__(self, *values: Any) -> Any:
         key = tuple([v.dtype.num if type(v) is np.ndarray else (type(v), v) for v in values])
         try:
-            loop = self.known[key]
+            found = self.known[key]
         except KeyError:
-            loop = self._find(values) if len(self.known) < _MOST_TEXTS else None
-            self.known[key] = loop
+            found = self._find(values) if len(self.known) < _MOST_TEXTS else None
+            self.known[key] = found
         except TypeError:  # an argument without a hash
-            loop = None
-        if loop is None:
+            found = None
+        if found is None:
             return self.plain(*values)
+        loop, parts = found
         given = dict(zip(self.parameters, values, strict=True))
+        for name, part in parts.items():
+            given[name] = np.asarray(part(*values))
         result = loop([given[name] for name in loop.operands])
         return self.plain(*values) if result is None else result
 
-    def _find(self, values: Sequence[Any]) -> Loop | None:
-        return loop(self.formula.tree.body, dict(zip(self.parameters, values, strict=True)))
+    def _find(self, values: Sequence[Any]) -> tuple[Loop, Parts] | None:
+        given = dict(zip(self.parameters, values, strict=True))
+        tree = self.formula.tree.body
+        found = loop(tree, given)
+        if found is not None:
+            return found, {}
+        taken: dict[str, ast.expr] = {}
+        tree = _without_parts(tree, given, taken)
+        if isinstance(tree, ast.Name):
+            return None
+        parts = {name: self.bind(self.formula.part(part)) for name, part in taken.items()}
+        for name, part in parts.items():
+            value = part(*values)
+            given[name] = np.asarray(value) if isinstance(value, np.generic) else value
+        found = loop(tree, given)
+        if found is None:
+            return None
+        # what is no operand of the loop stands in its text as a number
+        return found, {name: part for name, part in parts.items() if name in found.operands}
+
+
+def _without_parts(
+    node: ast.expr, given: Mapping[str, Any], taken: dict[str, ast.expr]
+) -> ast.expr:
+    """An expression with names in place of what has no text, which goes into `taken`."""
+    if _has_text(node, given):
+        return node
+    if isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+        left, right = (_without_parts(n, given, taken) for n in (node.left, node.right))
+        return ast.BinOp(left, node.op, right)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return ast.UnaryOp(node.op, _without_parts(node.operand, given, taken))
+    name = f"part_{len(taken)}"
+    taken[name] = node
+    return ast.Name(name, ast.Load())
+
+
+def _has_text(node: ast.expr, given: Mapping[str, Any]) -> bool:
+    dtypes = {n: OF[v.dtype].name for n, v in given.items() if type(v) is np.ndarray}
+    dtype = next((d for d in dtypes.values() if d in _FLOATS), "float32")
+    try:
+        return bool(_Writer(given, dtypes, COMPUTED.get(dtype, dtype)).term(node).text)
+    except _NoText:
+        return False
 
 
 def loop(tree: ast.expr, given: Mapping[str, Any]) -> Loop | None:

@@ -182,6 +182,12 @@ class Formula:
         """The same formula for real numbers: x.conj() is x."""
         return replace(self, real=True)
 
+    def part(self, tree: ast.expr) -> Formula:
+        """A part of the formula as one of its own."""
+        rest = replace(self)
+        vars(rest)["tree"] = ast.Expression(tree)
+        return rest
+
     def without_terms(self, zeros: frozenset[str], others: frozenset[str]) -> Formula | None:
         """The formula without the terms in names of `zeros` alone, of sums inside it, too; None
         if nothing is left. What also uses a name of `others` stays: a function of both.
@@ -189,9 +195,7 @@ class Formula:
         body = _without_terms(self.tree.body, zeros, others)
         if body is None:
             return None
-        rest = replace(self)
-        vars(rest)["tree"] = ast.Expression(body)
-        return rest
+        return self.part(body)
 
     def code(self, symbol: str, parameters: tuple[str, ...], *, raw: bool) -> CodeType:
         """The code that defines the function `symbol(*parameters)` of this formula."""

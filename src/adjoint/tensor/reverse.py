@@ -6,7 +6,9 @@ tensors, for every other one. Both are written as Python text on first use, from
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from adjoint.core.dtypes import DType
@@ -182,8 +184,9 @@ def _bound(rule: RowRule, name: str, raw: bool) -> Callable[..., Any]:
     row, entry = rule.row, rule.row.reverse[int(number)]
     assert entry.formula is not None
     if kind == "large":
-        plain = _bound(rule, f"_formula_{number}", raw)
-        return fused.Fused(entry.formula, _parameters(rule, entry), plain)
+        plain, parameters = _bound(rule, f"_formula_{number}", raw), _parameters(rule, entry)
+        bind = partial(binding.bind, symbol="part", parameters=parameters, raw=raw)
+        return fused.Fused(entry.formula, parameters, plain, bind)
     formula = entry.formula.without_conj() if kind == "real" else entry.formula
     symbol = f"{row.schema.symbol}_{'_'.join(entry.inputs)}"
     key = row.prepared_key("raw" if raw else "general", name)
@@ -262,8 +265,10 @@ def _entry(
     function = f"_formula_{number}"
     if raw and _is_real_with_its_output(row) and "conj" in methods_used(formula.tree):
         function = f"({function} if _node.dtype.kind == 'c' else _real_{number})"
-    if raw and "grad" in parameters and row.archetype.promotes and len(row.schema.returns) == 1:
-        function = f"(_large_{number} if _grad.size >= {LARGE} else {function})"
+    if raw and "grad" in parameters and len(row.schema.returns) == 1:
+        arrays = ["_grad"] if row.archetype.promotes else _arrays_of(rule, entry)
+        is_large = " or ".join(f"{name}.size >= {LARGE}" for name in arrays)
+        function = f"(_large_{number} if {is_large} else {function})" if arrays else function
     call = f"{function}({', '.join(parameters)})"
     lines = []
     if "grad_input_mask" in parameters:
@@ -281,6 +286,16 @@ def _entry(
         *lines,
         f"    {', '.join(names)} = {call} if {wanted} else ({', '.join(['None'] * len(names))})",
     ]
+
+
+def _arrays_of(rule: RowRule, entry: Reverse) -> list[str]:
+    """The arrays in a formula that is arithmetic with arrays, which one loop may compute."""
+    assert entry.formula is not None
+    if not isinstance(entry.formula.tree.body, ast.BinOp):
+        return []
+    given = {a.name for a in rule.row.schema.tensors if not (a.type.is_optional or a.type.is_list)}
+    saved = [s for s in rule.saves if s.kind == TENSOR and not s.condition and s.source in given]
+    return ["_grad", *(s.name for s in saved if s.name in entry.formula.names)]
 
 
 def as_tensor(value: Any) -> Any:

@@ -18,6 +18,7 @@ from adjoint.core.promotion import cast, parts_for
 from adjoint.core.shapes import wrap_dims
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, reduce, total, whole_total
+from adjoint.native import rows
 from adjoint.native.halves import astype
 from adjoint.native.loops import Loops
 
@@ -122,6 +123,10 @@ def other_factors(self: Array, dim: int | None) -> Array:
         if ((size > limits.tiny / limits.eps) & (size <= limits.max)).all():  # so no factor is 0
             return product / self
     x = self.astype(np.float32) if self.dtype in REDUCED else self
+    if self.size >= LARGE and self.dtype.char in NATIVE:
+        found = _other_factors(x.reshape(-1), 0) if dim is None else _other_factors(x, dim % x.ndim)
+        if found is not None:
+            return found.reshape(self.shape)
     x = x.reshape(-1, 1) if dim is None or x.ndim == 0 else x.swapaxes(dim, 0)
     before = np.ones(x.shape, x.dtype)
     after = np.ones(x.shape, x.dtype)
@@ -133,6 +138,19 @@ def other_factors(self: Array, dim: int | None) -> Array:
         before.reshape(self.shape) if dim is None or self.ndim == 0 else before.swapaxes(dim, 0)
     )
     return result.astype(self.dtype, copy=False)
+
+
+def _other_factors(x: Array, axis: int) -> Array | None:
+    """The products before each element times those after it, by native code if there is some."""
+    before = rows.running(x, axis, product=True, reverse=False)
+    after = rows.running(x, axis, product=True, reverse=True)
+    if before is None or after is None:
+        return None
+    result = np.ones(x.shape, x.dtype)
+    first, last = ((*[slice(None)] * axis, part) for part in (slice(None, -1), slice(1, None)))
+    result[last] = before[first]
+    result[first] *= after[last]
+    return result
 
 
 def prod_dim(self: Array, dim: int, keepdim: bool, dtype: DType | None) -> Array:
