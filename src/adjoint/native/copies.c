@@ -109,8 +109,11 @@ static void move_columns(long rows, long n, const REAL *x, const long *s, REAL *
     for (long r = 0; r < rows; r++) y[r * d[2] + i * d[3]] = x[r * s[2] + i * s[3]];
 }
 
-/* z: four sizes, the steps of x along them, the steps of y twice, the last of which is the shortest. */
-int move_REAL(const long *z, const REAL *x, REAL *y) {
+/* z: four sizes, the steps of x along them, the steps of y twice, the last of which is the shortest; then the objects of
+   both arrays. */
+int move_REAL(const long *z, void *const *objects) {
+  const REAL *x = *(REAL **)((char *)objects[0] + DATA);
+  REAL *y = *(REAL **)((char *)objects[1] + DATA);
   const long *s = z + 4, *d = z + 12, n = z[3];
   const int shared = z[0] * z[1] * z[2] * n * (long)sizeof(REAL) > WORTH;
   if (((unsigned long)x | (unsigned long)y) % sizeof(REAL)) return 1;

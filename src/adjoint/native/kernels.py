@@ -90,7 +90,8 @@ def _of_kind(kernels: str, name: str, kind: str, library: Callable[[str], Any]) 
 @lru_cache(maxsize=32)
 def _source(kernels: str, kind: str) -> str:
     """The C text for numbers of a kind: "float"."""
-    return _text("kernels.h") + _written(f"{kernels}.c", kind)
+    place = f"#define DATA {build.data_offset()} /* of the address in an array object */\n"
+    return place + _text("kernels.h") + _written(f"{kernels}.c", kind)
 
 
 def _written(name: str, kind: str) -> str:

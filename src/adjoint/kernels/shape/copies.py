@@ -140,7 +140,11 @@ def rot90(self: Array, k: int, dims: Shape) -> Array:
     if len(dims) != 2:
         raise ShapeError(f"rot90: needs two dims, got dims={dims}.")
     first, second = layout.distinct("rot90", dims, self.ndim)
-    return copied(np.rot90(self, k, (first, second)))
+    if k % 4 == 0:
+        return copied(self)
+    if k % 4 == 2:
+        return flip(self, (first, second))
+    return flip(self, (second if k % 4 == 1 else first,)).swapaxes(first, second)
 
 
 def tril(self: Array, diagonal: int) -> Array:
