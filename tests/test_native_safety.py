@@ -17,7 +17,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import dtypes
-from adjoint.native import build, copies, distance, indexing, reduction, rows
+from adjoint.native import build, copies, distance, indexing, reduction, rows, selection
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import laws
@@ -25,10 +25,14 @@ from tests.test_compile_safety import leave_the_compiler_alone, sanitized
 
 FAMILIES = (
     "attention", "convolution", "indexing", "normalization", "pooling", "recurrent", "reduction",
-    "resampling", "scan", "shape", "sparse",
+    "resampling", "scan", "shape", "sorting", "sparse",
 )  # fmt: skip
 CASES = 2  # of each row and dtype
-NATIVE = {"shape": ("cat", "tril", "triu")}  # of a family that mostly is NumPy's
+# of families that mostly are NumPy's
+NATIVE = {
+    "shape": ("cat", "tril", "triu", "clone", "flip", "roll", "repeat", "stack", "copy", "fill"),
+    "sorting": ("topk", "sort"),
+}
 
 
 def spoilt(tensor: ad.Tensor) -> Iterator[ad.Tensor]:
@@ -62,8 +66,9 @@ def copied(value: Any) -> Any:
 
 def spoil(family: str) -> int:
     """Call every row of a family wrongly; how often."""
-    for module in (copies, distance, indexing, reduction, rows):
+    for module in (copies, distance, indexing, reduction, rows, selection):
         module.LARGE = 1  # of small arrays, too
+    copies._ALIKE = 1
     calls = 0
     for row in (row for row in TABLE.rows() if row.family == family):
         if row.name not in NATIVE.get(family, (row.name,)):

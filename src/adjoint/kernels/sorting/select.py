@@ -16,6 +16,7 @@ from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
+from adjoint.native import selection
 
 _SHORT = 32  # along rows of up to so many elements a sort is as fast as a partition
 _FEW = 16  # of so many, each takes a pass of its own
@@ -46,6 +47,9 @@ def _top(rows: Array, k: int, largest: bool) -> Array:
         found = _top_of_long(rows.reshape(-1), k, largest)
         if found is not None:
             return found.reshape((*rows.shape[:-1], k))
+    found = selection.top(rows, k, largest=largest)
+    if found is not None:
+        return found
     if _any_nan(rows):
         return order(rows, rows.ndim - 1, largest)[..., :k]
     if k <= _FEW and rows.dtype.kind == "f":

@@ -1,0 +1,34 @@
+"""The places of the best elements of rows, by C code (selection.c)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from adjoint.native import kernels
+from adjoint.native.copies import dense
+
+Array = np.ndarray[Any, Any]
+LARGE = 1 << 12  # elements from which a call of native code pays
+_MOST = 128  # of the best
+_KINDS = {
+    "f": "float", "d": "double", "l": "long", "i": "int", "h": "short", "b": "schar", "B": "uchar",
+}  # fmt: skip
+
+
+def top(rows: Array, k: int, *, largest: bool) -> Array | None:
+    """Where the k largest (smallest) elements along the last dimension are, in their order, the
+    first of equal ones first; None without native code, for small arrays, many elements, and NaN.
+    """
+    kind = _KINDS.get(rows.dtype.char) if rows.size >= LARGE and 0 < k <= _MOST else None
+    run = None if kind is None else kernels.ready_for("selection", "top", kind)
+    length = rows.shape[-1]
+    if run is None or k > length:
+        return None
+    matrix = dense(rows)
+    if not (matrix.flags.c_contiguous and matrix.flags.aligned):
+        return None
+    places = np.empty((*rows.shape[:-1], k), np.int64)
+    fields = kernels.block([rows.size // length, length, k, int(largest)])
+    return None if kernels.call(run, fields, matrix, places) else places
