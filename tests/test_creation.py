@@ -3,6 +3,7 @@
 import math
 import operator
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.generator import Generator
+from adjoint.native import background, counting
 from adjoint.tensor.construct import tensor_from_data
 
 INF = math.inf
@@ -513,3 +515,19 @@ def test_tensors_like_one_without_data_are_made_where_it_is_said() -> None:
     assert ad.zeros_like(ad.ones(2), device="meta").is_meta
     with pytest.raises(ValueError, match="no data"):
         x.to("cpu")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+def test_many_numbers_are_those_that_few_are(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[Callable[[], ad.Tensor]] = [
+        lambda: ad.arange(40_001, dtype=getattr(ad, dtype)),
+        lambda: ad.arange(-7, 120_000, 3, dtype=getattr(ad, dtype)),
+        lambda: ad.arange(0.5, 90_000.0, 1.25, dtype=getattr(ad, dtype)),
+        lambda: ad.linspace(-3, 11, 40_003, dtype=getattr(ad, dtype)),
+        lambda: ad.linspace(5, 5, 40_000, dtype=getattr(ad, dtype)),
+    ]
+    monkeypatch.setattr(background, "soon", background.now)
+    found = [call().numpy() for call in calls]
+    monkeypatch.setattr(counting, "LARGE", 1 << 40)
+    for one, call in zip(found, calls, strict=True):
+        np.testing.assert_array_equal(one, call().numpy())

@@ -21,7 +21,7 @@ from adjoint.core.errors import ShapeError
 from adjoint.core.layouts import CONTIGUOUS, format_number
 from adjoint.core.promotion import fit_number
 from adjoint.core.storage import order_of
-from adjoint.native import copies
+from adjoint.native import copies, counting
 
 Array = np.ndarray[Any, Any]
 
@@ -216,6 +216,12 @@ def _steps(what: str, start: Any, step: Any, count: int, dtype: DType) -> Array:
     if dtype.category == INTEGER:
         start, step = int(start), int(step)
     exact = isinstance(start, int) and isinstance(step, int)
+    if count >= counting.LARGE and not dtype.is_complex:
+        result = _allocate(what, np.empty, (count,), dtype)
+        if (exact and counting.whole(result, start, step)) or (
+            not exact and counting.even(result, start, start, step, count)
+        ):
+            return result
     index = _allocate(what, _count_up, (count,), dtypes.int64 if exact else dtypes.float64)
     values = index if start == 0 and step == 1 else start + index * step
     with np.errstate(over="ignore"):
@@ -253,9 +259,13 @@ def _even(
     if dtype.category == INTEGER:
         start, end = (_whole(what, v, dtype) for v in (start, end))
     wide = dtypes.complex128 if dtype.is_complex else dtypes.float64
-    index = _allocate(what, _count_up, (steps,), dtypes.float64)
     step = (end - start) / (steps - 1) if steps > 1 else 0
     half = steps // 2
+    if steps >= counting.LARGE and not round_once and not dtype.is_complex:
+        result = _allocate(what, np.empty, (steps,), dtype)
+        if counting.even(result, start, end, step, half):
+            return result
+    index = _allocate(what, _count_up, (steps,), dtypes.float64)
     values = np.empty(steps, wide.np)
     values[:half] = start + step * index[:half]
     values[half:] = end - step * index[: steps - half][::-1]

@@ -52,8 +52,8 @@ def complex_(real: Array, imag: Array) -> Array:
             f"{dtypes.of(real.dtype)} and {dtypes.of(imag.dtype)}."
         )
     result = np.empty(broadcast("complex", real.shape, imag.shape), dtype)
-    result.real = real
-    result.imag = imag
+    write(result.real, real)
+    write(result.imag, imag)
     return result
 
 
