@@ -10,7 +10,7 @@ import scipy.stats as theirs
 
 import adjoint as ad
 from adjoint.core.errors import ArgumentError
-from adjoint.scipy import special, stats
+from adjoint.scipy import linalg, special, stats
 
 # Distributions with their shapes: those with formulas of other kinds of special functions.
 SHAPES: dict[str, tuple[float, ...]] = {
@@ -118,6 +118,22 @@ def test_densities_run_in_every_transform() -> None:
     assert np.allclose(ad.compile(ad.grad(lambda t: score(t).sum()))(x), expected)
     assert np.allclose(ad.jvp(score, (x,), (ad.ones_like(x),))[1], expected)
     assert np.allclose(ad.vmap(ad.grad(ad.grad(score)))(x), -1.5 / x**2)
+
+
+def test_factors_of_scipy_are_differentiated() -> None:
+    matrix, b = _double([[4.0, 1.0], [1.0, 3.0]]), _double([1.0, 2.0])
+    for lower in (False, True):
+        found = linalg.cho_solve(linalg.cho_factor(matrix, lower), b)
+        assert np.allclose(found, np.linalg.solve(matrix.numpy(), b.numpy()))
+    root = linalg.sqrtm(matrix)
+    assert np.allclose(root @ root, matrix, atol=1e-14)
+    through = ad.grad(lambda a: linalg.sqrtm(a @ a).sum())(matrix)
+    assert np.allclose(through, np.ones((2, 2)))
+    x = linalg.solve_sylvester(matrix, matrix, b[:, None] * b)
+    assert np.allclose(matrix @ x + x @ matrix, b[:, None] * b)
+    assert "expm" in dir(linalg)
+    with pytest.raises(AttributeError, match="did you mean sqrtm"):
+        linalg.sqrtmm
 
 
 def test_what_scipy_integrates_says_so_and_names_are_listed() -> None:

@@ -42,7 +42,8 @@ MODULES = {
     "Probability": "distributions distributions.constraints distributions.transforms random",
     "Mathematics": "linalg fft special signal.windows sparse nested masked",
     "Other libraries' names": """numpy numpy.linalg numpy.fft numpy.random numpy.special array_api
-        array_api.linalg array_api.fft scipy.stats lax tree_util""",
+        array_api.linalg array_api.fft scipy.linalg
+        scipy.stats lax tree_util""",
     "Programs": "graph export debug testing errors types overrides multiprocessing",
 }
 # Modules of the package without a page: what PyTorch's programs ask of devices that are not here,

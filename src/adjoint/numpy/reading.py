@@ -31,16 +31,24 @@ from adjoint.tensor.tensor import Tensor
 _FILE = os.path.join(os.path.dirname(__file__), "names.txt")
 # Arguments that say how to compute or to store, not what: taken, and without effect.
 _IGNORED = frozenset(
-    ("casting", "device", "kind", "like", "order", "out", "overwrite_input", "subok", "writeable")
-)
+    ("casting", "check_finite", "device", "kind", "like", "order", "out", "overwrite_a",
+     "overwrite_b", "overwrite_input", "subok", "writeable")
+)  # fmt: skip
 _OFTEN = ("Array", "Number")  # types of arguments that are mostly tensors already
 # The module of a section's names, where it is not adjoint.numpy itself.
 _MODULES = {
     "linalg": "linalg",
+    "scipy_linalg": "scipy_linalg",
     "fft": "fft",
     "special": "special",
     "special.ufunc": "special",
     "stride_tricks": "stride_tricks",
+}
+# Where users find the functions, where it is not the module of that name in adjoint.numpy.
+_HOMES = {
+    "": "adjoint.numpy",
+    "scipy_linalg": "adjoint.scipy.linalg",
+    "stride_tricks": "adjoint.numpy",
 }
 
 
@@ -174,8 +182,8 @@ def _call(name: str, given: ast.arguments) -> str:
 
 
 def _compiled(module: str, row: Row, text: str, *, typed: bool) -> Callable[..., Any]:
-    name = f"adjoint.numpy{'.' * bool(module)}{module}"
-    built = doors.compiled(text, f"{_FILE}:{row.line}", name, lambda n: _found(n, module, row))
+    home = _HOMES.get(module, f"adjoint.numpy.{module}")
+    built = doors.compiled(text, f"{_FILE}:{row.line}", home, lambda n: _found(n, module, row))
     if typed:
         built.__annotations__ = {"return": _returned(row)}
         said = f"\n\n{doors.in_operators(row.expression)}" if row.expression else ""
