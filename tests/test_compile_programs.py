@@ -667,6 +667,36 @@ def test_fewer_threads_than_asked_for_do_all_the_work(limit: str) -> None:
     assert done.stdout.strip() == "[True, True]", done.stderr
 
 
+FORKED = """
+import os, signal
+import adjoint as ad
+x = ad.ones(600, 600, dtype=ad.float64)
+f = ad.compile(lambda x: (x.sin().sum(), (x @ x).sum()))
+def found():
+    return [float(v) for v in (*f(x), (x * 2).exp().sum())]
+wanted = found()  # by two threads
+child = os.fork()
+if child:
+    raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+signal.alarm(60)  # nobody else would end it
+for threads in (None, 2):
+    if threads:
+        ad.set_num_threads(threads)
+    if not all(abs(a - b) < 1e-6 * abs(b) for a, b in zip(found(), wanted)):
+        os._exit(1)
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_process_that_was_forked_does_not_wait_for_threads_of_its_parent() -> None:
+    env = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 # -- inputs that are out of the ordinary ----------------------------------------------------------
 
 INDEXED: dict[str, Callable[[Any, Any], Any]] = {

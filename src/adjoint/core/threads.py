@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
 
 # What libraries call the function that sets their number of threads; NumPy's and SciPy's BLAS have
 # names of their own, so that both can be in one process.
+_OPENMP = "omp_set_num_threads"
 _SETTERS = (
-    "omp_set_num_threads",
+    _OPENMP,
     "scipy_openblas_set_num_threads64_",
     "scipy_openblas_set_num_threads",
     "openblas_set_num_threads64_",
     "openblas_set_num_threads",
 )
-_tell: dict[int, Callable[[int], Any]] = {}  # setters of followed libraries, by their address
+_tell: dict[int, Any] = {}  # setters of followed libraries, by their address
 _blas: set[str] = set()  # the BLAS libraries that are followed
 _chosen: list[int] = []  # the number that was set, if one was
+_forked: list[bool] = []  # whether OpenMP's threads have stayed in a parent process
 
 
 def threads() -> int:
@@ -51,7 +52,7 @@ def set_threads(count: int) -> None:
     _chosen[:] = [count]
     _follow_blas()
     for tell in _tell.values():
-        tell(count)
+        _say(tell)
 
 
 def follow(library: ctypes.CDLL) -> ctypes.CDLL:
@@ -60,9 +61,29 @@ def follow(library: ctypes.CDLL) -> ctypes.CDLL:
         tell = getattr(library, name, None)
         if tell is not None:
             _tell[ctypes.cast(tell, ctypes.c_void_p).value or 0] = tell
-            if _chosen:
-                tell(_chosen[0])
+            _say(tell)
     return library
+
+
+def _say(tell: Any) -> None:
+    if _forked and tell.__name__ == _OPENMP:
+        tell(1)
+    elif _chosen:
+        tell(_chosen[0])
+
+
+def _after_fork() -> None:
+    """Let one thread compute in a child: OpenMP would wait for threads that the parent has kept.
+    BLAS makes new ones.
+    """
+    if any(tell.__name__ == _OPENMP for tell in _tell.values()):
+        _forked[:] = [True]
+        for tell in _tell.values():
+            _say(tell)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _follow_blas() -> None:
