@@ -14,7 +14,7 @@ extern double exp(double);
 #define WIDE 64          /* accumulators of such a sum */
 #define LEAST 4          /* of them that are added one by one */
 #define KEPT (1L << 18)  /* bytes of columns that stay in the cache */
-#define FEW 32           /* rows whose gradients are added up before others are */
+#define FEW 32           /* rows whose gradients are added up before others are, at most; parts of few rows, about */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -222,12 +222,13 @@ static void layer_row(long n, const REAL *from, const REAL *g, const REAL *weigh
    some, whose number does not depend on threads. */
 int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const REAL *weight, const REAL *means,
                     const REAL *rstds, REAL *of_x, REAL *of_weight, REAL *of_bias) {
-  const long rows = sizes[0], n = sizes[1], parts = (rows + FEW - 1) / FEW;
+  const long rows = sizes[0], n = sizes[1], few = rows < FEW * FEW ? (rows + FEW - 1) / FEW : FEW;
+  const long parts = (rows + few - 1) / few;
   REAL *sums = of_bias ? calloc((size_t)(2 * parts * n), sizeof(REAL)) : 0;
   if (of_bias && !sums) return 1;
 #pragma omp parallel for schedule(static) if (rows * n > WORTH)
   for (long p = 0; p < parts; p++)
-    for (long r = p * FEW; r < rows && r < (p + 1) * FEW; r++) {
+    for (long r = p * few; r < rows && r < (p + 1) * few; r++) {
       const REAL *from = x + r * n, *g = grad + r * n, mean = means[r], rstd = rstds[r];
       layer_row(n, from, g, weight, mean, rstd, of_x + r * n);
       if (!sums) continue;

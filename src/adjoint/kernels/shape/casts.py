@@ -51,7 +51,7 @@ def complex_(real: Array, imag: Array) -> Array:
             "complex: real and imag must both be float32 or both float64, got "
             f"{dtypes.of(real.dtype)} and {dtypes.of(imag.dtype)}."
         )
-    result = np.empty(broadcast("complex", real.shape, imag.shape), dtype)
+    result: Any = np.empty(broadcast("complex", real.shape, imag.shape), dtype)
     write(result.real, real)
     write(result.imag, imag)
     return result
