@@ -160,3 +160,15 @@ def test_floats_are_added_however_they_lie() -> None:
                     expected = np.add.reduce(x, axis=axes, keepdims=keepdim)
                     assert found.shape == expected.shape
                     np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [1, 15, 64, 4099, 70_001])
+def test_products_of_vectors_are_added(count: int, dtype: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(reduction, "LARGE_DOT", 1)
+    x, y = draw((count,), dtype), draw((count + 1,), dtype)[1:].copy()
+    found = reduction.dot(x, y)
+    assert found is not None
+    expected = (x.astype(np.longdouble) * y).sum()
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps * count)
+    assert reduction.dot(x, y[:-1]) is None

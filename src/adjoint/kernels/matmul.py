@@ -21,7 +21,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
-from adjoint.native import product
+from adjoint.native import product, reduction
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
@@ -84,7 +84,8 @@ def dot(self: Array, tensor: Array) -> Array:
     products.check_ndim("dot(a, b)", "a", self.shape, 1)
     products.check_ndim("dot(a, b)", "b", tensor.shape, 1)
     products.matmul_shape("dot(a, b)", self.shape, tensor.shape)
-    return self.dot(tensor)
+    found = reduction.dot(self, tensor)
+    return self.dot(tensor) if found is None else found
 
 
 def vdot(self: Array, other: Array) -> Array:

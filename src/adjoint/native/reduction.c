@@ -278,3 +278,35 @@ static int reduce_columns(const long *sizes, const REAL *x, REAL *y) {
 int reduce_REAL(const long *sizes, const REAL *x, REAL *y) {
   return sizes[2] == 1 ? reduce_rows(sizes, x, y) : reduce_columns(sizes, x, y);
 }
+
+/* Products of a piece of two rows, added in runs of four vectors. */
+static double dot_piece(const REAL *x, const REAL *y, long n) {
+  double total = 0;
+  for (long b = 0; b < n; b += RUN) {
+    const long last = least(n, b + RUN);
+    vec part[4] = {{0}, {0}, {0}, {0}};
+    REAL sums[LANES], rest = 0;
+    long i = b;
+    for (; i + 4 * LANES <= last; i += 4 * LANES)
+      for (int k = 0; k < 4; k++) part[k] += *(const vec *)(x + i + k * LANES) * *(const vec *)(y + i + k * LANES);
+    for (; i < last; i++) rest += x[i] * y[i];
+    *(vec *)sums = (part[0] + part[1]) + (part[2] + part[3]);
+    for (long l = 0; l < LANES; l++) rest += sums[l];
+    total += rest;
+  }
+  return total;
+}
+
+/* sizes: how many elements. */
+int dot_REAL(const long *sizes, const REAL *x, const REAL *y, REAL *to) {
+  const long n = sizes[0], cuts = (n + PIECE - 1) / PIECE;
+  double *totals = malloc(sizeof(double) * (size_t)(cuts + 1)), total = 0;
+  if (!totals) return 1;
+#pragma omp parallel for schedule(static) if (n > WORTH)
+  for (long cut = 0; cut < cuts; cut++)
+    totals[cut] = dot_piece(x + cut * PIECE, y + cut * PIECE, least(n - cut * PIECE, PIECE));
+  for (long cut = 0; cut < cuts; cut++) total += totals[cut];
+  *to = (REAL)total;
+  free(totals);
+  return 0;
+}

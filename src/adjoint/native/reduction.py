@@ -14,6 +14,7 @@ import numpy as np
 from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
+LARGE_DOT = 1 << 17  # elements of vectors from which all cores are quicker than BLAS
 LARGE = 1 << 12  # elements from which a call of native code pays
 SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES = range(6)
 OF_UFUNC: dict[Any, int] = {
@@ -40,6 +41,18 @@ def reduce(kind: int, x: Array) -> Array | None:
     result = np.empty((before, after), x.dtype)
     fields = [before, count, after, kind, x.strides[0] // size, x.strides[1] // size]
     if x.strides[1] % size or kernels.call(run, kernels.block(fields), x, result):
+        return None
+    return result
+
+
+def dot(x: Array, y: Array) -> Array | None:
+    """The sum of the products of two vectors; None where BLAS is as good."""
+    dense = x.flags.c_contiguous and y.flags.c_contiguous and x.flags.aligned and y.flags.aligned
+    if x.size < LARGE_DOT or x.dtype != y.dtype or x.shape != y.shape or not dense:
+        return None
+    run = kernels.ready("reduction", "dot", x.dtype)
+    result = np.empty((), x.dtype)
+    if run is None or kernels.call(run, kernels.block([x.size]), x, y, result):
         return None
     return result
 
