@@ -309,3 +309,9 @@ def test_a_property_that_fails_stays_a_property(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AttributeError, match="inside"):
         _ = ad.ones(2, 2).mT
     assert isinstance(vars(ad.Tensor)["mT"], property)
+
+
+def test_a_tensor_times_a_list_says_what_to_write() -> None:
+    with pytest.raises(TypeError, match=r"write x \* ad.tensor"):
+        ad.ones(2) * [1, 2]
+    assert [0] * ad.tensor(3) == [0, 0, 0]

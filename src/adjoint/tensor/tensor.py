@@ -430,7 +430,8 @@ class Tensor:
     def __index__(self) -> int:
         if self.dtype.is_differentiable:
             raise TypeError(
-                f"only integer tensors can be used as an index, this one is {self.dtype.name}"
+                "only integer tensors can be used as an index, or to repeat a list, and this one "
+                f"is {self.dtype.name}; for x * [1, 2] write x * ad.tensor([1, 2])"
             )
         return operator.index(self._number("index()"))
 
