@@ -136,6 +136,18 @@ def test_factors_of_scipy_are_differentiated() -> None:
         linalg.sqrtmm
 
 
+def test_a_distribution_may_be_given_its_shapes_first() -> None:
+    x = _double([0.5, 1.5])
+    law = stats.gamma(2.0, scale=3.0)
+    assert np.allclose(law.logpdf(x), theirs.gamma(2.0, scale=3.0).logpdf(x.numpy()))
+    assert np.allclose(law.ppf(law.cdf(x)), x)
+    assert repr(law) == "<adjoint.scipy.stats.gamma(2.0, scale=3.0)>"
+    by_name = stats.gamma.logpdf(x, a=2.0, loc=0.1)
+    assert np.allclose(by_name, theirs.gamma.logpdf(x.numpy(), 2.0, 0.1))
+    mean = ad.grad(lambda mu: stats.norm(mu, 2.0).logpdf(x).sum())(_double(0.5))
+    assert np.isclose(mean, 0.25)
+
+
 def test_what_scipy_integrates_says_so_and_names_are_listed() -> None:
     with pytest.raises(ArgumentError, match="landau.logpdf: SciPy computes it in a way"):
         ad.grad(stats.landau.logpdf)(_double(0.3))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -50,15 +51,26 @@ class Distribution:
     >>> from adjoint.scipy import stats
     >>> stats.expon.cdf(ad.tensor([-1.0, 0.0, 1.0]))
     tensor([0.0000, 0.0000, 0.6321])
+    >>> waiting = stats.expon(scale=2.0)  # the same with its shapes and its scale
+    >>> waiting.logpdf(ad.tensor(1.0))
+    tensor(-1.1931)
     """
 
-    def __init__(self, distribution: Any) -> None:
-        self.theirs = distribution
+    def __init__(
+        self, distribution: Any, shapes: tuple[Any, ...] = (), more: Mapping[str, Any] | None = None
+    ) -> None:
+        self.theirs, self.shapes, self.more = distribution, shapes, more or {}
         self.name = self.__name__ = distribution.name
         self.__doc__ = f"SciPy's `{self.name}` distribution, of tensors."
 
     def __repr__(self) -> str:
-        return f"<adjoint.scipy.stats.{self.name}>"
+        given = [*map(repr, self.shapes), *(f"{k}={v!r}" for k, v in self.more.items())]
+        said = f"({', '.join(given)})" if given else ""
+        return f"<adjoint.scipy.stats.{self.name}{said}>"
+
+    def __call__(self, *shapes: Any, **more: Any) -> Distribution:
+        """The distribution with these shapes, `loc` and `scale`."""
+        return Distribution(self.theirs, (*self.shapes, *shapes), {**self.more, **more})
 
     def pdf(self, x: Any, *shapes: Any, **more: Any) -> Tensor:
         """The density at x."""
@@ -105,6 +117,7 @@ class Distribution:
             right = name.replace("pdf", "pmf") if "pdf" in name else name.replace("pmf", "pdf")
             raise ArgumentError(f"{self.name} has no {name}; it has {right}")
         x = floating(x) if isinstance(x, Tensor) else Float(x)
+        shapes, more = (*self.shapes, *shapes), {**self.more, **more}
         given, loc, scale = self.theirs._parse_args(*shapes, **more)
         given, loc, scale = [_like(a, x) for a in given], _like(loc, x), _like(scale, x)
         with np.errstate(all="ignore"):
