@@ -681,6 +681,12 @@ ODD: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, ...]], int]] = {
         [doubles((n, 4)) for n in (20, 7, 6, 5, 4, 3, 2)],
         6,
     ),
+    "nothing to divide by": (
+        lambda x: ad.jvp(lambda v: v.sort(0).values.std(0), (x,), (x.sin(),)),
+        {"x": 0},
+        [doubles((n, 2)) for n in (5, 7, 1, 2)],
+        4,
+    ),
     "no elements": (
         lambda x: (x.sin().sort(0).values, x.amax(2).msort() - x.sum(2)),
         {"x": 1},

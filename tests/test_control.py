@@ -333,6 +333,31 @@ def test_a_branch_may_write_to_what_it_made() -> None:
         assert ad.allclose(ad.graph.verify(ad.trace(f, XS))(XS), f(XS))
 
 
+WRITTEN_LATER: dict[str, Callable[[Any], Any]] = {
+    "scan": lambda v: ad.scan(lambda c, s: ((c * 0.7 + s).tanh(), c * s), v[0], v)[1],
+    "while_loop": lambda v: ad.while_loop(
+        lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1].sin() * v), (ad.tensor(0), v)
+    )[1],
+    "cond": lambda v: ad.cond(v.sum() > -99, lambda: v.exp(), lambda: v),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_LATER)
+def test_a_loop_keeps_what_it_was_given_though_it_is_written_to_later(name: str) -> None:
+    def loss(x: Any, *, write: bool) -> Any:
+        v = x * 1
+        y = WRITTEN_LATER[name](v)
+        v = v.mul_(3) if write else v * 3
+        return (y * v).sum()
+
+    written = ad.grad(lambda x: loss(x, write=True))
+    expected = ad.grad(lambda x: loss(x, write=False))(XS)
+    assert ad.allclose(ad.trace(written, XS)(XS), expected)
+    mapped = ad.vmap(written)
+    pair = ad.stack([XS, XS])
+    assert ad.allclose(ad.trace(mapped, pair)(pair)[1], expected)
+
+
 INNER: dict[str, Callable[..., Any]] = {
     "while_loop": lambda x: ad.while_loop(
         lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] * x), (ad.tensor(0), x)

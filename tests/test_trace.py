@@ -361,6 +361,15 @@ def test_a_write_to_an_argument_is_warned_of() -> None:
     assert ad.allclose(x, tensor())
 
 
+def test_one_copy_of_an_expanded_part_may_be_written_to() -> None:
+    def f(x: Any) -> Any:
+        v = ad.fft.rfft(x * 1).real
+        v.expand(2, *v.shape)[0].neg_()
+        return v * v * v
+
+    check(f, tensor())
+
+
 def test_a_write_to_a_tensor_outside_is_refused() -> None:
     total = ad.zeros(4, 3, dtype=ad.float64)
     with pytest.raises(

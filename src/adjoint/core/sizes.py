@@ -236,7 +236,12 @@ class Real(float):
 
 
 def _real(factor: float, size: Any, power: float) -> float:
+    """As native code has it: nothing may be divided by, and infinity or NaN is the result."""
+    if size < 0 and abs(power) == 0.5:
+        return math.nan
     root = math.sqrt(size) if abs(power) == 0.5 else float(size)
+    if root == 0 and power < 0:
+        return math.copysign(math.inf, factor) if factor else math.nan
     return factor / root if power < 0 else factor * root
 
 

@@ -115,14 +115,15 @@ def _refresh(level: Any, base: Any, written: Any) -> None:
 
 def _rebuilt(level: Any, what: str, view: Any, value: Any) -> Any:
     """The base after `value` was written to a view of it."""
-    base = level.lift(view.base.value)
-    if any(op.name == "expand" for op, _, _ in view.path) and value.dtype is base.dtype:
-        return level.lift(level.value(_by_position(what, view.path, base, level.lift(value))))
-    sources = [base]
-    for step in view.path[:-1]:
+    path, new = view.path, level.lift(value)
+    sources = [level.lift(view.base.value)]
+    for step in path:
         sources.append(views.replay((step,), sources[-1]))
-    new = level.lift(value)
-    for step, source in zip(reversed(view.path), reversed(sources), strict=True):
+    cut = next((k for k, (op, _, _) in enumerate(path) if op.name == "expand"), len(path))
+    if cut < len(path) and sources[cut].dtype is new.dtype:  # one of the copies may be written to
+        new = level.lift(level.value(_by_position(what, path[cut:], sources[cut], new)))
+        path = path[:cut]
+    for step, source in reversed(list(zip(path, sources, strict=False))):
         new = level.lift(level.value(_undo(what, step, source, new)))
     return new
 

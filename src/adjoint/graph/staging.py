@@ -30,7 +30,7 @@ from adjoint.graph.trace import TraceLevel
 from adjoint.ops import operator as operators
 from adjoint.tensor import dispatch, observe
 from adjoint.tensor.forward import JvpLevel
-from adjoint.tensor.levels import GradLevel
+from adjoint.tensor.levels import GradLevel, Level, wrap
 from adjoint.tensor.pullback import pullback
 from adjoint.tensor.tape import Node as TapeNode
 from adjoint.tensor.tape import Output, Rule, Watch
@@ -231,8 +231,18 @@ def _forward(level: JvpLevel, call: Call, operands: Flat) -> Flat:
     return [level.lift(o, t) for o, t in zip(outputs, found, strict=True)]
 
 
+def _frozen(tensor: Any) -> Any:
+    """A tensor that writes do not reach: what it is in the graph stays what it is."""
+    if not isinstance(tensor, Tensor) or not isinstance(tensor.home, Level):
+        return tensor
+    if isinstance(tensor.home, TraceLevel):
+        return tensor.home.lift(tensor.value)
+    below, beside = _frozen(tensor.value), _frozen(tensor.beside)
+    return wrap(tensor.home, below, tensor.edge, beside)
+
+
 def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
-    primals = [level.below(t) for t in operands]
+    primals = [_frozen(level.below(t)) for t in operands]
     edges = tuple(
         t.edge if level.owns(t) and t.is_differentiable_dtype() else None for t in operands
     )
@@ -244,7 +254,7 @@ def _reverse(level: GradLevel, call: Call, operands: Flat) -> Flat:
         results = bind(keeping, primals)
     graphs = {name: without_effects(graph) for name, graph in keeping.graphs.items()}
     silent: Call = replace(keeping, graphs=graphs)  # type: ignore[type-var] - calls are records
-    watches = [Watch(t) for t in primals if isinstance(t, Tensor)]
+    watches = [Watch(t) for t in primals if is_plain(t)]
 
     def general(node: Any, grads: Any, needs: Any, graph: bool) -> tuple[Any, ...]:
         if node.saved is None:
