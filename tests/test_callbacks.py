@@ -195,3 +195,27 @@ def test_mistakes_are_explained() -> None:
         ad.pure_callback(np.sin, X, X, vmap_method="legacy")
     with pytest.raises(ArgumentError, match="needs a function"):
         ad.debug.callback(X)
+
+
+def test_a_function_that_a_program_calls_may_call_the_program() -> None:
+    depth = [0]
+
+    def host(a: Any) -> Any:
+        if depth[0] == 2:
+            return a * 1.0
+        depth[0] += 1
+        try:
+            return compiled(ad.tensor(a * 0.5)).numpy() + 1
+        finally:
+            depth[0] -= 1
+
+    def function(x: Any) -> Any:
+        return ad.pure_callback(host, ad.ShapeDtype((3,), ad.float64), x.sin()) * 2
+
+    compiled = ad.compile(function)
+    x = ad.tensor([1.0, 2.0, 3.0], dtype=ad.float64)
+    inner = lambda v: v.sin() * 2
+    middle = lambda v: (inner(v.sin() * 0.5) + 1) * 2
+    outer = lambda v: (middle(v.sin() * 0.5) + 1) * 2
+    for _ in range(2):
+        assert ad.allclose(compiled(x), outer(x))

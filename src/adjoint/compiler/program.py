@@ -93,6 +93,7 @@ class Code:
             self.entry_function.restype = ctypes.c_int
         self.lock = threading.Lock()
         self.busy = ctypes.c_int(0)  # whether a thread holds the lock and runs
+        self.calling: int | None = None  # the thread in which it calls an eager kernel
         self.arena = np.empty(0, np.uint8)
         self.programs: dict[tuple[int, ...], Program] = {}
 
@@ -202,8 +203,11 @@ class Program:
 
     def run(self, arrays: Sequence[Any]) -> list[Any] | None:
         """Run on one contiguous array per input; one array per output. None where an index is out
-        of range, or a matrix has no factor: the eager function says so in its own words.
+        of range, or a matrix has no factor: the eager function says so in its own words. None, too,
+        where a function that the program calls calls the program: its memory is in use.
         """
+        if self.code.calling == threading.get_ident():
+            return None
         with self.lock:
             self.busy.value = 1
             try:
@@ -247,7 +251,11 @@ class Program:
                     self.status.value = 0
                     return None
                 continue
-            self._call_back(function, known)
+            code.calling = threading.get_ident()
+            try:
+                self._call_back(function, known)
+            finally:
+                code.calling = None
         taken: set[int] = set()
         return [
             self._given(o, v, known, taken)
