@@ -45,3 +45,21 @@ def test_nan_and_many_are_left_to_a_sort() -> None:
     assert selection.top(x[:, :5].copy(), 6, largest=True) is None
     x[1, 200] = np.nan
     assert selection.top(x, 4, largest=True) is None
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "i4", "i2", "i1", "u1"])
+@pytest.mark.parametrize(
+    "shape", [(4000,), (70, 90), (3, 40, 300), (2000, 3), (3, 2000), (20, 2, 15)]
+)
+def test_extremes_are_where_they_first_are(shape: tuple[int, ...], dtype: Any) -> None:
+    x = np.random.default_rng(0).integers(0, 120, shape).astype(dtype)
+    if x.dtype.kind == "f":
+        x.reshape(-1)[[5, 70, 71, x.size // 2]] = np.nan
+    for axis in range(x.ndim):
+        for largest in (False, True):
+            found = selection.extreme(x, axis, largest=largest)
+            assert found is not None
+            values, places = found
+            find, best = (np.argmax, np.max) if largest else (np.argmin, np.min)
+            np.testing.assert_array_equal(places, find(x, axis=axis, keepdims=True))
+            np.testing.assert_array_equal(values, best(x, axis=axis, keepdims=True))

@@ -1,9 +1,12 @@
-/* The places of the k best elements of rows, in their order, the first of equal ones first. Elements go into a short list of
+/* Extreme elements and where they first are; the places of the k best elements of rows, in their order, the first of equal ones first. Elements go into a short list of
    the best so far; as soon as that is full, blocks in which none is better than its last one are passed over. */
 
 #define WORTH (1L << 14) /* elements from which threads share the rows */
 #define MOST 128         /* elements of the list */
 #define BLOCK 32
+#define SIDE 256         /* columns at once */
+#define SHORT 16         /* elements of a row below which vectors do not pay */
+#define PARTS 32         /* strips of columns that there are at least, if they are wide enough */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -40,4 +43,63 @@ int top_REAL(const long *sizes, const REAL *x, long *places) {
 #pragma omp parallel for schedule(static) reduction(| : odd) if (rows * n > WORTH)
   for (long r = 0; r < rows; r++) odd |= !top_row(n, k, largest, x + r * n, places + r * k);
   return odd;
+}
+
+/* The extreme of a row, NaN before all numbers, and where it first is. */
+static void extreme_row(long n, long largest, const REAL *x, REAL *value, long *place) {
+  REAL best = x[0];
+  int odd = 0;
+  if (n < SHORT) {
+    long at = 0;
+    for (long i = 1; i < n && best == best; i++)
+      if (!(largest ? x[i] <= best : x[i] >= best)) best = x[i], at = i;
+    *value = best, *place = at;
+    return;
+  }
+  if (largest) {
+#pragma omp simd reduction(max : best) reduction(| : odd)
+    for (long i = 0; i < n; i++) best = x[i] > best ? x[i] : best, odd |= x[i] != x[i];
+  } else {
+#pragma omp simd reduction(min : best) reduction(| : odd)
+    for (long i = 0; i < n; i++) best = x[i] < best ? x[i] : best, odd |= x[i] != x[i];
+  }
+  long i = 0;
+  if (odd)
+    while (x[i] == x[i]) i++;
+  else
+    while (x[i] != best) i++;
+  *value = x[i], *place = i;
+}
+
+/* The same for `wide` columns at once. */
+static void extreme_columns(long n, long wide, long step, long largest, const REAL *x, REAL *values, long *places) {
+  REAL best[SIDE];
+  int at[SIDE];
+  for (long c = 0; c < wide; c++) best[c] = x[c], at[c] = 0;
+  for (long i = 1; i < n; i++) {
+    const REAL *row = x + i * step;
+#pragma omp simd
+    for (long c = 0; c < wide; c++) {
+      const REAL v = row[c], b = best[c];
+      const int ahead = largest ? v > b : v < b, odd = (v != v) & (b == b), later = ahead | odd;
+      best[c] = later ? v : b;
+      at[c] = later ? (int)i : at[c];
+    }
+  }
+  for (long c = 0; c < wide; c++) values[c] = best[c], places[c] = at[c];
+}
+
+/* Along the middle one of three dimensions, which is shorter than 2^31. sizes: those three, and whether large elements are
+   wanted. */
+int extreme_REAL(const long *sizes, const REAL *x, REAL *values, long *places) {
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], largest = sizes[3];
+  const long share = (inner * outer / PARTS + 15) / 16 * 16, side = share < 16 ? 16 : share < SIDE ? share : SIDE;
+#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+  for (long o = 0; o < outer; o++)
+    for (long c = 0; c < inner; c += side) {
+      const long start = o * n * inner + c, to = o * inner + c, wide = inner - c < side ? inner - c : side;
+      if (inner == 1) extreme_row(n, largest, x + start, values + to, places + to);
+      else extreme_columns(n, wide, inner, largest, x + start, values + to, places + to);
+    }
+  return 0;
 }

@@ -1,7 +1,8 @@
-"""The places of the best elements of rows, by C code (selection.c)."""
+"""Extreme elements with their places, and places of the best of rows, by C code (selection.c)."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,3 +33,21 @@ def top(rows: Array, k: int, *, largest: bool) -> Array | None:
     places = np.empty((*rows.shape[:-1], k), np.int64)
     fields = kernels.block([rows.size // length, length, k, int(largest)])
     return None if kernels.call(run, fields, matrix, places) else places
+
+
+def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None:
+    """The extreme elements along an axis, which stays as 1, and where they first are; NaN wins.
+
+    None without native code, and for small arrays.
+    """
+    kind = _KINDS.get(x.dtype.char) if x.size >= LARGE and x.shape[axis] < 1 << 31 else None
+    run = None if kind is None else kernels.ready_for("selection", "extreme", kind)
+    whole = x if run is None else dense(x)
+    if run is None or not (whole.flags.c_contiguous and whole.flags.aligned):
+        return None
+    before, after = x.shape[:axis], x.shape[axis + 1 :]
+    shape = (*before, 1, *after)
+    values, places = np.empty(shape, x.dtype), np.empty(shape, np.int64)
+    fields = [math.prod(before), x.shape[axis], math.prod(after), int(largest)]
+    kernels.call(run, kernels.block(fields), whole, values, places)
+    return values, places

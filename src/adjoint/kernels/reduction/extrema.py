@@ -14,7 +14,7 @@ from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRan
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
-from adjoint.native import loops
+from adjoint.native import loops, selection
 
 
 def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -78,6 +78,9 @@ def min_all(self: Array) -> Array:
 def max_dim(self: Any, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The largest elements along `dim` and where they first occur."""
     axis = _only_axis("max", self, dim)
+    found = _extremes(self, axis, keepdim, largest=True)
+    if found is not None:
+        return found
     values = reduce(np.maximum, self, None if axis is None else (axis,), keepdim)
     return values, self.argmax(axis=axis, keepdims=keepdim)
 
@@ -85,18 +88,37 @@ def max_dim(self: Any, dim: int, keepdim: bool) -> tuple[Array, Array]:
 def min_dim(self: Any, dim: int, keepdim: bool) -> tuple[Array, Array]:
     """The smallest elements along `dim` and where they first occur."""
     axis = _only_axis("min", self, dim)
+    found = _extremes(self, axis, keepdim, largest=False)
+    if found is not None:
+        return found
     values = reduce(np.minimum, self, None if axis is None else (axis,), keepdim)
     return values, self.argmin(axis=axis, keepdims=keepdim)
 
 
 def argmax(self: Array, dim: int | None, keepdim: bool) -> Array:
     """Where the largest element first occurs; in the flattened array if `dim` is None."""
-    return self.argmax(axis=_only_axis("argmax", self, dim), keepdims=keepdim)
+    axis = _only_axis("argmax", self, dim)
+    found = _extremes(self, axis, keepdim, largest=True)
+    return self.argmax(axis=axis, keepdims=keepdim) if found is None else found[1]
 
 
 def argmin(self: Array, dim: int | None, keepdim: bool) -> Array:
     """Where the smallest element first occurs; in the flattened array if `dim` is None."""
-    return self.argmin(axis=_only_axis("argmin", self, dim), keepdims=keepdim)
+    axis = _only_axis("argmin", self, dim)
+    found = _extremes(self, axis, keepdim, largest=False)
+    return self.argmin(axis=axis, keepdims=keepdim) if found is None else found[1]
+
+
+def _extremes(
+    self: Array, axis: int | None, keepdim: bool, *, largest: bool
+) -> tuple[Array, Array] | None:
+    """Extreme elements along an axis and where they first are, by native code if there is some."""
+    if axis is None or self.size < selection.LARGE:
+        return None
+    found = selection.extreme(self, axis, largest=largest)
+    if found is None or keepdim:
+        return found
+    return found[0].squeeze(axis), found[1].squeeze(axis)
 
 
 def tie_weights(self: Array, result: Array, dim: Dims, keepdim: bool) -> Array:
