@@ -330,6 +330,13 @@ def test_gradients_in_one_loop_are_those_of_their_formulas(name: str, monkeypatc
             np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_next_number_is_the_next_half(dtype: str) -> None:
+    x = ad.full((N,), 1.0, dtype=getattr(ad, dtype))
+    assert (ad.nextafter(x, 2 * x) > x).all()
+    assert (ad.nextafter(x, 2 * x)[0] == ad.nextafter(x[:1], 2 * x[:1])).all()
+
+
 def test_parts_of_a_formula_without_a_text_are_operands_of_its_loop(monkeypatch: Any) -> None:
     found: list[Any] = []
     find = fused.Fused._find

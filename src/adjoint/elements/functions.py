@@ -153,6 +153,18 @@ def _erf(suffix: str) -> str:
 }}"""
 
 
+def _next_after(suffix: str) -> str:
+    """The next number from x towards y: the bits of x as a whole number, one more or one less."""
+    real, bits = ("float", "unsigned") if suffix else ("double", "unsigned long long")
+    return f"""{real} ad_nextafter{suffix}({real} x, {real} y) {{
+  const union {{ {real} x; {bits} bits; }} as = {{.x = x}}, least = {{.bits = 1}},
+    next = {{.bits = (y > x) == (x > 0) ? as.bits + 1 : as.bits - 1}};
+  const {real} step = x == 0 ? copysign{suffix}(least.x, y) : next.x;
+  const {real} near = x == y ? y : step;
+  return (x != x) | (y != y) ? x + y : near;
+}}"""
+
+
 def _repeated(count: int, text: str) -> str:
     """A loop written out: vectors run along loops without loops inside."""
     return "\n".join(f"  {text.replace('#', str(k))}" for k in range(count))
@@ -783,6 +795,7 @@ FUNCTIONS = {
     **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
     **{f"ad_tanh{suffix}": _tanh(suffix) for suffix in ("f", "")},
     **{f"ad_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
+    **{f"ad_nextafter{suffix}": _next_after(suffix) for suffix in ("f", "")},
     **{
         f"{name}{suffix}": _bell(name, factor, suffix)
         for name, factor in (("ad_bell", 1.0), ("ad_half_bell", 0.5))
@@ -844,6 +857,11 @@ def _needed(body: str) -> tuple[dict[str, str], set[str]]:
 
     visit(body)
     return ours, {name for text in (body, *ours.values()) for name in _CALL.findall(text)}
+
+
+def counts_digits(body: str) -> bool:
+    """Whether a text depends on how many digits its type has: no wider type stands in for it."""
+    return "ad_nextafter" in body
 
 
 def rounds_alike(body: str) -> bool:

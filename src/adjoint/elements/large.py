@@ -97,6 +97,8 @@ class Large:
         given = dict(zip(self.names, values, strict=True))
         text = language.expression(self.row, COMPUTED.get(dtype, dtype), given)
         numbers = self._numbers(values, whole="int" in dtype)
+        if text is not None and dtype in COMPUTED and functions.counts_digits(text):
+            return None
         if text is None or numbers is None or any(given[n] is None for n in _used(text)):
             return None
         loops = self.loops.setdefault(tuple(operands.values()), {})
