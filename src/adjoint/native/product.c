@@ -8,9 +8,18 @@
 #define THIN 8           /* rows of a product for which sums along rows of b beat copying it */
 #define LOW 32           /* rows of a product for which copying b costs more than it saves, … */
 #define FLAT 256         /* … and those if the inner dimension is that short, too */
-#define SIDE 4           /* rows of b at once where products are sums along rows */
+#define SIDE 4           /* columns of b at once where products are sums along them, … */
+#define HIGH (BYTES == 64 ? 4 : 2) /* … and rows of a */
+#define NARROW 12        /* rows and columns of a product for which such sums beat copying b */
 #define COPY 12          /* multiplications in the time of copying one element */
 #define SHARE (1L << 20) /* multiplications for each thread */
+
+/* Let a vector be in a register: gcc would read it from memory again for each of its products. */
+#if defined(__x86_64__)
+#define KEEP(x) __asm__("" : "+v"(x))
+#else
+#define KEEP(x) (void)(x)
+#endif
 
 typedef struct {
   long m, n, k, batch[3];                       /* c is m x n; three dimensions of products */
@@ -71,28 +80,64 @@ static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REA
   }
 }
 
-static REAL total_REAL(vec_REAL x) {
-  REAL sum = 0;
-  for (long l = 0; l < LANES_REAL; l++) sum += x[l];
+/* The sums of four vectors. */
+static four_REAL totals_REAL(vec_REAL a, vec_REAL b, vec_REAL c, vec_REAL d) {
+#if FOURS
+  if (LANES_REAL >= 4) {
+    four_REAL w = *(const four_REAL *)&a, x = *(const four_REAL *)&b, y = *(const four_REAL *)&c, z = *(const four_REAL *)&d;
+    ALL for (int q = 1; q < LANES_REAL / 4; q++) {
+      w += ((const four_REAL *)&a)[q], x += ((const four_REAL *)&b)[q];
+      y += ((const four_REAL *)&c)[q], z += ((const four_REAL *)&d)[q];
+    }
+    const four_REAL p = MIX(w, x, 0, 4, 2, 6) + MIX(w, x, 1, 5, 3, 7);
+    const four_REAL q = MIX(y, z, 0, 4, 2, 6) + MIX(y, z, 1, 5, 3, 7);
+    return MIX(p, q, 0, 1, 4, 5) + MIX(p, q, 2, 3, 6, 7);
+  }
+#endif
+  four_REAL sum = {0};
+  for (long l = 0; l < LANES_REAL; l++) sum += (four_REAL){a[l], b[l], c[l], d[l]};
   return sum;
+}
+
+/* Some rows and SIDE columns of c as sums along both a and b; the last columns may be the same. */
+static inline __attribute__((always_inline)) void sides_REAL(const Product *z, const int rows, long n, const REAL *a,
+                                                             const REAL *b, const REAL *start, REAL *c) {
+  const long whole = z->k / LANES_REAL * LANES_REAL;
+  const REAL *left[HIGH], *right[SIDE];
+  vec_REAL sum[HIGH][SIDE];
+  ALL for (int r = 0; r < rows; r++) left[r] = a + r * z->a_row;
+  ALL for (int s = 0; s < SIDE; s++) right[s] = b + least(s, n - 1) * z->b_column;
+  ALL for (int r = 0; r < rows; r++)
+    ALL for (int s = 0; s < SIDE; s++) sum[r][s] = (vec_REAL){0};
+  for (long p = 0; p < whole; p += LANES_REAL) {
+    vec_REAL y[SIDE];
+    ALL for (int s = 0; s < SIDE; s++) { y[s] = *(const vec_REAL *)(right[s] + p); KEEP(y[s]); }
+    ALL for (int r = 0; r < rows; r++) {
+      vec_REAL x = *(const vec_REAL *)(left[r] + p);
+      KEEP(x);
+      ALL for (int s = 0; s < SIDE; s++) sum[r][s] += x * y[s];
+    }
+  }
+  ALL for (int r = 0; r < rows; r++) {
+    four_REAL found = totals_REAL(sum[r][0], sum[r][1], sum[r][2], sum[r][3]);
+    for (long p = whole; p < z->k; p++)
+      ALL for (int s = 0; s < SIDE; s++) found[s] += left[r][p] * right[s][p];
+    for (long s = 0; s < least(SIDE, n); s++)
+      c[r * z->c_row + s] = found[s] + (start ? start[r * z->c_row + s] : 0);
+  }
 }
 
 /* Few rows, and both a and b have the inner dimension element by element: sums along it. */
 static void along_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, const REAL *start, REAL *c) {
-  const long whole = z->k / LANES_REAL * LANES_REAL;
-  for (long j = 0; j < n; j += SIDE)
-    for (long i = 0; i < m; i++) {
-      const REAL *left = a + i * z->a_row, *right[SIDE];
-      vec_REAL sum[SIDE];
-      for (long s = 0; s < SIDE; s++) right[s] = b + least(j + s, n - 1) * z->b_column, sum[s] = (vec_REAL){0};
-      for (long p = 0; p < whole; p += LANES_REAL)
-        for (long s = 0; s < SIDE; s++) sum[s] += *(const vec_REAL *)(left + p) * *(const vec_REAL *)(right[s] + p);
-      for (long s = 0; s < least(SIDE, n - j); s++) {
-        REAL found = total_REAL(sum[s]) + (start ? start[i * z->c_row + j + s] : 0);
-        for (long p = whole; p < z->k; p++) found += left[p] * right[s][p];
-        c[i * z->c_row + j + s] = found;
-      }
-    }
+  for (long j = 0; j < n; j += SIDE, b += SIDE * z->b_column) {
+    long i = 0;
+    for (; i + HIGH <= m; i += HIGH)
+      sides_REAL(z, HIGH, n - j, a + i * z->a_row, b, start ? start + i * z->c_row + j : 0, c + i * z->c_row + j);
+    for (; i + 2 <= m; i += 2)
+      sides_REAL(z, 2, n - j, a + i * z->a_row, b, start ? start + i * z->c_row + j : 0, c + i * z->c_row + j);
+    for (; i < m; i++)
+      sides_REAL(z, 1, n - j, a + i * z->a_row, b, start ? start + i * z->c_row + j : 0, c + i * z->c_row + j);
+  }
 }
 
 /* The product number `work / (across * along)`, its rectangle number `work % (across * along)`. */
@@ -111,7 +156,8 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
   }
   c += place;
   if (start) start += place;
-  if (z->m <= THIN && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, start, c);
+  const int few = z->m <= THIN || (z->m <= NARROW && z->n <= NARROW);
+  if (few && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, start, c);
   else if ((z->m <= LOW || (z->m <= FLAT && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, start, c, strip, room);
   else rectangle_REAL(z, m, n, a, b, start, c, strip, room);
 }
