@@ -1230,3 +1230,21 @@ def test_threads_take_the_short_way_together() -> None:
 
         with ThreadPoolExecutor(4) as pool:
             assert all(pool.map(work, range(8)))
+
+
+def test_results_that_are_returned_in_another_shape_have_the_quick_way_in() -> None:
+    def function(x: Any) -> Any:
+        y = x.exp()
+        return (x * 2).reshape(6, 1, 2), x.sum(1, keepdim=True).squeeze(1), y.T, y[1:]
+
+    x = make(3, 4)
+    quick = ad.compile(lambda x: function(x)[:2])
+    for _ in range(3):
+        assert_same(quick(x), function(x)[:2])
+    ((program, _),) = quick.programs.values()
+    assert program.direct == [0, 1]
+    assert program.entry is not None
+    assert_same(ad.compile(function)(x), function(x))
+    twice = ad.compile(lambda x: (x.cos().reshape(12), x.cos().reshape(4, 3)))(x)
+    assert not np.shares_memory(*(t.numpy() for t in twice))
+    assert_same(twice, (x.cos().reshape(12), x.cos().reshape(4, 3)))

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, libraries
+from adjoint.compiler.affine import row_major
 from adjoint.compiler.c import render, tapes
 from adjoint.compiler.c.tapes import Tape
 from adjoint.compiler.fuse import fuse
@@ -28,6 +29,7 @@ from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.steps import keep_steps
+from adjoint.core.shapes import Shape
 from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
 from adjoint.elements import functions
@@ -116,19 +118,20 @@ class Code:
         return len(self.slots) + len(self.tapes) + render.FIRST
 
     def _see_what_is_direct(self) -> None:
-        """Which result each output is, if every output is one of its own."""
+        """Which result each output is, if every output is one of its own, perhaps reshaped."""
         numbers = {v: i for i, v in enumerate(self.made)}
         self.direct: list[int] | None = []
+        self.shapes: dict[Value, Shape] = {}  # of results, as they are returned
         for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
-            whole = isinstance(operand, Operand) and operand.value in numbers
-            if not whole or operand.value.shape != output.shape or operand.offset:
-                self.direct = None
+            if not isinstance(operand, Operand) or operand.value not in numbers:
+                break
+            if not _is_whole(operand):
                 break
             self.direct.append(numbers[operand.value])
-        if any(isinstance(s, Callback) for s in self.segments):
-            self.direct = None
-        if self.direct is not None and len(set(self.direct)) < len(self.direct):
-            self.direct = None
+            self.shapes[operand.value] = output.shape
+        calls = any(isinstance(s, Callback) for s in self.segments)
+        if calls or len(self.shapes) < len(self.plan.outputs):
+            self.direct, self.shapes = None, {}
 
     def program(self, sizes: tuple[int, ...] = ()) -> Program:
         """The code for given sizes."""
@@ -146,6 +149,14 @@ class Code:
             for program in self.programs.values():
                 program.block[render.ARENA] = id(self.arena)
         return self.arena
+
+
+def _is_whole(operand: Operand) -> bool:
+    """Whether an operand is all of a value, element by element."""
+    sizes = zip(operand.shape, operand.strides, row_major(operand.shape), strict=True)
+    ordered = all(size == 1 or step == own for size, step, own in sizes)
+    same = math.prod(operand.shape) == math.prod(operand.value.shape)
+    return same and ordered and not operand.offset
 
 
 class Program:
@@ -181,7 +192,8 @@ class Program:
         weakref.finalize(self, _free, list(self.tapes.values()))
         self.inputs = [code.slots[v] for v in code.graph.inputs]
         self.results = [
-            (code.slots[v], at(v.shape, sizes), v.dtype.np, self._bytes(v)) for v in code.made
+            (code.slots[v], at(code.shapes.get(v, v.shape), sizes), v.dtype.np, self._bytes(v))
+            for v in code.made
         ]
         self.pool: list[Any] = [None] * len(self.results)
         for number, value in enumerate(code.graph.inputs):
