@@ -199,3 +199,12 @@ def test_the_backward_of_a_scan_computes_no_function_or_product_again(
     for a, b, want in zip(*([v, *g] for v, g in results), strict=True):
         np.testing.assert_array_equal(a.numpy(), b.numpy())
         np.testing.assert_allclose(a.numpy(), want.numpy(), rtol=1e-11, atol=1e-13)
+
+
+def test_beside_sines_exponentials_are_the_library_s() -> None:
+    """gcc makes no vectors of a loop with choices that calls sin() or cos()."""
+    x = ad.linspace(-2.0, 2.0, 50, dtype=ad.float64)
+    alone, beside = ad.compile(lambda x: x.tanh()), ad.compile(lambda x: x.sin().tanh())
+    assert "return tanh(x)" not in alone.lower(x).source
+    assert "return tanh(x)" in beside.lower(x).source
+    np.testing.assert_allclose(beside(x).numpy(), np.tanh(np.sin(x.numpy())), rtol=1e-15)

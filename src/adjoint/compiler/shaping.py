@@ -57,7 +57,7 @@ from adjoint.compiler.sharing import Sharing
 from adjoint.core.records import record, structure
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open, surely
-from adjoint.elements.numbers import C_TYPES
+from adjoint.elements.numbers import C_TYPES, suffix
 from adjoint.graph.ir import Node, Value
 from adjoint.native import cache
 
@@ -869,6 +869,8 @@ def _overlapping(loop: For, size: int) -> For:
         if isinstance(statement, Take) and ACCUMULATORS[statement.kind].sums:
             name, c_type = f"v{_OWN + len(body)}", _type_of(loop, statement)
             text = f"({{0}} >= {{1}} ? {statement.text} : 0)"
+            if c_type in ("float", "double"):
+                text = f"ad_when{suffix(c_type)}({{0}} >= {{1}}, {statement.text})"
             body.append(Let(name, c_type, text, (variable(loop.variable), variable(VECTOR))))
             statement = replace(statement, text=name)
         body.append(statement)

@@ -165,6 +165,16 @@ def _next_after(suffix: str) -> str:
 }}"""
 
 
+def _when(suffix: str) -> str:
+    """x where a condition holds, else 0, by bits."""
+    real, bits = ("float", "int") if suffix else ("double", "long long")
+    return f"""{real} ad_when{suffix}(int holds, {real} x) {{
+  const union {{ {real} x; {bits} bits; }} given = {{.x = x}};
+  const union {{ {bits} bits; {real} x; }} found = {{.bits = given.bits & -({bits})holds}};
+  return found.x;
+}}"""
+
+
 def _repeated(count: int, text: str) -> str:
     """A loop written out: vectors run along loops without loops inside."""
     return "\n".join(f"  {text.replace('#', str(k))}" for k in range(count))
@@ -792,6 +802,7 @@ _NEAR = {
 FUNCTIONS = {
     **{k: v for n, t in (_REALS | _NEAR | _COMPLEX).items() for k, v in _both(n, t).items()},
     **_BITS,
+    **{f"ad_when{suffix}": _when(suffix) for suffix in ("f", "")},
     **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
     **{f"ad_tanh{suffix}": _tanh(suffix) for suffix in ("f", "")},
     **{f"ad_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
@@ -832,6 +843,14 @@ FUNCTIONS = {
 }
 # Functions that are quick in vectors only, and how many arguments they have.
 VECTORIZED = VECTORS | dict.fromkeys(FUNCTIONS, 1)
+# gcc makes no vectors of loops that call sin() or cos(), which must not be builtins for it, and
+# that have choices in them: beside these, exponentials are the library's, too.
+_SINES = frozenset(("sin", "cos", "sinf", "cosf"))
+_BESIDE_SINES = {
+    f"ad_{name}{suffix}": f"{real} ad_{name}{suffix}({real} x) {{ return {name}{suffix}(x); }}"
+    for name in ("exp", "tanh")
+    for real, suffix in (("double", ""), ("float", "f"))
+}
 _INLINE = "static inline __attribute__((always_inline)) "
 _CALL = re.compile(r"\b(\w+)\(")
 _OURS = re.compile(r"\bad_\w+")
@@ -847,10 +866,11 @@ def _needed(body: str) -> tuple[dict[str, str], set[str]]:
     names of all that it calls.
     """
     ours: dict[str, str] = {}
+    replaced = _BESIDE_SINES if _SINES & {*_CALL.findall(body)} else {}
 
     def visit(text: str) -> None:
         for name in dict.fromkeys(_OURS.findall(text)):
-            if name not in ours and (found := text_of(name)):
+            if name not in ours and (found := replaced.get(name) or text_of(name)):
                 ours[name] = found  # now, since it may call itself
                 visit(found.partition("{")[2])
                 ours[name] = ours.pop(name)  # after those that it calls
