@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks import limits
 from benchmarks.tools import Task, Tool, casadi_task
 from benchmarks.workload import Arrays, Case, Workload, random
 
@@ -34,6 +35,11 @@ def casadi(tool: Tool, case: Case, arrays: Arrays) -> Task:
     return casadi_task([x], [value, ca.gradient(value, x)], arrays, [np.zeros(1), np.zeros(10)])
 
 
+def limit(tool: Tool, case: Case, arrays: Arrays) -> Task:
+    results = [np.empty(()), np.empty(10)]
+    return limits.task(limits.load("tiny_chain").chain, [*arrays, *results], results)
+
+
 def pytensor(tool: Tool, case: Case, arrays: Arrays) -> Task:
     import pytensor
     import pytensor.tensor as pt
@@ -49,6 +55,6 @@ WORKLOAD = Workload(
     cases={"f64": {}},
     data=data,
     build=build,
-    special={"casadi": casadi, "pytensor": pytensor},
+    special={"casadi": casadi, "limit": limit, "pytensor": pytensor},
     target=0.2,
 )
