@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,9 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler.c import render
+from adjoint.compiler.fuse import fuse
+from adjoint.compiler.lower import lower
+from adjoint.compiler.plan import Loop
 from adjoint.core import pytrees
 from adjoint.native import build
 from tests.random_programs import Program as RandomProgram
@@ -938,3 +942,24 @@ def test_nan_and_infinity_are_where_they_are_in_eager(name: str) -> None:
             np.testing.assert_array_equal(
                 np.signbit(a.numpy()[zeros]), np.signbit(b.numpy()[zeros])
             )
+
+
+def test_long_programs_are_loops_of_bounded_size() -> None:
+    """Compilers take more than linear time for long functions; the values are the same."""
+
+    def chain(x: Any) -> Any:
+        for _ in range(900):
+            x = (x * 1.01).sin()
+        return x.sum()
+
+    def wide(*xs: Any) -> Any:
+        return sum((x * k).sin().sum() for k, x in enumerate(xs))
+
+    for function, count in ((chain, 1), (wide, 90)):
+        args = [ad.full((5,), 0.1 * k, dtype=ad.float64) for k in range(count)]
+        gradient = ad.grad(function, argnums=tuple(range(count)))
+        plan = fuse(lower(ad.trace(gradient, *args)))
+        loops = [step for step in plan.steps if isinstance(step, Loop)]
+        assert max(Counter(plan.home.values()).values()) <= 600
+        assert max(len(loop.combining) for loop in loops) <= 24
+        assert len(loops) > 2

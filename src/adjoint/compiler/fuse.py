@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Container, Iterable, Sequence
 from typing import Any
 
@@ -56,6 +57,10 @@ from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
 from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
+# Compilers take more than linear time for long functions, so loops are of bounded size:
+_MOST_NODES = 600  # that one loop computes
+_MOST_COMBINING = 24  # sums of one loop
+_MOST_READ = 32  # values in memory that it reads
 _DEEP = 64  # expressions within one another up to which a value that is read once is not kept
 
 
@@ -67,6 +72,9 @@ class _Planner:
         self.cost: dict[Value, int] = {}
         self.depth: dict[Value, int] = {}
         self.spaces: dict[int, list[int]] = {}  # loops, by their number of elements
+        self.sizes: Counter[int] = Counter()  # of loops, by position: how many nodes they have
+        self.reads: dict[int, set[Value]] = {}  # what they find in memory
+        self.touched: dict[Value, set[Value]] = {}  # what a value in a register is made of
         self.kept: set[Value] = set()  # values that must be in memory
         self.outputs = {o for o in graph.outputs if isinstance(o, Value)}
         for value in graph.inputs:
@@ -273,6 +281,8 @@ class _Planner:
 
     def _home(self, value: Value, space: Shape, inputs: list[Value], earliest: int = 0) -> None:
         self.plan.home[value] = self._loop(space, inputs, (), Pointwise, earliest)
+        read = self._read(inputs)
+        self.touched[value] = read if len(read) <= _MOST_READ else {value}
 
     def _loop(
         self, space: Shape, inputs: list[Value], reduced: Intervals, kind: type, earliest: int = 0
@@ -282,9 +292,12 @@ class _Planner:
         size = math.prod(space)
         homes = [self._readable_from(v, size) for v in inputs]
         known = self.spaces.setdefault(size, [])
+        read = self._read(inputs)
         for position in known[bisect_left(known, max([earliest, *homes])) :]:
             loop = self.steps[position]
             assert isinstance(loop, Loop)
+            if self._is_full(position, loop, read):
+                continue
             if kind is not Pointwise and loop.combining:
                 first = self.plan.definitions[loop.combining[0]]
                 if loop.reduced != reduced or not isinstance(first, kind):
@@ -299,10 +312,29 @@ class _Planner:
                 loop.space = space if loop.space == space else finer or space
                 loop.reduced = loop.reduced or reduced
                 loop.rigid = loop.rigid or kind is Prefix
+                self.sizes[position] += 1
+                self.reads[position] |= read
                 return position
+        position = len(self.steps)
         self.steps.append(Loop(space, reduced, rigid=kind is Prefix))
-        known.append(len(self.steps) - 1)
-        return len(self.steps) - 1
+        known.append(position)
+        self.sizes[position], self.reads[position] = 1, read
+        return position
+
+    def _read(self, values: Iterable[Value]) -> set[Value]:
+        """The values in memory that some values are made of, as far as they are few."""
+        found: set[Value] = set()
+        for value in map(self._plain, values):
+            found |= {value} if value in self.plan.memory else self.touched.get(value, {value})
+        return found
+
+    def _is_full(self, position: int, loop: Loop, read: set[Value]) -> bool:
+        """Whether a loop should not take in a node that reads some values in memory."""
+        return (
+            self.sizes[position] >= _MOST_NODES
+            or len(loop.combining) >= _MOST_COMBINING
+            or (len(self.reads[position]) >= _MOST_READ and not read <= self.reads[position])
+        )
 
     def _readable_from(self, value: Value, size: int) -> int:
         """The first loop over so many elements that can read a value."""

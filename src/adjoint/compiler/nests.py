@@ -23,7 +23,7 @@ from adjoint.graph.ir import Value
 
 _LOCAL = 1 << 16  # bytes of one row that a nest may keep
 _LARGE = 1 << 12  # elements from which reading a value once for two loops pays
-_MOST = 600  # statements in one nest
+_MOST = 250  # statements in one nest: compilers take more than linear time for long functions
 
 
 @structure
