@@ -5,10 +5,12 @@
 
 #define WORTH (1L << 15) /* elements from which threads share the pieces */
 #define PIECE (1L << 15) /* elements of a piece of a row */
-#define PIECES 32        /* pieces of columns: totals of few pieces are joined in no time */
+#define PIECES 32        /* pieces of columns, at most */
+#define FEWEST 8         /* and at least, where there are rows enough */
+#define JOINED 8192      /* totals of all pieces of columns that are joined in no time */
 #define RUN 4096         /* elements of a run along a row */
 #define FEW 64           /* rows of a run along columns */
-#define SIDE 256         /* columns at once */
+#define SIDE 1024        /* columns at once: rows of some thousand bytes are pages of their own, which are read once */
 #define INLINE static inline __attribute__((always_inline))
 
 #define ADD(a, b) ((a) + (b))
@@ -249,7 +251,8 @@ static int reduce_columns(const long *sizes, const REAL *x, REAL *y) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], *steps = sizes + 4;
   const Kind own = kinds[sizes[3]];
   const long sides = (inner + SIDE - 1) / SIDE, strips = outer * sides;
-  const long wanted = strips < PIECES ? least(PIECES / strips, (n + FEW - 1) / FEW) : 1;
+  const long many = JOINED / (outer * inner) < FEWEST ? FEWEST : least(JOINED / (outer * inner), PIECES);
+  const long wanted = strips < PIECES ? least(many, (n + FEW - 1) / FEW) : 1;
   const long each = ((n + wanted - 1) / wanted + 3) / 4 * 4, cuts = (n + each - 1) / each;
   double *totals = cuts > 1 ? malloc(sizeof(double) * (size_t)(strips * cuts * SIDE)) : NULL;
   if (cuts > 1 && !totals) return 1;

@@ -9,11 +9,11 @@ extern double exp(double);
 #define exp_double exp
 
 #define WORTH (1L << 15) /* elements from which threads share the rows */
-#define SIDE 256         /* totals that go on at once */
+#define SIDE 1024        /* columns that go on at once */
+#define NEAR 32          /* columns that go on at once where threads share a row */
 #define RUN 4096         /* elements of a sum in the own type */
 #define WIDE 64          /* accumulators of such a sum */
 #define LEAST 4          /* of them that are added one by one */
-#define KEPT (1L << 18)  /* bytes of columns that stay in the cache */
 #define FEW 32           /* rows whose gradients are added up before others are, at most; parts of few rows, about */
 
 /* What follows is written once for each REAL: float, double. */
@@ -121,15 +121,18 @@ static void softmax_columns_back(long n, long wide, long step, long logarithm, c
   }
 }
 
-/* Columns that are taken at once: so many that they stay in the cache between passes, in whole lines of it. */
-static long columns_of(long n) {
-  const long most = KEPT / (n * (long)sizeof(REAL)) / 16 * 16;
-  return most < 16 ? 16 : most < SIDE ? most : SIDE;
+/* Columns that are taken at once, in whole lines of the cache. One thread takes whole rows, which may be pages of their own.
+   Several take a few columns one after the other: what a core fetches ahead, beyond them, is then its own next ones, and not
+   what another core writes. A column's values do not depend on those beside it. */
+static long side_of(long outer, long inner) {
+  const long alone = outer >= omp_get_max_threads(), side = (inner + 15) / 16 * 16, most = alone ? SIDE : NEAR;
+  return side < most ? side : most;
 }
 
 /* Along the middle one of three dimensions. sizes: those three, and whether the logarithm is wanted. */
 int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
-  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3], side = columns_of(n);
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3];
+  const long side = side_of(outer, inner);
 #pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
@@ -142,7 +145,8 @@ int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
 
 /* The gradient of x from that of y, and y. */
 int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *of_x) {
-  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3], side = columns_of(n);
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3];
+  const long side = side_of(outer, inner);
 #pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
@@ -253,13 +257,14 @@ int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const RE
    wanted, and whether it begins at the end. */
 int running_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], product = sizes[3];
-  const long sides = (inner + SIDE - 1) / SIDE, step = sizes[4] ? -inner : inner, start = sizes[4] ? (n - 1) * inner : 0;
+  const long side = side_of(outer, inner), sides = (inner + side - 1) / side;
+  const long step = sizes[4] ? -inner : inner, start = sizes[4] ? (n - 1) * inner : 0;
 #pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
   for (long p = 0; p < outer * sides; p++) {
-    const long first = p % sides * SIDE, wide = inner - first < SIDE ? inner - first : SIDE;
+    const long first = p % sides * side, wide = inner - first < side ? inner - first : side;
     const REAL *from = x + p / sides * n * inner + first + start;
     REAL *to = y + p / sides * n * inner + first + start;
-    if (wide == 1) {
+    if (inner == 1) {
       double total = (double)product;
       for (long i = 0; i < n; i++) to[i * step] = (REAL)(total = product ? total * from[i * step] : total + from[i * step]);
       continue;
@@ -280,15 +285,15 @@ int running_REAL(const long *sizes, const REAL *x, REAL *y) {
    those three, and whether minima are wanted. */
 int extremes_REAL(const long *sizes, const REAL *x, REAL *y, long *places) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], least = sizes[3];
-  const long sides = (inner + SIDE - 1) / SIDE;
+  const long side = side_of(outer, inner), sides = (inner + side - 1) / side;
 #pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
   for (long p = 0; p < outer * sides; p++) {
-    const long first = p % sides * SIDE, wide = inner - first < SIDE ? inner - first : SIDE;
+    const long first = p % sides * side, wide = inner - first < side ? inner - first : side;
     const long start = p / sides * n * inner + first;
     const REAL *from = x + start;
     REAL *to = y + start, best[SIDE];
     long *at = places + start, place[SIDE];
-    if (wide == 1) {
+    if (inner == 1) {
       REAL top = from[0];
       long own = 0;
       for (long i = 0; i < n; i++) {

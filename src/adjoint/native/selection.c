@@ -4,9 +4,8 @@
 #define WORTH (1L << 14) /* elements from which threads share the rows */
 #define MOST 128         /* elements of the list */
 #define BLOCK 32
-#define SIDE 256         /* columns at once */
+#define SIDE 1024        /* columns at once */
 #define SHORT 16         /* elements of a row below which vectors do not pay */
-#define PARTS 32         /* strips of columns that there are at least, if they are wide enough */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -93,7 +92,8 @@ static void extreme_columns(long n, long wide, long step, long largest, const RE
    wanted. */
 int extreme_REAL(const long *sizes, const REAL *x, REAL *values, long *places) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], largest = sizes[3];
-  const long share = (inner * outer / PARTS + 15) / 16 * 16, side = share < 16 ? 16 : share < SIDE ? share : SIDE;
+  const long threads = omp_get_max_threads(), shares = (threads + outer - 1) / outer;
+  const long share = ((inner + shares - 1) / shares + 15) / 16 * 16, side = share < SIDE ? share : SIDE;
 #pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
