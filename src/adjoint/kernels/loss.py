@@ -22,9 +22,12 @@ LOWEST_LOG = -100.0  # binary_cross_entropy's logarithms end here, as in PyTorch
 def _places(what: str, self: Array, target: Array, ignore_index: int) -> tuple[Array, Array]:
     """Which samples count, and their classes (0 for the others); raises for one out of range."""
     target = target.reshape(loss.without_classes(self.shape))
+    count = self.shape[loss.class_dim(self.ndim)]
+    plain = target.size and target.dtype == np.int64 and not 0 <= ignore_index < count
+    if plain and target.view(np.uint64).max() < count:  # negative ones would be huge
+        return np.ones(target.shape, np.bool_), target
     kept = target != ignore_index
     places = np.where(kept, target, 0).astype(np.intp)
-    count = self.shape[loss.class_dim(self.ndim)]
     wrong = kept & ((places < 0) | (places >= count))
     if wrong.any():
         raise IndexOutOfRange(
@@ -50,7 +53,9 @@ def nll_loss_forward(
     x, dim = widen(self), loss.class_dim(self.ndim)
     kept, places = _places("nll_loss", self, target, ignore_index)
     weights = _weights(weight, kept, places, x.dtype)
-    if self.shape[dim]:
+    if self.ndim == 2 and self.shape[1]:
+        picked = x[np.arange(len(x)), places]
+    elif self.shape[dim]:
         picked = np.take_along_axis(x, np.expand_dims(places, dim), dim).squeeze(dim)
     else:
         picked = np.zeros(places.shape, x.dtype)  # no classes, so that all are ignored
@@ -86,7 +91,9 @@ def nll_loss_backward(
             grad = grad / widen(total_weight)
         values = np.where(kept, -grad * _weights(weight, kept, places, grad.dtype), 0)
     result = zeros(self.shape, self.dtype)
-    if self.shape[dim]:
+    if self.ndim == 2 and self.shape[1]:
+        result[np.arange(len(result)), places] = values.astype(self.dtype)
+    elif self.shape[dim]:
         values = np.expand_dims(values.astype(self.dtype), dim)
         np.put_along_axis(result, np.expand_dims(places, dim), values, dim)
     return result

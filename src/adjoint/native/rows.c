@@ -28,6 +28,30 @@ extern double exp(double);
     total += part;                                          \
   }
 
+/* Two sums over a row at once, ONE and TWO of its element i, in runs of many accumulators: one addition waits for the one
+   before. */
+#define SUMS(ONE, TWO, first, second)                                                       \
+  for (long b = 0; b < n; b += RUN) {                                                       \
+    const long last = n - b < RUN ? n : b + RUN;                                            \
+    REAL one[WIDE] = {0}, two[WIDE] = {0}, rest = 0, other = 0;                             \
+    long s = b;                                                                             \
+    for (; s + WIDE <= last; s += WIDE) {                                                   \
+      _Pragma("omp simd")                                                                   \
+      for (long l = 0; l < WIDE; l++) {                                                     \
+        const long i = s + l;                                                               \
+        one[l] += ONE, two[l] += TWO;                                                       \
+      }                                                                                     \
+    }                                                                                       \
+    _Pragma("omp simd reduction(+ : rest, other)")                                          \
+    for (long i = s; i < last; i++) rest += ONE, other += TWO;                              \
+    for (long m = WIDE / 2; m >= LEAST; m /= 2) {                                           \
+      _Pragma("omp simd")                                                                   \
+      for (long l = 0; l < m; l++) one[l] += one[l + m], two[l] += two[l + m];              \
+    }                                                                                       \
+    for (long l = 0; l < LEAST; l++) rest += one[l], other += two[l];                       \
+    first += rest, second += other;                                                         \
+  }
+
 static void softmax_row(long n, long logarithm, const REAL *from, REAL *to) {
   REAL top = from[0];
   int whole = 1; /* no NaN */
@@ -48,14 +72,14 @@ static void softmax_row(long n, long logarithm, const REAL *from, REAL *to) {
 
 /* The gradient of a row of x from that of y, and y. */
 static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *own, REAL *to) {
-  double total = 0;
+  double total = 0, none = 0;
   if (logarithm) {
-    SUM(g[i], total)
+    SUMS(g[i], 0, total, none)
     const REAL sum = (REAL)total;
 #pragma omp simd
     for (long i = 0; i < n; i++) to[i] = g[i] - exp_REAL(own[i]) * sum;
   } else {
-    SUM(g[i] * own[i], total)
+    SUMS(g[i] * own[i], 0, total, none)
     const REAL sum = (REAL)total;
     for (long i = 0; i < n; i++) to[i] = own[i] * (g[i] - sum);
   }
@@ -156,30 +180,6 @@ int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *
     }
   return 0;
 }
-
-/* Two sums over a row at once, ONE and TWO of its element i, in runs of many accumulators: one addition waits for the one
-   before. */
-#define SUMS(ONE, TWO, first, second)                                                       \
-  for (long b = 0; b < n; b += RUN) {                                                       \
-    const long last = n - b < RUN ? n : b + RUN;                                            \
-    REAL one[WIDE] = {0}, two[WIDE] = {0}, rest = 0, other = 0;                             \
-    long s = b;                                                                             \
-    for (; s + WIDE <= last; s += WIDE) {                                                   \
-      _Pragma("omp simd")                                                                   \
-      for (long l = 0; l < WIDE; l++) {                                                     \
-        const long i = s + l;                                                               \
-        one[l] += ONE, two[l] += TWO;                                                       \
-      }                                                                                     \
-    }                                                                                       \
-    _Pragma("omp simd reduction(+ : rest, other)")                                          \
-    for (long i = s; i < last; i++) rest += ONE, other += TWO;                              \
-    for (long m = WIDE / 2; m >= LEAST; m /= 2) {                                           \
-      _Pragma("omp simd")                                                                   \
-      for (long l = 0; l < m; l++) one[l] += one[l + m], two[l] += two[l + m];              \
-    }                                                                                       \
-    for (long l = 0; l < LEAST; l++) rest += one[l], other += two[l];                       \
-    first += rest, second += other;                                                         \
-  }
 
 /* y = (x - mean) * rstd * weight + bias; sizes: rows, columns. */
 int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight, const REAL *bias, REAL *y, REAL *means,
