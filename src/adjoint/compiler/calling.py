@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import Any
@@ -69,7 +70,11 @@ def _functions() -> list[int]:
 
 @cache
 def _table() -> Any:
-    """`python` of calling.c; None where objects are not as it knows them."""
+    """`python` of calling.c; None where objects are not as it knows them, and where threads of
+    Python run at the same time.
+    """
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return None
     try:
         fields, functions = _fields(), _functions()
     except (ValueError, AttributeError):  # another Python
