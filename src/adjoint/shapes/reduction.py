@@ -42,6 +42,11 @@ def unreduce(self: Spec, dim: Dims, shape: Shape, keepdim: bool) -> Spec:
     return Spec(tuple(shape), self.dtype)
 
 
+def unselect(grad: Spec, dim: int, indices: Spec, sizes: Shape, keepdim: bool) -> Spec:
+    """The shape from before the selection."""
+    return Spec(tuple(sizes), grad.dtype)
+
+
 def tie_weights(self: Spec, result: Spec, dim: Dims, keepdim: bool) -> Spec:
     """One weight for each element."""
     return self

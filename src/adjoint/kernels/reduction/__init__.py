@@ -23,6 +23,7 @@ from adjoint.kernels.reduction.extrema import (
     min_all,
     min_dim,
     tie_weights,
+    unselect,
 )
 from adjoint.kernels.reduction.norms import (
     exp_difference,

@@ -12,6 +12,7 @@ import numpy as np
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import DimensionError, DtypeError, ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.kernels.indexing.scatter import gather_backward
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
 from adjoint.native import loops, selection
@@ -107,6 +108,15 @@ def argmin(self: Array, dim: int | None, keepdim: bool) -> Array:
     axis = _only_axis("argmin", self, dim)
     found = _extremes(self, axis, keepdim, largest=False)
     return self.argmin(axis=axis, keepdims=keepdim) if found is None else found[1]
+
+
+def unselect(grad: Array, dim: int, indices: Array, sizes: Shape, keepdim: bool) -> Array:
+    """Zeros of shape `sizes` with `grad` at `indices` along `dim`."""
+    if not sizes:
+        return grad.copy()
+    if not keepdim:
+        grad, indices = np.expand_dims(grad, dim), np.expand_dims(indices, dim)
+    return gather_backward(grad, sizes, dim, indices)
 
 
 def _extremes(
