@@ -29,11 +29,11 @@ from adjoint.core.sizes import divided, is_open
 from adjoint.graph.ir import Value
 from adjoint.native.kernels import MOST
 
-_LIGHT = 32  # the inner size of a product up to which reading takes longer than multiplying
+_LIGHT = 128  # the inner size of a product up to which its result should not leave the cache
 WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
 _CACHED = 3 << 18  # bytes of a block
 ROWS = 16, 256  # of a block, at least and at most
-_MOST_SUMS = 1 << 16  # elements of a product that every thread sums up for itself
+_MOST_SUMS = 1 << 17  # elements of a product that every thread sums up for itself
 
 
 @structure

@@ -467,8 +467,10 @@ def _swept_sum(scope: Scope, sweep: Sweep, value: Value) -> list[str]:
     """A product over all rows: the sum of the threads' parts, of those that had rows."""
     c_type = C_TYPES[value.dtype.name]
     part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
+    count = math.prod(value.shape)
     return [
-        f"for (long k = 0; k < {math.prod(value.shape)}; k++) {{",
+        f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {AWAKE})",
+        f"for (long k = 0; k < {count}; k++) {{",
         f"  const long step = ({sweep.rows} + threads - 1) / threads;",
         f"  {c_type} total = 0;",
         f"  for (long t = 0; t * step < {sweep.rows}; t++) total += {part}[k];",
