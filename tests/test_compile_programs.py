@@ -955,7 +955,7 @@ def test_long_programs_are_loops_of_bounded_size() -> None:
     def wide(*xs: Any) -> Any:
         return sum((x * k).sin().sum() for k, x in enumerate(xs))
 
-    for function, count in ((chain, 1), (wide, 90)):
+    for function, count in ((chain, 1), (wide, 150)):
         args = [ad.full((5,), 0.1 * k, dtype=ad.float64) for k in range(count)]
         gradient = ad.grad(function, argnums=tuple(range(count)))
         plan = fuse(lower(ad.trace(gradient, *args)))

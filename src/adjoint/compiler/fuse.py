@@ -60,7 +60,7 @@ from adjoint.ops import operator as operators
 # Compilers take more than linear time for long functions, so loops are of bounded size:
 _MOST_NODES = 600  # that one loop computes
 _MOST_COMBINING = 24  # sums of one loop
-_MOST_READ = 32  # values in memory that it reads
+_MOST_READ = 64  # values in memory that it reads: the backward of an LSTM of two layers, 55
 _DEEP = 64  # expressions within one another up to which a value that is read once is not kept
 
 
