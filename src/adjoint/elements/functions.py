@@ -372,11 +372,6 @@ _REALS = {
     "ad_expit_back": """real ad_expit_back@(real g, real x, real y) {
   return g * ad_expit_slope@(x);
 }""",
-    # up to 4 the difference 1 - y loses 5 bits at most
-    "ad_near_expit_back": """real ad_near_expit_back@(real g, real x, real y) {
-  return g * (y * (1 - y));
-}""",
-    "ad_is_flat": "real ad_is_flat@(real g, real x, real y) { return !(x <= 4); }",
     "ad_silu_slope": """real ad_silu_slope@(real x) {
   const real s = ad_expit@(x);
   return s * (1 + ad_bend@(x, 800) * (1 - s));
@@ -792,7 +787,6 @@ COMMON = {
     for name in ("ad_fmod", "ad_remainder", "ad_floor_divide")
 } | {
     "ad_lgamma": ("ad_near_lgamma", "ad_is_low"),
-    "ad_expit_back": ("ad_near_expit_back", "ad_is_flat"),
 }
 _NEAR = {
     near: _REALS[name].replace(f"{name}@", f"{near}@").replace("ad_fmod@", "ad_near_fmod@")
