@@ -1,0 +1,172 @@
+"""One band for each loop of a nest: its axes, joined where they can be, and where these are cut."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from adjoint.compiler import loops
+from adjoint.compiler.affine import Affine
+from adjoint.compiler.body import Body
+from adjoint.compiler.definitions import Prefix, Put
+from adjoint.compiler.loops import (
+    Cell,
+    Check,
+    Guard,
+    Load,
+    Place,
+    Select,
+    Statement,
+    Store,
+    Take,
+    Total,
+)
+from adjoint.compiler.plan import Plan
+from adjoint.compiler.shaping.draft import Axis, Band, Draft, Turned
+from adjoint.core.shapes import Shape
+from adjoint.core.sizes import is_open, surely
+from adjoint.graph.ir import Node
+
+_MOST_PARTS = 32  # that the axes of a loop are cut into
+
+
+def make_bands(draft: Draft) -> None:
+    """One band for each loop of the nest, with neighbouring dimensions joined where they can be."""
+    draft.bands = [_band(draft, number) for number in range(len(draft.nest.members))]
+
+
+def _band(draft: Draft, number: int) -> Band:
+    plan, member = draft.plan, draft.nest.members[number]
+    loop, body = member.loop, member.body
+    kind = type(plan.definitions[loop.combining[0]]) if loop.combining else None
+    band = Band(member, [], kind, [], [], member.writes)
+    if band.combines:
+        band.totals = [_total(plan, n, f"acc{number}_{k}") for k, n in enumerate(loop.combining)]
+    band.body = [*body.statements, *_ends(plan, band, body)]
+    depth = len(draft.nest.outer)
+    if draft.turned is not None:
+        _turn(band, draft.turned, depth)
+    fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
+    band.axes = joined_axes(loop.space, positions_of(band), member.reduced, fixed)
+    cut_axes(band)
+    return band
+
+
+def _turn(band: Band, turned: Turned, depth: int) -> None:
+    """Let a band read and write the values that lie turned where they lie."""
+
+    def there(value: Any, address: Affine) -> Affine:
+        if value not in turned.values:
+            return address
+        return turned.address(value, address, band.loop.space, depth)
+
+    def move(place: Place) -> Place:
+        return replace(place, address=there(place.value, place.address))
+
+    band.body = loops.relocated(band.body, move)
+    band.writes = {v: there(v, a) for v, a in band.writes.items()}
+
+
+def _total(plan: Plan, node: Node, name: str) -> Total:
+    definition = plan.definitions[node]
+    c_type = "double" if node.output.dtype.is_floating_point else "long long"
+    running = isinstance(definition, Prefix)
+    start = loops.start(definition.kind, c_type, running=running)
+    return Total(node, definition.kind, name, c_type, start)
+
+
+def _ends(plan: Plan, band: Band, body: Body) -> Iterator[Statement]:
+    """What an iteration does with its values."""
+    space, known = band.loop.space, len(body.statements)
+    for value in band.loop.stored:
+        yield Store(Place(value, band.writes[value]), body.aligned(value, space))
+    for total in band.totals:
+        source = body.source(plan.definitions[total.node], space)
+        yield Take(total.kind, Cell(total.name), source)
+        if band.kind is Prefix:
+            output = total.node.output
+            place = Place(output, band.writes[output])
+            yield Store(place, "CELL", source=Cell(total.name))
+    if band.kind is Put:
+        (node,) = band.loop.combining
+        definition = plan.definitions[node]
+        place = body.put_place(node.output, definition)
+        yield Store(place, body.source(definition, space), definition.accumulate)
+    assert len(body.statements) == known, "everything was asked for before"
+
+
+def positions_of(band: Band) -> list[Affine]:
+    """Everything that depends on where in the space a band is."""
+    found = [p for s in band.body for p in loops.positions(s)]
+    return [*found, *band.writes.values()]
+
+
+def joined_axes(
+    space: Shape, positions: Sequence[Affine], reduced: tuple[int, ...], fixed: int
+) -> list[Axis]:
+    """Join neighbouring dimensions that every position walks as one; the first `fixed` stay."""
+    axes: list[Axis] = []
+    steps = [p.coefficients(len(space)) for p in dict.fromkeys(positions)]
+    for d, size in enumerate(space):
+        last = axes[-1] if axes else None
+        joins = (
+            last is not None
+            and d > fixed
+            and last.reduced == (d in reduced)
+            and all(s[d - 1] == s[d] * size for s in steps)
+        )
+        if joins and last is not None:
+            axes[-1] = Axis((*last.dims, d), last.size * size, last.reduced)
+        else:
+            axes.append(Axis((d,), size, d in reduced))
+    return axes
+
+
+def cut_axes(band: Band) -> None:
+    """Note where conditions on one axis change, if that makes few parts."""
+    found: dict[int, set[int]] = {}
+    for guard in dict.fromkeys(_guards(band.body)):
+        if len(guard.position.terms) != 1:
+            continue
+        (dim, step) = guard.position.terms[0]
+        number = next(k for k, a in enumerate(band.axes) if dim in a.dims)
+        axis = band.axes[number]
+        if len(axis.dims) != 1:
+            continue
+        if is_open(guard.position.offset) and abs(step) != 1:
+            continue
+        edges = [_first(guard.position.offset, step, edge) for edge in (guard.low, guard.high)]
+        found.setdefault(number, set()).update(e for e in edges if _is_inside(e, axis.size))
+    parts = 1
+    for number in sorted(found, key=lambda k: len(found[k])):
+        parts *= len(found[number]) + 1
+        cuts = sorted(found[number], key=int)
+        in_order = all(surely(b - a) or a < b for a, b in itertools.pairwise(cuts))
+        if parts <= _MOST_PARTS and in_order:
+            band.axes[number].cuts = tuple(cuts)
+
+
+def _is_inside(edge: int, size: int) -> bool:
+    """Whether an edge cuts a loop; for some sizes it may be an end, and a part empty."""
+    if edge in (0, size):
+        return False
+    return (surely(edge) and surely(size - edge)) or 0 < edge < size
+
+
+def _guards(statements: Sequence[Statement]) -> Iterator[Guard]:
+    for statement in statements:
+        if isinstance(statement, (Load, Check)):
+            yield from statement.guards
+        elif isinstance(statement, Select):
+            yield statement.guard
+
+
+def _first(offset: int, step: int, edge: int) -> int:
+    """The first i for which offset + step·i has passed the edge.
+
+    >>> _first(-1, 2, 0), _first(5, -2, 3)
+    (1, 2)
+    """
+    return -((offset - edge) // step) if step > 0 else (offset - edge) // -step + 1

@@ -1,0 +1,237 @@
+"""Loops around the statements of bands: rows outermost, vectors innermost, accumulators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from adjoint.compiler import loops
+from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.definitions import Prefix, Put, Reduction
+from adjoint.compiler.loops import (
+    BLOCK,
+    FIRST,
+    LANE,
+    LAST,
+    ROW,
+    Cell,
+    For,
+    Place,
+    Position,
+    Reset,
+    Room,
+    Scope,
+    Statement,
+    Store,
+    Take,
+)
+from adjoint.compiler.plan import Plan
+from adjoint.compiler.shaping.draft import Axis, Band, Draft
+from adjoint.compiler.shaping.rows import best_axis
+from adjoint.core.sizes import is_open
+from adjoint.graph.ir import Node
+
+_UNROLLED = 80  # statements of a reduction whose turns are written out
+
+
+def build_loops(draft: Draft) -> None:
+    """Put loops around the bands: rows outermost, vectors innermost."""
+    made = draft.kernel
+    rooms = [Room(r.c_type, r.name, r.count) for r in (*draft.rooms.values(), *draft.shared)]
+    _declare_partials(draft)
+    if draft.block:
+        made.body.append(_in_blocks(draft, rooms))
+    elif draft.lanes:
+        made.body += _straight(draft, draft.bands[0])
+    elif not draft.outside():
+        made.body += _inside(draft, draft.bands[0])
+    elif len(draft.bands) == 1:
+        made.body += _row_loop(draft, draft.bands[0])
+    else:
+        inner = [*rooms, *_row_indices(draft)]
+        for band in draft.bands:
+            inner.append(_scope(draft, band))
+        made.body.append(For(ROW, (FIRST,), (LAST,), inner))
+
+
+def _scope(draft: Draft, band: Band) -> Scope:
+    return Scope(_inside(draft, band), extents(band))
+
+
+def extents(band: Band) -> dict[int, tuple[int, int]]:
+    return {a.variable: (0, a.size) for a in band.axes}
+
+
+def _row_loop(draft: Draft, band: Band) -> list[Statement]:
+    axis = band.axes[draft.row]
+    before: list[Statement] = []
+    if band.kind is Prefix and axis.reduced:
+        before = [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+    return [*before, _rows(axis, _inside(draft, band))]
+
+
+def _rows(axis: Axis, body: list[Statement], **more: Any) -> For:
+    return For(axis.variable, (FIRST, 0), (LAST, axis.size), body, cuts=axis.cuts, **more)
+
+
+def _straight(draft: Draft, band: Band) -> list[Statement]:
+    """Vectors along the rows themselves."""
+    totals = tuple(band.totals)
+    before = [Room(t.c_type, t.name, start=t.start) for t in totals]
+    after = [Reset(Cell(f"{t.name}p", Affine()), t.name) for t in totals]
+    along = _rows(band.axes[draft.row], list(band.body), vector=True, totals=totals)
+    return [*before, along, *after]
+
+
+def _in_blocks(draft: Draft, rooms: Sequence[Statement]) -> For:
+    """Blocks of rows, in which vectors run along the rows."""
+    inner: list[Statement] = list(rooms)
+    for band in draft.bands:
+        inner.append(_scope(draft, band))
+    return For(BLOCK, (FIRST,), (LAST,), inner, step=draft.block)
+
+
+def _row_indices(draft: Draft) -> list[Statement]:
+    """The indices of the outer axes from the number of the row."""
+    axes = [draft.bands[0].axes[k] for k in draft.outside()]
+    lines: list[Statement] = []
+    rest = "{0}"
+    for axis in reversed(axes[1:]):
+        lines.append(Position(axis.variable, f"({rest}) % {axis.size}", (variable(ROW),)))
+        rest = f"({rest}) / {axis.size}"
+    return [*lines, Position(axes[0].variable, rest, (variable(ROW),))]
+
+
+def _inside(draft: Draft, band: Band) -> list[Statement]:
+    """The axes of a band that are inside a row, or inside a block of rows."""
+    outside = draft.outside()
+    inner = [k for k in range(len(band.axes)) if k not in outside]
+    kept = [k for k in inner if not band.axes[k].reduced]
+    reduced = [k for k in inner if band.axes[k].reduced]
+    if draft.block:
+        return _combined(draft, band, kept, reduced, outside[0])
+    if not inner:
+        if band.kind is not Reduction:
+            return list(band.body)
+        rooms = [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        return [*rooms, *band.body, *_finish(draft, band, {})]
+    if band.kind is Put:
+        return _around(band, inner, list(band.body))
+    vector = draft.vector if len(draft.bands) == 1 else best_axis(band, inner)
+    return _combined(
+        draft, band, [k for k in kept if k != vector], [k for k in reduced if k != vector], vector
+    )
+
+
+def _combined(
+    draft: Draft, band: Band, kept: list[int], reduced: list[int], vector: int
+) -> list[Statement]:
+    """The loops over kept axes enclose the loops over reduced ones, these the one of vectors."""
+    axis = band.axes[vector]
+
+    def along(body: list[Statement], **more: Any) -> For:
+        if draft.block:
+            place = Position(axis.variable, "{0} + {1}", (variable(BLOCK), variable(LANE)))
+            wanted = [place] if loops.depends(body, axis.variable) else []
+            return For(LANE, (0,), ("lanes",), [*wanted, *body], **more)
+        return For(axis.variable, (0,), (axis.size,), body, cuts=axis.cuts, **more)
+
+    if not band.combines:
+        return _around(band, [*kept, *reduced], [along(list(band.body), vector=True)])
+    scans = band.kind is Prefix
+    each = not axis.reduced  # an accumulator for each element of the vector
+    over_rows = any(band.axes[k].reduced for k in draft.outside())
+    if each and not scans and not reduced and over_rows:
+        cells = {t.name: Cell(f"{t.name}p", band.writes[t.node.output]) for t in band.totals}
+        return _around(band, kept, [along(_taking(band, cells), vector=True)])
+    cells = {t.name: Cell(t.name) for t in band.totals}
+    lines: list[Statement] = []
+    if each and not scans and draft.block and _is_unrolled(band, reduced):
+        lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+        lines += _unrolled(band, reduced, _taking(band, cells))
+        return _around(band, kept, [along([*lines, *_finish(draft, band, cells)], vector=True)])
+    if each:
+        lane = variable(LANE if draft.block else axis.variable)
+        cells = {t.name: Cell(t.name, lane) for t in band.totals}
+        lines += [Room(t.c_type, t.name, draft.block or axis.size) for t in band.totals]
+        lines.append(along([Reset(cells[t.name], t.start) for t in band.totals]))
+    else:
+        lines += [Room(t.c_type, t.name, start=t.start) for t in band.totals]
+    totals = () if each else tuple(band.totals)
+    inner = along(_taking(band, cells), vector=each or not scans, totals=totals)
+    lines += _around(band, reduced, [inner])
+    if not scans:
+        finish = _finish(draft, band, cells)
+        lines += [along(finish)] if each else finish
+    return _around(band, kept, lines)
+
+
+def _is_unrolled(band: Band, axes: Sequence[int]) -> bool:
+    """Whether a reduction is so short that its accumulators stay in registers."""
+    turns = math.prod(band.axes[k].size for k in axes)
+    cut = any(band.axes[k].cuts for k in axes)
+    return not is_open(turns) and not cut and turns * len(band.body) <= _UNROLLED
+
+
+def _unrolled(band: Band, axes: Sequence[int], body: list[Statement]) -> list[Statement]:
+    """The turns of loops over some axes, one after the other."""
+    for k in reversed(axes):
+        axis = band.axes[k]
+        body = [For(axis.variable, (turn,), (turn + 1,), body) for turn in range(axis.size)]
+    return body
+
+
+def _taking(band: Band, cells: dict[str, Cell]) -> list[Statement]:
+    """The statements of a band with other accumulators."""
+    found: list[Statement] = []
+    for statement in band.body:
+        if isinstance(statement, Take):
+            statement = replace(statement, cell=cells[statement.cell.name])
+        elif isinstance(statement, Store) and statement.source is not None:
+            statement = replace(statement, source=cells[statement.source.name])
+        found.append(statement)
+    return found
+
+
+def _finish(draft: Draft, band: Band, cells: dict[str, Cell]) -> list[Statement]:
+    """Store accumulators, or add them to those that last through all rows."""
+    found: list[Statement] = []
+    lasting = {t.name for t, _ in draft.kernel.partials}
+    for total in band.totals:
+        cell = cells.get(total.name, Cell(total.name))
+        address = band.writes[total.node.output]
+        if total.name in lasting:
+            found.append(Take(total.kind, Cell(f"{total.name}p", address), "(CELL)", cell))
+            continue
+        text = finished(draft.plan, total.node, "CELL")
+        place = draft.place(Place(total.node.output, address))
+        found.append(Store(place, text, source=cell))
+    return found
+
+
+def finished(plan: Plan, node: Node, name: str) -> str:
+    """The result of a reduction from its accumulator."""
+    definition = plan.definitions[node]
+    if not isinstance(definition, Reduction) or definition.kind != "mean":
+        return name
+    count = math.prod(definition.source.shape) // max(math.prod(node.output.shape), 1)
+    return f"{name} / (double){count}" if is_open(count) else f"{name} / {count}.0"
+
+
+def _declare_partials(draft: Draft) -> None:
+    """Accumulators that last through all rows: each thread has its own."""
+    for band in draft.bands:
+        if band.kind is Reduction and any(band.axes[k].reduced for k in draft.outside()):
+            for total in band.totals:
+                count = math.prod(total.node.output.shape)
+                draft.kernel.partials.append((total, count))
+
+
+def _around(band: Band, axes: Sequence[int], inner: list[Statement]) -> list[Statement]:
+    """Loops over some axes around statements."""
+    for k in reversed(axes):
+        axis = band.axes[k]
+        inner = [For(axis.variable, (0,), (axis.size,), inner, cuts=axis.cuts)]
+    return inner

@@ -1,0 +1,200 @@
+"""Which axes are the rows that threads share, whether vectors run along them, and what is kept
+of a row or of a block of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from adjoint.compiler import loops
+from adjoint.compiler.definitions import Prefix, Put, Reduction
+from adjoint.compiler.loops import (
+    Load,
+    Local,
+    Store,
+)
+from adjoint.compiler.nests import row_elements
+from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
+from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
+from adjoint.compiler.sharing import Sharing
+from adjoint.core.sizes import is_open
+from adjoint.elements.numbers import C_TYPES
+
+_LONG_ROW = 1024  # accumulators beside one another
+_MANY_ROWS = 32  # that threads can share evenly
+_SHORT = 16  # elements below which a dimension is too short for vectors of its own
+_LANES = 64  # rows in a block
+_BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
+_SHARED_BYTES = 1 << 16  # the same, with what its bands keep for one another
+
+
+def choose_rows(draft: Draft) -> None:
+    """Choose the axes that the function runs over, and whether vectors do too."""
+    if draft.turned is not None:
+        _choose_turned(draft)
+    elif len(draft.bands) == 1:
+        _choose_of_one(draft, draft.bands[0])
+    else:
+        _choose_of_many(draft)
+    draft.kernel.rows = math.prod(draft.bands[0].axes[k].size for k in draft.outside())
+    if draft.lanes and _is_blocked(draft):
+        _choose_block(draft)
+    for band in draft.bands:
+        _walk_axes(band)
+
+
+def _choose_of_one(draft: Draft, band: Band) -> None:
+    axes = band.axes
+    if not axes:
+        return
+    draft.row = 0
+    if band.kind is Put:
+        return
+    vector = best_axis(band, range(len(axes)))
+    kept = [k for k, a in enumerate(axes) if not a.reduced]
+    scanned = band.kind is Prefix
+    draft.row = vector
+    if band.kind is Reduction and len(kept) == len(axes) == 1:
+        return  # over sizes of 1 alone: a conversion
+    if len(axes) == 1 or (scanned and kept == [vector]):
+        draft.lanes = not (scanned and axes[vector].reduced)
+        return
+    wide = axes[vector].size
+    long_row = bool(band.loop.reduced) and (is_open(wide) or wide > _LONG_ROW)
+    if not axes[vector].reduced and (kept == [vector] or long_row):
+        draft.lanes = True
+        return
+    draft.vector = vector
+    outer = [k for k in kept if k != vector] or [k for k in range(len(axes)) if k != vector]
+    long = [k for k in outer if int(axes[k].size) >= _MANY_ROWS]
+    draft.row = long[0] if long else max(outer, key=lambda k: int(axes[k].size))
+
+
+def _choose_turned(draft: Draft) -> None:
+    depth = len(draft.nest.outer)
+    if depth > 1 and not _join_outer(draft.bands, depth):
+        raise NotTurned
+    draft.outer, draft.lanes = 1, True
+
+
+def _choose_of_many(draft: Draft) -> None:
+    nest = draft.nest
+    depth = len(nest.outer)
+    apart = depth > 1 and not _join_outer(draft.bands, depth)
+    if apart and any(len(b.axes) == depth for b in draft.bands):  # no axis is left for vectors
+        nest.outer = nest.outer[:-1]
+        make_bands(draft)
+        _choose_of_many(draft)
+        return
+    draft.outer = count = 1 if len(draft.bands[0].axes[0].dims) > 1 else len(nest.outer)
+    weights = short = 0
+    for band in draft.bands:
+        inner = range(count, len(band.axes))
+        if inner:
+            weights += len(band.body)
+            if _is_poor(band, band.axes[best_axis(band, inner)]):
+                short += len(band.body)
+    rows = int(math.prod(nest.outer))
+    draft.lanes = count == 1 and rows >= WHOLE and (short * 2 >= weights or not weights)
+
+
+def _is_poor(band: Band, axis: Axis) -> bool:
+    """Whether vectors along an axis gain little: it is short, or memory is read across it while
+    rows are read in order.
+    """
+    if int(axis.size) < _SHORT:
+        return True
+    places = [s.place.address for s in band.body if isinstance(s, (Load, Store))]
+    steps = [int(p.coefficient(axis.variable)) for p in places]
+    row = band.axes[0].variable
+    in_order = any(p.coefficient(row) == 1 for p in places)
+    return 1 not in steps and any(steps) and in_order
+
+
+def _join_outer(bands: list[Band], count: int) -> bool:
+    """Join the outer axes of all bands into one, if every position allows it."""
+    for band in bands:
+        joined = joined_axes(band.loop.space[:count], positions_of(band), (), 0)
+        if len(joined) != 1 or len({d in band.member.reduced for d in range(count)}) != 1:
+            return False
+    for band in bands:
+        size = math.prod(band.loop.space[:count])
+        first = Axis(tuple(range(count)), size, 0 in band.member.reduced)
+        band.axes = [first, *band.axes[count:]]
+        cut_axes(band)
+    return True
+
+
+def _walk_axes(band: Band) -> None:
+    """Let positions count along axes: of dimensions that are joined only the last one counts."""
+    joined = {d for a in band.axes for d in a.dims[:-1]}
+    if joined:
+        band.body = [loops.reindexed(s, lambda p: p.without(joined)) for s in band.body]
+        band.writes = {v: p.without(joined) for v, p in band.writes.items()}
+
+
+def best_axis(band: Band, candidates: Sequence[int]) -> int:
+    """The axis along which memory is read and written in order, and that is not short."""
+    places = [s.place.address for s in band.body if isinstance(s, Load)]
+    places += list(band.writes.values())
+
+    def score(k: int) -> tuple[float, int]:
+        axis = band.axes[k]
+        steps = [abs(int(p.coefficient(axis.variable))) for p in places]
+        unit, strided = steps.count(1), sum(1 for s in steps if s > 1)
+        return min(int(axis.size), _SHORT) / _SHORT * (1 + unit) / (1 + strided), k
+
+    return max(candidates, key=score)
+
+
+def _is_blocked(draft: Draft) -> bool:
+    """Whether rows come in blocks: several bands, or accumulators beside one another."""
+    if draft.turned is not None:
+        return True
+    return len(draft.bands) > 1 or (len(draft.bands[0].axes) > 1 and draft.bands[0].combines)
+
+
+def _choose_block(draft: Draft) -> None:
+    if draft.turned is not None:
+        draft.block = draft.turned.width
+        return
+    rows, nest = int(draft.kernel.rows), draft.nest
+    room = sum(int(row_elements(v, nest.outer)) * v.dtype.itemsize for v in nest.local)
+    block = _LANES
+    while block > WHOLE and room * block > _BLOCK_BYTES:
+        block //= 2
+    if len(draft.bands) == 1 and rows >= 4 * _LANES:
+        block = 4 * _LANES
+    draft.block = block
+
+
+# -- memory of rows -------------------------------------------------------------------------------
+
+
+def keep_rows(draft: Draft) -> None:
+    """Let values that only the nest reads lie in the memory of one row, or of one block."""
+    nest, size = draft.nest, draft.block or 1
+    for number, value in enumerate(nest.local):
+        c_type, count = C_TYPES[value.dtype.name], row_elements(value, nest.outer) * size
+        draft.rooms[value] = Local(f"l{number}", c_type, count)
+    if draft.rooms:
+        for band in draft.bands:
+            band.body = loops.relocated(band.body, draft.place)
+
+
+def share_rows(draft: Draft) -> None:
+    """Let bands keep for one another, block by block, what is slow to read or to compute again."""
+    if not draft.block or len(draft.bands) == 1:
+        return
+    rows = {b.axes[0].variable for b in draft.bands}
+    assert len(rows) == 1, "bands of a block have the same rows"
+    taken = sum(r.count for r in draft.rooms.values()) * 8
+    sharing = Sharing(rows.pop(), draft.block, _SHARED_BYTES - taken)
+    found: list[Band] = []
+    for band in draft.bands:
+        *before, band.body = sharing.band(band.body, turns=len(band.axes) > 1)
+        found += [Band(band.member, band.axes[:1], None, body, [], {}) for body in before]
+        found.append(band)
+    draft.bands = found
+    draft.shared = sharing.rooms

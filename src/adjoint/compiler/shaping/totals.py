@@ -1,0 +1,130 @@
+"""Narrow accumulators: sums of float32 in short pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.loops import (
+    LANE,
+    PIECE,
+    Cell,
+    For,
+    Room,
+    Scope,
+    Statement,
+    Take,
+    Total,
+)
+from adjoint.compiler.shaping.draft import Draft
+from adjoint.core.sizes import is_open
+
+_FEW = 64  # elements that one float adds up
+_FLOATS = 16  # floats in a vector
+_MANY = 1 << 40  # turns of a loop whose number only a call knows
+
+
+def narrow_totals(draft: Draft) -> None:
+    """Let accumulators of float32 be float32 where a sum is short: conversions to double in every
+    iteration would halve the vectors. A long sum is one of short ones, which are added as doubles.
+    """
+    totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
+    if totals:
+        draft.kernel.body = _narrowed(draft.kernel.body, totals)
+
+
+def _is_narrow(total: Total) -> bool:
+    way = ACCUMULATORS[total.kind]
+    return total.node.output.dtype.name == "float32" and (way.sums or way.chooses)
+
+
+def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Statement]:
+    found: list[Statement] = []
+    for place, statement in enumerate(statements):
+        if isinstance(statement, (For, Scope)):
+            statement.body = _narrowed(statement.body, totals)
+        total = totals.get(statement.name) if isinstance(statement, Room) else None
+        if total is not None and total.start != "-0.0":
+            if _is_short_sum(statements[place + 1 :], total):
+                _retype(statements[place + 1 :], total)
+                statement = replace(statement, c_type="float")
+            else:
+                for later in statements[place + 1 :]:
+                    _shorten(later, total, totals)
+        found.append(statement)
+    return found
+
+
+def _is_short_sum(statements: Sequence[Statement], total: Total) -> bool:
+    """Whether few elements meet in one float of an accumulator."""
+    if ACCUMULATORS[total.kind].chooses:
+        return True
+    counts = list(_counts(statements, total, 1))
+    return all(not is_open(c) and c <= _FEW for c in counts)
+
+
+def _counts(statements: Sequence[Statement], total: Total, around: int) -> Iterator[int]:
+    """How many elements each statement that feeds an accumulator adds, those of lanes apart."""
+    for statement in statements:
+        if isinstance(statement, Take) and statement.cell.name == total.name:
+            yield around
+        elif isinstance(statement, Scope):
+            yield from _counts(statement.body, total, around)
+        elif isinstance(statement, For):
+            low, high = statement.low[-1], statement.high[-1]
+            known = isinstance(low, int) and isinstance(high, int)
+            turns = -(-(high - low) // statement.step) if known else _MANY
+            own = any(
+                isinstance(s, Take) and s.cell.address and s.cell.address.coefficient(
+                    statement.variable
+                )
+                for s in statement.body
+            )  # fmt: skip
+            if own or statement.variable == LANE:
+                turns = 1
+            elif any(t.name == total.name for t in statement.totals):
+                turns = turns if is_open(turns) else -(-turns // _FLOATS)
+            yield from _counts(statement.body, total, around * turns)
+
+
+def _retype(statements: Sequence[Statement], total: Total) -> None:
+    """Let the vectors of loops know that an accumulator is a float."""
+    for statement in statements:
+        if isinstance(statement, For):
+            statement.totals = tuple(
+                replace(t, c_type="float") if t.name == total.name else t for t in statement.totals
+            )
+        if isinstance(statement, (For, Scope)):
+            _retype(statement.body, total)
+
+
+def _shorten(statement: Statement, total: Total, totals: dict[str, Total]) -> None:
+    """Cut the loop of vectors that feeds an accumulator, and perhaps others, into pieces with short
+    sums.
+    """
+    if isinstance(statement, Scope) or (isinstance(statement, For) and not statement.vector):
+        for inner in statement.body:
+            _shorten(inner, total, totals)
+        return
+    names = [t.name for t in statement.totals] if isinstance(statement, For) else []
+    if not isinstance(statement, For) or total.name not in names or not totals.keys() >= {*names}:
+        return
+    sums = [t for t in statement.totals if not ACCUMULATORS[t.kind].chooses]
+    pieces = {t.name: replace(t, name=f"{t.name}f", c_type="float") for t in sums}
+    body = [
+        replace(s, cell=Cell(pieces[s.cell.name].name))
+        if isinstance(s, Take) and s.cell.name in pieces
+        else s
+        for s in statement.body
+    ]
+    low, v = variable(PIECE), statement.variable
+    ends = (low + Affine(_FEW * _FLOATS), *statement.high)
+    inner_totals = tuple(pieces.get(t.name, t) for t in statement.totals)
+    inner = For(v, (low,), ends, body, vector=True, totals=inner_totals)
+    statement.variable, statement.step, statement.vector = PIECE, _FEW * _FLOATS, False
+    statement.totals = ()
+    rooms = [Room("float", p.name, start=p.start) for p in pieces.values()]
+    takes = [Take(t.kind, Cell(t.name), pieces[t.name].name) for t in sums]
+    statement.body = [*rooms, inner, *takes]

@@ -1,0 +1,224 @@
+"""Loops cut where conditions change, matrices walked in tiles, short loops in whole vectors."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from adjoint.compiler import loops
+from adjoint.compiler.accumulators import ACCUMULATORS
+from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.body import calls
+from adjoint.compiler.definitions import Reduction
+from adjoint.compiler.loops import (
+    ABOVE,
+    FIRST,
+    LANE,
+    LAST,
+    LEFT,
+    VECTOR,
+    For,
+    Kernel,
+    Let,
+    Load,
+    Local,
+    Place,
+    Position,
+    Room,
+    Scope,
+    Select,
+    Statement,
+    Store,
+    Take,
+)
+from adjoint.compiler.shaping.building import extents
+from adjoint.compiler.shaping.draft import WHOLE, Draft
+from adjoint.core.sizes import is_open
+from adjoint.elements.numbers import C_TYPES, suffix
+
+_PADDED = 64  # up to this size a loop is run in whole vectors
+_TILE = 16  # rows of a tile where a matrix is turned
+_OWN = 10_000  # the first variable of an iteration that no body has
+
+
+def cut_loops(draft: Draft) -> None:
+    """Cut loops where conditions change, and leave out what the parts do not need."""
+    if any(a.cuts for b in draft.bands for a in b.axes):
+        bounds = extents(draft.bands[0]) if len(draft.bands) == 1 else {}
+        draft.kernel.body = _cut(draft.kernel.body, bounds)
+
+
+def _cut(statements: list[Statement], bounds: dict[int, tuple[int, int]]) -> list[Statement]:
+    found: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, Scope):
+            found.append(Scope(_cut(statement.body, bounds | statement.bounds)))
+            continue
+        if not isinstance(statement, For):
+            found.append(statement)
+            continue
+        known = [n for n in statement.high if not isinstance(n, str)]
+        if not known:
+            found.append(replace(statement, body=_cut(statement.body, bounds)))
+            continue
+        edges = [statement.low[-1], *statement.cuts, known[-1]]
+        for low, high in itertools.pairwise(edges):
+            inner = {**bounds, statement.variable: (low, high)}
+            part = replace(
+                statement,
+                low=(*statement.low[:-1], low),
+                high=(*statement.high[:-1], high),
+                cuts=(),
+                body=_cut(statement.body, inner),
+            )
+            found.append(part)
+    if any(isinstance(s, (Select, Load)) for s in found):
+        return loops.within(found, bounds)
+    return found
+
+
+# -- tiles and short loops ------------------------------------------------------------------------
+
+
+def tile(draft: Draft) -> None:
+    """Walk a matrix in tiles where it is read along one axis and written along the other."""
+    band = draft.bands[0]
+    if len(draft.bands) > 1 or len(band.axes) != 2 or band.kind or draft.lanes or draft.vector < 0:
+        return
+    rows, columns = band.axes[draft.row], band.axes[draft.vector]
+    if rows.cuts or columns.cuts or min(int(rows.size), int(columns.size)) <= _TILE:
+        return
+    i, j = rows.variable, columns.variable
+    places = [s.place.address for s in band.body if isinstance(s, (Load, Store))]
+    if not any(p.coefficient(i) == 1 and int(p.coefficient(j)) > WHOLE for p in places):
+        return
+    wide = 4 * _TILE
+    along = For(j, (variable(LEFT),), (variable(LEFT) + Affine(wide), columns.size), band.body)
+    along.vector = True
+    across = For(i, (variable(ABOVE),), (variable(ABOVE) + Affine(_TILE), LAST), [along])
+    right = For(LEFT, (0,), (columns.size,), [across], step=wide)
+    draft.kernel.body = [For(ABOVE, (FIRST,), (LAST,), [right], step=_TILE)]
+
+
+def pad_short(draft: Draft) -> None:
+    """Run short loops that call functions in whole vectors: the elements beside them would call
+    slow scalar functions.
+    """
+    short = [b for b in draft.bands if any(_is_short(a.size) for a in b.axes)]
+    if short and all(b.kind in (None, Reduction) for b in draft.bands):
+        draft.kernel.body = _padded(draft.kernel.body, draft.kernel)
+
+
+def _is_short(size: Any) -> bool:
+    return not is_open(size) and 1 < size <= _PADDED
+
+
+def _padded(statements: list[Statement], kernel: Kernel) -> list[Statement]:
+    found: list[Statement] = []
+    for statement in statements:
+        if isinstance(statement, (For, Scope)):
+            statement.body = _padded(statement.body, kernel)
+        padded = _in_whole_vectors(statement, kernel.rows) if isinstance(statement, For) else None
+        if isinstance(statement, For) and padded is not None:
+            kernel.whole |= FIRST in statement.low
+            found.append(padded)
+        else:
+            found.append(statement)
+    return found
+
+
+def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
+    """Vectors that overlap; or copies of what is read, with elements of no meaning behind them, and
+    then whole vectors.
+    """
+    size = loop.high[-1]
+    whole = loop.low[-1] == 0 and isinstance(size, int)
+    if not loop.vector or loop.variable < 0 or not whole or not _is_short(size):
+        return None
+    if (loop.low[0] == FIRST and size != rows) or size % WHOLE == 0:
+        return None
+    kinds = {type(s) for s in loop.body}
+    if kinds - {Load, Let, Store, Take} or not _calls_functions(loop.body):
+        return None
+    if any(isinstance(s, Load) and s.guards for s in loop.body):
+        return None
+    takes = [s for s in loop.body if isinstance(s, Take)]
+    if any(s.cell.address is not None for s in takes) or (takes and loop.low[0] != FIRST):
+        return None
+    ways = [ACCUMULATORS[s.kind] for s in takes]
+    overlaps = size > WHOLE and not loops.overwrites(loop.body)
+    if overlaps and all(way.sums or way.chooses for way in ways):
+        return _overlapping(loop, size)
+    if not all(way.sums for way in ways):
+        return None
+    room, v = -(-size // WHOLE) * WHOLE, loop.variable
+    before: list[Statement] = []
+    inside: list[Statement] = []
+    after: list[Statement] = []
+
+    def each(low: int, high: int, body: list[Statement]) -> For:
+        return For(v, (low,), (high,), body)
+
+    for statement in loop.body:
+        if isinstance(statement, Load) and statement.place.address.terms:
+            c_type, name = statement.c_type, statement.name
+            copy = Local(f"w{name}", c_type, room)
+            there = Place(copy, variable(v))
+            before.append(Room(c_type, copy.name, room))
+            before.append(each(0, size, [statement, Store(there, name)]))
+            first = Load(name, c_type, Place(copy, Affine()))
+            before.append(each(size, room, [first, Store(there, name)]))
+            inside.append(replace(statement, place=there))
+        elif isinstance(statement, (Store, Take)):
+            result = Local(f"r{len(after)}", _type_of(loop, statement), room)
+            name = f"v{_OWN + len(after)}"
+            there = Place(result, variable(v))
+            before.append(Room(result.c_type, result.name, room))
+            inside.append(Store(there, statement.text))
+            read = Load(name, result.c_type, there)
+            after.append(each(0, size, [read, replace(statement, text=name)]))
+        else:
+            inside.append(statement)
+    vectors = replace(loop, low=(0,), high=(room,), body=inside, totals=())
+    return Scope([*before, vectors, *after])
+
+
+def _overlapping(loop: For, size: int) -> For:
+    """The last vector begins early enough to end with the loop: some elements are computed twice,
+    which changes nothing, and enter sums once.
+    """
+    wide = 2 * WHOLE if size >= 2 * WHOLE and _are_narrow(loop.body) else WHOLE
+    place = Position(
+        loop.variable, f"SMALLER({{0}}, {size - wide}) + {{1}}", (variable(VECTOR), variable(LANE))
+    )
+    body: list[Statement] = [place]
+    for statement in loop.body:
+        if isinstance(statement, Take) and ACCUMULATORS[statement.kind].sums:
+            name, c_type = f"v{_OWN + len(body)}", _type_of(loop, statement)
+            text = f"({{0}} >= {{1}} ? {statement.text} : 0)"
+            if c_type in ("float", "double"):
+                text = f"ad_when{suffix(c_type)}({{0}} >= {{1}}, {statement.text})"
+            body.append(Let(name, c_type, text, (variable(loop.variable), variable(VECTOR))))
+            statement = replace(statement, text=name)
+        body.append(statement)
+    along = replace(loop, variable=LANE, low=(0,), high=(wide,), body=body)
+    return For(VECTOR, (0,), (size,), [along], step=wide)
+
+
+def _are_narrow(statements: Sequence[Statement]) -> bool:
+    """Whether all variables are floats: twice as many fit into a vector."""
+    return all(s.c_type == "float" for s in statements if isinstance(s, (Load, Let)))
+
+
+def _type_of(loop: For, statement: Store | Take) -> str:
+    """The type of what a statement writes."""
+    if isinstance(statement, Take):
+        return next(t.c_type for t in loop.totals if t.name == statement.cell.name)
+    target = statement.place.value
+    return target.c_type if isinstance(target, Local) else C_TYPES[target.dtype.name]
+
+
+def _calls_functions(statements: Sequence[Statement]) -> bool:
+    return any(isinstance(s, Let) and calls(s.text) for s in statements)
