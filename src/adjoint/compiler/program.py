@@ -21,6 +21,7 @@ import numpy as np
 from adjoint.compiler import entry, libraries
 from adjoint.compiler.affine import row_major
 from adjoint.compiler.c import render, tapes
+from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, Scope, Table
 from adjoint.compiler.c.tapes import Tape
 from adjoint.compiler.fuse import fuse
 from adjoint.compiler.lower import lower
@@ -73,8 +74,8 @@ class Code:
         self._find_roots()
         self.layout = lay_out(self.plan, {*self.slots, *self.tapes})
         took("loops and memory")
-        self.table = render.Table(symbols)
-        scope = render.Scope(self.layout, "arena", self.table, self.tapes)
+        self.table = Table(symbols)
+        scope = Scope(self.layout, "arena", self.table, self.tapes)
         scope.places = {v: f"((char *)DATA(p, {slot}))" for v, slot in self.slots.items()}
         text, self.segments = render.segments(self.layout, scope)
         self._see_what_is_direct()
@@ -108,14 +109,14 @@ class Code:
         called = [v for s in plan.steps if isinstance(s, Callback) for v in s.node.outputs]
         self.made = [v for v in dict.fromkeys(returned) if v not in set(given) | set(called)]
         values = dict.fromkeys([*given, *called, *self.made])
-        self.slots = {v: i + render.FIRST for i, v in enumerate(values)}
-        behind = len(self.slots) + render.FIRST
+        self.slots = {v: i + FIRST for i, v in enumerate(values)}
+        behind = len(self.slots) + FIRST
         self.tapes = {v: i + behind for i, v in enumerate(dict.fromkeys(plan.tapes()))}
 
     @property
     def end(self) -> int:
         """Where in the block arrays and tapes end, and the dtypes of the inputs begin."""
-        return len(self.slots) + len(self.tapes) + render.FIRST
+        return len(self.slots) + len(self.tapes) + FIRST
 
     def _see_what_is_direct(self) -> None:
         """Which result each output is, if every output is one of its own, perhaps reshaped."""
@@ -147,7 +148,7 @@ class Code:
             start = -whole.ctypes.data % ALIGNMENT
             self.arena = whole[start : start + size]
             for program in self.programs.values():
-                program.block[render.ARENA] = id(self.arena)
+                program.block[ARENA] = id(self.arena)
         return self.arena
 
 
@@ -176,14 +177,14 @@ class Program:
         if sizes:
             self.stages = replace(code.stages, counted=code.stages.count(sizes, layout.size))
         self.block = (ctypes.c_void_p * (code.end + len(code.graph.inputs)))()
-        self.block[render.ARENA] = id(code.room(layout.size))
+        self.block[ARENA] = id(code.room(layout.size))
         self.status = ctypes.c_int(0)
-        self.block[render.STATUS] = ctypes.addressof(self.status)
+        self.block[STATUS] = ctypes.addressof(self.status)
         numbers = code.table.values(sizes)
         self.numbers = (ctypes.c_long * max(len(numbers), 1))(*numbers)
-        self.block[render.SIZES] = ctypes.addressof(self.numbers)
+        self.block[SIZES] = ctypes.addressof(self.numbers)
         if used := code.plan.routines():
-            self.block[render.LIBRARY] = ctypes.addressof(libraries.addresses(used))
+            self.block[LIBRARY] = ctypes.addressof(libraries.addresses(used))
         for value, array in self.kept.items():
             self.block[code.slots[value]] = id(array)
         self.tapes = {value: Tape(bound=tapes.bound()) for value in code.tapes}

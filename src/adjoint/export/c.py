@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.compiler.c import plain, render
+from adjoint.compiler.c import plain
+from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, STATUS
 from adjoint.compiler.definitions import Library, define
 from adjoint.compiler.memory import ALIGNMENT, nbytes
 from adjoint.compiler.plan import Operand
@@ -141,13 +142,13 @@ class _Writer:
 
     def _function(self, signature: str) -> str:
         slots = self.program.slots
-        lines = [f"{signature} {{", f"  void *p[{len(slots) + render.FIRST}] = {{0}};"]
-        lines += ["  int status = 0;", f"  p[{render.STATUS}] = &status;"]
-        lines.append(f"  p[{render.ARENA}] = work;")
+        lines = [f"{signature} {{", f"  void *p[{len(slots) + FIRST}] = {{0}};"]
+        lines += ["  int status = 0;", f"  p[{STATUS}] = &status;"]
+        lines.append(f"  p[{ARENA}] = work;")
         if self.used:
             table = ", ".join(f"(void *)plain_{r}" for r in self.used)
             lines.append(f"  void *library[] = {{{table}}};")
-            lines.append(f"  p[{render.LIBRARY}] = library;")
+            lines.append(f"  p[{LIBRARY}] = library;")
         lines += [f"  p[{slots[v]}] = (void *){n};" for n, v in self.inputs]
         lines += [f"  p[{slots[v]}] = {n};" for n, v in self.constants]
         lines += [f"  p[{slots[v]}] = {n};" for v, n in self.given.items()]

@@ -1,0 +1,117 @@
+"""Where the values of a plan are, as C text, and the block of arguments that tells a program."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+from adjoint.compiler.memory import Layout
+from adjoint.compiler.plan import Operand
+from adjoint.core.records import structure
+from adjoint.core.shapes import Shape
+from adjoint.elements.numbers import C_TYPES, literal
+from adjoint.graph.ir import Value
+
+ARENA, LIBRARY, STATUS, SIZES = 0, 1, 2, 3  # places in the block of arguments
+FIRST = 4  # where the arrays begin
+
+
+class Table:
+    """The numbers that a program with open sizes is given: the sizes, and what depends on them in
+    ways that only the memory plan knows.
+    """
+
+    def __init__(self, symbols: int) -> None:
+        self.sizes = [f"size{k}" for k in range(symbols)]
+        self.offsets: dict[tuple[int, Any], tuple[int, Layout]] = {}  # by layout and value or step
+
+    def number(self, layout: Layout, what: Any, known: int) -> str:
+        """Where something begins in its arena, as C text."""
+        if not self.sizes:
+            return str(known)
+        place = len(self.sizes) + len(self.offsets)
+        place, _ = self.offsets.setdefault((id(layout), what), (place, layout))
+        return f"z[{place}]"
+
+    def values(self, sizes: Sequence[int]) -> list[int]:
+        """The numbers for given sizes, once the layouts are arranged for them."""
+        found = list(sizes)
+        for (_, what), (_, layout) in self.offsets.items():
+            if isinstance(what, Value):
+                found.append(layout.offsets[what])
+            elif isinstance(what, tuple):
+                number, name = what
+                found.append(inner_start(layout, number, name))
+            else:
+                found.append(layout.starts[what])
+        return found
+
+    def opening(self) -> str:
+        """C text that reads the sizes."""
+        if not self.sizes:
+            return ""
+        lines = [f"const long {name} = z[{k}]; (void){name};" for k, name in enumerate(self.sizes)]
+        return "  " + "\n  ".join([f"const long *const z = p[{SIZES}];", *lines]) + "\n"
+
+
+def inner_start(layout: Layout, number: int, name: str) -> int:
+    """Where the arena of a graph of a region begins, behind those of the region's others."""
+    start = layout.starts[number]
+    for before, each in layout.inner[number].items():
+        if before == name:
+            break
+        start += each.size
+    return start
+
+
+@structure
+class Scope:
+    """Where the values of one plan are, as C expressions of type char *."""
+
+    layout: Layout
+    base: str  # the arena of the plan
+    table: Table
+    tapes: dict[Value, int]  # and their places in the block of arguments
+    places: dict[Value, str] = field(default_factory=dict)  # of what is not in the arena
+    prefix: str = ""  # of names, for plans inside one another
+
+    def place(self, value: Value) -> str:
+        found = self.places.get(value)
+        if found is not None:
+            return found
+        if value in self.tapes:
+            return f"({self.tape(value)})->data"
+        known = self.layout.offsets[value]
+        return f"({self.base} + {self.table.number(self.layout, value, known)})"
+
+    def tape(self, value: Value) -> str:
+        """The tape of a value that has one turn after another, however many there are."""
+        return f"(Tape *)p[{self.tapes[value]}]"
+
+    def holds(self, value: Value) -> bool:
+        """Whether there is room for a value, because somebody reads it."""
+        return value in self.places or value in self.tapes or value in self.layout.offsets
+
+    def pointer(self, value: Value) -> str:
+        return f"(({C_TYPES[value.dtype.name]} *){self.place(value)})"
+
+    def operand(self, operand: Operand) -> str:
+        pointer = self.pointer(operand.value)
+        return f"({pointer} + {operand.offset})" if operand.offset else pointer
+
+
+def row_bytes(shape: Shape, value: Value) -> int:
+    """What one turn of a loop reads or writes of a value, in bytes."""
+    return math.prod(shape) * value.dtype.itemsize
+
+
+def copied(value: Value, target: str, source: Any) -> str:
+    """Write an array, or a number, to another of the same size."""
+    size = math.prod(value.shape)
+    if not isinstance(source, str):
+        text = literal(source, C_TYPES[value.dtype.name])
+    else:
+        text = f"{source}[k]"
+    return f"for (long k = 0; k < {size}; k++) {target}[k] = {text};"
