@@ -250,3 +250,18 @@ def test_sizes_of_one_come_first() -> None:
     for point in ((1, 5, 7, 3), (2, 5, 1, 3), (2, 5, 7, 3), (3, 1, 4, 1)):
         args = arguments(*point)
         assert_same(compiled(*args), eager(*args))
+
+
+def test_examples_of_three_open_sizes_need_little_memory() -> None:
+    largest = 0
+
+    def function(x: Any) -> Any:
+        nonlocal largest
+        largest = max(largest, int(np.prod(x.shape)))
+        return (x.sin() * np.float64(2)).sum(-1)
+
+    compiled = ad.compile(function, dynamic={"x": (0, 1, 2)})
+    for sizes in ((3, 4, 5), (7, 2, 6), (9, 8, 3)):
+        x = ad.tensor(np.random.default_rng(0).standard_normal(sizes))
+        np.testing.assert_allclose(compiled(x).numpy(), function(x).numpy(), rtol=1e-12)
+    assert largest < 1 << 27, "a constant of that size takes gigabytes"

@@ -53,6 +53,7 @@ Ties = tuple[tuple[int, int], ...]  # (group, factor) of each place: sizes of on
 _SHAPED = (Tensor, ShapeDtype)
 _SCALES = (64, 8, 1)  # of sizes for which a function is traced: the smaller ones where a trace of
 # the larger ones needs more memory than there is
+_ELEMENTS = 1 << 27  # of an argument of such sizes: a function may make a constant as large
 _FIRST = 17  # times that is the least size
 _PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # after which a function may do the same again
 _LARGE = 64  # the largest power of two among them
@@ -386,11 +387,12 @@ class _Learning:
         self.scale = _SCALES[0]
 
     def run(self) -> Everywhere:
-        for self.scale in _SCALES:
+        scales = [s for s in _SCALES if self.resized.largest(s) <= _ELEMENTS] or [_SCALES[-1]]
+        for self.scale in scales:
             try:
                 return self._found()
             except MemoryError:  # of constants in the function
-                if self.scale == _SCALES[-1]:
+                if self.scale == scales[-1]:
                     raise
         raise AssertionError
 
@@ -563,8 +565,7 @@ class _Resized:
     def points(self, scale: int) -> Iterator[tuple[int, ...]]:
         """Sizes to trace a function for, all different, with the remainders of those given."""
         draw = np.random.default_rng(0)
-        least = scale * _FIRST
-        most = least + 4 * _TRACED * self.count * max(self.periods)
+        least, most = self._range(scale)
         taken = self.closed()
         while True:
             drawn = draw.integers(least, most, self.count).tolist()
@@ -573,6 +574,16 @@ class _Resized:
             if len({*point} - taken) == self.count:
                 taken |= {*point}
                 yield tuple(point)
+
+    def _range(self, scale: int) -> tuple[int, int]:
+        least = scale * _FIRST
+        return least, least + 4 * _TRACED * self.count * max(self.periods)
+
+    def largest(self, scale: int) -> int:
+        """How many elements an argument of the sizes of `points` has at most."""
+        _, most = self._range(scale)
+        examples = pytrees.leaves(self.at((most,) * self.count))
+        return max(math.prod(x.shape) for x in examples if isinstance(x, ShapeDtype))
 
     def itself(self) -> Any:
         """(arguments, keywords) as they are."""
