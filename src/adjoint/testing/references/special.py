@@ -206,8 +206,12 @@ def exact() -> dict[str, Callable[..., Any]]:
         "special_modified_bessel_k1": at(second(mp.besselk)),
         "special_scaled_modified_bessel_k0": at(scaled(first(mp.besselk), 1)),
         "special_scaled_modified_bessel_k1": at(scaled(second(mp.besselk), 1)),
-        "_bessel": at(bessel), "_erf_beside": at(lambda x, bell: mp.erf(x)),
-        "_expit_backward": at(lambda grad, x, y: grad / (2 + mp.exp(x) + mp.exp(-x))),
+        "_bessel": at(bessel),
+        "_gaussian_derivative": at(
+            lambda x, n, a: mp.diff(lambda t: mp.exp(-a * t * t), x, int(n))
+        ),
+        "_sinc_derivative": at(lambda x, n: mp.diff(mp.sincpi, x, int(n))),
+        "_spherical_bessel_j0_derivative": at(lambda x, n: mp.diff(mp.sinc, x, int(n))),
         **dict.fromkeys(("_scipy", "_scipy.two", "_scipy.three", "_scipy.four"), at(named)),
         "special_airy_ai": at(mp.airyai), "_airy_ai_slope": at(lambda x: mp.airyai(x, 1)),
     }  # fmt: skip
