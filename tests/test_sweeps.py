@@ -28,6 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "_choice", lambda node, is_part, small: choice(node, is_part, 0))
     monkeypatch.setattr(sweeps, "WORTH", 0)
     monkeypatch.setattr(sweeps, "ROWS", (3, 6))
+    monkeypatch.setattr(sweeps, "SHORT", 1 << 20)
 
 
 def mixture(x: Any, means: Any, factors: Any, weights: Any) -> Any:
@@ -61,7 +62,7 @@ def two_layers(x: Any, a: Any, b: Any, c: Any) -> Any:
 
 def rows_that_leave(x: Any, a: Any, b: Any) -> Any:
     hidden = ad.sin(x @ a)
-    return (hidden @ b).sum(), hidden
+    return ((hidden @ b) ** 2).sum(1).cos().sum(), hidden
 
 
 def swept(stages: Any) -> list[Sweep]:

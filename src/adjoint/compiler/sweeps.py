@@ -8,13 +8,15 @@ Each thread takes a share of the rows in blocks, and keeps what one step hands o
 block only: large arrays between the steps never leave the cache. A block lies turned: each element
 of a row beside the same element of the next rows, so that vectors run along rows, however short
 these are, and a batch of products needs no other order of its operands. Sums over rows are those
-of the threads, added in their order.
+of the threads, added in their order. Programs without sums inside rows gain nothing by it: there,
+whole products are as fast.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Container
 from dataclasses import field, replace
 from typing import Any, TypeGuard
 
@@ -33,6 +35,8 @@ _LIGHT = 128  # the inner size of a product up to which its result should not le
 WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
 _CACHED = 3 << 18  # bytes of a block
 ROWS = 16, 256  # of a block, at least and at most
+SHORT = 3  # of so many elements that steps hand on, loops reduce one at least inside its row
+_GATHERED = 16  # elements of a row that loops may gather from memory
 _MOST_SUMS = 1 << 17  # elements of a product that every thread sums up for itself
 
 
@@ -206,6 +210,9 @@ class _Drawing:
                 if value not in nest.local and address.coefficient(depth - 1):
                     made[value] = self._rows_of(value, address.coefficient(depth - 1))
         known = self.made | made
+        inside = known.keys() | {*nest.local}
+        if any(_reads_across(member, depth, inside) for member in nest.members):
+            return False
         for member in nest.members:
             places = [(v, a) for v, found in member.reads.items() for a in found]
             places += member.writes.items()
@@ -261,7 +268,10 @@ class _Drawing:
         if any(is_open(rows.elements) for rows in self.made.values()):
             return False
         size = sum(int(self.rows) * r.elements * v.dtype.itemsize for v, r in local.items())
-        return size >= WORTH and int(self.rows) >= 4 * self.sweep.block
+        if size < WORTH or int(self.rows) < 4 * self.sweep.block:
+            return False
+        reduced = sum(_reduced_inside(step) for step in steps if isinstance(step, Nest))
+        return reduced * SHORT >= sum(rows.elements for rows in local.values())
 
     def _turns(self) -> bool:
         """Let the loops run over blocks that lie turned; whether all of them can."""
@@ -283,6 +293,27 @@ def _leading(shape: Shape, rows: Any) -> int:
     """How many first dimensions have so many elements; -1: there are no such."""
     sizes = [math.prod(shape[:count]) for count in range(len(shape) + 1)]
     return next((count for count, size in enumerate(sizes) if size == rows), -1)
+
+
+def _reduced_inside(nest: Nest) -> int:
+    """How many elements of a row loops reduce: what vectors along rows gain by."""
+    depth = len(nest.outer)
+    inside = [m for m in nest.members if any(d >= depth for d in m.reduced)]
+    return sum(int(math.prod(m.loop.space[depth:])) for m in inside)
+
+
+def _reads_across(member: Member, depth: int, known: Container[Value]) -> bool:
+    """Whether a loop reads many elements of each row where rows lie one after another: vectors
+    along rows would gather them one by one.
+    """
+    space = member.loop.space
+    read = 0
+    for value, places in member.reads.items():
+        for place in dict.fromkeys(places) if value not in known else ():
+            if place.coefficient(depth - 1) not in (0, 1):
+                dims = (d for d in range(depth, len(space)) if place.coefficient(d))
+                read += int(math.prod(space[d] for d in dims))
+    return read > max(_GATHERED, int(math.prod(space[depth:])) // 4)
 
 
 def _stays(address: Affine, member: Member, depth: int, rows: Rows) -> bool:
