@@ -11,6 +11,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.compiler import loops, memory, program, shaping
+from adjoint.native import build
 from adjoint.table import TABLE
 from tests import tables
 
@@ -50,6 +51,21 @@ def float64_by_default() -> Iterator[None]:
     ad.set_default_dtype(ad.float64)
     yield
     ad.set_default_dtype(ad.float32)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sources that were built, each once."""
+    sources: list[str] = []
+    real = build.load
+
+    def load(source: str, name: str) -> Any:
+        if source not in sources:
+            sources.append(source)
+        return real(source, name)
+
+    monkeypatch.setattr(build, "load", load)
+    return sources
 
 
 def pytest_collection_finish() -> None:

@@ -40,21 +40,6 @@ def assert_same(got: Any, expected: Any) -> None:
         np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=rtol, atol=rtol)
 
 
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sources that were built, each once."""
-    sources: list[str] = []
-    real = build.load
-
-    def load(source: str, name: str) -> Any:
-        if source not in sources:
-            sources.append(source)
-        return real(source, name)
-
-    monkeypatch.setattr(build, "load", load)
-    return sources
-
-
 def run(program: str, **env: str) -> str:
     result = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],

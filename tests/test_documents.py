@@ -98,3 +98,12 @@ def test_there_are_pages_with_code() -> None:
     assert {"README.md", "docs/tutorial.md", "docs/compiler.md"} <= {
         title(p) for p in PAGES if blocks(p)
     }
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", ROOT / "docs" / "index.md"], ids=title)
+def test_rows_that_a_page_begins_with_are_those_of_the_table(page: Path) -> None:
+    (row,) = re.findall(r"^```yaml\n(- name: .*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    head, *lines = row.splitlines()
+    files = [path.read_text() for path in (ROOT / "src/adjoint/table").glob("*.yaml")]
+    (written,) = [text.split(f"{head}\n")[1].split("\n\n")[0] for text in files if head in text]
+    assert {*lines} <= {*written.splitlines()}

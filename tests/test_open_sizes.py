@@ -32,21 +32,6 @@ def assert_same(got: Any, expected: Any) -> None:
         np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-9, atol=1e-12)
 
 
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The sources that were built, each once."""
-    sources: list[str] = []
-    real = build.load
-
-    def load(source: str, name: str) -> Any:
-        if source not in sources:
-            sources.append(source)
-        return real(source, name)
-
-    monkeypatch.setattr(build, "load", load)
-    return sources
-
-
 def transformer(x: Any, p: Any) -> Any:
     """One layer, causal, with four heads."""
     batch, length, width = x.shape

@@ -91,6 +91,12 @@ def test_compiled_functions_say_what_they_are() -> None:
     assert repr(compiled) == f"{place}: not compiled yet>"
     compiled(ad.tensor(1.0))
     assert repr(compiled) == f"{place}: 1 program>"
+    compiled(ad.tensor([1.0], dtype=ad.float64).sum())
+    assert repr(compiled) == f"{place}: 2 programs>"
+    opened = ad.compile(lambda x: x.exp(), dynamic={"x": 0})
+    for size in (20, 30, 40):
+        opened(ad.ones(size))
+    assert repr(opened).endswith(": 1 program for 3 signatures>")
 
 
 def test_a_transformed_function_is_a_method_where_it_stands_in_a_class() -> None:

@@ -78,9 +78,11 @@ class Compiled(Wrapper[P, R]):
         return self._general(args, keywords)
 
     def __repr__(self) -> str:
-        count = len(self.programs) + len(self.pairs)
+        count = len({id(program.code) for program, _ in self.programs.values()}) + len(self.pairs)
         said = {0: "not compiled yet", 1: "1 program"}.get(count, f"{count} programs")
-        return f"<adjoint.{describe(self)}: {said}>"
+        signatures = len(self.programs) + len(self.pairs)
+        sizes = f" for {signatures} signatures" if signatures > count else ""
+        return f"<adjoint.{describe(self)}: {said}{sizes}>"
 
     def _repr_html_(self) -> str:
         return pages.page(repr(self), self.latest)

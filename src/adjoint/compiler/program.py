@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import entry, libraries
-from adjoint.compiler.affine import row_major
 from adjoint.compiler.c import render, tapes
 from adjoint.compiler.c.scope import ARENA, FIRST, LIBRARY, SIZES, STATUS, Scope, Table
 from adjoint.compiler.c.tapes import Tape
@@ -126,7 +125,7 @@ class Code:
         for operand, output in zip(self.plan.outputs, self.graph.outputs, strict=True):
             if not isinstance(operand, Operand) or operand.value not in numbers:
                 break
-            if not _is_whole(operand):
+            if not _is_all(operand):
                 break
             self.direct.append(numbers[operand.value])
             self.shapes[operand.value] = output.shape
@@ -152,12 +151,10 @@ class Code:
         return self.arena
 
 
-def _is_whole(operand: Operand) -> bool:
+def _is_all(operand: Operand) -> bool:
     """Whether an operand is all of a value, element by element."""
-    sizes = zip(operand.shape, operand.strides, row_major(operand.shape), strict=True)
-    ordered = all(size == 1 or step == own for size, step, own in sizes)
     same = math.prod(operand.shape) == math.prod(operand.value.shape)
-    return same and ordered and not operand.offset
+    return same and not operand.offset and libraries.is_whole(operand)
 
 
 class Program:
