@@ -2,7 +2,9 @@
 
 The backward of a scan begins each step with the carry that the forward kept, and runs the step
 anew. Sums and products of elements are soon made again, but functions and products of matrices are
-not: they become further results of the forward, as long as they take little memory.
+not: they become further results of the forward, as long as they take little memory. So do functions
+that the backward alone computes, if it does so of values that the forward has: the slope of a
+sigmoid costs nothing beside its value, and an exponential elsewhere.
 """
 
 from __future__ import annotations
@@ -44,10 +46,12 @@ def _keep(graph: Graph, forward: Node, back: Node) -> Node:
     if length != back.args[3] or is_open((length, [v.shape for v in forward.outputs])):
         return back
     first, second = (node.graphs["body"].clone() for node in (forward, back))
-    wanted = _again(first, _sources(forward, first, back, second), second)
+    known = _sources(forward, first, back, second)
+    _run_again(first, known, second)
     left = _ROOM
     chosen: dict[Value, list[Value]] = {}  # of the forward's body: the same in the backward's
-    for there, here in wanted:
+    for here in _wanted(known, second):
+        there = known[here]
         size = length * math.prod(there.shape) * there.dtype.itemsize
         if there in chosen or size <= left:
             left -= 0 if there in chosen else size
@@ -57,7 +61,7 @@ def _keep(graph: Graph, forward: Node, back: Node) -> Node:
     stacked = [Type((length, *v.shape), v.dtype) for v in chosen]
     first.outputs += chosen
     types = [*(v.type for v in forward.outputs), *stacked]
-    made = _replaced(graph, forward, forward.args, types, first)
+    made = _replaced(graph, forward, forward.args, types, eliminate_dead(first))
     for there, places in chosen.items():
         row = second.add_input(Type(there.shape, there.dtype), there.name)
         for here in places:
@@ -94,22 +98,38 @@ def _sources(forward: Node, first: Graph, back: Node, second: Graph) -> dict[Val
     return found | {here: rows[v] for v, here in pairs if v in rows}
 
 
-def _again(first: Graph, known: dict[Value, Value], second: Graph) -> list[tuple[Value, Value]]:
-    """What the backward's body computes again and takes long, as both bodies have it."""
+def _run_again(first: Graph, known: dict[Value, Value], second: Graph) -> None:
+    """Note what the backward's body computes of values that the forward has, as the forward has it
+    or, where it takes long, could have it.
+    """
     calls = [n for n in first.nodes if isinstance(n.op, Operator) and not is_random(n)]
     made = {call_key(node.op, node.args): node for node in calls}
-    found = []
     for node in second.nodes:
         if not isinstance(node.op, Operator) or is_random(node) or len(node.outputs) != 1:
             continue
         if all(v in known for v in node.inputs()):
-            key = call_key(node.op, substitute(node.args, known.__getitem__))
+            args = substitute(node.args, known.__getitem__)
+            key = call_key(node.op, args)
             twin = made.get(key) if key is not None else None
+            if twin is None and key is not None and _is_dear(node):
+                twin = made[key] = first.add(node.op, args, [node.output.type])
             if twin is not None:
                 known[node.output] = twin.output
-                if _is_dear(node):
-                    found.append((twin.output, node.output))
-    return found
+
+
+def _wanted(known: dict[Value, Value], second: Graph) -> list[Value]:
+    """What takes long and is known, where the backward's body needs it for what is not."""
+    asked = [v for v in second.outputs if isinstance(v, Value)]
+    for node in second.nodes:
+        if any(v not in known for v in node.outputs):
+            asked += node.inputs()
+    seen: dict[Value, bool] = {}
+    while asked:
+        value = asked.pop()
+        if value in known and value.node is not None and value not in seen:
+            seen[value] = _is_dear(value.node)
+            asked += [] if seen[value] else value.node.inputs()
+    return [v for node in second.nodes for v in node.outputs if seen.get(v)]
 
 
 def _is_dear(node: Node) -> bool:

@@ -366,8 +366,8 @@ _REALS = {
   return (x < 0 ? e : 1) / (1 + e);
 }""",
     "ad_expit_slope": """real ad_expit_slope@(real x) {
-  const real e = ad_short_exp@(-fabs@(x)), below = 1 + e;
-  return e / (below * below);
+  const real e = ad_short_exp@(-fabs@(x)), y = (x < 0 ? e : 1) / (1 + e);
+  return y * (x < 0 ? 1 - y : e * y);
 }""",
     "ad_expit_back": """real ad_expit_back@(real g, real x, real y) {
   return g * ad_expit_slope@(x);
