@@ -28,6 +28,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lower, "_choice", lambda node, is_part, small: choice(node, is_part, 0))
     monkeypatch.setattr(sweeps, "WORTH", 0)
     monkeypatch.setattr(sweeps, "ROWS", (3, 6))
+    monkeypatch.setattr(sweeps, "SUMMED", 3)
     monkeypatch.setattr(sweeps, "SHORT", 1 << 20)
 
 

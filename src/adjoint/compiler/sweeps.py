@@ -35,6 +35,7 @@ _LIGHT = 128  # the inner size of a product up to which its result should not le
 WORTH = 1 << 20  # bytes between the steps from which memory, not arithmetic, takes the time
 _CACHED = 3 << 18  # bytes of a block
 ROWS = 16, 256  # of a block, at least and at most
+SUMMED = 64  # rows of a block at least where products sum them up
 SHORT = 3  # of so many elements that steps hand on, loops reduce one at least inside its row
 _GATHERED = 16  # elements of a row that loops may gather from memory
 _MOST_SUMS = 1 << 17  # elements of a product that every thread sums up for itself
@@ -55,7 +56,7 @@ class Sweep:
         """How many rows a block has."""
         row = sum(rows.elements * v.dtype.itemsize for v, rows in self.local.items())
         low, high = ROWS
-        return max(low, min(high, _CACHED // max(row, 1) // low * low))
+        return max(SUMMED if self.sums else low, min(high, _CACHED // max(row, 1) // low * low))
 
     def operand(self, operand: Operand, dim: int) -> Operand:
         """An operand of a product where it lies while a block runs, from where row 0 would be;

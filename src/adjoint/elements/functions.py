@@ -140,12 +140,18 @@ def _bell(name: str, factor: float, suffix: str) -> str:
 
 
 def _erf(suffix: str) -> str:
-    """erf(x) where bell = exp(-x²) is known: one quotient, and no exponential."""
+    """erf(x) where bell = exp(-x²) is known: one quotient, and no exponential. Quotients of doubles
+    take long where there are many, so it is one of floats, with three times as many digits after.
+    """
     real = "float" if suffix else "double"
     near, far = _ERF_NEAR[suffix], _ERF_FAR[suffix]
+    quotient = "t = 1 / ad_times_plusf(z, 0.3f, 1)"
+    if not suffix:
+        quotient = """b = ad_times_plus(ad_upto(z, 6), 0.3, 1), r = 1 / (float)b;
+  const double e = ad_times_plus(-b, r, 1), t = ad_times_plus(ad_times_plus(e, e, e), r, r)"""
     return f"""{real} ad_erf_beside{suffix}({real} x, {real} bell) {{
   const {real} z = fabs{suffix}(x), s = x * x, q = s * s;
-  const {real} t = 1 / ad_times_plus{suffix}(z, 0.3{suffix}, 1), u = t - 0.5625{suffix}, v = u * u;
+  const {real} {quotient}, u = t - 0.5625{suffix}, v = u * u;
   const {real} p = {_in_halves("s", "q", near, suffix)};
   const {real} c = {_in_halves("u", "v", far, suffix)};
   const {real} outer = ad_times_plus{suffix}(-bell * t, c, 1);

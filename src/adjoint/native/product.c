@@ -7,10 +7,13 @@
 #define BLOCK 16         /* panels that stay in the second cache */
 #define THIN 8           /* rows of a product for which sums along rows of b beat copying it */
 #define LOW 32           /* rows of a product for which copying b costs more than it saves, … */
-#define FLAT 256         /* … and those if the inner dimension is that short, too */
+#define FLAT 256         /* … those if the inner dimension is that short, too, … */
+#define DENSE 2048       /* … and twice as many if rows of b are that many bytes apart at most */
 #define SIDE 4           /* columns of b at once where products are sums along them, … */
 #define HIGH (BYTES == 64 ? 4 : 2) /* … and rows of a */
 #define NARROW 12        /* rows and columns of a product for which such sums beat copying b */
+#define ASIDE 96         /* rows of a product for which a and c are turned rather than b, … */
+#define KEPT (1L << 17)  /* … if a has no more elements than that, turned */
 #define COPY 12          /* multiplications in the time of copying one element */
 #define SHARE (1L << 20) /* multiplications for each thread */
 
@@ -80,6 +83,24 @@ static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REA
   }
 }
 
+/* Few rows, and b has the inner dimension element by element: columns of c are products of columns of b with a, which is
+   less to turn than b. The columns are then turned into rows of c. */
+static void aside_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip, REAL *room) {
+  const long wide = wide_REAL(m), high = STRIPS * ROWS;
+  REAL *own = room, *turned = room + high * wide;
+  for (long p = 0; p < z->k; p += INNER)
+    panels_REAL(least(INNER, z->k - p), m, a + p * z->a_column, z->a_column, z->a_row, turned + p * wide);
+  for (long j = 0; j < n; j += high) {
+    const long rows = least(high, n - j);
+    for (long p = 0; p < z->k; p += INNER) {
+      const long k = least(INNER, z->k - p);
+      const Panels_REAL panels = {turned + p * wide, PANEL_REAL, k * PANEL_REAL};
+      multiply_REAL(rows, m, k, b + j * z->b_column + p, z->b_column, 1, panels, p ? own : 0, own, wide, strip);
+    }
+    turn_REAL(rows, m, own, wide, c + j, z->c_row);
+  }
+}
+
 /* The sums of four vectors. */
 static four_REAL totals_REAL(vec_REAL a, vec_REAL b, vec_REAL c, vec_REAL d) {
 #if FOURS
@@ -140,6 +161,18 @@ static void along_REAL(const Product *z, long m, long n, const REAL *a, const RE
   }
 }
 
+/* Whether b is read where it lies. */
+static int is_thin_REAL(const Product *z) {
+  return z->m <= LOW || (z->m <= FLAT && z->k <= LOW) || (z->m <= 2 * LOW && z->b_row * (long)sizeof(REAL) <= DENSE);
+}
+
+/* Whether a and c are turned rather than b: they are smaller, and fill their panels. */
+static int is_aside_REAL(const Product *z, const REAL *start) {
+  const long wide = wide_REAL(z->m);
+  return !start && z->b_row == 1 && z->b_column != 1 && z->m <= ASIDE && 2 * z->m <= least(z->n, z->k) &&
+         wide - z->m <= PANEL_REAL / 2 && wide * z->k <= KEPT;
+}
+
 /* The product number `work / (across * along)`, its rectangle number `work % (across * along)`. */
 static void piece_REAL(const Product *z, long work, long across, long along, const REAL *a, const REAL *b,
                        const REAL *start, REAL *c, REAL *strip, REAL *room) {
@@ -158,7 +191,8 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
   if (start) start += place;
   const int few = z->m <= THIN || (z->m <= NARROW && z->n <= NARROW);
   if (few && z->b_row == 1 && z->a_column == 1) along_REAL(z, m, n, a, b, start, c);
-  else if ((z->m <= LOW || (z->m <= FLAT && z->k <= LOW)) && z->b_column == 1) thin_REAL(z, m, n, a, b, start, c, strip, room);
+  else if (z->b_column == 1 && is_thin_REAL(z)) thin_REAL(z, m, n, a, b, start, c, strip, room);
+  else if (is_aside_REAL(z, start)) aside_REAL(z, m, n, a, b, c, strip, room);
   else rectangle_REAL(z, m, n, a, b, start, c, strip, room);
 }
 
@@ -166,7 +200,8 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
 static int pieces_REAL(const Product *z, long first, long last, long across, long along, const REAL *a, const REAL *b,
                       const REAL *start, REAL *c) {
   const long k = least(INNER, z->k);
-  REAL *strip = room_REAL(STRIPS_REAL(k) + least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k);
+  const long panels = is_aside_REAL(z, start) ? wide_REAL(z->m) * (z->k + STRIPS * ROWS) : least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k;
+  REAL *strip = room_REAL(STRIPS_REAL(k) + panels);
   if (!strip) return 0;
   for (long w = first; w < last; w++) piece_REAL(z, w, across, along, a, b, start, c, strip, strip + STRIPS_REAL(k));
   free(strip);
