@@ -1157,7 +1157,7 @@ def _called_twice(f: Any, *args: Any) -> Any:
     compiled = ad.compile(f)
     compiled(*args)
     compiled(*args)
-    assert compiled.entry is not None
+    assert compiled.entry[0] is not None
     return compiled
 
 

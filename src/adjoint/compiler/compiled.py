@@ -52,9 +52,9 @@ class Compiled(Wrapper[P, R]):
         self.verbose = verbose
         self.dynamic = dynamic
         self.programs: dict[Any, Any] = {}  # by structure, shapes, dtypes and Python values
-        self.entry: Any = None  # calls the program of the last signature
-        self.count = -1  # how many arguments it takes
-        self.default: Any = None  # the default dtype that it is for
+        # what calls the program of the last signature, how many arguments it takes, and the default
+        # dtype that it is for: one record, which threads find whole
+        self.entry: tuple[Any, int, Any] = (None, -1, None)
         self.pairs: dict[Any, Any] = {}
         self.latest: Stages | None = None
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
@@ -65,14 +65,15 @@ class Compiled(Wrapper[P, R]):
         return Compiled, (self.function, self.verbose, self.dynamic, self.static)
 
     def __call__(self, *args: P.args, **keywords: P.kwargs) -> R:
+        short, count, default = self.entry
         if (
-            len(args) == self.count
+            len(args) == count
             and not keywords
             and not (seeing and current().seen)  # Note [Seen calls]
             # what is not said in the arguments may depend on it
-            and (DEFAULT.dtype if dtype_blocks else DEFAULT.process) is self.default
+            and (DEFAULT.dtype if dtype_blocks else DEFAULT.process) is default
         ):
-            result = self.entry(*args)
+            result = short(*args)
             if result is not DECLINED:
                 return result
         return self._general(args, keywords)
@@ -136,8 +137,7 @@ class Compiled(Wrapper[P, R]):
         if program.entry_function is not None and program.entry is None:
             program.entry = entry.write(program, arguments, outputs)
         if program.entry is not None:
-            self.entry, self.count = program.entry, len(arguments.children)
-            self.default = DEFAULT.dtype
+            self.entry = program.entry, len(arguments.children), DEFAULT.dtype
 
     def _signature(
         self, args: tuple[Any, ...], keywords: dict[str, Any]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from adjoint.compiler.opening import Opened
 from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.steps import keep_steps
+from adjoint.core import threads
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
@@ -93,9 +93,8 @@ class Code:
         if "int entry(" in source:
             self.entry_function = build.load(source, "entry")
             self.entry_function.restype = ctypes.c_int
-        self.lock = threading.Lock()
-        self.busy = ctypes.c_int(0)  # whether a thread holds the lock and runs
-        self.calling: int | None = None  # the thread in which it calls an eager kernel
+        self.busy = busy = ctypes.c_int(0)  # whether the thread that holds the lock runs it
+        self.lock = threads.lock(lambda: setattr(busy, "value", 0))
         self.arena = np.empty(0, np.uint8)
         self.programs: dict[tuple[int, ...], Program] = {}
 
@@ -145,7 +144,8 @@ class Code:
         if self.arena.size < size or not self.programs:
             whole = np.empty(size + ALIGNMENT, np.uint8)
             start = -whole.ctypes.data % ALIGNMENT
-            self.arena = whole[start : start + size]
+            before, self.arena = self.arena, whole[start : start + size]
+            self.arena[: before.size] = before  # it is in use if a callback asks for a larger one
             for program in self.programs.values():
                 program.block[ARENA] = id(self.arena)
         return self.arena
@@ -214,26 +214,28 @@ class Program:
     def run(self, arrays: Sequence[Any]) -> list[Any] | None:
         """Run on one contiguous array per input; one array per output. None where an index is out
         of range, or a matrix has no factor: the eager function says so in its own words. None, too,
-        where a function that the program calls calls the program: its memory is in use.
+        where its memory is in use by the same thread: a function that the program calls, or the
+        handler of a signal, calls the program.
         """
-        if self.code.calling == threading.get_ident():
-            return None
+        results = [
+            np.empty(shape, dtype) if size < POOLED else self.pooled(number, shape, dtype)
+            for number, (_, shape, dtype, size) in enumerate(self.results)
+        ]
         with self.lock:
+            if self.busy.value:
+                return None
             self.busy.value = 1
             try:
-                return self._run(arrays)
+                return self._run(arrays, results)
             finally:
                 self.busy.value = 0
 
-    def _run(self, arrays: Sequence[Any]) -> list[Any] | None:
+    def _run(self, arrays: Sequence[Any], results: list[Any]) -> list[Any] | None:
         block = self.block
         for slot, array in zip(self.inputs, arrays, strict=True):
             block[slot] = id(array)
-        results = []
-        for number, (slot, shape, dtype, size) in enumerate(self.results):
-            array = np.empty(shape, dtype) if size < POOLED else self.pooled(number, shape, dtype)
+        for (slot, *_), array in zip(self.results, results, strict=True):
             block[slot] = id(array)
-            results.append(array)
         if self.direct is not None:
             for function in self.functions:
                 function(block)
@@ -261,11 +263,7 @@ class Program:
                     self.status.value = 0
                     return None
                 continue
-            code.calling = threading.get_ident()
-            try:
-                self._call_back(function, known)
-            finally:
-                code.calling = None
+            self._call_back(function, known)
         taken: set[int] = set()
         return [
             self._given(o, v, known, taken)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Mapping
 from collections.abc import Generator as Yields
 from typing import Any
 
 import numpy as np
 
+from adjoint.core import threads
 from adjoint.core.devices import present
 from adjoint.core.errors import ArgumentError, ValueRangeError
 
@@ -41,7 +41,7 @@ class Generator:
         self.device = present("Generator", device)
         if self.device.type != "cpu":
             raise ArgumentError(f"Generator(device={device!r}): generators live on the CPU")
-        self._lock = threading.RLock()
+        self._lock = threads.lock()
         self._seed = DEFAULT_SEED
         self._numpy: np.random.Generator | None = None
 

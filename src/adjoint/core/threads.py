@@ -1,13 +1,17 @@
 """How many threads compute: pieces of large arrays, native kernels, compiled programs, BLAS.
 
 `threads()` is the number for Python's own threads. OpenMP and BLAS keep numbers of their own: a
-library that is loaded is `follow`ed, and told the number when it changes.
+library that is loaded is `follow`ed, and told the number when it changes. `lock()` makes the locks
+of everything that threads share.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import threading
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
@@ -26,6 +30,20 @@ _tell: dict[int, Any] = {}  # setters of followed libraries, by their address
 _blas: set[str] = set()  # the BLAS libraries that are followed
 _chosen: list[int] = []  # the number that was set, if one was
 _forked: list[bool] = []  # whether OpenMP's threads have stayed in a parent process
+_locks: weakref.WeakKeyDictionary[Any, Callable[[], object]] = weakref.WeakKeyDictionary()
+
+
+def lock(freed: Callable[[], object] = lambda: None) -> Any:
+    """A lock that one thread may take several times, and that a child process finds free where
+    another thread held it: that thread has stayed in the parent, and `freed` undoes its traces.
+
+    >>> with (once := lock()), once:
+    ...     print("taken twice")
+    taken twice
+    """
+    made = threading.RLock()
+    _locks[made] = freed
+    return made
 
 
 def threads() -> int:
@@ -73,9 +91,14 @@ def _say(tell: Any) -> None:
 
 
 def _after_fork() -> None:
-    """Let one thread compute in a child: OpenMP would wait for threads that the parent has kept.
-    BLAS makes new ones.
+    """Let one thread compute in a child, and free the locks of all others: OpenMP would wait for
+    threads that the parent has kept. BLAS makes new ones.
     """
+    for held, freed in list(_locks.items()):
+        owned: Any = held
+        if not owned._is_owned():
+            owned._at_fork_reinit()
+            freed()
     if any(tell.__name__ == _OPENMP for tell in _tell.values()):
         _forked[:] = [True]
         for tell in _tell.values():

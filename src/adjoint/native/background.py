@@ -13,9 +13,10 @@ import threading
 import warnings
 from typing import Any
 
+from adjoint.core import threads
 from adjoint.native import build, discovery
 
-_lock = threading.Lock()
+_lock = threads.lock()
 _ready: dict[str, Any] = {}  # by source: the library, or None while it is being built
 _waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
 _threads: dict[int, threading.Thread] = {}  # by process: a fork has none

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import atexit
 import os
-import threading
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 
-from adjoint.core import cachedir
+from adjoint.core import cachedir, threads
 from adjoint.core.errors import AdjointError
 from adjoint.core.lazy import Lazy
 
@@ -28,7 +27,7 @@ class BuildError(AdjointError, RuntimeError):
 
 
 _given_up: set[str] = set()  # directories that could not be written
-_lock = threading.Lock()
+_lock = threads.lock()
 
 
 @lru_cache(maxsize=1)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import sys
-import threading
 from typing import Any
 
 import numpy as np
 
+from adjoint.core import threads
 from adjoint.core.storage import fills_memory, is_expanded
 from adjoint.tensor.sparse import SparseTensor
 from adjoint.tensor.tape import wrote
 from adjoint.tensor.tensor import Tensor, is_plain, make
 
 ndarray = np.ndarray
-_adding = threading.RLock()  # passes in several threads may add to one leaf
+_adding = threads.lock()  # passes in several threads may add to one leaf
 
 
 def add_to_grad(tensor: Tensor, grad: Any, create_graph: bool) -> None:

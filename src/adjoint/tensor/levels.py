@@ -12,10 +12,10 @@ the eager tape itself is safe to nest; `pullback` (pullback.py) chooses.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from adjoint.core import threads
 from adjoint.core.errors import AdjointError, GradError
 from adjoint.core.layouts import Layout
 from adjoint.core.state import ON, State, changed, current, state
@@ -351,7 +351,7 @@ def wrap(home: Level, value: Any, edge: Any = None, beside: Any = None, kind: ty
 
 
 _opened = [0]  # how many levels have been opened, in all threads
-_opening = threading.Lock()
+_opening = threads.lock()
 
 
 def on_level(value: Any) -> bool:

@@ -96,19 +96,17 @@ static int ran(const word *plan) {
   return !declined && !wrong;
 }
 
-/* 1 if it ran, 0 if not, -1 if Python has raised */
+/* 1 if it ran, 0 if not, -1 if Python has raised: never while the lock is held, so that results are
+   made before */
 static int run(const word *plan, object **arrays, object **made) {
-  int *busy = (int *)plan[BUSY], done;
+  int *busy = (int *)plan[BUSY], done = 0;
+  if (!make_results(plan, plan + FIRST + plan[INPUTS], made)) return -1;
   if (plan[SHORT] && !*busy) {
-    if (!make_results(plan, plan + FIRST + plan[INPUTS], made)) return -1;
-    if (!*busy) {
-      fill_block(plan, arrays, made);
-      return ran(plan);
-    }
+    fill_block(plan, arrays, made);
+    return ran(plan);
   }
   if (!called((object *)plan[ACQUIRE])) return -1;
-  done = made[0] || make_results(plan, plan + FIRST + plan[INPUTS], made) ? 0 : -1;
-  if (!done) {
+  if (!*busy) {
     *busy = 1;
     fill_block(plan, arrays, made);
     void *state = python.release_threads();
