@@ -317,6 +317,33 @@ def test_a_branch_or_body_that_writes_to_an_older_tensor_is_refused(
             ad.trace(f, XS)
 
 
+def _add(to: Any, value: Any) -> Any:
+    to += value
+    return to
+
+
+WRITES_TO_ARGUMENTS: dict[str, Callable[[Any], Any]] = {
+    "cond": lambda x: ad.cond(x.sum() > -99, lambda v: _add(v, 1), lambda v: v * 1, x),
+    "carry": lambda x: ad.scan(lambda c, s: (_add(c, s), c), x[0], x),
+    "row": lambda x: ad.scan(lambda c, s: (c + _add(s, 1), s), x[0], x),
+    "view": lambda x: ad.scan(lambda c, s: (c, _add(c[:1], 1)), x[0], x),
+    "turn": lambda x: ad.while_loop(lambda c: c.sum() < 99, lambda c: _add(c, 1), x),
+    "condition": lambda x: ad.while_loop(lambda c: _add(c, 1).sum() < 99, lambda c: c + 1, x),
+    "count": lambda x: ad.fori_loop(0, 3, lambda i, c: c.t_() + i, x[:2]),
+}
+
+
+@pytest.mark.parametrize("name", WRITES_TO_ARGUMENTS)
+def test_a_branch_or_body_that_writes_to_its_argument_is_refused(name: str) -> None:
+    """In every mode: a list of rows would hold one tensor many times, and a graph other numbers."""
+    f = WRITES_TO_ARGUMENTS[name]
+    runs: list[Callable[..., Any]] = [f, lambda x: ad.vmap(f)(ad.stack([x, x]))]
+    runs += [lambda x: ad.trace(f, x), ad.compile(f), lambda x: ad.vjp(lambda x: f(x * 1), x)]
+    for run in runs:
+        with pytest.raises(ad.errors.InplaceError, match=r"in place.*clone\(\)"):
+            run(XS.clone())
+
+
 def test_a_branch_may_write_to_what_it_made() -> None:
     def chosen(x: Any) -> Any:
         def written() -> Any:

@@ -15,12 +15,14 @@ import numpy as np
 
 from adjoint.core import pytrees
 from adjoint.core.dtypes import INTEGER
-from adjoint.core.errors import ArgumentError, ShapeError
+from adjoint.core.errors import ArgumentError, InplaceError, ShapeError
+from adjoint.core.places import show_place
 from adjoint.core.pytrees import TreeDef
 from adjoint.graph import branches, loops, while_loops
 from adjoint.graph.staging import Flat
 from adjoint.ops import operator as operators
 from adjoint.tensor.methods import as_tensor
+from adjoint.tensor.tape import version
 from adjoint.tensor.tensor import Tensor
 from adjoint.transforms.annotations import R
 
@@ -71,6 +73,23 @@ def _predicate(what: str, value: Any) -> Any:
     return tensor if tensor.dtype.name == "bool" else tensor.ne(0)
 
 
+def _call(what: str, function: Callable[..., Any], given: Flat, *args: Any) -> Any:
+    """Call a branch or a body with tensors that it must leave as they are: the next step, what is
+    stacked, and the caller need them, and a graph would leave them alone.
+    """
+    before = [version(t) for t in given]
+    result = function(*args)
+    for tensor, count in zip(given, before, strict=True):
+        if version(tensor) != count:
+            counter = tensor.counter
+            raise InplaceError(
+                f"{what}: the function changes its argument in place, by {counter.by} "
+                f"({show_place(counter.place)}); clone() it first, or write c = c + x, say, "
+                "in place of c += x"
+            )
+    return result
+
+
 def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *operands: Any) -> R:
     """Return `true_fn(*operands)` if `pred` holds, else `false_fn(*operands)`.
 
@@ -89,7 +108,7 @@ def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], *oper
 
     def branch(function: Callable[..., Any]) -> Callable[[Flat], Flat]:
         def run(values: Flat) -> Flat:
-            result = function(*pytrees.unflatten(structure, values))
+            result = _call("cond", function, values, *pytrees.unflatten(structure, values))
             if returned:
                 told = "the second function must return what the first does; its result"
                 return tensors_like("cond", returned[0], result, "result", told)
@@ -170,7 +189,8 @@ def scan(
 
     def step(_: Flat, carry: Flat, x: Flat) -> tuple[Flat, Flat]:
         nonlocal y_structure
-        returned = f(pytrees.unflatten(structure, carry), pytrees.unflatten(x_structure, x))
+        args = pytrees.unflatten(structure, carry), pytrees.unflatten(x_structure, x)
+        returned = _call("scan", f, [*carry, *x], *args)
         if not (isinstance(returned, tuple) and len(returned) == 2):
             raise ArgumentError("scan: the function must return a pair (carry, y); y may be None")
         told = "what the function returns beside the carry"
@@ -234,10 +254,11 @@ def while_loop(cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_
     start, structure = tensors_of("while_loop", init_val, "carry")
 
     def condition(_: Flat, carry: Flat) -> Any:
-        return _predicate("while_loop", cond_fun(pytrees.unflatten(structure, carry)))
+        args = pytrees.unflatten(structure, carry)
+        return _predicate("while_loop", _call("while_loop", cond_fun, carry, args))
 
     def body(_: Flat, carry: Flat) -> Flat:
-        returned = body_fun(pytrees.unflatten(structure, carry))
+        returned = _call("while_loop", body_fun, carry, pytrees.unflatten(structure, carry))
         told = "the carry that body_fun returns"
         return tensors_like("while_loop", structure, returned, "carry", told)
 
