@@ -98,6 +98,10 @@ REMOTE: dict[str, tuple[Callable[..., Any], Callable[..., Any], list[Any], float
         ad.special.scaled_modified_bessel_k0, lambda x: mpmath.sqrt(mpmath.pi / 2 / x),
         [np.array([1e300, LARGEST])], 4,
     ),
+    "zeta of the largest": (
+        ad.special.zeta, lambda s, q: q ** (1 - s) / (s - 1) + q**-s / 2,
+        [np.array([2, 1.5, 3, np.inf, 1e300]), np.array([1e300, LARGEST, 1e90, 1e300, 1e300])], 4,
+    ),
     "igamma of the largest": (
         ad.igammac, lambda a, x: mpmath.erfc((x - a) / mpmath.sqrt(2 * a)) / 2,
         [np.array([1e30, 1e30, LARGEST]), np.array([1e30, 1e30 * (1 + 1e-15), LARGEST])], 8,
