@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint import absent
 from adjoint.absent import advice
 
 
@@ -28,6 +29,18 @@ def test_a_misspelt_name_is_answered_with_near_ones() -> None:
         ad.matmull
     with pytest.raises(AttributeError, match=r"adjoint\.cuda has no 'Stream': "):
         ad.cuda.Stream
+
+
+def test_near_names_are_looked_for_when_a_message_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that ask `hasattr` read none."""
+    asked: list[str] = []
+    monkeypatch.setattr(absent, "did_you_mean", lambda name, known: asked.append(name) or "")
+    for module in (ad, ad.nn, ad.numpy, ad.nn.functional):
+        assert not hasattr(module, "unknown")
+    assert not asked
+    with pytest.raises(AttributeError, match="adjoint has no 'unknown'"):
+        ad.unknown
+    assert "unknown" in asked
 
 
 def test_advice_is_given_for_names_that_are_missing_only() -> None:

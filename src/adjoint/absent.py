@@ -25,9 +25,21 @@ def absent(where: str, name: str, known: Iterable[str] = ()) -> AttributeError:
     >>> str(absent("adjoint", "jit"))
     "adjoint has no 'jit': ad.compile makes native code of a function, ad.trace its graph, ..."
     """
-    path = f"{where}.{name}".partition(".")[2]
-    said = next((s for n, s in advice().items() if fnmatch.fnmatchcase(path, n)), None)
-    end = f": {said}" if said else did_you_mean(name, known)
-    error = AttributeError(f"{where} has no {name!r}{end}")
-    error.name = name
+    error = Absent(where, name)
+    error.name, error.known = name, known
     return error
+
+
+class Absent(AttributeError):
+    """A name that is not there. Advice and near names are looked for when somebody reads the
+    message: `hasattr` does not.
+    """
+
+    known: Iterable[str] = ()
+
+    def __str__(self) -> str:
+        where, name = self.args
+        path = f"{where}.{name}".partition(".")[2]
+        said = next((s for n, s in advice().items() if fnmatch.fnmatchcase(path, n)), None)
+        end = f": {said}" if said else did_you_mean(name, self.known)
+        return f"{where} has no {name!r}{end}"
