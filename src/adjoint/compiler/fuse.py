@@ -10,10 +10,12 @@ Libraries, loops over time, branches and eager kernels are steps of their own.
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Any
 
 from adjoint.compiler import libraries, routines
@@ -51,6 +53,7 @@ from adjoint.compiler.plan import (
 )
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open
+from adjoint.elements.language import FUNCTION
 from adjoint.graph import interpret
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Constant, Graph, Node, Region, Type, Value
@@ -58,10 +61,15 @@ from adjoint.graph.staging import UNKNOWN
 from adjoint.ops import operator as operators
 
 # Compilers take more than linear time for long functions, so loops are of bounded size:
-_MOST_NODES = 600  # that one loop computes
+_MOST_NODES = 600  # that one loop computes; a function, whose text may stand in the loop, is ten
+_FUNCTION_NODES = 10
 _MOST_COMBINING = 24  # sums of one loop
 _MOST_READ = 64  # values in memory that it reads: the backward of an LSTM of two layers, 55
+_MOST_TRIED = 64  # loops of its space that might take a node in
 _DEEP = 64  # expressions within one another up to which a value that is read once is not kept
+
+
+Combines = tuple[type, Intervals] | None  # a kind of combination and what it runs over
 
 
 class _Planner:
@@ -71,8 +79,10 @@ class _Planner:
         self.ready: dict[Value, int] = {}  # the first step that can read a value
         self.cost: dict[Value, int] = {}
         self.depth: dict[Value, int] = {}
-        self.spaces: dict[int, list[int]] = {}  # loops, by their number of elements
-        self.sizes: Counter[int] = Counter()  # of loops, by position: how many nodes they have
+        # loops, by their number of elements, then by what they combine
+        self.spaces: dict[int, dict[Combines, list[int]]] = {}
+        self.filed: dict[int, Combines] = {}  # where a loop is among them
+        self.sizes: Counter[int] = Counter()  # of loops, by position: how much they compute
         self.reads: dict[int, set[Value]] = {}  # what they find in memory
         self.touched: dict[Value, set[Value]] = {}  # what a value in a register is made of
         self.kept: set[Value] = set()  # values that must be in memory
@@ -184,7 +194,10 @@ class _Planner:
         self._home(value, value.shape, inputs, earliest)
         costs = [self.cost[v] if self._is_inline(v) else 1 for v in inputs]
         depth = 1 + max((self.depth.get(v, 0) for v in inputs), default=0)
-        self.cost[value], self.depth[value] = definition.cost(len(inputs)) + sum(costs), depth
+        own = definition.cost(len(inputs))
+        if own >= FUNCTION:
+            self.sizes[self.plan.home[value]] += _FUNCTION_NODES - 1
+        self.cost[value], self.depth[value] = own + sum(costs), depth
         ready = max((self.ready[v] for v in inputs), default=earliest)
         ready = max(ready, earliest)
         self.ready[value] = ready if self._is_inline(value) else self.plan.home[value] + 1
@@ -291,17 +304,12 @@ class _Planner:
         space = tuple(s for s in space if s != 1)
         size = math.prod(space)
         homes = [self._readable_from(v, size) for v in inputs]
-        known = self.spaces.setdefault(size, [])
+        combines = None if kind is Pointwise else (kind, reduced)
         read = self._read(inputs)
-        for position in known[bisect_left(known, max([earliest, *homes])) :]:
+        candidates = self._open_loops(size, combines, max([earliest, *homes]), read)
+        for position in itertools.islice(candidates, _MOST_TRIED):
             loop = self.steps[position]
             assert isinstance(loop, Loop)
-            if self._is_full(position, loop, read):
-                continue
-            if kind is not Pointwise and loop.combining:
-                first = self.plan.definitions[loop.combining[0]]
-                if loop.reduced != reduced or not isinstance(first, kind):
-                    continue
             if not all(self._readable(v, position, size) for v in inputs):
                 continue
             if loop.space != space and (loop.rigid or kind is Prefix):
@@ -314,12 +322,26 @@ class _Planner:
                 loop.rigid = loop.rigid or kind is Prefix
                 self.sizes[position] += 1
                 self.reads[position] |= read
+                self._file(position, size, combines)
                 return position
         position = len(self.steps)
         self.steps.append(Loop(space, reduced, rigid=kind is Prefix))
-        known.append(position)
         self.sizes[position], self.reads[position] = 1, read
+        self._file(position, size, combines)
         return position
+
+    def _file(self, position: int, size: int, combines: Combines) -> None:
+        """Let a loop be found by what it combines, if it does so from now on."""
+        if position in self.filed:
+            if combines is None or self.filed[position] is not None:
+                return
+            self._forget(position, size)
+        self.filed[position] = combines
+        insort(self.spaces.setdefault(size, {}).setdefault(combines, []), position)
+
+    def _forget(self, position: int, size: int) -> None:
+        same = self.spaces[size][self.filed[position]]
+        del same[bisect_left(same, position)]
 
     def _read(self, values: Iterable[Value]) -> set[Value]:
         """The values in memory that some values are made of, as far as they are few."""
@@ -328,13 +350,21 @@ class _Planner:
             found |= {value} if value in self.plan.memory else self.touched.get(value, {value})
         return found
 
-    def _is_full(self, position: int, loop: Loop, read: set[Value]) -> bool:
-        """Whether a loop should not take in a node that reads some values in memory."""
-        return (
-            self.sizes[position] >= _MOST_NODES
-            or len(loop.combining) >= _MOST_COMBINING
-            or (len(self.reads[position]) >= _MOST_READ and not read <= self.reads[position])
-        )
+    def _open_loops(
+        self, size: int, combines: Combines, first: int, read: set[Value]
+    ) -> Iterator[int]:
+        """Loops from a position on that are not full, for a node that reads some values in memory.
+        Those that are full for every node are forgotten.
+        """
+        known = self.spaces.get(size, {})
+        wanted = known if combines is None else [k for k in (None, combines) if k in known]
+        lists = [known[k][bisect_left(known[k], first) :] for k in wanted]
+        for position in heapq.merge(*lists):
+            loop = self.steps[position]
+            if self.sizes[position] >= _MOST_NODES or len(loop.combining) >= _MOST_COMBINING:
+                self._forget(position, size)
+            elif len(self.reads[position]) < _MOST_READ or read <= self.reads[position]:
+                yield position
 
     def _readable_from(self, value: Value, size: int) -> int:
         """The first loop over so many elements that can read a value."""

@@ -7,10 +7,13 @@ outer one while their step runs.
 
 from __future__ import annotations
 
+import bisect
+import heapq
 import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import field
+from functools import cached_property
 from typing import Any
 
 from adjoint.compiler import libraries, shaping
@@ -40,7 +43,7 @@ class Layout:
     last: dict[Value, int] = field(default_factory=dict)  # the last step that needs a value
     size: int = 0  # of the arena
 
-    @property
+    @cached_property
     def largest(self) -> Any:
         """The work of the step that has most of it."""
         nests = [k.work for k in self.kernels.values() if k.divisible]
@@ -167,18 +170,31 @@ class _Arena:
 
     def __init__(self) -> None:
         self.size = 0
-        self.taken: list[tuple[int, int, int]] = []  # (offset, size, last step)
+        self.gaps: list[tuple[int, float]] = [(0, math.inf)]  # (start, end), apart, in order
+        self.taken: list[tuple[int, int, int]] = []  # a heap of (last step, start, end)
 
     def take(self, size: int, now: int, last: int) -> int:
-        self.taken = [t for t in self.taken if t[2] >= now]
-        self.taken.sort()
+        """The place of a block from a step to another; steps come in order."""
+        while self.taken and self.taken[0][0] < now:
+            _, start, end = heapq.heappop(self.taken)
+            self._free(start, end)
         size = _rounded(size)
-        place = 0
-        for offset, length, _ in self.taken:
-            if offset - place >= size:
-                break
-            place = max(place, offset + length)
-        if size:
-            self.taken.append((place, size, last))
-            self.size = max(self.size, place + size)
-        return place
+        if not size:
+            return 0
+        number = next(k for k, (start, end) in enumerate(self.gaps) if end - start >= size)
+        start, end = self.gaps[number]
+        behind = start + size
+        self.gaps[number : number + 1] = [(behind, end)] if behind < end else []
+        heapq.heappush(self.taken, (last, start, behind))
+        self.size = max(self.size, behind)
+        return start
+
+    def _free(self, start: int, end: float) -> None:
+        """Make a gap, one with those on either side of it."""
+        number = bisect.bisect(self.gaps, (start, end))
+        if self.gaps[number][0] == end:
+            end = self.gaps.pop(number)[1]
+        if number and self.gaps[number - 1][1] == start:
+            number -= 1
+            start = self.gaps.pop(number)[0]
+        self.gaps.insert(number, (start, end))
