@@ -344,6 +344,24 @@ def _renamed(statement: Any, now: Callable[[str], str]) -> Any:
     return statement
 
 
+def ends_early(statements: Sequence[Statement]) -> list[Statement]:
+    """The same, each value stored or taken in as soon as it is made: where many wait for the end of
+    an iteration registers do not suffice, and compilers take quadratic time.
+    """
+    made: dict[str, int] = {}
+    places: list[int] = []
+    overwritten = overwrites(statements)
+    for place, statement in enumerate(statements):
+        if isinstance(statement, (For, Scope)):
+            statement.body = ends_early(statement.body)
+        elif isinstance(statement, (Load, Let, Select, Check)):
+            made[statement.name] = place
+        elif isinstance(statement, (Store, Take)) and statement.source is None and not overwritten:
+            place = max((made[n] for n in used(statement) if n in made), default=place)
+        places.append(place)
+    return [statements[k] for k in sorted(range(len(places)), key=places.__getitem__)]
+
+
 def relocated(statements: Sequence[Statement], move: Callable[[Place], Place]) -> list[Any]:
     """The same with every place moved."""
     return [

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from adjoint.compiler.loops import Kernel
+from adjoint.compiler.loops import Kernel, ends_early
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
@@ -52,6 +52,11 @@ def _comments(nest: Nest) -> list[str]:
     return [f"/* {place}: {', '.join(names)} */" for place, names in places.items()]
 
 
+def store_early(draft: Draft) -> None:
+    """Let values leave registers as soon as they are made."""
+    draft.kernel.body = ends_early(draft.kernel.body)
+
+
 def count_work(draft: Draft) -> None:
     """How much there is to do, and whether threads can share it."""
     made = draft.kernel
@@ -64,7 +69,7 @@ def count_work(draft: Draft) -> None:
 Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
     make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
-    narrow_totals, count_work,
+    narrow_totals, store_early, count_work,
 )  # fmt: skip
 
 __all__ = ["MOST_PARTIAL", "PASSES", "Draft", "NotTurned", "Turned", "finished", "kernel"]
