@@ -140,6 +140,12 @@ def declarations(used: frozenset[str]) -> str:
     return "\n".join(lines)
 
 
+def _sizes(numbers: Sequence[Any]) -> str:
+    """The array of numbers that a routine is given: where all are known, it is written once."""
+    fixed = "static " if all(type(n) is int for n in numbers) else ""
+    return f"{fixed}const long sizes[] = {{{', '.join(map(str, numbers))}}};"
+
+
 def _identifier(symbol: str) -> str:
     """The name in C of the address of a symbol: "factors_lu_double"."""
     return symbol.replace(":", "_")
@@ -166,7 +172,7 @@ class CallWriter:
         assert self.call.ours is not None
         symbol, *helpers = map(_identifier, self.call.ours.symbols)
         return [
-            f"const long sizes[] = {{{', '.join(map(str, self.call.ours.numbers))}}};",
+            _sizes(self.call.ours.numbers),
             f"const void *const given[] = {{{', '.join([*self.pointers, *helpers])}}};",
             f"void *const made[] = {{{', '.join(self.targets)}}};",
             "typedef int (*routine)(const long *, const void *const *, void *const *);",
@@ -368,8 +374,7 @@ class CallWriter:
     def _checked(self, fields: list[int], arguments: list[str]) -> list[str]:
         """A call of one of our own functions, which says whether it failed."""
         call = f"{self.letter}{self.call.routine}({', '.join(['sizes', *arguments])})"
-        numbers = ", ".join(map(str, fields))
-        return [f"const long sizes[] = {{{numbers}}};", f"if ({call}) *status = 1;"]
+        return [_sizes(fields), f"if ({call}) *status = 1;"]
 
     # -- triangles --------------------------------------------------------------------------------
 

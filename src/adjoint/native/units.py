@@ -1,8 +1,8 @@
 """A long source as several translation units, which compilers work on at the same time.
 
-The functions of nests are spread over the units, about as many lines to each; every unit begins
-with the source's declarations, and the last has the functions that call them. Together they are the
-source: what was `static` is hidden inside the shared object instead.
+The functions of nests and of steps are spread over the units, about as many lines to each; every
+unit begins with the source's declarations, and the last has the functions that call them. Together
+they are the source: what was `static` is hidden inside the shared object instead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import re
 
 LONG = 1500  # lines from which a source is worth cutting
 _LEAST = 500  # lines of a unit
-_NEST = re.compile(r"^(?:/\*.*\*/\n)*static (void nest\d+\([^{]*\)) \{", re.MULTILINE)
+_NAMED = r"void (?:APART )?(?:nest|part)\d+\("
+_NEST = re.compile(rf"^(?:/\*.*\*/\n)*static ({_NAMED}[^{{]*\)) \{{", re.MULTILINE)
 _REST = re.compile(r"^void segment\d+\(", re.MULTILINE)
 _HIDDEN = '__attribute__((visibility("hidden"), noinline)) '
 
@@ -36,4 +37,4 @@ def split(source: str, most: int) -> list[str]:
 
 
 def _visible(function: str) -> str:
-    return re.sub(r"^static (?=void nest)", "", function, count=1, flags=re.MULTILINE)
+    return re.sub(rf"^static (?={_NAMED})", "", function, count=1, flags=re.MULTILINE)

@@ -34,8 +34,11 @@ from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.compiler.sweeps import Sweep
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
-from adjoint.graph.ir import Value
+from adjoint.graph.ir import Node, Value
 
+# Compilers take more than linear time for long functions:
+_FEW = 8  # kernels that may become part of the function that calls them
+_MOST_STEPS = 64  # that one function calls
 PARALLEL = 1 << 21  # additions from which threads pay: waking them takes some 25 µs
 AWAKE = 1 << 18  # and where a larger step of the program has woken them
 
@@ -46,12 +49,26 @@ class Renderer:
     def __init__(self, table: Table) -> None:
         self.table = table
         self.functions: dict[str, str] = {}  # text, but for the name, -> name
+        self.parts: list[str] = []  # functions of some of the steps of a long segment
         self.regions = Regions(table, self.steps)
 
     def function(self, kernel: Kernel) -> str:
         """The name of the function of a kernel; those that do the same share one."""
         text = printed(kernel, "NAME", self.table.sizes)
         return self.functions.setdefault(text, kernel.name)
+
+    def segment(self, scope: Scope, numbers: Sequence[int]) -> str:
+        """The body of a function that runs steps; if they are many, functions of its own do."""
+        opening = f"{{\n{_OPENING}{scope.table.opening()}"
+        if len(numbers) <= _MOST_STEPS:
+            return f"{opening}{self.steps(scope, numbers)}}}\n"
+        calls = []
+        for first in range(0, len(numbers), _MOST_STEPS):
+            steps = self.steps(scope, numbers[first : first + _MOST_STEPS])
+            name = f"part{len(self.parts)}"
+            self.parts.append(f"static void APART {name}(void **p) {opening}{steps}}}\n")
+            calls.append(f"  {name}(p);\n")
+        return f"{{\n{''.join(calls)}}}\n"
 
     def steps(self, scope: Scope, numbers: Sequence[int]) -> str:
         return "".join(self._step(scope, n) for n in numbers)
@@ -124,18 +141,29 @@ class Renderer:
     def _totals(self, scope: Scope, made: Kernel, threads: str, apart: int) -> list[str]:
         """Join the accumulators of threads, `apart` from each other, always in the same order."""
         lines, offset = [], 0
-        plan = scope.layout.plan
         for total, count in made.partials:
-            node, c_type, accumulator = total.node, total.c_type, ACCUMULATORS[total.kind]
-            one = f"((const {c_type} *)partial)[t * {apart} + {offset} + k]"
-            lines += [
-                f"for (long k = 0; k < {count}; k++) {{",
-                f"  {c_type} total = {accumulator.start(c_type)};",
-                f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
-                f"{accumulator.take.format(acc='total', v='one')} }}",
-                f"  {scope.pointer(node.output)}[k] = {shaping.finished(plan, node, 'total')};",
-                "}",
-            ]
+            c_type, accumulator = total.c_type, ACCUMULATORS[total.kind]
+
+            def result(k: str, one: str, node: Node = total.node) -> str:
+                text = shaping.finished(scope.layout.plan, node, one)
+                return f"{scope.pointer(node.output)}[{k}] = {text};"
+
+            first = f"((const {c_type} *)partial)"
+            if threads == "1" and type(count) is int and count == 1:
+                lines.append(result("0", f"{first}[{offset}]"))
+            elif threads == "1":
+                one = result("k", f"{first}[{offset} + k]")
+                lines.append(f"for (long k = 0; k < {count}; k++) {one}")
+            else:
+                one = f"{first}[t * {apart} + {offset} + k]"
+                lines += [
+                    f"for (long k = 0; k < {count}; k++) {{",
+                    f"  {c_type} total = {accumulator.start(c_type)};",
+                    f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
+                    f"{accumulator.take.format(acc='total', v='one')} }}",
+                    f"  {result('k', 'total')}",
+                    "}",
+                ]
             offset += count
         return lines
 
@@ -297,17 +325,18 @@ def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
             continue
         if run:
             names.append(f"segment{len(texts)}")
-            head = f"void {names[-1]}(void **p) {{\n{_OPENING}{scope.table.opening()}"
-            texts.append(head + renderer.steps(scope, run) + "}\n")
+            texts.append(f"void {names[-1]}(void **p) {renderer.segment(scope, run)}")
             run = []
         if step is not None:
             names.append(step)
     if not texts:
         return "", names
-    kernels = [text.replace("NAME", name, 1) for text, name in renderer.functions.items()]
-    body = "\n".join([*kernels, *texts])
+    apart = "APART " if len(renderer.functions) > _FEW else ""
+    kernels = [text.replace("NAME", apart + name, 1) for text, name in renderer.functions.items()]
+    body = "\n".join([*kernels, *renderer.parts, *texts])
     needed = DECLARED if "reduction(most" in body or "reduction(fewest" in body else ""
     needed += TAPE_DECLARED if scope.tapes else ""
+    needed += "#define APART __attribute__((noinline))\n" if apart or renderer.parts else ""
     return libraries.declarations(layout.plan.routines()) + "\n" + needed + body, names
 
 
