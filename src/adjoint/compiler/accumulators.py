@@ -34,13 +34,13 @@ ACCUMULATORS = {
     "any": Accumulator("{acc} |= {v} != 0;", ("", "0"), ("", "|"), False),
     "all": Accumulator("{acc} &= {v} != 0;", ("", "1"), ("", "&"), True),
     "amax": Accumulator(
-        "{acc} = ({v} > {acc}) | ({v} != {v}) ? {v} : {acc};",
+        "{acc} = {v} > {acc} ? {v} : {acc}; {acc} = {v} != {v} ? {v} : {acc};",
         ("-HUGE_VAL", "LEAST"),
         ("most", "max"),
         chooses=True,
     ),
     "amin": Accumulator(
-        "{acc} = ({v} < {acc}) | ({v} != {v}) ? {v} : {acc};",
+        "{acc} = {v} < {acc} ? {v} : {acc}; {acc} = {v} != {v} ? {v} : {acc};",
         ("HUGE_VAL", "(-1 - LEAST)"),
         ("fewest", "min"),
         chooses=True,

@@ -31,8 +31,11 @@ from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
 
-_SMALL_PRODUCT = 1 << 12  # multiplications up to which a loop beats a call of BLAS
-_TINY = 64  # of one row or one column of a result
+_SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop beats a call
+_TINY_PRODUCT = 128  # the same of each product in a batch
+_TINY = 48  # of one row or one column of a result
+_FEW = 64  # results of a batch of long sums
+_PLACES = 1 << 12  # elements of which the places in memory may be a constant
 
 
 class Choices:
@@ -145,10 +148,11 @@ def _is_tiny(node: Node) -> bool:
     a, b = node.args[:2]
     rows = a.shape[-2] if len(a.shape) > 1 else 1
     columns = b.shape[-1] if len(b.shape) > 1 else 1
-    if a.shape[-1] * min(rows, columns) <= _TINY:
+    inner = a.shape[-1]
+    if inner * min(rows, columns) <= _TINY or inner * rows * columns <= _TINY_PRODUCT:
         return True
     count = math.prod(node.output.shape)
-    return count <= _TINY and count >= 2 * rows * columns  # long sums, a batch of them
+    return count <= _FEW and count >= 2 * rows * columns  # long sums, a batch of them
 
 
 def _is_real(value: Value) -> bool:
@@ -214,7 +218,7 @@ def _parts(node: Node) -> Callable[..., Any]:
 def _strided(node: Node) -> Callable[..., Any] | None:
     """Elements at given strides of a tensor that lies row by row: a gather at known places."""
     size, strides, offset = node.args[1:4]
-    if math.prod(size) > _SMALL_PRODUCT:
+    if math.prod(size) > _PLACES:
         return None
     places = np.full(size, offset or 0)
     for count, stride, axis in zip(size, strides, range(len(size)), strict=True):

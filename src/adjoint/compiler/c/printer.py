@@ -117,7 +117,8 @@ class _Printer:
                 "}",
             ]
 
-        if loop.vector and loop.totals and any(map(is_open, loop.high)):
+        is_long = any(map(is_open, loop.high)) and loop.step == 1
+        if loop.vector and is_long and (loop.totals or not overwrites(loop.body)):
             return self.in_lanes(loop, low, high)
         return [vectors, *turns(low, high)] if loop.vector else turns(low, high)
 
@@ -156,8 +157,11 @@ class _Printer:
                 lane = take.format(acc=f"{total.name}l[b]", v=f"{total.name}l[b + {half}]")
                 lines += ["#pragma omp simd", f"for (long b = 0; b < {half}; b++) {{ {lane} }}"]
             lines.append(take.format(acc=total.name, v=f"{total.name}l[0]"))
-        rest = [f"const long {name} = at;", *self.block(loop.body)]
-        return ["{", *_indented([*lines, "for (; at < high; at++) {", *_indented(rest), "}"]), "}"]
+        if loop.totals:
+            lines += ["for (; at < high; at++) {", f"  const long {name} = at;"]
+        else:
+            lines += ["#pragma omp simd", f"for (long b = 0; b < (high - at) % {wide}; b++) {{", f"  const long {name} = at + b;"]
+        return ["{", *_indented([*lines,  *_indented(self.block(loop.body)), "}"]), "}"]
 
     def ends(self, choose: str, ends: Sequence[Any]) -> str:
         texts = [self.index(e) if isinstance(e, Affine) else str(e) for e in ends]
@@ -252,8 +256,9 @@ def _is_once(loop: For) -> bool:
 
 def _lanes(loop: For) -> int:
     """How many of the widest numbers of a loop fit into a vector."""
-    made = [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
-    return _WIDEST if {"float"} >= {*made, *(t.c_type for t in loop.totals)} else _WIDEST // 2
+    types = [t.c_type for t in loop.totals]
+    types = types or [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
+    return _WIDEST if "float" in types else _WIDEST // 2
 
 
 def _taken(loop: For, cells: dict[str, Cell], counts: str) -> list[Statement]:

@@ -142,27 +142,29 @@ class Renderer:
         """Join the accumulators of threads, `apart` from each other, always in the same order."""
         lines, offset = [], 0
         for total, count in made.partials:
-            c_type, accumulator = total.c_type, ACCUMULATORS[total.kind]
+            c_type, accumulator, node = total.c_type, ACCUMULATORS[total.kind], total.node
+            out = C_TYPES[node.output.dtype.name]
+            to = f"{out} *const to = {scope.pointer(node.output)};"
 
-            def result(k: str, one: str, node: Node = total.node) -> str:
-                text = shaping.finished(scope.layout.plan, node, one)
-                return f"{scope.pointer(node.output)}[{k}] = {text};"
+            def result(k: str, one: str, node: Node = node) -> str:
+                return f"to[{k}] = {shaping.finished(scope.layout.plan, node, one)};"
 
             first = f"((const {c_type} *)partial)"
             if threads == "1" and type(count) is int and count == 1:
-                lines.append(result("0", f"{first}[{offset}]"))
+                lines.append(f"{{ {to} {result('0', f'{first}[{offset}]')} }}")
             elif threads == "1":
                 one = result("k", f"{first}[{offset} + k]")
-                lines.append(f"for (long k = 0; k < {count}; k++) {one}")
+                lines.append(f"{{ {to} for (long k = 0; k < {count}; k++) {one} }}")
             else:
                 one = f"{first}[t * {apart} + {offset} + k]"
                 lines += [
+                    f"{{ {to}",
                     f"for (long k = 0; k < {count}; k++) {{",
                     f"  {c_type} total = {accumulator.start(c_type)};",
                     f"  for (long t = 0; t < {threads}; t++) {{ const {c_type} one = {one}; "
                     f"{accumulator.take.format(acc='total', v='one')} }}",
                     f"  {result('k', 'total')}",
-                    "}",
+                    "} }",
                 ]
             offset += count
         return lines
@@ -260,13 +262,14 @@ def _swept_sum(scope: Scope, sweep: Sweep, value: Value) -> list[str]:
     part = f"(({c_type} *)(room + t * {sweep.room}L + {sweep.places[value]}))"
     count = math.prod(value.shape)
     return [
+        f"{{ {c_type} *const to = {scope.pointer(value)};",
         f"#pragma omp parallel for num_threads(threads) if (threads * {count} >= {AWAKE})",
         f"for (long k = 0; k < {count}; k++) {{",
         f"  const long step = ({sweep.rows} + threads - 1) / threads;",
         f"  {c_type} total = 0;",
         f"  for (long t = 0; t * step < {sweep.rows}; t++) total += {part}[k];",
-        f"  {scope.pointer(value)}[k] = total;",
-        "}",
+        "  to[k] = total;",
+        "} }",
     ]
 
 

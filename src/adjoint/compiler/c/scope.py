@@ -108,10 +108,14 @@ def row_bytes(shape: Shape, value: Value) -> int:
 
 
 def copied(value: Value, target: str, source: Any) -> str:
-    """Write an array, or a number, to another of the same size."""
-    size = math.prod(value.shape)
-    if not isinstance(source, str):
-        text = literal(source, C_TYPES[value.dtype.name])
+    """Write an array, or a number, to another of the same size.
+
+    Where both lie is asked once: what is written might be where that is read from, for all that C
+    knows, and a loop that asks in every turn has no vectors.
+    """
+    size, c_type = math.prod(value.shape), C_TYPES[value.dtype.name]
+    if isinstance(source, str):
+        ends, text = f"{c_type} *const to = {target}, *const from = {source};", "from[k]"
     else:
-        text = f"{source}[k]"
-    return f"for (long k = 0; k < {size}; k++) {target}[k] = {text};"
+        ends, text = f"{c_type} *const to = {target};", literal(source, c_type)
+    return f"{{ {ends} for (long k = 0; k < {size}; k++) to[k] = {text}; }}"
