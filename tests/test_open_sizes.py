@@ -250,3 +250,33 @@ def test_examples_of_three_open_sizes_need_little_memory() -> None:
         x = ad.tensor(np.random.default_rng(0).standard_normal(sizes))
         np.testing.assert_allclose(compiled(x).numpy(), function(x).numpy(), rtol=1e-12)
     assert largest < 1 << 27, "a constant of that size takes gigabytes"
+
+
+def rows(x: Any) -> Any:
+    """Totals of rows, their functions, and elements that are made of them."""
+    weights = (x - x.amax(-1, keepdim=True)).exp()
+    return (weights / weights.sum(-1, keepdim=True)).cos() * x
+
+
+def distances(x: Any) -> Any:
+    """A sum over a short dimension for each element of a row."""
+    return (-(x[:, None] - x[None]).square().sum(-1)).exp()
+
+
+@pytest.mark.parametrize("function", [rows, distances])
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float64])
+def test_one_program_serves_short_rows_and_long_ones(
+    function: Any, dtype: ad.dtype, built: list[str]
+) -> None:
+    """Whole vectors, what is left of them, blocks of rows: around every length where that changes.
+    A row with NaN is NaN.
+    """
+    eager = ad.value_and_grad(lambda x: function(x).square().sum())
+    compiled = ad.compile(eager, dynamic={0: (0, 1)})
+    for number, width in enumerate((3, 40, 7, 8, 15, 16, 2, 17, 33, 39, 24, 9, 31, 100)):
+        x = make(5 + 3 * (number % 2), width).to(dtype)
+        x[0, width // 2] = np.nan if number % 3 == 2 else 0
+        got, expected = (pytrees.leaves(f(x)) for f in (compiled, eager))
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-4 if dtype is ad.float32 else 1e-9, atol=1e-6)
+    assert len(built) == 1

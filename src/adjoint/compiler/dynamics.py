@@ -39,6 +39,7 @@ from adjoint.compiler.opening import (
     opened,
 )
 from adjoint.compiler.program import Code, Program
+from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
@@ -62,7 +63,6 @@ _FEW = 2  # sizes that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
 _TRACED = 40  # about the most of them
 _TRIES = 3  # times as many sizes are traced where some are special
-_LEAST = 8  # the least size that a program is written for
 _TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
 _SPLIT = 6  # dimensions of one size of which all ways to tell them apart are tried
 _MULTIPLE = 8  # the largest of one size by another that is looked at
@@ -456,8 +456,8 @@ class _Learning:
         usual = len(lower(first, choices))
         needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
         graphs = self._graphs(resized, choices, usual)
-        typical = tuple(max(size, _LEAST) for size in resized.symbols(example))
-        with assuming() as assumed:
+        typical = resized.typical()
+        with assuming(typical) as assumed:
             try:
                 alike = graphs(needed)
                 found = opened(WholeFits([*alike]), [*alike.values()], typical)
@@ -544,12 +544,21 @@ class _Resized:
         return {s for t in self.tensors if isinstance(t, _SHAPED) for s in t.shape}
 
     def example(self) -> tuple[int, ...]:
-        """The sizes that a program is written for: those given; or larger ones if all are small,
-        which will hardly stay so, with the remainders of those given.
+        """Sizes that tell what the program is: those given; or larger ones if all are small, with
+        the remainders of those given.
         """
         if max(self.own) >= _TYPICAL and len(set(self.own)) == self.count:
             return self.own
         return self._beyond(_TYPICAL, _LARGE)
+
+    def typical(self) -> tuple[int, ...]:
+        """The symbols of sizes for which a program is to be fast: those given; or, if all are
+        small, larger ones in the same proportions.
+        """
+        scale = max(_TYPICAL / max(self.own), 1)
+        pairs = zip(self.own, self.periods, strict=True)
+        scaled = [int(size * scale) // period for size, period in pairs]
+        return tuple([size if size >= SHORT else SHORT_EXAMPLE for size in scaled])
 
     def far(self, scale: int) -> tuple[int, ...]:
         """Large sizes with the remainders of those given, by all periods."""

@@ -20,6 +20,7 @@ from adjoint.compiler import libraries, shaping
 from adjoint.compiler.loops import Kernel
 from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Nested, Operand, Plan, Step
+from adjoint.compiler.shaping import Version
 from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
 from adjoint.core.records import structure
 from adjoint.core.sizes import at
@@ -37,6 +38,7 @@ class Layout:
     plan: Plan
     steps: list[Nest | Step | Sweep]
     kernels: dict[int, Kernel] = field(default_factory=dict)  # of nests, by step
+    versions: dict[int, list[Version]] = field(default_factory=dict)  # of them for some sizes
     offsets: dict[Value, int] = field(default_factory=dict)  # in the arena, in bytes
     inner: dict[int, dict[str, Layout]] = field(default_factory=dict)  # of regions, by step
     starts: dict[int, int] = field(default_factory=dict)  # where the memory of a step begins
@@ -85,7 +87,9 @@ def _steps(plan: Plan, names: Iterator[int]) -> Layout:
         if isinstance(step, Nested):
             layout.inner[number] = {name: _steps(p, names) for name, p in step.plans.items()}
         elif kernel is not None:
-            layout.kernels[number] = kernel
+            assert isinstance(step, Nest)
+            general, others = shaping.versions(plan, step, kernel)
+            layout.kernels[number], layout.versions[number] = general, others
     for operand in plan.outputs:
         if isinstance(operand, Operand):
             layout.last[operand.value] = len(layout.steps)
@@ -101,7 +105,8 @@ def arrange(layout: Layout, elsewhere: set[Value], sizes: Sizes = ()) -> Layout:
         for inner in layout.inner.get(number, {}).values():
             room += arrange(inner, elsewhere, sizes).size
         if number in layout.kernels:
-            room = scratch(layout.kernels[number], sizes)
+            made = [layout.kernels[number], *(v.kernel for v in layout.versions[number])]
+            room = max(scratch(kernel, sizes) for kernel in made)
         if isinstance(step, Sweep):
             room = THREADS * step.room
         layout.starts[number] = arena.take(room, number, number)

@@ -55,17 +55,26 @@ class NotOpen(Exception):
 
 
 _assumed: ContextVar[dict[Size, None] | None] = ContextVar("assumed", default=None)
+_example: ContextVar[Sequence[int] | None] = ContextVar("example", default=None)
 
 
 @contextmanager
-def assuming() -> Generator[dict[Size, None]]:
-    """The sizes that are assumed to be at least 0 in here."""
+def assuming(example: Sequence[int]) -> Generator[dict[Size, None]]:
+    """The sizes that are assumed to be at least 0 in here, where open sizes have the values of an
+    example.
+    """
     found: dict[Size, None] = {}
-    token = _assumed.set(found)
+    tokens = _assumed.set(found), _example.set(example)
     try:
         yield found
     finally:
-        _assumed.reset(token)
+        _assumed.reset(tokens[0])
+        _example.reset(tokens[1])
+
+
+def example() -> Sequence[int]:
+    """The open sizes that programs are written for in here; none where nothing is open."""
+    return _example.get() or ()
 
 
 def symbol(number: int, example: int) -> Size:
@@ -87,6 +96,11 @@ class Size(int):
         made = super().__new__(cls, example)
         made.terms = terms
         return made
+
+    def __int__(self) -> int:
+        """The value for the example at hand, or for that with which the size was made."""
+        sizes = _example.get()
+        return super().__int__() if sizes is None else int(self.at(sizes))
 
     # -- arithmetic -------------------------------------------------------------------------------
 
@@ -252,6 +266,19 @@ def at(value: Any, sizes: Sequence[int]) -> Any:
     if type(value) is tuple:
         return tuple(at(v, sizes) for v in value)
     return value
+
+
+def symbols_of(value: int) -> set[int]:
+    """The open sizes that a number depends on."""
+    return {_base(s)[0] for powers in _terms(value) for s in powers}
+
+
+def largest(value: int, most: Mapping[int, int]) -> int | None:
+    """The largest that a number is where some open sizes are at most as given; None: unknown."""
+    if not isinstance(value, Size):
+        return value
+    grows = all(c > 0 for powers, c in value.terms.items() if powers)
+    return _at(value.terms, most) if grows and symbols_of(value) <= most.keys() else None
 
 
 def is_open(value: Any) -> bool:

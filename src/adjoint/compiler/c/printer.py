@@ -9,6 +9,7 @@ from typing import Any
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, variable
+from adjoint.compiler.body import calls
 from adjoint.compiler.loops import (
     ABOVE,
     BLOCK,
@@ -35,7 +36,7 @@ from adjoint.compiler.loops import (
     Store,
     Take,
     Total,
-    overwrites,
+    may_repeat,
 )
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
@@ -59,6 +60,8 @@ class _Printer:
         self.kernel, self.sizes = kernel, sizes
         self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers())}
         self.taken = 0  # words of the memory of open size
+        self.strides: set[int] = set()  # that gcc is not to know
+        self.across: set[int] = set()  # the variables that count along lanes
 
     def function(self, name: str) -> str:
         kernel = self.kernel
@@ -73,6 +76,7 @@ class _Printer:
         if kernel.rooms():
             arguments.append("double *restrict scratch")
         arguments += [f"const long {size}" for size in self.sizes]
+        body = [*map(_hidden, sorted(self.strides)), *body]
         body = [f"(void){size};" for size in self.sizes] + body
         head = f"static void {name}({', '.join(arguments)}) {{"
         lines = [*kernel.comments, head, *_indented(["(void)first; (void)last;", *body]), "}", ""]
@@ -102,7 +106,11 @@ class _Printer:
     def loop(self, loop: For) -> list[str]:
         name = _name(loop.variable)
         low, high = self.ends("LARGER", loop.low), self.ends("SMALLER", loop.high)
+        if loop.variable == LANE and not _may_be_turned(loop):
+            self.across = {s.variable for s in loop.body if isinstance(s, Position)}
         inner = self.block(loop.body)
+        if loop.variable == LANE:
+            self.across = set()
         if loop.variable == BLOCK:
             inner = [f"const long lanes = SMALLER(last - start, {loop.step});", *inner]
         if _is_once(loop):
@@ -117,16 +125,15 @@ class _Printer:
                 "}",
             ]
 
-        is_long = any(map(is_open, loop.high)) and loop.step == 1
-        if loop.vector and is_long and (loop.totals or not overwrites(loop.body)):
+        if loop.vector and loop.step == 1 and any(map(is_open, loop.high)) and _has_lanes(loop):
             return self.in_lanes(loop, low, high)
         return [vectors, *turns(low, high)] if loop.vector else turns(low, high)
 
     def in_lanes(self, loop: For, low: str, high: str) -> list[str]:
-        """A sum of unknown length: one accumulator for each lane of a vector. The last vector
-        overlaps the one before, and takes what is new.
+        """A loop of unknown length in whole vectors. The last one overlaps the one before: elements
+        are computed twice, and enter sums once. Sums have one accumulator for each lane.
 
-        gcc's own way goes through memory, element by element, at the end of every row.
+        gcc's own way ends every row element by element, and in a sum goes through memory.
         """
         name, wide = _name(loop.variable), _lanes(loop)
         lines = [f"const long low = {low}, high = {high};", "long at = low;"]
@@ -144,7 +151,7 @@ class _Printer:
             *_indented([*vector, f"  const long {name} = at + b;", *body, "}"]),
             "}",
         ]
-        if not overwrites(loop.body):
+        if may_repeat(loop):
             begin = f"  const long {name} = high - {wide} + b;"
             lines += [
                 f"if (at < high && high - low >= {wide}) {{",
@@ -159,9 +166,10 @@ class _Printer:
             lines.append(take.format(acc=total.name, v=f"{total.name}l[0]"))
         if loop.totals:
             lines += ["for (; at < high; at++) {", f"  const long {name} = at;"]
-        else:
-            lines += ["#pragma omp simd", f"for (long b = 0; b < (high - at) % {wide}; b++) {{", f"  const long {name} = at + b;"]
-        return ["{", *_indented([*lines,  *_indented(self.block(loop.body)), "}"]), "}"]
+        else:  # fewer than fill a vector, which gcc knows by this
+            lines += ["#pragma omp simd", f"for (long b = 0; b < (high - at) % {wide}; b++) {{"]
+            lines.append(f"  const long {name} = at + b;")
+        return ["{", *_indented([*lines, *_indented(self.block(loop.body)), "}"]), "}"]
 
     def ends(self, choose: str, ends: Sequence[Any]) -> str:
         texts = [self.index(e) if isinstance(e, Affine) else str(e) for e in ends]
@@ -243,8 +251,11 @@ class _Printer:
         """An index as a sum."""
         terms = [str(address.offset)] if address.offset else []
         for number, step in address.terms:
-            name = _name(number)
-            terms.append(name if step == 1 else f"{name} * {step}")
+            name, factor = _name(number), str(step)
+            if number in self.across and _is_turned_by_gcc(step):
+                self.strides.add(step)
+                factor = f"stride{step}"
+            terms.append(name if step == 1 else f"{name} * {factor}")
         return " + ".join(terms) or "0"
 
 
@@ -254,11 +265,40 @@ def _is_once(loop: For) -> bool:
     return len(loop.low) == 1 and type(low) is type(high) is int and high == low + 1
 
 
+def _is_turned_by_gcc(stride: int) -> bool:
+    """Whether gcc makes a vector of elements that lie so far apart by permuting all between them:
+    of 3 and powers of 2 that is fast, of others slower than loading elements one by one.
+    """
+    return type(stride) is int and stride > 4 and stride & (stride - 1) != 0
+
+
+def _may_be_turned(loop: For) -> bool:
+    """Whether a loop along rows only moves numbers of memory: gcc may run along columns instead."""
+    if any(isinstance(s, (For, Take)) or (isinstance(s, Let) and calls(s.text)) for s in loop.body):
+        return False
+    places = [s.place for s in loop.body if isinstance(s, (Load, Store))]
+    return not any(isinstance(p.value, Local) and len(p.address.terms) > 1 for p in places)
+
+
+def _hidden(stride: int) -> str:
+    return f'long stride{stride} = {stride}; __asm__("" : "+r"(stride{stride}));'
+
+
+def _has_lanes(loop: For) -> bool:
+    """Whether a loop of open length is written as whole vectors. Bytes are not: gcc puts vectors
+    of a loop into registers of one size, so they want 64 turns at once, and it arranges that.
+    """
+    bytes_ = any(isinstance(s, Load) and s.c_type == "unsigned char" for s in loop.body)
+    return bool(loop.totals) or (may_repeat(loop) and not bytes_)
+
+
 def _lanes(loop: For) -> int:
-    """How many of the widest numbers of a loop fit into a vector."""
-    types = [t.c_type for t in loop.totals]
-    types = types or [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
-    return _WIDEST if "float" in types else _WIDEST // 2
+    """How many elements of a loop make vectors: as many as fit into one, but for wide numbers
+    beside narrow ones, which gcc does not put into vectors of different sizes otherwise.
+    """
+    made = [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
+    wide = {"double", "long long"} >= {*made, *(t.c_type for t in loop.totals)}
+    return _WIDEST // 2 if wide else _WIDEST
 
 
 def _taken(loop: For, cells: dict[str, Cell], counts: str) -> list[Statement]:

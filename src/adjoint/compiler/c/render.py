@@ -87,7 +87,14 @@ class Renderer:
     # -- nests ------------------------------------------------------------------------------------
 
     def _nest(self, scope: Scope, nest: Nest, number: int) -> str:
-        made = scope.layout.kernels[number]
+        """The kernel of a nest, or the first of its versions that is for the sizes at hand."""
+        text = self._kernel(scope, nest, number, scope.layout.kernels[number])
+        for version in reversed(scope.layout.versions[number]):
+            holds = " && ".join(f"{size} >= 0" for size in version.where)
+            text = f"if ({holds}) {self._kernel(scope, nest, number, version.kernel)}else {text}"
+        return text
+
+    def _kernel(self, scope: Scope, nest: Nest, number: int, made: Kernel) -> str:
         name = self.function(made)
         lines = self._bases(scope, nest)
         largest = scope.layout.largest

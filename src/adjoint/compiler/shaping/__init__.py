@@ -11,8 +11,10 @@ decides what is read (the pieces of a value), a loop is cut there and each part 
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from adjoint.compiler.loops import Kernel, ends_early
 from adjoint.compiler.nests import Nest
@@ -20,18 +22,24 @@ from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
 from adjoint.compiler.shaping.building import build_loops, finished
 from adjoint.compiler.shaping.draft import Draft, NotTurned, Turned
-from adjoint.compiler.shaping.rows import choose_rows, keep_rows, share_rows
+from adjoint.compiler.shaping.rows import SHORT, choose_rows, keep_rows, share_rows, short_of
 from adjoint.compiler.shaping.totals import narrow_totals
 from adjoint.compiler.shaping.trimming import cut_loops, pad_short, tile
-from adjoint.core.sizes import is_open
+from adjoint.core.records import record
+from adjoint.core.sizes import assuming, example, is_open, symbol, symbols_of
 from adjoint.native import cache
 
+Most = Mapping[int, int]  # what open sizes are at most, by symbol
+_NONE: Most = MappingProxyType({})
 MOST_PARTIAL = 1 << 15  # accumulators of one thread
+SHORT_EXAMPLE, LONG_EXAMPLE = 4, 256  # sizes that versions are written for
 
 
-def kernel(plan: Plan, nest: Nest, name: str, turned: Turned | None = None) -> Kernel:
-    """The loop program of a nest."""
-    draft = Draft(plan, nest, Kernel(name, 1), turned)
+def kernel(
+    plan: Plan, nest: Nest, name: str, turned: Turned | None = None, *, most: Most = _NONE
+) -> Kernel:
+    """The loop program of a nest, for all open sizes or for those that are at most as given."""
+    draft = Draft(plan, nest, Kernel(name, 1), turned, most)
     if turned is not None:
         draft.kernel.turned = frozenset(turned.values)
     for change in PASSES:
@@ -39,6 +47,48 @@ def kernel(plan: Plan, nest: Nest, name: str, turned: Turned | None = None) -> K
     if cache.debugging():
         draft.kernel.comments = _comments(nest)
     return draft.kernel
+
+
+@record
+class Version:
+    """Another loop program of a nest, for sizes of which some numbers are at least 0."""
+
+    kernel: Kernel
+    where: tuple[int, ...]
+
+
+def versions(plan: Plan, nest: Nest, general: Kernel) -> tuple[Kernel, list[Version]]:
+    """The loop program of a nest for long open sizes, and those for sizes of which one is short
+    while there are many others.
+    """
+    sizes = [*example()]
+    varying = sorted(_varying(nest)) if sizes else []
+    if any(sizes[number] < SHORT for number in varying):
+        long = [LONG_EXAMPLE if size < SHORT else size for size in sizes]
+        with assuming(long) as assumed:
+            made = kernel(plan, copy.copy(nest), general.name)
+        general = general if assumed else made
+    found = []
+    for number in varying:
+        other = [*sizes]
+        other[number] = SHORT_EXAMPLE
+        limit = short_of(nest) - 1
+        with assuming(other) as assumed:
+            made = kernel(plan, copy.copy(nest), f"{general.name}_{number}", most={number: limit})
+        if made.body != general.body:
+            found.append(Version(made, (limit - symbol(number, SHORT_EXAMPLE), *assumed)))
+    return general, found
+
+
+def _varying(nest: Nest) -> set[int]:
+    """The open sizes that a nest runs over, along with others."""
+    found: set[int] = set()
+    for member in nest.members:
+        symbols = [dict.fromkeys(symbols_of(size)) for size in member.loop.space]
+        for place, mine in enumerate(symbols):
+            others = {s for k, each in enumerate(symbols) if k != place for s in each}
+            found |= {s for s in mine if others - {s}}
+    return found
 
 
 def _comments(nest: Nest) -> list[str]:
@@ -72,4 +122,7 @@ PASSES: tuple[Pass, ...] = (
     narrow_totals, store_early, count_work,
 )  # fmt: skip
 
-__all__ = ["MOST_PARTIAL", "PASSES", "Draft", "NotTurned", "Turned", "finished", "kernel"]
+__all__ = [
+    "MOST_PARTIAL", "PASSES", "SHORT", "SHORT_EXAMPLE", "Draft", "NotTurned", "Turned", "Version",
+    "finished", "kernel", "versions",
+]  # fmt: skip

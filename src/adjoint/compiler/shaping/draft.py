@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 
 from adjoint.compiler.affine import Affine, Rows, row_major, variable
@@ -88,6 +89,7 @@ class Draft:
     nest: Nest
     kernel: Kernel
     turned: Turned | None = None  # what it finds turned: then vectors run along rows
+    most: Mapping[int, int] = field(default_factory=dict)  # what open sizes are at most
     bands: list[Band] = field(default_factory=list)
     outer: int = 0  # how many axes of each band the rows are, or, of a single one, …
     row: int = -1  # … which axis

@@ -14,7 +14,7 @@ from adjoint.compiler.loops import (
     Local,
     Store,
 )
-from adjoint.compiler.nests import row_elements
+from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
 from adjoint.compiler.sharing import Sharing
@@ -23,7 +23,9 @@ from adjoint.elements.numbers import C_TYPES
 
 _LONG_ROW = 1024  # accumulators beside one another
 _MANY_ROWS = 32  # that threads can share evenly
-_SHORT = 16  # elements below which a dimension is too short for vectors of its own
+SHORT = 16  # elements below which a dimension is too short for vectors of its own
+_SHORT_TOTALS = 40  # the same where it has several totals: each costs a row as much as some vectors
+_SEVERAL = 2
 _LANES = 64  # rows in a block
 _BLOCK_BYTES = 1 << 15  # that the values of a block should fit into
 _SHARED_BYTES = 1 << 16  # the same, with what its bands keep for one another
@@ -53,6 +55,9 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
         return
     vector = best_axis(band, range(len(axes)))
     kept = [k for k, a in enumerate(axes) if not a.reduced]
+    along = axes[vector]
+    if along.reduced and is_open(along.size) and int(along.size) < SHORT and len(kept) == 1:
+        vector = kept[0]  # what is left of a row of unknown length takes longer than its vectors
     scanned = band.kind is Prefix
     draft.row = vector
     if band.kind is Reduction and len(kept) == len(axes) == 1:
@@ -93,17 +98,24 @@ def _choose_of_many(draft: Draft) -> None:
         inner = range(count, len(band.axes))
         if inner:
             weights += len(band.body)
-            if _is_poor(band, band.axes[best_axis(band, inner)]):
+            if _is_poor(band, band.axes[best_axis(band, inner)], short_of(nest)):
                 short += len(band.body)
     rows = int(math.prod(nest.outer))
     draft.lanes = count == 1 and rows >= WHOLE and (short * 2 >= weights or not weights)
 
 
-def _is_poor(band: Band, axis: Axis) -> bool:
+def short_of(nest: Nest) -> int:
+    """Elements below which the rows of a nest are too short for vectors."""
+    depth = len(nest.outer)
+    totals = [m for m in nest.members if m.loop.combining and any(d >= depth for d in m.reduced)]
+    return _SHORT_TOTALS if depth and len(totals) >= _SEVERAL else SHORT
+
+
+def _is_poor(band: Band, axis: Axis, short: int) -> bool:
     """Whether vectors along an axis gain little: it is short, or memory is read across it while
     rows are read in order.
     """
-    if int(axis.size) < _SHORT:
+    if int(axis.size) < short:
         return True
     places = [s.place.address for s in band.body if isinstance(s, (Load, Store))]
     steps = [int(p.coefficient(axis.variable)) for p in places]
@@ -143,7 +155,7 @@ def best_axis(band: Band, candidates: Sequence[int]) -> int:
         axis = band.axes[k]
         steps = [abs(int(p.coefficient(axis.variable))) for p in places]
         unit, strided = steps.count(1), sum(1 for s in steps if s > 1)
-        return min(int(axis.size), _SHORT) / _SHORT * (1 + unit) / (1 + strided), k
+        return min(int(axis.size), SHORT) / SHORT * (1 + unit) / (1 + strided), k
 
     return max(candidates, key=score)
 

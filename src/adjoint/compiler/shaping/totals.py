@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from adjoint.compiler.accumulators import ACCUMULATORS
@@ -19,7 +19,7 @@ from adjoint.compiler.loops import (
     Total,
 )
 from adjoint.compiler.shaping.draft import Draft
-from adjoint.core.sizes import is_open
+from adjoint.core.sizes import is_open, largest
 
 _FEW = 64  # elements that one float adds up
 _FLOATS = 16  # floats in a vector
@@ -32,7 +32,7 @@ def narrow_totals(draft: Draft) -> None:
     """
     totals = {t.name: t for b in draft.bands for t in b.totals if _is_narrow(t)}
     if totals:
-        draft.kernel.body = _narrowed(draft.kernel.body, totals)
+        draft.kernel.body = _narrowed(draft.kernel.body, totals, draft.most)
 
 
 def _is_narrow(total: Total) -> bool:
@@ -40,14 +40,16 @@ def _is_narrow(total: Total) -> bool:
     return total.node.output.dtype.name == "float32" and (way.sums or way.chooses)
 
 
-def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Statement]:
+def _narrowed(
+    statements: list[Statement], totals: dict[str, Total], most: Mapping[int, int]
+) -> list[Statement]:
     found: list[Statement] = []
     for place, statement in enumerate(statements):
         if isinstance(statement, (For, Scope)):
-            statement.body = _narrowed(statement.body, totals)
+            statement.body = _narrowed(statement.body, totals, most)
         total = totals.get(statement.name) if isinstance(statement, Room) else None
         if total is not None and total.start != "-0.0":
-            if _is_short_sum(statements[place + 1 :], total):
+            if _is_short_sum(statements[place + 1 :], total, most):
                 _retype(statements[place + 1 :], total)
                 statement = replace(statement, c_type="float")
             else:
@@ -57,12 +59,12 @@ def _narrowed(statements: list[Statement], totals: dict[str, Total]) -> list[Sta
     return found
 
 
-def _is_short_sum(statements: Sequence[Statement], total: Total) -> bool:
+def _is_short_sum(statements: Sequence[Statement], total: Total, most: Mapping[int, int]) -> bool:
     """Whether few elements meet in one float of an accumulator."""
     if ACCUMULATORS[total.kind].chooses:
         return True
-    counts = list(_counts(statements, total, 1))
-    return all(not is_open(c) and c <= _FEW for c in counts)
+    counts = [largest(count, most) for count in _counts(statements, total, 1)]
+    return all(count is not None and count <= _FEW for count in counts)
 
 
 def _counts(statements: Sequence[Statement], total: Total, around: int) -> Iterator[int]:

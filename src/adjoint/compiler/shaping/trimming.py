@@ -148,7 +148,7 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
     if any(s.cell.address is not None for s in takes) or (takes and loop.low[0] != FIRST):
         return None
     ways = [ACCUMULATORS[s.kind] for s in takes]
-    overlaps = size > WHOLE and not loops.overwrites(loop.body)
+    overlaps = size > WHOLE and loops.may_repeat(loop)
     if overlaps and all(way.sums or way.chooses for way in ways):
         return _overlapping(loop, size)
     if not all(way.sums for way in ways):
