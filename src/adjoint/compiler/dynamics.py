@@ -40,6 +40,7 @@ from adjoint.compiler.opening import (
 )
 from adjoint.compiler.program import Code, Program
 from adjoint.compiler.shaping import SHORT, SHORT_EXAMPLE
+from adjoint.compiler.steps import keep_steps
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
@@ -100,7 +101,7 @@ class Everywhere:
     def is_of(self, graph: Graph, sizes: Sequence[int]) -> bool:
         """Whether the graph for given sizes is that of the code."""
         point = self.point(sizes)
-        lowered = lower(graph, self.choices.again())
+        lowered = _lowered(graph, self.choices.again())
         return point is not None and self.found.holds(lowered, point)
 
     def program(self, sizes: Sequence[int]) -> Program | None:
@@ -262,6 +263,11 @@ def _opened_signature(key: Any, places: Any) -> list[Any]:
 # -- which sizes are open: Note [Which sizes are open] --------------------------------------------
 
 
+def _lowered(graph: Graph, choices: Choices | None = None) -> Graph:
+    """The graph that is compared with those of other sizes: steps are kept whatever they take."""
+    return keep_steps(lower(graph, choices), math.inf)
+
+
 def _numbered(values: Sequence[Hashable]) -> Ties:
     """Ties of places with equal values."""
     different = {value: number for number, value in enumerate(dict.fromkeys(values))}
@@ -287,7 +293,7 @@ def _told_apart(
         loose = [e.ties for e in known if _apart(e.ties, resized.sizes) is not None]
         for ties in dict.fromkeys([*loose, resized.ties]):
             other = resized.tied(ties)
-            if _length(other, other.far(_SCALES[0]), traced) == len(lower(graph)):
+            if _length(other, other.far(_SCALES[0]), traced) == len(_lowered(graph)):
                 yield other
         return
     found = _loosest(resized, traced)
@@ -371,7 +377,7 @@ def _quiet(traced: Any) -> Any:
 def _length(resized: _Resized, point: Sequence[int], traced: Any) -> int | None:
     """How many nodes the graph for some sizes has; None if the function raises for them."""
     try:
-        return len(lower(_quiet(traced)(*resized.at(point))))
+        return len(_lowered(_quiet(traced)(*resized.at(point))))
     except AdjointError:
         return None
 
@@ -453,7 +459,7 @@ class _Learning:
         example = resized.example()
         choices = Choices()
         first = self.graph if example == resized.own else self.traced(*resized.at(example))
-        usual = len(lower(first, choices))
+        usual = len(_lowered(first, choices))
         needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
         graphs = self._graphs(resized, choices, usual)
         typical = resized.typical()
@@ -465,7 +471,7 @@ class _Learning:
                 alike = graphs(needed + _MORE)
                 found = opened(QuotientFits([*alike]), [*alike.values()], typical)
             self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
-            own = lower(self.graph, choices.again())
+            own = _lowered(self.graph, choices.again())
             if self.known and not found.holds(own, resized.symbols(resized.own)):
                 raise NotOpen("the program is another for other sizes")
             code = Code(self.graph, self.report, found, resized.count)
@@ -491,7 +497,7 @@ class _Learning:
                         raise NotOpen("the program is another for other sizes")
                     break
                 point = next(points)
-                graph = lower(self.traced(*resized.at(point)), choices.again())
+                graph = _lowered(self.traced(*resized.at(point)), choices.again())
                 graphs[resized.symbols(point)] = graph
                 lengths[len(graph)] += 1
             return {p: g for p, g in graphs.items() if len(g) == length}

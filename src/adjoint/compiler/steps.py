@@ -13,7 +13,6 @@ import math
 from typing import Any
 
 from adjoint.compiler.definitions import Library, Pointwise, define
-from adjoint.core.sizes import is_open
 from adjoint.elements.language import FUNCTION
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Graph, Node, Region, Type, Value, substitute
@@ -25,14 +24,14 @@ from adjoint.ops.operator import Operator
 _ROOM = 1 << 24  # bytes that the results of one scan may take
 
 
-def keep_steps(graph: Graph) -> Graph:
+def keep_steps(graph: Graph, room: float = _ROOM) -> Graph:
     """scan(f), its backward that runs f again -> scan(f, its functions), one that reads them"""
-    inner_graphs(graph, keep_steps)
+    inner_graphs(graph, lambda inner: keep_steps(inner, room))
     for node in list(graph.nodes):
         if _is_scan(node):
             for forward in dict.fromkeys(x.node for x in node.args[2] if x.node is not None):
                 if _is_scan(forward):
-                    node = _keep(graph, forward, node)
+                    node = _keep(graph, forward, node, room)
     return graph
 
 
@@ -40,15 +39,15 @@ def _is_scan(node: Node) -> bool:
     return isinstance(node.op, Region) and node.op.name == "scan"
 
 
-def _keep(graph: Graph, forward: Node, back: Node) -> Node:
+def _keep(graph: Graph, forward: Node, back: Node, room: float) -> Node:
     """Let a scan read what another one over the same rows computed; the scan as it is then."""
     length = forward.args[3]
-    if length != back.args[3] or is_open((length, [v.shape for v in forward.outputs])):
+    if length != back.args[3]:
         return back
     first, second = (node.graphs["body"].clone() for node in (forward, back))
     known = _sources(forward, first, back, second)
     _run_again(first, known, second)
-    left = _ROOM
+    left = room
     chosen: dict[Value, list[Value]] = {}  # of the forward's body: the same in the backward's
     for here in _wanted(known, second):
         there = known[here]
