@@ -265,6 +265,40 @@ def test_results_do_not_depend_on_where_arrays_lie(name: str, dtype: Any) -> Non
         assert own.tobytes() == expected.tobytes()
 
 
+RARE: dict[str, tuple[float, ...]] = {  # operators with a quick way, and an element that has none
+    "fmod": (1e30, 1e-3),
+    "remainder": (1e30, 1e-3),
+    "floor_divide": (1e30, 1e-3),
+    "lgamma": (-1.5,),
+    "_expit_backward": (1.0, 9.0, 0.9998766054240137),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", RARE)
+def test_results_do_not_depend_on_their_neighbours(name: str, dtype: Any) -> None:
+    """A block of which one element is rare is computed the long way, with the same values."""
+    run = large.Large(getattr(ad.ops, name).operators[0].row)
+    rng = np.random.default_rng(0)
+    common = [rng.uniform(0.1, 0.7, N).astype(dtype) for _ in RARE[name]]
+    mixed = [np.where(np.arange(N) % 100, c, dtype(r)) for c, r in zip(common, RARE[name])]
+    alone, beside = run(*common), run(*mixed)
+    assert alone is not None
+    assert beside is not None
+    np.testing.assert_array_equal(alone[np.arange(N) % 100 > 0], beside[np.arange(N) % 100 > 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gradient_of_the_logistic_function_is_right_to_five_ulp(dtype: Any) -> None:
+    x = np.linspace(-80, 80, N).astype(dtype)
+    t = ad.tensor(x, requires_grad=True)
+    (found,) = ad.autograd.grad(t.sigmoid(), t, ad.ones(N, dtype=t.dtype))
+    e = np.exp(-np.abs(x.astype(np.longdouble)))
+    want = e / (1 + e) ** 2
+    ulp = np.spacing(want.astype(dtype)).astype(np.longdouble)
+    assert (np.abs(found.numpy() - want) / ulp).max() < 5
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_results_do_not_depend_on_the_number_of_threads(dtype: str) -> None:
     x = draw(300, 401).astype(dtype)

@@ -375,9 +375,15 @@ _REALS = {
   const real e = ad_short_exp@(-fabs@(x)), y = (x < 0 ? e : 1) / (1 + e);
   return y * (x < 0 ? 1 - y : e * y);
 }""",
+    # y (1 - y) up to ¾, where the difference loses two bits; beyond, 1 - y is e⁻ˣ y
     "ad_expit_back": """real ad_expit_back@(real g, real x, real y) {
-  return g * ad_expit_slope@(x);
+  const real e = ad_short_exp@(-fabs@(x)), far = e * (y * y), near = y * (1 - y);
+  return g * (y <= 0.75@ ? near : far);
 }""",
+    "ad_near_expit_back": """real ad_near_expit_back@(real g, real x, real y) {
+  return g * (y * (1 - y));
+}""",
+    "ad_is_flat": "real ad_is_flat@(real g, real x, real y) { return !(y <= 0.75@); }",
     "ad_silu_slope": """real ad_silu_slope@(real x) {
   const real s = ad_expit@(x);
   return s * (1 + ad_bend@(x, 800) * (1 - s));
@@ -793,6 +799,7 @@ COMMON = {
     for name in ("ad_fmod", "ad_remainder", "ad_floor_divide")
 } | {
     "ad_lgamma": ("ad_near_lgamma", "ad_is_low"),
+    "ad_expit_back": ("ad_near_expit_back", "ad_is_flat"),
 }
 _NEAR = {
     near: _REALS[name].replace(f"{name}@", f"{near}@").replace("ad_fmod@", "ad_near_fmod@")

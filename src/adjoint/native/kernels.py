@@ -76,7 +76,7 @@ def _found(
 
 def _of_kind(kernels: str, name: str, kind: str, library: Callable[[str], Any]) -> Any:
     key = kernels, name, kind
-    if key in _functions and os.environ.get("ADJOINT_NATIVE") != "0":
+    if key in _functions:
         return _functions[key]
     made = library(_source(kernels, kind)) if background.is_allowed() else None
     if made is None:
