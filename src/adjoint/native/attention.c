@@ -48,47 +48,6 @@ static uint32_t mixed(uint32_t x) {
 
 /* What follows is written once for each REAL: float, double. */
 
-/* exp(x) for x that is not above 0 by more than rounding: 2^n · exp(r), |r| <= log(2)/2. */
-static inline __attribute__((always_inline)) float exp_float(float x) {
-  const float magic = 12582912.0f, n = (x * 1.44269504088896341f + magic) - magic;
-  const float r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
-  float p = 1.9841270e-4f;
-  p = p * r + 1.3888889e-3f;
-  p = p * r + 8.3333333e-3f;
-  p = p * r + 4.1666667e-2f;
-  p = p * r + 1.6666667e-1f;
-  p = p * r + 0.5f;
-  p = p * r + 1.0f;
-  p = p * r + 1.0f;
-  const int32_t bits = ((int32_t)n + 127) * (1 << 23);
-  float power;
-  memcpy(&power, &bits, sizeof power);
-  return x < -87.0f ? 0.0f : x > 88.0f ? HUGE_VALF : p * power;
-}
-
-static inline __attribute__((always_inline)) double exp_double(double x) {
-  const double magic = 6755399441055744.0, n = (x * 1.44269504088896340736 + magic) - magic;
-  const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
-  double p = 1.6059043836821613e-10;
-  p = p * r + 2.08767569878681e-9;
-  p = p * r + 2.505210838544172e-8;
-  p = p * r + 2.755731922398589e-7;
-  p = p * r + 2.7557319223985893e-6;
-  p = p * r + 2.48015873015873e-5;
-  p = p * r + 1.984126984126984e-4;
-  p = p * r + 1.388888888888889e-3;
-  p = p * r + 8.333333333333333e-3;
-  p = p * r + 4.1666666666666664e-2;
-  p = p * r + 1.6666666666666666e-1;
-  p = p * r + 0.5;
-  p = p * r + 1.0;
-  p = p * r + 1.0;
-  const int64_t bits = ((int64_t)n + 1023) * ((int64_t)1 << 52);
-  double power;
-  memcpy(&power, &bits, sizeof power);
-  return x < -708.0 ? 0.0 : x > 709.0 ? HUGE_VAL : p * power;
-}
-
 /* ---- scores ---- */
 
 /* The range of keys that some query of a block sees. */

@@ -88,14 +88,23 @@ static void move_patch(long high, long wide, const REAL *x, long across, REAL *y
       move_tile(least(high - k, SIDE), least(wide - c, SIDE), x + c * across + k, across, y + k * down + c, down);
 }
 
+/* Whether all bits are 0: -0.0 is none of them. */
+INLINE int is_zero(const REAL *x) {
+  unsigned long bits = 0;
+  __builtin_memcpy(&bits, x, sizeof(REAL));
+  return !bits;
+}
+
 static void move_row(long n, const REAL *x, long s, REAL *y, long d) {
   const REAL first = x[0];
   if (d != 1)
     for (long i = 0; i < n; i++) y[i * d] = x[i * s];
   else if (s == 1) copy((char *)y, (const char *)x, n * (long)sizeof(REAL));
-  else if (s == 0)
-    for (long i = 0; i < n; i++) y[i] = first;
-  else if (s == -1)
+  else if (s == 0) {
+    if (is_zero(&first)) memset(y, 0, (size_t)n * sizeof(REAL));
+    else
+      for (long i = 0; i < n; i++) y[i] = first;
+  } else if (s == -1)
     for (long i = 0; i < n; i++) y[i] = x[-i];
   else if (s == 2)
     for (long i = 0; i < n; i++) y[i] = x[2 * i];

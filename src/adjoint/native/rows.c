@@ -1,13 +1,6 @@
 /* Softmax, layer normalisation, running totals and extremes of rows that lie one after the other, compiled once for each machine.
    A row stays in the cache between its passes, threads share the rows. Sums are in double, of short sums in vectors. */
 
-#pragma omp declare simd notinbranch
-extern float expf(float);
-#pragma omp declare simd notinbranch
-extern double exp(double);
-#define exp_float expf
-#define exp_double exp
-
 #define WORTH (1L << 15) /* elements from which threads share the rows */
 #define SIDE 1024        /* columns that go on at once */
 #define NEAR 32          /* columns that go on at once where threads share a row */
@@ -52,7 +45,7 @@ extern double exp(double);
     first += rest, second += other;                                                         \
   }
 
-static void softmax_row(long n, long logarithm, const REAL *from, REAL *to) {
+static void softmax_row(long n, long logarithm, const REAL *from, const REAL *none, REAL *to) {
   REAL top = from[0];
   int whole = 1; /* no NaN */
 #pragma omp simd reduction(max : top) reduction(& : whole)
@@ -98,7 +91,7 @@ static void softmax_row_back(long n, long logarithm, const REAL *g, const REAL *
   }
 
 /* The same for `wide` columns at once. */
-static void softmax_columns(long n, long wide, long step, long logarithm, const REAL *from, REAL *to) {
+static void softmax_columns(long n, long wide, long step, long logarithm, const REAL *from, const REAL *none, REAL *to) {
   REAL top[SIDE];
   double total[SIDE] = {0};
   for (long c = 0; c < wide; c++) top[c] = from[c];
@@ -153,32 +146,31 @@ static long side_of(long outer, long inner) {
   return side < most ? side : most;
 }
 
-/* Along the middle one of three dimensions. sizes: those three, and whether the logarithm is wanted. */
-int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
+/* A function of rows, or of several columns at once, along the middle one of three dimensions. sizes: those three, and whether
+   the logarithm is wanted. */
+typedef void Rows(long n, long logarithm, const REAL *one, const REAL *other, REAL *to);
+typedef void Columns(long n, long wide, long step, long logarithm, const REAL *one, const REAL *other, REAL *to);
+static int along_middle(const long *sizes, Rows *row, Columns *columns, const REAL *one, const REAL *other, REAL *to) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3];
   const long side = side_of(outer, inner);
 #pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
       const long start = o * n * inner + c, wide = inner - c < side ? inner - c : side;
-      if (inner == 1) softmax_row(n, logarithm, x + start, y + start);
-      else softmax_columns(n, wide, inner, logarithm, x + start, y + start);
+      const REAL *second = other ? other + start : other;
+      if (inner == 1) row(n, logarithm, one + start, second, to + start);
+      else columns(n, wide, inner, logarithm, one + start, second, to + start);
     }
   return 0;
 }
 
+int softmax_REAL(const long *sizes, const REAL *x, REAL *y) {
+  return along_middle(sizes, softmax_row, softmax_columns, x, NULL, y);
+}
+
 /* The gradient of x from that of y, and y. */
 int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *of_x) {
-  const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3];
-  const long side = side_of(outer, inner);
-#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
-  for (long o = 0; o < outer; o++)
-    for (long c = 0; c < inner; c += side) {
-      const long start = o * n * inner + c, wide = inner - c < side ? inner - c : side;
-      if (inner == 1) softmax_row_back(n, logarithm, grad + start, y + start, of_x + start);
-      else softmax_columns_back(n, wide, inner, logarithm, grad + start, y + start, of_x + start);
-    }
-  return 0;
+  return along_middle(sizes, softmax_row_back, softmax_columns_back, grad, y, of_x);
 }
 
 /* y = (x - mean) * rstd * weight + bias; sizes: rows, columns. */

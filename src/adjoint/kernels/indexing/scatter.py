@@ -102,8 +102,13 @@ def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
             return narrowed(result, grad.dtype)
         if index.size >= native.LARGE:
             result[...] = 0  # native code may have added some
+        coordinates = index.reshape(sized(index))
+        if coordinates.shape[dim] == 1:  # no two of them meet
+            places = in_bounds("gather", coordinates, sized(result)[dim], dim)
+            np.put_along_axis(result.reshape(sized(result)), places, numbers, dim)
+            return narrowed(result, grad.dtype)
         flat = result.reshape(-1)
-        for rows, places in _blocks("gather", sized(result), dim, index.reshape(sized(index))):
+        for rows, places in _blocks("gather", sized(result), dim, coordinates):
             np.add.at(flat, places.reshape(-1), numbers[rows].reshape(-1))
     return narrowed(result, grad.dtype)
 

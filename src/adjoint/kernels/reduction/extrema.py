@@ -115,7 +115,9 @@ def unselect(grad: Array, dim: int, indices: Array, sizes: Shape, keepdim: bool)
     if not sizes:
         return grad.copy()
     if not keepdim:
-        grad, indices = np.expand_dims(grad, dim), np.expand_dims(indices, dim)
+        place = dim % len(sizes)
+        shape = (*sizes[:place], 1, *sizes[place + 1 :])
+        grad, indices = grad.reshape(shape), indices.reshape(shape)
     return gather_backward(grad, sizes, dim, indices)
 
 
