@@ -51,30 +51,34 @@ def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix
     return f"ad_times_plus{suffix}({variable}, {halves[1]}, {halves[0]})"
 
 
-def _short_exponential(suffix: str) -> str:
-    """e^(x + rest) = 2ⁿ e^r, n whole. x is below 40 and not far below where the result is 0, the
-    rest is tiny beside it.
+def _short_exponential(name: str, suffix: str) -> str:
+    """e^x = 2ⁿ e^r, n whole, times 2^spare. x is below 40 and not far below where the result is 0.
 
     Adding 1.5 · 2^digits to x log₂ e rounds it, and leaves n in the last bits, which become the
     exponent of a power of two; that is too large by some digits, so that no number on the way is
-    too small.
+    too small. `ad_long_exp_of_product` is that of x = a b, whose digits it has all.
     """
     real, bits, digits, most, spare = (
-        ("float", "unsigned", 23, 127, 64)
+        ("float", "unsigned", 23, 127, _SPARE[suffix])
         if suffix
-        else ("double", "unsigned long long", 52, 1023, 512)
+        else ("double", "unsigned long long", 52, 1023, _SPARE[suffix])
     )
     first, rest = (f"{part!r}{suffix}" for part in _LOG_2[suffix])
     magic = f"{1.5 * 2.0**digits + most + spare!r}{suffix}"
-    return f"""{real} ad_exp_of_sum{suffix}({real} x, {real} rest) {{
+    given, x, near = (
+        (f"{real} a, {real} b", "(a * b)", f"fma{suffix}(a, b, -(n * {first}))")
+        if name == "ad_long_exp_of_product"
+        else (f"{real} x", "x", f"ad_times_plus{suffix}(n, -{first}, x)")
+    )
+    return f"""{real} {name}{suffix}({given}) {{
   const union {{ {real} x; {bits} bits; }} z = {{
-    .x = ad_times_plus{suffix}(x, 1.4426950408889634{suffix}, {magic})
+    .x = ad_times_plus{suffix}({x}, 1.4426950408889634{suffix}, {magic})
   }}, scale = {{.bits = z.bits << {digits}}};
-  const {real} n = z.x - {magic}, near = ad_times_plus{suffix}(n, -{first}, x);
-  const {real} r = ad_times_plus{suffix}(n, -{rest}, near) + rest, s = r * r;
+  const {real} n = z.x - {magic}, near = {near};
+  const {real} r = ad_times_plus{suffix}(n, -{rest}, near), s = r * r;
   const {real} p = {_in_halves("r", "s", _EXPONENTIAL[suffix], suffix)};
   const {real} e = ad_times_plus{suffix}(p, s, r) + 1;
-  return e * scale.x * {2.0**-spare!r}{suffix};
+  return e * scale.x;
 }}"""
 
 
@@ -127,16 +131,20 @@ def _tanh(suffix: str) -> str:
 
 
 def _bell(name: str, factor: float, suffix: str) -> str:
-    """exp(-factor x²), in two parts: rounding x² alone costs x² ulp. Far out, where it is 0, x is
-    brought nearer.
+    """exp(-factor x²), of all digits of x²: rounding it alone costs x² ulp. Far out, where it is 0,
+    x is brought nearer.
     """
     real = "float" if suffix else "double"
-    far = math.sqrt((104.05 if suffix else 745.3) / factor)
+    far = _far(factor, suffix)
     return f"""{real} {name}{suffix}({real} x) {{
-  const {real} y = ad_upto{suffix}(fabs{suffix}(x), {far:.6g}{suffix}), h = -{factor!r}{suffix} * y;
-  const {real} square = h * y;
-  return ad_exp_of_sum{suffix}(square, fma{suffix}(h, y, -square));
+  const {real} y = ad_upto{suffix}(fabs{suffix}(x), {far}), h = -{factor!r}{suffix} * y;
+  return ad_long_exp_of_product{suffix}(h, y) * {2.0 ** -_SPARE[suffix]!r}{suffix};
 }}"""
+
+
+def _far(factor: float, suffix: str) -> str:
+    """Where exp(-factor x²) is 0."""
+    return f"{math.sqrt((104.05 if suffix else 745.3) / factor):.6g}{suffix}"
 
 
 def _erf(suffix: str) -> str:
@@ -290,6 +298,7 @@ _WIDE_EXPONENTIAL = {
         2.1062449084897846e-09, 1.5935610320321215e-10,
     ),
 }  # fmt: skip
+_SPARE = {"f": 64, "": 512}  # digits that make powers of two on the way large
 # log 2 in two parts, the first with few digits
 _LOG_2 = {
     "f": (0.693145751953125, 1.428606765330187e-06),
@@ -365,7 +374,8 @@ _REALS = {
     " return x > most ? most : x < -most ? -most : x; }",
     # for x below 40
     "ad_short_exp": """real ad_short_exp@(real x) {
-  return ad_exp_of_sum@(ad_from@(x, sizeof(real) == 4 ? -104 : -746), -0.0@);
+  const real long_exp = ad_long_exp@(ad_from@(x, sizeof(real) == 4 ? -104 : -746));
+  return long_exp * (sizeof(real) == 4 ? 0x1p-64@ : 0x1p-512@);
 }""",
     "ad_expit": """real ad_expit@(real x) {
   const real e = ad_short_exp@(-fabs@(x));
@@ -812,7 +822,11 @@ FUNCTIONS = {
     **{f"ad_when{suffix}": _when(suffix) for suffix in ("f", "")},
     **{f"ad_exp{suffix}": _exponential(suffix) for suffix in ("f", "")},
     **{f"ad_tanh{suffix}": _tanh(suffix) for suffix in ("f", "")},
-    **{f"ad_exp_of_sum{suffix}": _short_exponential(suffix) for suffix in ("f", "")},
+    **{
+        name + suffix: _short_exponential(name, suffix)
+        for name in ("ad_long_exp", "ad_long_exp_of_product")
+        for suffix in ("f", "")
+    },
     **{f"ad_nextafter{suffix}": _next_after(suffix) for suffix in ("f", "")},
     **{
         f"{name}{suffix}": _bell(name, factor, suffix)
@@ -840,12 +854,29 @@ FUNCTIONS = {
   const float y = x * (w < 5 ? near : far);
   return fabsf(x) == 1 ? copysignf(__builtin_inff(), x) : y;
 }}""",
-    # one exponential and one quotient in place of erfcf(), which has no quick vectors
+    # 1 / x for normal numbers to an ulp, which takes a processor longer: a subtraction turns the
+    # exponent round, and two steps of Newton's follow, the first one fitted to its error of 1.5 %
+    "ad_inversef": """float ad_inversef(float x) {
+  const union { float x; unsigned bits; } as = {.x = x}, turned = {.bits = 0x7eb50000u - as.bits};
+  const float q = turned.x * x;
+  const float near = turned.x * ad_times_plusf(q, -1.9412877432726918f, 2.786757715355344f);
+  return ad_times_plusf(near, ad_times_plusf(-x, near, 1), near);
+}""",
+    # Φ(-y), 0 ≤ y: one exponential and one inverse in place of erfcf(), which has no quick vectors
+    "ad_ndtr_tailf": f"""float ad_ndtr_tailf(float y) {{
+  const float t = ad_inversef(ad_times_plusf(y, 0.212132037f, 1)), u = t * t;
+  const float p = {_in_halves("t", "u", [c * 2.0 ** (-1 - _SPARE["f"]) for c in _TAIL])};
+  return ad_long_exp_of_productf(-0.5f * y, y) * (t * p);
+}}""",
     "ad_ndtrf": f"""float ad_ndtrf(float x) {{
-  const float t = 1 / (1 + 0.212132037f * ad_uptof(fabsf(x), 15.0f)), u = t * t;
-  const float p = {_in_halves("t", "u", [c / 2 for c in _TAIL])};
-  const float tail = ad_half_bellf(x) * (t * p);
+  const float tail = ad_ndtr_tailf(ad_uptof(fabsf(x), {_far(0.5, "f")}));
   return x < 0 ? tail : 1 - tail;
+}}""",
+    # max(x, 0) - |x| Φ(-|x|); bits of positive numbers are in their order, and NaN is in the first
+    "ad_geluf": f"""float ad_geluf(float x) {{
+  const {_PUN} size = {{.x = fabsf(x)}}, far = {{.x = {_far(0.5, "f")}}};
+  const {_PUN} near = {{.bits = size.bits < far.bits ? size.bits : far.bits}};
+  return ad_times_plusf(-near.x, ad_ndtr_tailf(near.x), x < 0 ? -0.0f : x);
 }}""",
 }
 # Functions that are quick in vectors only, and how many arguments they have.
