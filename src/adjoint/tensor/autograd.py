@@ -22,6 +22,8 @@ Source = Tensor | GradientEdge  # what can be differentiated, and in what
 
 def _listed(value: Any) -> list[Any]:
     """One tensor, edge or number, any iterable of them, or a dictionary's values, as a list."""
+    if type(value) in (tuple, list):  # without a look into the classes of others
+        return list(value)
     if isinstance(value, (Tensor, GradientEdge)) or not isinstance(value, Iterable):
         return [value]
     return list(value.values() if isinstance(value, Mapping) else value)
@@ -123,7 +125,7 @@ def grad(
         )
     if not only_inputs:
         raise ValueRangeError("grad: only_inputs=False: use backward() to fill .grad of all leaves")
-    if isinstance(inputs, Mapping):
+    if type(inputs) not in (tuple, list, Tensor) and isinstance(inputs, Mapping):
         rest = (allow_unused, is_grads_batched, materialize_grads)
         options = (retain_graph, create_graph, True, *rest)
         found = grad(outputs, _listed(inputs), grad_outputs, *options)

@@ -26,7 +26,7 @@ from adjoint.tensor.hooks import as_tensor
 from adjoint.tensor.observe import PACKED, unpacked_once
 from adjoint.tensor.passes import Pass
 from adjoint.tensor.queue import Queue
-from adjoint.tensor.tape import KEEPS, SELECTS, Leaf, Node, key, next_sequence
+from adjoint.tensor.tape import KEEPS, SELECTS, Leaf, Node, next_sequence, node_of
 from adjoint.tensor.tensor import is_plain
 from adjoint.tensor.zeros import Zeroed
 
@@ -80,7 +80,7 @@ class Run:
         """Send the given gradients to the outputs."""
         self.roots: list[Any] = [o.edge for o in outputs]
         if self.wanted is not None:
-            targets = {key(e)[0] for e in self.wanted if e is not None}
+            targets = {node_of(e) for e in self.wanted if e is not None}
             self.needed = paths.leading_to(self.roots, targets)
             self.last = targets if self.ends.captures is None else set()
         if Leaf.watched:
@@ -95,7 +95,7 @@ class Run:
         """Whether the gradient of an edge is computed in this pass."""
         if self.reached is None:
             self.reached = paths.uses(self.roots, self.needed)
-        return key(edge)[0] in self.reached
+        return node_of(edge) in self.reached
 
     def loop(self) -> None:
         """Run all nodes, and hand the leaves their gradients."""
@@ -220,8 +220,9 @@ class Run:
         """Run one node and send its gradients on."""
         needs: Any = node.next
         if self.needed is not None:
-            needs = tuple(e is not None and key(e)[0] in self.needed for e in node.next)
-            if not (any(needs) or node in self.last):
+            needed = self.needed
+            needs = [e is not None and node_of(e) in needed for e in node.next]
+            if not (True in needs or node in self.last):
                 self._stop(node, grad)
                 return
         if self.ends.captures:  # as in PyTorch, before the hooks if the node goes on to run

@@ -8,23 +8,24 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from adjoint.tensor.tape import Leaf, Node, Output, Refusal, key
+from adjoint.tensor.tape import Leaf, Node, Output, Refusal, node_of
 
 
 def leading_to(roots: list[Any], targets: set[Any]) -> set[Any]:
     """All nodes from which a target can be reached, the targets included."""
     needed: set[Any] = set(targets)
-    done: set[Any] = set()
-    stack: list[tuple[Any, bool]] = [(key(e)[0], False) for e in roots if e is not None]
+    following: dict[Any, list[Any]] = {}  # of the nodes that were met: the next ones
+    stack = [node_of(e) for e in roots if e is not None]
     while stack:
-        node, finished = stack.pop()
-        if finished:
-            if any(e is not None and key(e)[0] in needed for e in node.next):
+        node = stack.pop()
+        after = following.get(node)
+        if after is not None:  # met again, or everything beyond it is known by now
+            if not needed.isdisjoint(after):
                 needed.add(node)
-        elif node not in done and isinstance(node, (Node, Refusal)):
-            done.add(node)
-            stack.append((node, True))
-            stack.extend((key(e)[0], False) for e in node.next if e is not None)
+        elif isinstance(node, (Node, Refusal)):
+            following[node] = after = [node_of(e) for e in node.next if e is not None]
+            stack.append(node)
+            stack += after
     return needed
 
 

@@ -518,6 +518,11 @@ def reaches(edge: Any, targets: Any) -> bool:
     return False
 
 
+def node_of(edge: Any) -> Any:
+    """The node, or the leaf, of an edge."""
+    return edge.node if type(edge) is Output else edge
+
+
 def key(edge: Any) -> tuple[Any, int]:
     """The node of an edge and the number of its output there."""
     return (edge.node, edge.number) if type(edge) is Output else (edge, 0)

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from adjoint.core.dtypes import DEFAULT, REDUCED
+from adjoint.core.shapes import Shape
 from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
@@ -40,20 +42,22 @@ def unreduce(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> A
     """
     if not grad.flags.c_contiguous or not grad.size:
         return _unreduce_strided(grad, dim, shape, keepdim)
-    if len(grad.shape) < len(shape) and not keepdim:
-        if not dim or grad.ndim == 0:
-            strides: tuple[int, ...] = (0,) * len(shape)
-        else:
-            gone = {d % len(shape) for d in dim}
-            kept = iter(grad.strides)
-            strides = tuple(0 if i in gone else next(kept) for i in range(len(shape)))
-    else:
-        strides = tuple(
-            0 if have == 1 else step for have, step in zip(grad.shape, grad.strides, strict=True)
-        )
+    strides = _spread(grad.shape, grad.strides, dim, shape, keepdim)
     view: Array = np.ndarray(shape, grad.dtype, grad, 0, strides)
     view.flags.writeable = False  # several elements share one place
     return view
+
+
+@lru_cache(maxsize=1024)
+def _spread(kept: Shape, steps: Shape, dim: Dims, shape: Shape, keepdim: bool) -> Shape:
+    """The steps of an array, 0 along the dimensions that it is repeated along."""
+    if len(kept) == len(shape) or keepdim:
+        return tuple(0 if n == 1 else step for n, step in zip(kept, steps, strict=True))
+    if not dim or not kept:
+        return (0,) * len(shape)
+    gone = {d % len(shape) for d in dim}
+    left = iter(steps)
+    return tuple(0 if i in gone else next(left) for i in range(len(shape)))
 
 
 def _unreduce_strided(grad: Array, dim: Dims, shape: tuple[int, ...], keepdim: bool) -> Array:
