@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from adjoint.core.shapes import Shape
 from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
@@ -29,20 +30,36 @@ _NARROW = 16  # elements after the reduced dimension below which rows are joined
 def reduce(kind: int, x: Array) -> Array | None:
     """The totals of a kind over the middle one of three dimensions, without it."""
     before, count, after = x.shape
-    if x.size < LARGE or not x.flags.aligned:
+    if x.size < LARGE:
         return None
-    run = kernels.ready("reduction", "reduce", x.dtype)
+    if is_short(x):
+        return _short(kind, x, 64 // after)
+    known = fields(kind, x)
+    return None if known is None else run(x, known, (before, after))
+
+
+def is_short(x: Array) -> bool:
+    """Whether so few elements come after the reduced dimension that rows are joined."""
+    _, count, after = x.shape
+    return 1 < after < _NARROW and count > 2 * (64 // after) and x.strides[1] == after * x.itemsize
+
+
+def fields(kind: int, x: Array) -> Any:
+    """What the C code is told of an array of three dimensions; None where it lies otherwise."""
+    before, count, after = x.shape
     size = x.itemsize
-    if run is None or x.strides[1 if after == 1 else 2] != size or x.strides[0] % size:
+    if x.strides[1 if after == 1 else 2] != size or x.strides[0] % size or x.strides[1] % size:
         return None
-    many = 64 // after
-    if 1 < after < _NARROW and count > 2 * many and x.strides[1] == after * size:
-        return _short(kind, x, many)
-    result = np.empty((before, after), x.dtype)
-    fields = [before, count, after, kind, x.strides[0] // size, x.strides[1] // size]
-    if x.strides[1] % size or kernels.call(run, kernels.block(fields), x, result):
+    return kernels.block([before, count, after, kind, x.strides[0] // size, x.strides[1] // size])
+
+
+def run(x: Array, fields: Any, shape: Shape) -> Array | None:
+    """The totals that `fields` describe, in a new array."""
+    call = kernels.ready("reduction", "reduce", x.dtype) if x.flags.aligned else None
+    if call is None:
         return None
-    return result
+    result = np.empty(shape, x.dtype)
+    return None if kernels.call(call, fields, x, result) else result
 
 
 def dot(x: Array, y: Array) -> Array | None:

@@ -133,13 +133,24 @@ class Packet:
         return packet, (self.name,)
 
 
+_PLAIN = frozenset((int, bool, float, str, type(None)))  # keywords of which the type says all
+
+
 def _chooser(packet: Packet) -> Callable[..., Any]:
     chosen: dict[Any, Callable[..., Any]] = {}
 
     def choose_and_call(*args: Any, **keywords: Any) -> Any:
         key = tuple(map(type, args))
-        if not keywords and (function := chosen.get(key)) is not None:
-            return function(*args)
+        if not keywords:
+            if (function := chosen.get(key)) is not None:
+                return function(*args)
+        elif _PLAIN.issuperset(kinds := tuple(map(type, keywords.values()))):
+            named = (key, *keywords, *kinds)
+            if (function := chosen.get(named)) is not None:
+                return function(*args, **keywords)
+            if list not in key and tuple not in key:
+                function = chosen[named] = _choose(packet, args, keywords)
+                return function(*args, **keywords)
         if keywords or list in key or tuple in key:
             key = _key(args, keywords)
             if (function := chosen.get(key)) is not None:

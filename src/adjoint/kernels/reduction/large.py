@@ -15,9 +15,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache, partial
+from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
+from adjoint.core.records import record
 from adjoint.core.shapes import Shape
 from adjoint.kernels.reduction.common import Array, Dims
 from adjoint.native import reduction as native
@@ -37,6 +40,10 @@ def total(x: Array, axis: Dims, keepdims: bool) -> Array:
 def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
     """`ufunc.reduce(x, axis=axis, keepdims=keepdims)`, by the fastest way."""
     if x.size >= LARGE:
+        kind = native.OF_UFUNC.get(ufunc) if x.dtype.char in "fd" else None
+        how = None if kind is None else _plan(kind, x.shape, x.strides, x.dtype, axis, keepdims)
+        if how is not None and (made := native.run(x, how.fields, how.shape)) is not None:
+            return made.transpose(how.back) if how.back else made
         reduces = partial(_reduce, ufunc)
         if x.flags.c_contiguous:
             result = reduces(x, axis, keepdims)
@@ -45,6 +52,37 @@ def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
         if result is not None:
             return result
     return ufunc.reduce(x, axis=axis, keepdims=keepdims)
+
+
+@record
+class _Plan:
+    """A reduction that is one call of native code, for arrays that lie in a certain way."""
+
+    fields: Any  # what the C code is told
+    shape: Shape  # of the result, its dimensions in the order of memory
+    back: Shape  # the order that undoes this; empty where it is the usual one
+
+
+@lru_cache(maxsize=4096)
+def _plan(
+    kind: int, shape: Shape, strides: Shape, dtype: Any, axis: Dims, keepdims: bool
+) -> _Plan | None:
+    """How to reduce arrays that lie so; None where it takes more than one call."""
+    found = _order(strides, axis, keepdims)
+    if found is None:
+        return None
+    order, axes, back = found
+    parted = _parted(tuple([shape[d] for d in order]), axes, keepdims)
+    if parted is None or parted[2]:
+        return None
+    lying = as_strided(np.empty(1, dtype), shape, strides).transpose(order)  # is not looked into
+    matrices, _, _, final = parted
+    parts = _matrices(lying, matrices)
+    if parts is None or native.is_short(parts) or not _is_native(kind, matrices):
+        return None
+    fields = native.fields(kind, parts)
+    usual = back == tuple(range(len(back)))
+    return None if fields is None else _Plan(fields, final, () if usual else back)
 
 
 def _turned(
@@ -82,7 +120,7 @@ def _reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array | No
     matrices, kept, rest, final = parted
     parts = _matrices(x, matrices)
     if parts is None:
-        if x.dtype.char not in "fd" or not _is_native(ufunc, matrices):
+        if x.dtype.char not in "fd" or not _is_native(native.OF_UFUNC.get(ufunc), matrices):
             return None
         parts = copied(x).reshape(matrices)
     result = _choose(ufunc, parts)
@@ -173,13 +211,15 @@ def _choose(ufunc: np.ufunc, x: Array) -> Array | None:
 
 
 def _native(ufunc: np.ufunc, x: Array) -> Array | None:
-    return native.reduce(native.OF_UFUNC[ufunc], x) if _is_native(ufunc, x.shape) else None
+    kind = native.OF_UFUNC.get(ufunc)
+    return native.reduce(kind, x) if _is_native(kind, x.shape) and kind is not None else None
 
 
-def _is_native(ufunc: np.ufunc, matrices: Shape) -> bool:
+def _is_native(kind: int | None, matrices: Shape) -> bool:
     """Whether native code is better: of few elements NumPy's slices are as good."""
-    _, count, after = matrices
-    return ufunc in native.OF_UFUNC and count * after >= FEW and count > 1
+    before, count, after = matrices
+    many = before * count * after >= native.LARGE
+    return kind is not None and many and count * after >= FEW and count > 1
 
 
 _POWERS: dict[float, int] = {1: native.SIZES, 2: native.SQUARES}
