@@ -97,6 +97,19 @@ def test_running_totals(
     np.testing.assert_allclose(found, expected, rtol=1e-6 if dtype == np.float32 else 1e-12)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("rows_", [1, 7, 8, 83])
+def test_running_totals_of_rows_do_not_depend_on_how_they_lie(rows_: int, reverse: bool) -> None:
+    """Several rows go on at once; a row alone, and one whose elements lie apart, give the same."""
+    x = draw((rows_, 4099), np.float32)
+    found = rows.running(x, 1, product=False, reverse=reverse)
+    assert found is not None
+    turned = rows.running(np.asfortranarray(x), 1, product=False, reverse=reverse)
+    np.testing.assert_array_equal(found, turned)
+    for row, own in zip(x, found, strict=True):
+        np.testing.assert_array_equal(rows.running(row, 0, product=False, reverse=reverse), own)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("least", [False, True])
 @pytest.mark.parametrize(("shape", "axis"), [((4000,), 0), ((3, 50, 300), 1), ((20, 7), 0)])

@@ -29,7 +29,7 @@ _NARROW = 16  # elements after the reduced dimension below which rows are joined
 
 def reduce(kind: int, x: Array) -> Array | None:
     """The totals of a kind over the middle one of three dimensions, without it."""
-    before, count, after = x.shape
+    before, _, after = x.shape
     if x.size < LARGE:
         return None
     if is_short(x):

@@ -6,6 +6,8 @@
 #define NEAR 32          /* columns that go on at once where threads share a row */
 #define RUN 4096         /* elements of a sum in the own type */
 #define WIDE 64          /* accumulators of such a sum */
+#define LINES 8          /* rows whose running totals go on at once */
+#define INLINE static inline __attribute__((always_inline))
 #define LEAST 4          /* of them that are added one by one */
 #define FEW 32           /* rows whose gradients are added up before others are, at most; parts of few rows, about */
 
@@ -245,30 +247,55 @@ int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const RE
   return 0;
 }
 
+/* Running totals, or products, of LINES rows at once, or of one: an addition waits for the one before in its row. */
+INLINE void running_rows(long rows, long n, long product, const REAL *from, long across, long along, REAL *to, long step) {
+  double total[LINES];
+  for (long r = 0; r < rows; r++) total[r] = (double)product;
+  for (long i = 0; i < n; i++, from += along, to += step)
+    for (long r = 0; r < rows; r++) {
+      const REAL v = from[r * across];
+      to[r * n] = (REAL)(total[r] = product ? total[r] * v : total[r] + v);
+    }
+}
+
+static void running_columns(long n, long wide, long step, long product, const REAL *from, REAL *to) {
+  double total[SIDE];
+  for (long c = 0; c < wide; c++) total[c] = (double)product;
+  for (long i = 0; i < n; i++, from += step, to += step) {
+    if (product)
+      for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] *= from[c]);
+    else
+      for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] += from[c]);
+  }
+}
+
 /* Running totals, or products, along the middle one of three dimensions. sizes: those three, whether products are
-   wanted, and whether it begins at the end. */
+   wanted, whether it begins at the end; and how many elements of x are between those of a row, where rows are reduced: 1, or
+   as many as there are rows, which then lie side by side. */
 int running_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], product = sizes[3];
-  const long side = side_of(outer, inner), sides = (inner + side - 1) / side;
   const long step = sizes[4] ? -inner : inner, start = sizes[4] ? (n - 1) * inner : 0;
+  if (inner == 1) {
+    const long lines = outer >= LINES * omp_get_max_threads() ? LINES : 1, turned = sizes[5] != 1;
+    const long across = turned ? 1 : n, along = sizes[4] ? -sizes[5] : sizes[5], first = sizes[4] ? (n - 1) * sizes[5] : 0;
+#pragma omp parallel for schedule(static) if (outer * n > WORTH)
+    for (long r = 0; r < outer; r += lines) {
+      const REAL *from = x + r * across + first;
+      REAL *to = y + r * n + start;
+      if (lines == 1 || outer - r < LINES)
+        for (long k = 0; k < lines && r + k < outer; k++)
+          running_rows(1, n, product, from + k * across, across, along, to + k * n, step);
+      else if (product) running_rows(LINES, n, 1, from, across, along, to, step);
+      else if (turned) running_rows(LINES, n, 0, from, 1, along, to, step);
+      else running_rows(LINES, n, 0, from, n, step, to, step);
+    }
+    return 0;
+  }
+  const long side = side_of(outer, inner), sides = (inner + side - 1) / side;
 #pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
   for (long p = 0; p < outer * sides; p++) {
-    const long first = p % sides * side, wide = inner - first < side ? inner - first : side;
-    const REAL *from = x + p / sides * n * inner + first + start;
-    REAL *to = y + p / sides * n * inner + first + start;
-    if (inner == 1) {
-      double total = (double)product;
-      for (long i = 0; i < n; i++) to[i * step] = (REAL)(total = product ? total * from[i * step] : total + from[i * step]);
-      continue;
-    }
-    double total[SIDE];
-    for (long c = 0; c < wide; c++) total[c] = (double)product;
-    for (long i = 0; i < n; i++, from += step, to += step) {
-      if (product)
-        for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] *= from[c]);
-      else
-        for (long c = 0; c < wide; c++) to[c] = (REAL)(total[c] += from[c]);
-    }
+    const long first = p % sides * side, place = p / sides * n * inner + first + start;
+    running_columns(n, inner - first < side ? inner - first : side, step, product, x + place, y + place);
   }
   return 0;
 }

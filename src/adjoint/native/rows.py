@@ -89,12 +89,14 @@ def layer_norm_back(
 
 def running(x: Array, axis: int, *, product: bool, reverse: bool) -> Array | None:
     """Running totals along an axis, or products; sums are in double."""
-    x = dense(x)
-    run = _function("running", x.shape[axis], x) if x.size else None
+    turned = x.ndim == 2 and axis in (1, -1) and x.T.flags.c_contiguous and x.size >= LARGE
+    x = x if turned else dense(x)
+    run = _function("running", x.shape[axis], x.T if turned else x) if x.size else None
     if run is None:
         return None
     result = np.empty(x.shape, x.dtype)
-    kernels.call(run, _around(x, axis, int(product), int(reverse)), x, result)
+    step = len(x) if turned else 1
+    kernels.call(run, _around(result, axis, int(product), int(reverse), step), x, result)
     return result
 
 
