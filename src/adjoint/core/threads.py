@@ -1,8 +1,9 @@
 """How many threads compute: pieces of large arrays, native kernels, compiled programs, BLAS.
 
-`threads()` is the number for Python's own threads. OpenMP and BLAS keep numbers of their own: a
-library that is loaded is `follow`ed, and told the number when it changes. `lock()` makes the locks
-of everything that threads share.
+`threads()` is the number for Python's own threads. BLAS keeps a number of its own; OpenMP keeps one
+for each thread that calls it, so our own C code asks a variable of its object. A library that is
+loaded is `follow`ed, and told the number when it changes. `lock()` makes the locks of everything
+that threads share.
 """
 
 from __future__ import annotations
@@ -26,6 +27,17 @@ _SETTERS = (
     "openblas_set_num_threads64_",
     "openblas_set_num_threads",
 )
+_VARIABLE = "ad_threads"
+# What every C source of ours begins with: a region of OpenMP has `num_threads(TEAM)`. Weak, since a
+# source may be compiled in parts.
+TEAM = f"""#ifdef _OPENMP
+extern int omp_get_max_threads(void);
+__attribute__((weak)) int {_VARIABLE}; /* 0: as many as OpenMP has by itself */
+#define TEAM ({_VARIABLE} ? {_VARIABLE} : omp_get_max_threads())
+#else
+#define TEAM 1
+#endif"""
+_ours: list[ctypes.c_int] = []  # the variables of followed libraries
 _tell: dict[int, Any] = {}  # setters of followed libraries, by their address
 _blas: set[str] = set()  # the BLAS libraries that are followed
 _chosen: list[int] = []  # the number that was set, if one was
@@ -69,18 +81,37 @@ def set_threads(count: int) -> None:
         )
     _chosen[:] = [count]
     _follow_blas()
-    for tell in _tell.values():
-        _say(tell)
+    _say_all()
 
 
 def follow(library: ctypes.CDLL) -> ctypes.CDLL:
     """Tell a library that was loaded the number of threads that was set, now and later."""
+    try:
+        own = ctypes.c_int.in_dll(library, _VARIABLE)
+    except ValueError:  # not made of a source of ours, or without threads
+        pass
+    else:
+        _ours.append(own)
+        own.value = _own_number()
+        return library
     for name in _SETTERS:
         tell = getattr(library, name, None)
         if tell is not None:
             _tell[ctypes.cast(tell, ctypes.c_void_p).value or 0] = tell
             _say(tell)
     return library
+
+
+def _own_number() -> int:
+    """The number for our own code; 0 if none was set."""
+    return 1 if _forked else _chosen[0] if _chosen else 0
+
+
+def _say_all() -> None:
+    for own in _ours:
+        own.value = _own_number()
+    for tell in _tell.values():
+        _say(tell)
 
 
 def _say(tell: Any) -> None:
@@ -99,10 +130,9 @@ def _after_fork() -> None:
         if not owned._is_owned():
             owned._at_fork_reinit()
             freed()
-    if any(tell.__name__ == _OPENMP for tell in _tell.values()):
+    if _ours or any(tell.__name__ == _OPENMP for tell in _tell.values()):
         _forked[:] = [True]
-        for tell in _tell.values():
-            _say(tell)
+        _say_all()
 
 
 if hasattr(os, "register_at_fork"):

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 
+from adjoint.core.threads import TEAM
 from adjoint.elements import called
 
 # Vector versions of these come with glibc (libmvec); declaring them lets the compiler use them in a
@@ -961,14 +962,13 @@ def prelude(body: str, data_offset: int) -> str:
         "#define LEAST (-9223372036854775807LL - 1)",
         "#define SMALLER(a, b) ((a) < (b) ? (a) : (b))",
         "#define LARGER(a, b) ((a) > (b) ? (a) : (b))",
+        TEAM,
+        "#define THREADS SMALLER(TEAM, 16)",
         "#ifdef _OPENMP",
-        "extern int omp_get_max_threads(void), omp_get_thread_num(void),"
-        " omp_get_num_threads(void);",
-        "#define THREADS SMALLER(omp_get_max_threads(), 16)",
+        "extern int omp_get_thread_num(void), omp_get_num_threads(void);",
         "#define THREAD omp_get_thread_num()",
         "#define COUNT omp_get_num_threads()",
         "#else",
-        "#define THREADS 1",
         "#define THREAD 0",
         "#define COUNT 1",
         "#endif",

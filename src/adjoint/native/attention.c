@@ -169,7 +169,7 @@ static void forward_REAL(const Sizes *z, const Operands *x, const long *at, long
 
 int attend_REAL(const Sizes *z, const Operands *x, REAL *output, REAL *sums) {
   const long count = matrices(z);
-  const int threads = count * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
+  const int threads = count * z->queries * z->keys > 4096 ? TEAM : 1;
   const long each = count >= threads ? SHARE : up((z->queries * count + threads - 1) / threads, QUERIES);
   const long share = most(least(z->queries, least(each, SHARE)), 1);
   const long shares = (z->queries + share - 1) / share, work = count * shares;
@@ -281,7 +281,7 @@ static void backward_REAL(const Sizes *z, const Operands *x, const Gradients_REA
 /* The gradients, which begin as zeros; those that are not wanted are null. No two matrices of a batch may share one. */
 int attend_backward_REAL(const Sizes *z, const Operands *x, const Gradients_REAL *y) {
   const long count = matrices(z);
-  const int threads = count > 1 && count * z->queries * z->keys > 4096 ? omp_get_max_threads() : 1;
+  const int threads = count > 1 && count * z->queries * z->keys > 4096 ? TEAM : 1;
   const long wide = wide_REAL(z->width), deep = wide_REAL(z->depth), keys = wide_REAL(KEYS);
   int failed = 0;
 #pragma omp parallel num_threads(threads)

@@ -55,7 +55,7 @@ static void cut(const Geometry *g, Cut *c, long element) {
   for (int d = 0; d < 3; d++) c->each[d] = c->places[d], c->pieces[d] = 1;
   for (;;) {
     int fits = piece_elements(c) * element <= ROOM;
-    int busy = around * c->pieces[0] * c->pieces[1] >= omp_get_max_threads();
+    int busy = around * c->pieces[0] * c->pieces[1] >= TEAM;
     int d = c->each[0] > 1 ? 0 : 1;
     if ((fits && busy) || c->each[d] <= (fits ? 4 : 1)) break;
     c->each[d] = (c->each[d] + 1) / 2;
@@ -286,7 +286,7 @@ int convolve_REAL(const Geometry *g, const REAL *large, const REAL *weights, con
   for (long n = 0; n < g->groups; n++)
     pack_REAL(packed + n * per_group, weights + n * per_group, g->b, g->a * taps_count, g->a, taps_count, NULL,
               taps_count);
-#pragma omp parallel if (c.count > 1)
+#pragma omp parallel num_threads(TEAM) if (c.count > 1)
   {
     REAL *image = room_REAL(piece_elements(&c)), *out = room_REAL(ROWS * widest);
     long *taps = malloc((size_t)taps_count * sizeof(long));
@@ -354,7 +354,7 @@ int spread_REAL(const Geometry *g, const REAL *small, const REAL *weights, const
         }
   }
   free(spare);
-#pragma omp parallel if (c.count > 1) private(rest)
+#pragma omp parallel num_threads(TEAM) if (c.count > 1) private(rest)
   {
     REAL *image = room_REAL(piece_elements(&c)), *out = room_REAL(ROWS * widest);
     long *taps = malloc((size_t)(2 * taps_count) * sizeof(long));
@@ -589,7 +589,7 @@ int correlate_REAL(const Geometry *g, const REAL *large, const REAL *small, REAL
   long step = many ? up(g->b, LANES_REAL) : g->b, group = step * columns, all = g->groups * group;
   Cut c = cut_small(g, sizeof(REAL));
   long widest = up((c.each[1] - 1) * (c.each[2] + c.reach[2]) + c.each[2], LANES_REAL);
-  int threads = c.count > 1 ? omp_get_max_threads() : 1, failed = 0;
+  int threads = c.count > 1 ? TEAM : 1, failed = 0;
   REAL *shares = room_REAL(threads * all);
   if (!shares) return 1;
   memset(shares, 0, (size_t)(threads * all) * sizeof(REAL));

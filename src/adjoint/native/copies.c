@@ -133,7 +133,7 @@ int move_REAL(const long *z, void *const *objects) {
   if (turned >= 0) {
     const int a = turned == 0, b = turned == 2 ? 1 : 2; /* the other two */
     const long patch = TILES * SIDE;
-#pragma omp parallel for schedule(static) collapse(4) if (shared)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(4) if (shared)
     for (long i = 0; i < z[a]; i++)
       for (long j = 0; j < z[b]; j++)
         for (long k = 0; k < z[turned]; k += patch)
@@ -144,7 +144,7 @@ int move_REAL(const long *z, void *const *objects) {
     return 0;
   }
   const long across = n < BLOCK ? BLOCK / n : 1, block = n < 8 * BLOCK ? n : 4 * BLOCK;
-#pragma omp parallel for schedule(static) collapse(4) if (shared)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(4) if (shared)
   for (long i = 0; i < z[0]; i++)
     for (long j = 0; j < z[1]; j++)
       for (long first = 0; first < z[2]; first += across)
@@ -164,7 +164,7 @@ int move_REAL(const long *z, void *const *objects) {
 int join_REAL(const long *sizes, const char *const *parts, char *y) {
   const long rows = sizes[0], width = sizes[1], count = sizes[2], *widths = sizes + 3, *steps = widths + count;
   if (rows * width == 0) return 0;
-#pragma omp parallel if (rows * width > WORTH)
+#pragma omp parallel num_threads(TEAM) if (rows * width > WORTH)
   {
     const long threads = omp_get_num_threads(), own = omp_get_thread_num();
     const long share = (rows * width / threads + LINE) / LINE * LINE;
@@ -184,7 +184,7 @@ int join_REAL(const long *sizes, const char *const *parts, char *y) {
 /* sizes: matrices, rows, columns, the diagonal from which on elements are on the right, and whether those are kept. */
 int triangle_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long rows = sizes[1], columns = sizes[2], diagonal = sizes[3], right = sizes[4];
-#pragma omp parallel for schedule(static) collapse(2) if (sizes[0] * rows * columns * (long)sizeof(REAL) > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (sizes[0] * rows * columns * (long)sizeof(REAL) > WORTH)
   for (long m = 0; m < sizes[0]; m++)
     for (long r = 0; r < rows; r++) {
       const long place = r + diagonal < 0 ? 0 : r + diagonal < columns ? r + diagonal : columns;

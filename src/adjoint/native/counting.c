@@ -14,9 +14,9 @@
 /* sizes: how many, and how many of them are counted up from the start; the others are counted down from the end. */
 int even_REAL(const long *sizes, double start, double end, double step, REAL *y) {
   const long count = sizes[0], half = sizes[1];
-#pragma omp parallel for simd schedule(static) if (count > WORTH)
+#pragma omp parallel for simd num_threads(TEAM) schedule(static) if (count > WORTH)
   for (long i = 0; i < half; i++) y[i] = (REAL)(start + step * (double)i);
-#pragma omp parallel for simd schedule(static) if (count > WORTH)
+#pragma omp parallel for simd num_threads(TEAM) schedule(static) if (count > WORTH)
   for (long i = half; i < count; i++) y[i] = (REAL)(end - step * (double)(count - 1 - i));
   return 0;
 }
@@ -24,7 +24,7 @@ int even_REAL(const long *sizes, double start, double end, double step, REAL *y)
 /* sizes: how many, the first one, and from one to the next. */
 int whole_REAL(const long *sizes, REAL *y) {
   const long count = sizes[0], start = sizes[1], step = sizes[2];
-#pragma omp parallel for simd schedule(static) if (count > WORTH)
+#pragma omp parallel for simd num_threads(TEAM) schedule(static) if (count > WORTH)
   for (long i = 0; i < count; i++) y[i] = (REAL)(start + i * step);
   return 0;
 }

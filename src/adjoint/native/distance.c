@@ -85,7 +85,7 @@ static void largest(long width, const REAL *x, const REAL *other, REAL *y) {
    by coordinates; the last one is filled up. */
 int distances_REAL(const long *sizes, const REAL *x, const REAL *other, REAL *y) {
   const long rows = sizes[0], count = sizes[1], width = sizes[2];
-#pragma omp parallel for schedule(static) if (rows * count * width > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * count * width > WORTH)
   for (long r = 0; r < rows; r += 2)
     for (long c = 0; c < count; c += SIDE) {
       const long s = r + 1 < rows ? r + 1 : r;

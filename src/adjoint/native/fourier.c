@@ -179,7 +179,7 @@ static int along_REAL(REAL *x, long outer, long n, long inner, int backward, dou
   int owned = 0, wrong = 0;
   Plan *plan = find_plan(n, &owned);
   if (!plan) return 1;
-#pragma omp parallel if (outer * inner > 1 && outer * n * inner > 1 << 14)
+#pragma omp parallel num_threads(TEAM) if (outer * inner > 1 && outer * n * inner > 1 << 14)
   {
     Number *line = malloc((2 * n + room_of(plan)) * sizeof(Number)), *result = line + n;
     if (!line) {
@@ -227,7 +227,7 @@ int forward_REAL(const long *sizes, const void *const *given, void *const *made)
   Number *turns = malloc((m + 1) * sizeof(Number));
   if (!plan || !turns) return free(turns), 1;
   for (long k = 0; m < n && k <= m; k++) turns[k] = root(k, n);
-#pragma omp parallel if (sizes[0] * inner > 1 && sizes[0] * n * inner > 1 << 14)
+#pragma omp parallel num_threads(TEAM) if (sizes[0] * inner > 1 && sizes[0] * n * inner > 1 << 14)
   {
     Number *line = malloc((2 * m + room_of(plan) + n) * sizeof(Number)), *result = line + m, *whole = result + m;
     if (!line) {

@@ -12,7 +12,7 @@
 int gather_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3];
   int wrong = 0;
-#pragma omp parallel for schedule(static) reduction(| : wrong) if (outer * count * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : wrong) if (outer * count * inner > WORTH)
   for (long r = 0; r < outer * count; r++) {
     const REAL *from = x + r / count * size * inner;
     const long *own = index + r * inner;
@@ -29,7 +29,7 @@ int gather_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
 int gather_last_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   const long outer = sizes[0], size = sizes[1], count = sizes[3];
   int wrong = 0;
-#pragma omp parallel for schedule(static) reduction(| : wrong) if (outer * count > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : wrong) if (outer * count > WORTH)
   for (long o = 0; o < outer; o++) {
     const REAL *from = x + o * size;
     const long *own = index + o * count;
@@ -64,7 +64,7 @@ int scatter_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   const long outer = sizes[0], size = sizes[1], inner = sizes[2], count = sizes[3], adds = sizes[4];
   const long sides = (inner + SIDE - 1) / SIDE;
   int wrong = 0;
-#pragma omp parallel for schedule(static) reduction(| : wrong) if (outer * count * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : wrong) if (outer * count * inner > WORTH)
   for (long p = 0; p < outer * sides; p++) {
     const long first = p % sides * SIDE, last = inner - first < SIDE ? inner : first + SIDE, o = p / sides;
     REAL *to = y + o * size * inner;
@@ -94,12 +94,12 @@ int select_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
   for (long j = 0; j < count; j++)
     if ((unsigned long)index[j] >= (unsigned long)size) return 1;
   if (inner == 1) {
-#pragma omp parallel for schedule(static) if (outer * count > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * count > WORTH)
     for (long o = 0; o < outer; o++)
       for (long j = 0; j < count; j++) y[o * count + j] = x[o * size + index[j]];
     return 0;
   }
-#pragma omp parallel for schedule(static) collapse(2) if (outer * count * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * count * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long j = 0; j < count; j++)
       memcpy(y + (o * count + j) * inner, x + (o * size + index[j]) * inner, sizeof(REAL) * (size_t)inner);
@@ -125,14 +125,14 @@ int add_rows_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) 
   for (long j = 0; j < count; j++)
     if ((unsigned long)index[j] >= (unsigned long)size) return 1;
   if (outer == 1 && inner >= LONG) {
-#pragma omp parallel if (worth)
+#pragma omp parallel num_threads(TEAM) if (worth)
     {
       const long shares = omp_get_num_threads(), own = omp_get_thread_num(), low = size * own / shares;
       add_rows(low, size * (own + 1) / shares - low, inner, count, x, index, y);
     }
     return 0;
   }
-#pragma omp parallel for schedule(static) if (worth && outer > 1)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (worth && outer > 1)
   for (long o = 0; o < outer; o++) {
     const REAL *from = x + o * count * inner;
     REAL *to = y + o * size * inner;

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.core.shapes import Shape
+from adjoint.core.threads import TEAM
 from adjoint.native import background, build
 
 Array = np.ndarray[Any, Any]
@@ -91,7 +92,7 @@ def _of_kind(kernels: str, name: str, kind: str, library: Callable[[str], Any]) 
 def _source(kernels: str, kind: str) -> str:
     """The C text for numbers of a kind: "float"."""
     place = f"#define DATA {build.data_offset()} /* of the address in an array object */\n"
-    return place + _text("kernels.h") + _written(f"{kernels}.c", kind)
+    return f"{place}{TEAM}\n{_text('kernels.h')}{_written(f'{kernels}.c', kind)}"
 
 
 def _written(name: str, kind: str) -> str:

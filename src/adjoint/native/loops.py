@@ -21,6 +21,7 @@ from numpy.lib.stride_tricks import as_strided
 from adjoint.core import dtypes
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape
+from adjoint.core.threads import TEAM
 from adjoint.native import background, build, kernels
 
 Array = np.ndarray[Any, Any]
@@ -341,7 +342,7 @@ int elements(const long *z, void *const *objects) {{
   const long over = (long)((unsigned long)p_out % LINE / sizeof({s}));
   const int shifted = {exact} && straight && z[0] * z[1] * rows == 1 && over;
   const long lead = shifted ? LINE / (long)sizeof({s}) - over : 0;
-#pragma omp parallel if (z[0] * z[1] * rows * columns > 2 * LONG)
+#pragma omp parallel num_threads(TEAM) if (z[0] * z[1] * rows * columns > 2 * LONG)
   {{
 {rooms}
 #pragma omp for schedule(static) collapse(4)
@@ -367,7 +368,8 @@ int elements(const long *z, void *const *objects) {{
 
 def _source(loop: Loop) -> str:
     used = {n: dtype for n, dtype in loop.operands.items() if f"{{{n}}}" in loop.expression}
-    parts = [_HALVES] if {"float16", "bfloat16"} & {*used.values(), loop.result} else []
+    parts = [f"{TEAM}\n"]
+    parts += [_HALVES] if {"float16", "bfloat16"} & {*used.values(), loop.result} else []
     parts.append(loop.declarations)
     parts += [_pack(dtype) for dtype in dict.fromkeys(used.values())]
     s, c = STORED[loop.result]

@@ -11,7 +11,7 @@ int normalize_REAL(const long *sizes, double eps, const REAL *x, const REAL *wei
                    REAL *means, REAL *rstds, REAL *variances) {
   const long images = sizes[0], channels = sizes[1], places = sizes[2];
   const double count = (double)(images * places);
-#pragma omp parallel for schedule(static) if (images * channels * places > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (images * channels * places > WORTH)
   for (long c = 0; c < channels; c++) {
     double total = 0, square = 0;
     for (long n = 0; n < images; n++) {
@@ -49,7 +49,7 @@ int normalize_back_REAL(const long *sizes, const REAL *grad, const REAL *x, cons
                         const REAL *rstds, REAL *of_x, REAL *of_weight, REAL *of_bias) {
   const long images = sizes[0], channels = sizes[1], places = sizes[2];
   const double count = (double)(images * places);
-#pragma omp parallel for schedule(static) if (images * channels * places > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (images * channels * places > WORTH)
   for (long c = 0; c < channels; c++) {
     const REAL mean = means[c], rstd = rstds[c];
     double plain = 0, along = 0;

@@ -54,7 +54,7 @@ static void taken_REAL(const REAL *from, long step, long n, Item_REAL *items) {
 int sort_REAL(const long *sizes, const void *const *given, void *const *made) {
   const long n = sizes[1], inner = sizes[2], rows = sizes[0] * inner;
   int wrong = 0;
-#pragma omp parallel if (rows > 1 && rows * n > 1 << 14)
+#pragma omp parallel num_threads(TEAM) if (rows > 1 && rows * n > 1 << 14)
   {
     Item_REAL *items = malloc((2 * n + 1) * sizeof(Item_REAL));
     if (!items) {

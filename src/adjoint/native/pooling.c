@@ -167,7 +167,7 @@ int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *in
   const long *steps = g->small_steps;
   long low, high = inside_REAL(g, &low);
   int failed = 0;
-#pragma omp parallel if (PLANES(g) * g->large[0] * g->large[1] * g->large[2] > WORTH)
+#pragma omp parallel num_threads(TEAM) if (PLANES(g) * g->large[0] * g->large[1] * g->large[2] > WORTH)
   {
     REAL *best = malloc((size_t)g->small[2] * sizeof(REAL));
     int *where = malloc((size_t)g->small[2] * sizeof(int));
@@ -227,7 +227,7 @@ int back_REAL(const Geometry *g, const REAL *small, const long long *indices, RE
   long size = g->large[0] * g->large[1] * g->large[2];
   int dense = to[4] == 1 && to[3] == g->large[2] && to[2] == g->large[1] * g->large[2], failed = 0;
   if (g->large[0] == 1) dense = to[4] == 1 && to[3] == g->large[2];
-#pragma omp parallel for schedule(static) reduction(| : failed) if (PLANES(g) * size > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : failed) if (PLANES(g) * size > WORTH)
   for (long n = 0; n < PLANES(g); n++) {
     long image = n / g->groups, channel = n % g->groups;
     long start = image * from[0] + channel * from[1];

@@ -215,7 +215,7 @@ int product_REAL(const Product *given, const REAL *a, const REAL *b, const REAL 
   }
   const Product *z = given;
   const long products = z->batch[0] * z->batch[1] * z->batch[2], total = products * z->m * z->n * z->k;
-  const long threads = omp_in_parallel() ? 1 : most(least(omp_get_max_threads(), total / SHARE), 1);
+  const long threads = omp_in_parallel() ? 1 : most(least(TEAM, total / SHARE), 1);
   long across, along;
   cut(z, products, threads, PANEL_REAL, &across, &along);
   const long work = products * across * along;

@@ -20,7 +20,7 @@ extern double tanh(double);
 #define FEW 4            /* sequences that one thread takes */
 
 static long threads_for(long sequences, long multiplications) {
-  return multiplications > WORTH ? most(least(omp_get_max_threads(), sequences / FEW), 1) : 1;
+  return multiplications > WORTH ? most(least(TEAM, sequences / FEW), 1) : 1;
 }
 
 /* Whether sizes never grow and lie between 1 and `count`, as those of packed sequences do. */

@@ -228,13 +228,13 @@ static int reduce_rows(const long *sizes, const REAL *x, REAL *y) {
   const long outer = sizes[0], n = sizes[1], cuts = (n + PIECE - 1) / PIECE, step = sizes[4];
   const Kind own = kinds[sizes[3]];
   if (cuts == 1) {
-#pragma omp parallel for schedule(static) if (outer * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * n > WORTH)
     for (long o = 0; o < outer; o++) y[o] = (REAL)own.row(x + o * step, n);
     return 0;
   }
   double *totals = malloc(sizeof(double) * (size_t)(outer * cuts));
   if (!totals) return 1;
-#pragma omp parallel for schedule(static) collapse(2) if (outer * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n > WORTH)
   for (long o = 0; o < outer; o++)
     for (long cut = 0; cut < cuts; cut++)
       totals[o * cuts + cut] = own.row(x + o * step + cut * PIECE, least(n - cut * PIECE, PIECE));
@@ -257,7 +257,7 @@ static int reduce_columns(const long *sizes, const REAL *x, REAL *y) {
   const long each = ((n + wanted - 1) / wanted + 3) / 4 * 4, cuts = (n + each - 1) / each;
   double *totals = cuts > 1 ? malloc(sizeof(double) * (size_t)(strips * cuts * SIDE)) : NULL;
   if (cuts > 1 && !totals) return 1;
-#pragma omp parallel if (outer * n * inner > WORTH)
+#pragma omp parallel num_threads(TEAM) if (outer * n * inner > WORTH)
   {
 #pragma omp for schedule(static) collapse(2)
     for (long strip = 0; strip < strips; strip++)
@@ -311,7 +311,7 @@ int dot_REAL(const long *sizes, const REAL *x, const REAL *y, REAL *to) {
   const long n = sizes[0], cuts = (n + PIECE - 1) / PIECE;
   double *totals = malloc(sizeof(double) * (size_t)(cuts + 1)), total = 0;
   if (!totals) return 1;
-#pragma omp parallel for schedule(static) if (n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (n > WORTH)
   for (long cut = 0; cut < cuts; cut++)
     totals[cut] = dot_piece(x + cut * PIECE, y + cut * PIECE, least(n - cut * PIECE, PIECE));
   for (long cut = 0; cut < cuts; cut++) total += totals[cut];

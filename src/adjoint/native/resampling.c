@@ -14,7 +14,7 @@
 /* y = the sum over the taps of weight * x there. */
 int sample_REAL(const long *sizes, const int *indices, const REAL *weights, const REAL *x, REAL *y) {
   UNPACK(sizes);
-#pragma omp parallel if (many) reduction(| : failed)
+#pragma omp parallel num_threads(TEAM) if (many) reduction(| : failed)
   {
     REAL *room = malloc((size_t)(size + 1) * sizeof(REAL));
     failed = !room;
@@ -40,7 +40,7 @@ int sample_REAL(const long *sizes, const int *indices, const REAL *weights, cons
 /* The transpose: x = the sum of weight * y over the taps that are there. */
 int spread_REAL(const long *sizes, const int *indices, const REAL *weights, const REAL *y, REAL *x) {
   UNPACK(sizes);
-#pragma omp parallel if (many) reduction(| : failed)
+#pragma omp parallel num_threads(TEAM) if (many) reduction(| : failed)
   {
     REAL *room = malloc((size_t)(size + 1) * sizeof(REAL));
     failed = !room;
@@ -63,7 +63,7 @@ int spread_REAL(const long *sizes, const int *indices, const REAL *weights, cons
 /* products = for each tap of each place the sum over the channels of x there times y. */
 int products_REAL(const long *sizes, const int *indices, const REAL *x, const REAL *y, REAL *products) {
   UNPACK(sizes);
-#pragma omp parallel if (many) reduction(| : failed)
+#pragma omp parallel num_threads(TEAM) if (many) reduction(| : failed)
   {
     REAL *room = malloc((size_t)(size + 1) * sizeof(REAL));
     failed = !room;

@@ -144,7 +144,7 @@ static void softmax_columns_back(long n, long wide, long step, long logarithm, c
    Several take a few columns one after the other: what a core fetches ahead, beyond them, is then its own next ones, and not
    what another core writes. A column's values do not depend on those beside it. */
 static long side_of(long outer, long inner) {
-  const long alone = outer >= omp_get_max_threads(), side = (inner + 15) / 16 * 16, most = alone ? SIDE : NEAR;
+  const long alone = outer >= TEAM, side = (inner + 15) / 16 * 16, most = alone ? SIDE : NEAR;
   return side < most ? side : most;
 }
 
@@ -155,7 +155,7 @@ typedef void Columns(long n, long wide, long step, long logarithm, const REAL *o
 static int along_middle(const long *sizes, Rows *row, Columns *columns, const REAL *one, const REAL *other, REAL *to) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], logarithm = sizes[3];
   const long side = side_of(outer, inner);
-#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
       const long start = o * n * inner + c, wide = inner - c < side ? inner - c : side;
@@ -179,7 +179,7 @@ int softmax_back_REAL(const long *sizes, const REAL *grad, const REAL *y, REAL *
 int layer_REAL(const long *sizes, double eps, const REAL *x, const REAL *weight, const REAL *bias, REAL *y, REAL *means,
                REAL *rstds) {
   const long rows = sizes[0], n = sizes[1];
-#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * n > WORTH)
   for (long r = 0; r < rows; r++) {
     const REAL *from = x + r * n;
     REAL *to = y + r * n;
@@ -224,7 +224,7 @@ int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const RE
   const long parts = (rows + few - 1) / few;
   REAL *sums = of_bias ? calloc((size_t)(2 * parts * n), sizeof(REAL)) : 0;
   if (of_bias && !sums) return 1;
-#pragma omp parallel for schedule(static) if (rows * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * n > WORTH)
   for (long p = 0; p < parts; p++)
     for (long r = p * few; r < rows && r < (p + 1) * few; r++) {
       const REAL *from = x + r * n, *g = grad + r * n, mean = means[r], rstd = rstds[r];
@@ -235,7 +235,7 @@ int layer_back_REAL(const long *sizes, const REAL *grad, const REAL *x, const RE
       for (long i = 0; i < n; i++) along[i] += g[i] * ((from[i] - mean) * rstd), plain[i] += g[i];
     }
   if (!sums) return 0;
-#pragma omp parallel for schedule(static) if (parts * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (parts * n > WORTH)
   for (long c = 0; c < n; c += SIDE) {
     const long wide = n - c < SIDE ? n - c : SIDE;
     double along[SIDE] = {0}, plain[SIDE] = {0};
@@ -276,9 +276,9 @@ int running_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], product = sizes[3];
   const long step = sizes[4] ? -inner : inner, start = sizes[4] ? (n - 1) * inner : 0;
   if (inner == 1) {
-    const long lines = outer >= LINES * omp_get_max_threads() ? LINES : 1, turned = sizes[5] != 1;
+    const long lines = outer >= LINES * TEAM ? LINES : 1, turned = sizes[5] != 1;
     const long across = turned ? 1 : n, along = sizes[4] ? -sizes[5] : sizes[5], first = sizes[4] ? (n - 1) * sizes[5] : 0;
-#pragma omp parallel for schedule(static) if (outer * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * n > WORTH)
     for (long r = 0; r < outer; r += lines) {
       const REAL *from = x + r * across + first;
       REAL *to = y + r * n + start;
@@ -292,7 +292,7 @@ int running_REAL(const long *sizes, const REAL *x, REAL *y) {
     return 0;
   }
   const long side = side_of(outer, inner), sides = (inner + side - 1) / side;
-#pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * n * inner > WORTH)
   for (long p = 0; p < outer * sides; p++) {
     const long first = p % sides * side, place = p / sides * n * inner + first + start;
     running_columns(n, inner - first < side ? inner - first : side, step, product, x + place, y + place);
@@ -305,7 +305,7 @@ int running_REAL(const long *sizes, const REAL *x, REAL *y) {
 int extremes_REAL(const long *sizes, const REAL *x, REAL *y, long *places) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], least = sizes[3];
   const long side = side_of(outer, inner), sides = (inner + side - 1) / side;
-#pragma omp parallel for schedule(static) if (outer * n * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * n * inner > WORTH)
   for (long p = 0; p < outer * sides; p++) {
     const long first = p % sides * side, wide = inner - first < side ? inner - first : side;
     const long start = p / sides * n * inner + first;

@@ -39,7 +39,7 @@ static int top_row(long n, long k, long largest, const REAL *x, long *places) {
 int top_REAL(const long *sizes, const REAL *x, long *places) {
   const long rows = sizes[0], n = sizes[1], k = sizes[2], largest = sizes[3];
   int odd = 0;
-#pragma omp parallel for schedule(static) reduction(| : odd) if (rows * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : odd) if (rows * n > WORTH)
   for (long r = 0; r < rows; r++) odd |= !top_row(n, k, largest, x + r * n, places + r * k);
   return odd;
 }
@@ -92,9 +92,9 @@ static void extreme_columns(long n, long wide, long step, long largest, const RE
    wanted. */
 int extreme_REAL(const long *sizes, const REAL *x, REAL *values, long *places) {
   const long outer = sizes[0], n = sizes[1], inner = sizes[2], largest = sizes[3];
-  const long threads = omp_get_max_threads(), shares = (threads + outer - 1) / outer;
+  const long threads = TEAM, shares = (threads + outer - 1) / outer;
   const long share = ((inner + shares - 1) / shares + 15) / 16 * 16, side = share < SIDE ? share : SIDE;
-#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long o = 0; o < outer; o++)
     for (long c = 0; c < inner; c += side) {
       const long start = o * n * inner + c, to = o * inner + c, wide = inner - c < side ? inner - c : side;

@@ -41,7 +41,7 @@ static void column_sums(const REAL *x, long rows, long step, long columns, long 
 static int sum_rows(const long *sizes, const REAL *x, long *y) {
   const long outer = sizes[0], n = sizes[1], cuts = (n + PIECE - 1) / PIECE, step = sizes[3];
   if (cuts == 1) {
-#pragma omp parallel for schedule(static) if (outer * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * n > WORTH)
     for (long o = 0; o < outer; o++) {
       if (n >= SHORT) y[o] = row_sum(x + o * step, n);
       else {
@@ -54,7 +54,7 @@ static int sum_rows(const long *sizes, const REAL *x, long *y) {
   }
   long *totals = malloc(sizeof(long) * (size_t)(outer * cuts));
   if (!totals) return 1;
-#pragma omp parallel for schedule(static) collapse(2) if (outer * n > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n > WORTH)
   for (long o = 0; o < outer; o++)
     for (long cut = 0; cut < cuts; cut++)
       totals[o * cuts + cut] = row_sum(x + o * step + cut * PIECE, least(n - cut * PIECE, PIECE));
@@ -73,7 +73,7 @@ static int sum_columns(const long *sizes, const REAL *x, long *y) {
   const long each = (n + wanted - 1) / wanted, cuts = (n + each - 1) / each;
   long *totals = malloc(sizeof(long) * (size_t)(cuts > 1 ? strips * cuts * SIDE : 1));
   if (!totals) return 1;
-#pragma omp parallel for schedule(static) collapse(2) if (outer * n * inner > WORTH)
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n * inner > WORTH)
   for (long strip = 0; strip < strips; strip++)
     for (long cut = 0; cut < cuts; cut++) {
       const long o = strip / sides, first = strip % sides * SIDE;

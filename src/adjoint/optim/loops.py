@@ -43,7 +43,7 @@ def apply(formula: Callable[..., Any], xp: Any, n: Any, p: Any, g: Any, *state: 
 _UPDATE = """#define PIECE 8192
 int update(long size, void **objects) {{
   const long pieces = (size + PIECE - 1) / PIECE;
-#pragma omp parallel for schedule(static) if (pieces > 3)
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (pieces > 3)
   for (long k = 0; k < pieces; k++)
     piece({objects}, k * PIECE, SMALLER((k + 1) * PIECE, size));
   return 0;

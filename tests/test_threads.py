@@ -1,0 +1,132 @@
+"""The number of threads that compute: it holds in every thread of Python, and in every object."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import adjoint as ad
+import adjoint.optim.loops
+from adjoint.core import threads
+from adjoint.native import build, discovery, kernels
+from adjoint.native.loops import Loop
+
+pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
+
+COUNT = f"""{threads.TEAM}
+#ifdef _OPENMP
+extern int omp_get_num_threads(void);
+#else
+#define omp_get_num_threads() 1
+#endif
+int count(void) {{
+  int found = 0;
+#pragma omp parallel num_threads(TEAM)
+  {{
+#pragma omp single
+    found = omp_get_num_threads();
+  }}
+  return found;
+}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def number() -> Iterator[None]:
+    before = ad.get_num_threads()
+    yield
+    ad.set_num_threads(before)
+
+
+def count() -> int:
+    """How many threads share a region of native code that is entered here."""
+    return build.library(COUNT).count()
+
+
+class Elsewhere:
+    """Another thread of Python, which computes what it is given."""
+
+    def __init__(self) -> None:
+        self.asked, self.done = threading.Event(), threading.Event()
+        self.found: Any = None
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self) -> None:
+        self.asked.wait(60)
+        self.found = count()
+        self.done.set()
+
+    def count(self) -> int:
+        self.asked.set()
+        self.thread.join(60)
+        assert self.done.is_set()
+        return self.found
+
+
+needs_threads = pytest.mark.skipif(
+    "-fopenmp" not in getattr(discovery.toolchain(), "flags", ()), reason="needs OpenMP"
+)
+
+
+@needs_threads
+def test_the_number_holds_in_threads_that_were_started_before_and_after() -> None:
+    before = Elsewhere()
+    ad.set_num_threads(3)
+    assert (count(), before.count(), Elsewhere().count()) == (3, 3, 3)
+
+
+@needs_threads
+def test_a_thread_sets_the_number_for_all() -> None:
+    ad.set_num_threads(1)
+    setter = threading.Thread(target=ad.set_num_threads, args=(2,))
+    setter.start()
+    setter.join(60)
+    assert (ad.get_num_threads(), count(), Elsewhere().count()) == (2, 2, 2)
+
+
+@needs_threads
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_one_thread_computes_in_a_child_that_was_forked_and_in_its_threads() -> None:
+    """OpenMP would wait for threads that have stayed with the parent."""
+    ad.set_num_threads(2)
+    assert count() == 2
+    child = os.fork()
+    if not child:
+        ad.set_num_threads(2)
+        os._exit(0 if (count(), Elsewhere().count()) == (1, 1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def sources() -> Iterator[str]:
+    """Native kernels, loops over elements, steps of optimisers, a compiled program."""
+    yield from kernels.sources()
+    yield Loop("{x} + 1", {"x": "float32"}, (), "float32").source
+    yield adjoint.optim.loops._UPDATE
+    x = ad.ones(300, 400)
+    yield ad.compile(lambda x: (x.exp() @ x.mT).sum()).lower(x).source
+
+
+def test_every_region_of_threads_asks_for_the_number() -> None:
+    regions = [line for text in sources() for line in re.findall(r"#pragma omp parallel.*", text)]
+    assert len(regions) > 50
+    assert all("num_threads(" in line for line in regions)
+
+
+def test_blas_has_one_number_for_all_threads() -> None:
+    ad.set_num_threads(2)
+    libraries = [ctypes.CDLL(f"/{path}") for path in threads._blas]
+    names = {tell.__name__.replace("_set_", "_get_") for tell in threads._tell.values()}
+    asked = [getattr(b, n) for b in libraries for n in names if "blas" in n and hasattr(b, n)]
+    found: list[int] = []
+    other = threading.Thread(target=lambda: found.extend(ask() for ask in asked))
+    other.start()
+    other.join(60)
+    assert found == [2] * len(asked)
