@@ -15,7 +15,7 @@ import pytest
 import adjoint as ad
 from adjoint.core import dtypes
 from adjoint.elements import fused, large
-from adjoint.native import background, discovery, halves
+from adjoint.native import background, conversions, discovery
 from adjoint.native.loops import Loop
 from adjoint.tensor import binding
 
@@ -186,13 +186,13 @@ def test_halves_are_rounded_once(wide: Any, half: str) -> None:
     between = 1 + np.arange(-3, 4) * float(np.finfo(kind).eps) / 2 if half == "float16" else None
     steps = np.arange(1, 400) * 2.0**-9 if between is None else between
     x = np.concatenate([draw(N), *(steps + d for d in (0, 2.0**-40, -(2.0**-40)))]).astype(wide)
-    found = halves.astype(x, kind)
+    found = conversions.astype(x, kind)
     with np.errstate(all="ignore"):
         exact = x.astype(kind)
     if half == "float16":  # ml_dtypes itself rounds a double twice
         np.testing.assert_array_equal(found, exact)
     np.testing.assert_allclose(found.astype(np.float64), x, rtol=float(2.0**-8), atol=1e-7)
-    np.testing.assert_array_equal(halves.astype(found, wide), found.astype(wide))
+    np.testing.assert_array_equal(conversions.astype(found, wide), found.astype(wide))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

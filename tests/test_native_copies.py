@@ -10,7 +10,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.kernels.shape import copies as kernels_of_copies
-from adjoint.native import background, copies, halves, kernels, loops
+from adjoint.native import background, conversions, copies, kernels, loops
 
 pytestmark = pytest.mark.skipif(
     kernels.function("copies", "join", np.float32) is None, reason="needs a C compiler"
@@ -106,7 +106,7 @@ def two_threads(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_large_copies_lie_as_small_ones(dtype: Any) -> None:
     x = np.arange(180 * 110).reshape(180, 110).astype(dtype)
     for source in (x, x.T, x[::-1], x[:, ::-1], x[:, ::2], np.broadcast_to(x[3], (170, 110))):
-        made = halves.astype(source, dtype, "K")
+        made = conversions.astype(source, dtype, "K")
         assert made.strides == source.copy("K").strides
         np.testing.assert_array_equal(made, source)
         room = np.zeros((*source.shape, 2), dtype)
@@ -130,4 +130,4 @@ def test_casts_are_numpys(source: str, target: str) -> None:
         numbers += [np.nan, np.inf, -np.inf, 1e30, 3e9]
     with np.errstate(all="ignore"):
         x = np.resize(np.array(numbers), loops.LARGE + 3).astype(source)
-        np.testing.assert_array_equal(halves.astype(x, target), x.astype(target))
+        np.testing.assert_array_equal(conversions.astype(x, target), x.astype(target))

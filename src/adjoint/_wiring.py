@@ -11,7 +11,7 @@ import warnings
 from adjoint import exchange, legacy
 from adjoint.core import allocation, generator, promotion
 from adjoint.functions import lu, polygamma_of, unique, unique_consecutive
-from adjoint.native import halves as conversions
+from adjoint.native import conversions
 from adjoint.ops import runtime
 from adjoint.table import TABLE
 from adjoint.tensor import (

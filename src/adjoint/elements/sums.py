@@ -10,7 +10,7 @@ import numpy as np
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 from adjoint.native import reduction
-from adjoint.native.halves import astype
+from adjoint.native.conversions import astype
 from adjoint.native.loops import Loops
 
 Array = np.ndarray[Any, Any]

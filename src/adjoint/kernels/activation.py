@@ -21,7 +21,7 @@ from adjoint.core.pieces import by_pieces
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.pointwise import complex_sigmoid, widen
 from adjoint.native import rows
-from adjoint.native.halves import astype
+from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.native import normalization as native
 from adjoint.native import rows
-from adjoint.native.halves import astype
+from adjoint.native.conversions import astype
 from adjoint.native.loops import Loops
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -18,7 +18,7 @@ from adjoint.core import dtypes
 from adjoint.core.choosing import limited
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import check_integer, fit_number
-from adjoint.native.halves import astype
+from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 Scalar = bool | int | float | complex

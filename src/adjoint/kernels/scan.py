@@ -16,8 +16,8 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
 from adjoint.native import rows
+from adjoint.native.conversions import astype
 from adjoint.native.copies import copied
-from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from adjoint.core.dtypes import DEFAULT, REDUCED
 from adjoint.core.shapes import Shape
-from adjoint.native.halves import astype
+from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 Dims = tuple[int, ...] | None

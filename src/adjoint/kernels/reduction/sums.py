@@ -19,7 +19,7 @@ from adjoint.core.shapes import wrap_dims
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
 from adjoint.kernels.reduction.large import LARGE, reduce, total, whole_total
 from adjoint.native import rows
-from adjoint.native.halves import astype
+from adjoint.native.conversions import astype
 from adjoint.native.loops import Loops
 
 

@@ -19,8 +19,8 @@ from adjoint.core.promotion import check_integer, fit_number, parts_for
 from adjoint.core.shapes import Spec, broadcast, show
 from adjoint.core.storage import strides_in_elements
 from adjoint.kernels.shape.copies import in_format
+from adjoint.native.conversions import LARGE, astype
 from adjoint.native.copies import write
-from adjoint.native.halves import LARGE, astype
 
 Array = np.ndarray[Any, Any]
 

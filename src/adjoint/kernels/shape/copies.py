@@ -18,9 +18,9 @@ from adjoint.core.shapes import Shape, combinations_of, infer_size, show, wrap_d
 from adjoint.core.storage import order_of
 from adjoint.kernels.shape.views import split, split_with_sizes
 from adjoint.native import copies
+from adjoint.native.conversions import astype
 from adjoint.native.copies import copied, write
 from adjoint.native.copies import zeros as zeros_of
-from adjoint.native.halves import astype
 
 Array = np.ndarray[Any, Any]
 
