@@ -1,12 +1,14 @@
 /* Distances of points, compiled once for each machine: exact differences, not products, so that points which coincide have
    the distance 0. The other points lie in blocks by coordinates, so that vectors run along them; threads share the points. */
 
-#define SIDE 64 /* other points at once */
+#define ROWS 16 /* points for which a block of others stays in the nearest cache */
 #define RUN 128 /* coordinates of a sum in vectors */
 #define WORTH (1L << 15)
 #define LINES __attribute__((aligned(64)))
 
 /* What follows is written once for each REAL: float, double. */
+
+#define SIDE (256 / (long)sizeof(REAL)) /* other points at once */
 
 /* Sums of STEP over the coordinates, joined to totals run by run. */
 #define OVER(STEP)                                                   \
@@ -38,7 +40,7 @@ static inline Sums squares_of(long count, const REAL *x, const REAL *second, con
   Sums part = {.lane = {0}};
   for (long k = 0; k < count; k++) {
     const vec *from = (const vec *)(other + k * SIDE);
-    const vec own = (vec){0} + x[k], more = (vec){0} + second[k];
+    const vec own = x[k] - (vec){0}, more = second[k] - (vec){0};
 #pragma GCC unroll 8
     for (long v = 0; v < VECS; v++) {
       const vec d = own - from[v], e = more - from[v];
@@ -81,23 +83,28 @@ static void largest(long width, const REAL *x, const REAL *other, REAL *y) {
   memcpy(y, most, sizeof most);
 }
 
+/* The distances of two points from a block of others. */
+static void both(const long *sizes, const REAL *x, const REAL *second, const REAL *other, REAL *y) {
+  if (sizes[3] == 2) squares(sizes[2], x, second, other, y);
+  else {
+    void (*one)(long, const REAL *, const REAL *, REAL *) = sizes[3] == 1 ? sizes_of : largest;
+    one(sizes[2], x, other, y), one(sizes[2], second, other, y + SIDE);
+  }
+}
+
 /* sizes: points, others, coordinates, and 1, 2, or 0 for the largest difference. The others are blocks of SIDE points, each
    by coordinates; the last one is filled up. */
 int distances_REAL(const long *sizes, const REAL *x, const REAL *other, REAL *y) {
   const long rows = sizes[0], count = sizes[1], width = sizes[2];
 #pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * count * width > WORTH)
-  for (long r = 0; r < rows; r += 2)
-    for (long c = 0; c < count; c += SIDE) {
-      const long s = r + 1 < rows ? r + 1 : r;
-      const REAL *from = x + r * width, *second = x + s * width, *own = other + c * width;
-      const size_t bytes = (size_t)(count - c < SIDE ? count - c : SIDE) * sizeof(REAL);
-      REAL found[2 * SIDE] LINES;
-      if (sizes[3] == 2) squares(width, from, second, own, found);
-      else {
-        void (*one)(long, const REAL *, const REAL *, REAL *) = sizes[3] == 1 ? sizes_of : largest;
-        one(width, from, own, found), one(width, second, own, found + SIDE);
+  for (long first = 0; first < rows; first += ROWS)
+    for (long c = 0; c < count; c += SIDE)
+      for (long r = first; r < rows && r < first + ROWS; r += 2) {
+        const long s = r + 1 < rows ? r + 1 : r;
+        const size_t bytes = (size_t)(count - c < SIDE ? count - c : SIDE) * sizeof(REAL);
+        REAL found[2 * SIDE] LINES;
+        both(sizes, x + r * width, x + s * width, other + c * width, found);
+        memcpy(y + r * count + c, found, bytes), memcpy(y + s * count + c, found + SIDE, bytes);
       }
-      memcpy(y + r * count + c, found, bytes), memcpy(y + s * count + c, found + SIDE, bytes);
-    }
   return 0;
 }

@@ -11,7 +11,7 @@ from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 14  # coordinates, of all pairs, from which a call of native code pays
-_SIDE = 64  # other points that C code takes at once
+_SIDE = 256  # bytes of other points that C code takes at once
 _KINDS = {1: 1, 2: 2, math.inf: 0}
 
 
@@ -23,11 +23,12 @@ def distances(a: Array, b: Array, p: float) -> Array | None:
     run = kernels.ready("distance", "distances", a.dtype)
     if run is None:
         return None
-    whole, rest = divmod(len(b), _SIDE)
-    other = kernels.lines((whole + (rest > 0), a.shape[1], _SIDE), a.dtype)
-    other[:whole] = b[: whole * _SIDE].reshape(whole, _SIDE, a.shape[1]).transpose(0, 2, 1)
+    side = _SIDE // a.itemsize
+    whole, rest = divmod(len(b), side)
+    other = kernels.lines((whole + (rest > 0), a.shape[1], side), a.dtype)
+    other[:whole] = b[: whole * side].reshape(whole, side, a.shape[1]).transpose(0, 2, 1)
     if rest:
-        other[whole, :, :rest], other[whole, :, rest:] = b[whole * _SIDE :].T, 0
+        other[whole, :, :rest], other[whole, :, rest:] = b[whole * side :].T, 0
     result = np.empty((len(a), len(b)), a.dtype)
     sizes = kernels.block([len(a), len(b), a.shape[1], kind])
     kernels.call(run, sizes, kernels.aligned(np.ascontiguousarray(a)), other, result)
