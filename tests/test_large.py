@@ -270,6 +270,7 @@ RARE: dict[str, tuple[float, ...]] = {  # operators with a quick way, and an ele
     "remainder": (1e30, 1e-3),
     "floor_divide": (1e30, 1e-3),
     "lgamma": (-1.5,),
+    "erfinv": (0.9999,),
     "_expit_backward": (1.0, 9.0, 0.9998766054240137),
 }
 
