@@ -499,7 +499,7 @@ _REALS = {
 }""",
     "ad_remainder": """real ad_remainder@(real a, real b) {
   const real r = ad_fmod@(a, b);
-  return b == 0 ? r : r == 0 ? copysign@(0, b) : (b < 0) != (r < 0) ? r + b : r;
+  return b == 0 ? r : r == 0 ? copysign@(0, b) : copysign@(1, b) * r < 0 ? r + b : r;
 }""",
     "ad_whole_int": """int ad_whole_int@(real x) {
   const real end = 2147483648.0@;
@@ -509,11 +509,14 @@ _REALS = {
   const real end = 9.223372036854775808e18@;
   return (long long)((x >= -end) & (x < end) ? x : -end);
 }""",
+    # gcc makes no vectors of conditions in b alone, where b is one number: its sign is in a product,
+    # and 0 depends on a
     "ad_floor_divide": """real ad_floor_divide@(real a, real b) {
   const real r = ad_fmod@(a, b), q = a / b;
-  const real d = (a - r) / b - ((r != 0) & ((b < 0) != (r < 0)) ? 1 : 0), whole = floor@(d);
+  const real d = (a - r) / b - (copysign@(1, b) * r < 0 ? 1 : 0), whole = floor@(d);
   const real nearest = d - whole > 0.5@ ? whole + 1 : whole;
-  return b == 0 ? q : d == 0 ? copysign@(0, q) : nearest;
+  const real zero = a == a ? 0 : 1;
+  return b == zero ? q : d == 0 ? copysign@(0, q) : nearest;
 }""",
 }
 
@@ -872,6 +875,11 @@ FUNCTIONS = {
   const double value = (y - 0.5) * log(y) - y + 0.9189385332046727 + series - (z < 7 ? log(p) : 0);
   return (x == 1) | (x == 2) ? 0 : (float)value;
 }}""",
+    # in double nothing cancels that a float shows
+    "ad_logitf": """float ad_logitf(float x) {
+  const double z = x;
+  return (float)log(z / (1 - z));
+}""",
     "ad_erfinvf": f"""float ad_erfinvf(float x) {{
   const float w = -logf((1 - x) * (1 + x)), c = w < 5 ? w - 2.5f : 0, s = w < 5 ? 0 : sqrtf(w) - 3;
   const float d = c * c, t = s * s;

@@ -224,9 +224,9 @@ def softshrink(given: Arguments, dtype: str) -> str | None:
 
 def logit(given: Arguments, dtype: str) -> str:
     if given["eps"] is None:
-        return "ad_logit(self)"
+        return "ad_logit@(self)"
     low, high = (literal(b, C_TYPES[dtype]) for b in (given["eps"], 1 - given["eps"]))
-    return f"ad_logit(ad_min@(ad_max@(self, {low}), {high}))"
+    return f"ad_logit@(ad_min@(ad_max@(self, {low}), {high}))"
 
 
 def logit_slope(given: Arguments, dtype: str) -> str:
