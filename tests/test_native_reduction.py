@@ -172,3 +172,22 @@ def test_products_of_vectors_are_added(count: int, dtype: Any, monkeypatch: Any)
     expected = (x.astype(np.longdouble) * y).sum()
     np.testing.assert_allclose(found, expected, rtol=0, atol=4 * np.finfo(dtype).eps * count)
     assert reduction.dot(x, y[:-1]) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dim", [None, 0, 1, (0, 1)])
+def test_sums_of_what_is_not_nan(dim: Any, dtype: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((83, 97)).astype(dtype)
+    x[::3, ::5] = np.nan
+    t = ad.tensor(x)
+    for one, own in ((t, x), (ad.tensor(np.asfortranarray(x)), x)):
+        np.testing.assert_allclose(one.nansum(dim), np.nansum(own, dim), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dim", [None, 0, 1, 2, (0, 1), (1, 2), (0, 2), -3])
+def test_sums_of_complex_numbers_are_those_of_their_parts(dim: Any) -> None:
+    draw = np.random.default_rng(0)
+    z = draw.standard_normal((30, 40, 50)) + 1j * draw.standard_normal((30, 40, 50))
+    found, wanted = ad.tensor(z).sum(dim), z.sum(dim)
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-11)

@@ -509,8 +509,8 @@ _REALS = {
   const real end = 9.223372036854775808e18@;
   return (long long)((x >= -end) & (x < end) ? x : -end);
 }""",
-    # gcc makes no vectors of conditions in b alone, where b is one number: its sign is in a product,
-    # and 0 depends on a
+    # gcc makes no vectors of conditions in b alone, where that is one number: its sign is in a
+    # product, and 0 depends on a
     "ad_floor_divide": """real ad_floor_divide@(real a, real b) {
   const real r = ad_fmod@(a, b), q = a / b;
   const real d = (a - r) / b - (copysign@(1, b) * r < 0 ? 1 : 0), whole = floor@(d);

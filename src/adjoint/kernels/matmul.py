@@ -22,6 +22,7 @@ from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.native import product, reduction
+from adjoint.native.loops import LARGE, Loops
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
@@ -153,7 +154,7 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> 
     if dtype is dtypes.bool_:
         both = np.logical_and.outer(vec1, vec2) & bool(alpha)
         return np.logical_or(both, self) if beta else both
-    outer = np.multiply.outer(vec1.astype(wide, copy=False), vec2.astype(wide, copy=False))
+    outer = _multiplied(vec1.astype(wide, copy=False)[:, None], vec2.astype(wide, copy=False))
     return _narrow(_scaled_sum(what, self.astype(wide, copy=False), outer, beta, alpha), dtype.np)
 
 
@@ -249,9 +250,20 @@ def _run(program: Plan, operands: list[Any]) -> Any:
         left = _apply(pair.left_moves, operands[pair.left])
         right = _apply(pair.right_moves, operands[pair.right])
         operands = [x for k, x in enumerate(operands) if k not in (pair.left, pair.right)]
-        joined = matmul(left, right) if pair.contracts else np.multiply(left, right)
+        joined = matmul(left, right) if pair.contracts else _multiplied(left, right)
         operands.append(_apply(pair.moves, joined))
     return _apply(program.last, operands[0])
+
+
+_MULTIPLIED = Loops("{x} * {y}", "x", "y")
+
+
+def _multiplied(x: Array, y: Array) -> Array:
+    """x y, which broadcast, by all cores where they are large."""
+    wide = x.size * y.size >= LARGE and x.dtype == y.dtype
+    loop = _MULTIPLIED.kinds.get(x.dtype.name) if wide else None
+    found = None if loop is None else loop([x, y])
+    return np.multiply(x, y) if found is None else found
 
 
 def _apply(moves: tuple[Move, ...], x: Array) -> Array:

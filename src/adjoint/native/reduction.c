@@ -1,4 +1,4 @@
-/* Sums, products, extremes, sums of squares and of sizes over the middle one of three dimensions, compiled once for each
+/* Sums, products, extremes, sums of squares, of sizes and of what is not NaN over the middle one of three dimensions, compiled once for each
    machine. Threads share pieces whose sizes depend on the array alone, so values do not depend on their number. Sums go
    on in short runs of the own type, in several accumulators since one addition waits for the one before, and these in double;
    products are in double. NaN wins. */
@@ -18,6 +18,7 @@
 #define MULTIPLY(a, b) ((a) * (b))
 #define SELF(v) (v)
 #define SQUARE(v) ((v) * (v))
+#define PRESENT(v) ((v) == (v) ? (v) : 0)
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -61,6 +62,7 @@ typedef __typeof__((vec){0} < (vec){0}) truth;
 #define LANES ((long)(64 / sizeof(REAL)))
 
 INLINE vec all(REAL v) { return (vec){0} + v; }
+INLINE vec present_of(vec v) { return (vec)((truth)v & (v == v)); }
 INLINE vec sizes_of(vec v) { return (vec)((truth)v & ~(truth)(-(vec){0})); }
 /* The last `count` elements of a row at the end of a vector; `start` in the place of the others. */
 INLINE vec last_of(const REAL *end, long count, REAL start) {
@@ -144,6 +146,8 @@ OVER_TOTALS(smallest, smaller)
 
 SUM_OVER_ROW(sum, SELF, SELF)
 OVER_COLUMNS(sum, REAL, ADD, SELF)
+SUM_OVER_ROW(present, PRESENT, present_of)
+OVER_COLUMNS(present, REAL, ADD, PRESENT)
 SUM_OVER_ROW(squares, SQUARE, SQUARE)
 OVER_COLUMNS(squares, REAL, ADD, SQUARE)
 SUM_OVER_ROW(sizes, size, sizes_of)
@@ -219,6 +223,7 @@ static const Kind kinds[] = {
     {smallest_row, smallest_columns, smallest_totals},
     {squares_row, squares_columns, sum_totals},
     {sizes_row, sizes_columns, sum_totals},
+    {present_row, present_columns, sum_totals},
 };
 
 static long least(long a, long b) { return a < b ? a : b; }

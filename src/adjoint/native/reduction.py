@@ -17,7 +17,7 @@ from adjoint.native import kernels
 Array = np.ndarray[Any, Any]
 LARGE_DOT = 1 << 17  # elements of vectors from which all cores are quicker than BLAS
 LARGE = 1 << 12  # elements from which a call of native code pays
-SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES = range(6)
+SUM, PRODUCT, LARGEST, SMALLEST, SQUARES, SIZES, PRESENT = range(7)
 OF_UFUNC: dict[Any, int] = {
     np.add: SUM,
     np.multiply: PRODUCT,

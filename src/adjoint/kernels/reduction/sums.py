@@ -17,7 +17,8 @@ from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast, parts_for
 from adjoint.core.shapes import wrap_dims
 from adjoint.kernels.reduction.common import NATIVE, Array, Dims, narrowed, widened
-from adjoint.kernels.reduction.large import LARGE, reduce, total, whole_total
+from adjoint.kernels.reduction.large import LARGE, at_once, reduce, total, whole_total
+from adjoint.native import reduction as native
 from adjoint.native import rows
 from adjoint.native.conversions import astype
 from adjoint.native.loops import Loops
@@ -67,6 +68,9 @@ _WITHOUT_NAN = Loops("{x} == {x} ? {x} : 0", "x")
 def nansum(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
     """The sum over `dim`, NaN counting as zero."""
     if self.dtype.kind not in "biu":
+        found = at_once(native.PRESENT, self, dim or None, keepdim) if dtype is None else None
+        if found is not None:
+            return found
         found = _WITHOUT_NAN(self)
         self = np.where(np.isnan(self), self.dtype.type(0), self) if found is None else found
     return sum_dims(self, dim, keepdim, dtype)
