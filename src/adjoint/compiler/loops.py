@@ -407,16 +407,21 @@ def depends(statements: Sequence[Statement], variable: int) -> bool:
     return any(p.coefficient(variable) for p in found)
 
 
+def overwrites(statements: Sequence[Statement]) -> bool:
+    """Whether something is read and written."""
+    found = [(type(s), s.place.value) for s in _walk(statements) if isinstance(s, (Load, Store))]
+    return bool({v for kind, v in found if kind is Load} & {v for k, v in found if k is Store})
+
+
 def may_repeat(loop: For) -> bool:
     """Whether an iteration that runs twice does the same again, but for the totals of the loop."""
     totals = {t.name for t in loop.totals}
-    loaded = {s.place.value for s in _walk(loop.body) if isinstance(s, Load)}
     for statement in _walk(loop.body):
         if isinstance(statement, Take) and statement.cell.name not in totals:
             return False
-        if isinstance(statement, Store) and (statement.adds or statement.place.value in loaded):
+        if isinstance(statement, Store) and statement.adds:
             return False
-    return True
+    return not overwrites(loop.body)
 
 
 # -- verification ---------------------------------------------------------------------------------

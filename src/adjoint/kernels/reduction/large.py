@@ -59,7 +59,7 @@ def reduce(ufunc: np.ufunc, x: Array, axis: Dims, keepdims: bool) -> Array:
 
 
 def at_once(kind: int, x: Array, axis: Dims, keepdims: bool) -> Array | None:
-    """The totals of a kind by one call of native code; None where it takes more, or there is none."""
+    """The totals of a kind by one call of native code; None where that is not enough."""
     if x.dtype.char not in "fd" or x.size < LARGE:
         return None
     how = _plan(kind, x.shape, x.strides, x.dtype, axis, keepdims)
