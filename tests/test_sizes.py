@@ -61,7 +61,7 @@ def test_what_is_sure_holds_for_all_sizes_and_what_is_decided_under_its_assumpti
 ) -> None:
     random_ = random.Random(1000 + seed)
     a, b = polynomial(random_), polynomial(random_)
-    with assuming() as assumed:
+    with assuming(EXAMPLE) as assumed:
         smaller = a < b
     for point in itertools.product((2, 3, 5, 40), repeat=3):
         if surely(a - b):

@@ -264,8 +264,10 @@ def _opened_signature(key: Any, places: Any) -> list[Any]:
 
 
 def _lowered(graph: Graph, choices: Choices | None = None) -> Graph:
-    """The graph that is compared with those of other sizes: steps are kept whatever they take."""
-    return keep_steps(lower(graph, choices), math.inf)
+    """The graph that is compared with those of other sizes: without choices, these decide nothing
+    about steps that are kept.
+    """
+    return keep_steps(lower(graph, choices), choices, math.inf if choices is None else None)
 
 
 def _numbered(values: Sequence[Hashable]) -> Ties:

@@ -62,6 +62,11 @@ class Choices:
         choose = lambda: "onto" if is_large(node) else "apart"
         return self._chosen(f"{node.name} of a product", choose) == "onto"
 
+    def keeps(self, node: Node, fits: bool) -> bool:
+        """Whether a scan keeps the result of a node for the backward of its steps."""
+        choose = lambda: "kept" if fits else "again"
+        return self._chosen(f"{node.name} of a step", choose) == "kept"
+
     def _chosen(self, name: str, choose: Callable[[], str]) -> str:
         """What was chosen for the next known node of a name. Known ones may be left out, where
         nodes are the same for some sizes; a node that is not known is none of the known graph.

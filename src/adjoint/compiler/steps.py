@@ -13,6 +13,7 @@ import math
 from typing import Any
 
 from adjoint.compiler.definitions import Library, Pointwise, define
+from adjoint.compiler.lower import Choices
 from adjoint.elements.language import FUNCTION
 from adjoint.graph.facts import is_random
 from adjoint.graph.ir import Graph, Node, Region, Type, Value, substitute
@@ -24,14 +25,16 @@ from adjoint.ops.operator import Operator
 _ROOM = 1 << 24  # bytes that the results of one scan may take
 
 
-def keep_steps(graph: Graph, room: float = _ROOM) -> Graph:
+def keep_steps(graph: Graph, choices: Choices | None = None, room: float | None = None) -> Graph:
     """scan(f), its backward that runs f again -> scan(f, its functions), one that reads them"""
-    inner_graphs(graph, lambda inner: keep_steps(inner, room))
+    choices = Choices() if choices is None else choices
+    room = _ROOM if room is None else room
+    inner_graphs(graph, lambda inner: keep_steps(inner, choices, room))
     for node in list(graph.nodes):
         if _is_scan(node):
             for forward in dict.fromkeys(x.node for x in node.args[2] if x.node is not None):
                 if _is_scan(forward):
-                    node = _keep(graph, forward, node, room)
+                    node = _keep(graph, forward, node, choices, room)
     return graph
 
 
@@ -39,7 +42,7 @@ def _is_scan(node: Node) -> bool:
     return isinstance(node.op, Region) and node.op.name == "scan"
 
 
-def _keep(graph: Graph, forward: Node, back: Node, room: float) -> Node:
+def _keep(graph: Graph, forward: Node, back: Node, choices: Choices, room: float) -> Node:
     """Let a scan read what another one over the same rows computed; the scan as it is then."""
     length = forward.args[3]
     if length != back.args[3]:
@@ -52,7 +55,7 @@ def _keep(graph: Graph, forward: Node, back: Node, room: float) -> Node:
     for here in _wanted(known, second):
         there = known[here]
         size = length * math.prod(there.shape) * there.dtype.itemsize
-        if there in chosen or size <= left:
+        if there in chosen or choices.keeps(here.node, size <= left):
             left -= 0 if there in chosen else size
             chosen.setdefault(there, []).append(here)
     if not chosen:

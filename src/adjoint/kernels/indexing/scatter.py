@@ -105,7 +105,9 @@ def gather_backward(grad: Array, sizes: Ints, dim: int, index: Array) -> Array:
         coordinates = index.reshape(sized(index))
         if coordinates.shape[dim] == 1:  # no two of them meet
             places = in_bounds("gather", coordinates, sized(result)[dim], dim)
-            np.put_along_axis(result.reshape(sized(result)), places, numbers, dim)
+            reached = [slice(n) for n in coordinates.shape]
+            reached[dim] = slice(None)
+            np.put_along_axis(result.reshape(sized(result))[tuple(reached)], places, numbers, dim)
             return narrowed(result, grad.dtype)
         flat = result.reshape(-1)
         for rows, places in _blocks("gather", sized(result), dim, coordinates):
