@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -129,3 +130,50 @@ def test_a_child_process_does_not_wait_for_a_call_that_its_parent_was_in() -> No
         env=env, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+
+
+# -- tensors from outside
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "add_": lambda t: t.add_(1),
+    "view": lambda t: t[1:].mul_(3),
+    "item": lambda t: t.__setitem__(0, 7.0),
+    "copy_": lambda t: t.copy_(ad.arange(3.0)),
+    "out": lambda t: ad.sin(t, out=t),
+    "detached": lambda t: t.detach().zero_(),
+}
+USES: dict[str, Callable[[Any, Any], Any]] = {
+    "product": lambda t, x: x * t,
+    "view": lambda t, x: x + t[:2].sum() * x + t.unsqueeze(0)[0],
+    "body": lambda t, x: ad.scan(lambda c, s: (c * t + s, c), x[0], x)[0],
+    "branch": lambda t, x: ad.cond(x.sum() > 0, lambda: x * t, lambda: x - t),
+    "gradient": lambda t, x: ad.grad(lambda x: (x * x * t).sum())(x),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"dynamic": {"x": 0}}], ids=["closed", "open"])
+@pytest.mark.parametrize("use", USES)
+def test_a_write_to_a_tensor_from_outside_reaches_the_next_call(use: str, options: Any) -> None:
+    """By the long way, the short one, and on the tape."""
+    t, x = ad.ones(3), ad.arange(1.0, 7.0).reshape(2, 3)
+    function = lambda x: USES[use](t, x)
+    compiled = ad.compile(function, **options)
+    for write in WRITES.values():
+        for given in (x, x, x, x.clone().requires_grad_()):
+            np.testing.assert_allclose(compiled(given).tolist(), function(given).tolist(), 1e-6)
+        write(t)
+    assert compiled.renewals == len(WRITES) - 1
+
+
+def test_compiling_anew_for_tensors_from_outside_is_warned_of_once() -> None:
+    t, x = ad.zeros(2), ad.ones(2)
+    compiled = ad.compile(lambda x: x + t)
+    found = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(12):
+            found.append(compiled(x)[0].item())
+            t.add_(1)
+    assert found == [*range(1, 13)]
+    (only,) = said
+    assert "from outside change; pass them as arguments" in str(only.message)

@@ -11,6 +11,7 @@ import numpy as np
 
 from adjoint.compiler import dynamics, entry, pages
 from adjoint.compiler.entry import DECLINED
+from adjoint.compiler.outside import Outside
 from adjoint.compiler.program import compiled as compiled_graph
 from adjoint.compiler.stages import Cost, Stages, closure_that_wants_a_gradient
 from adjoint.compiler.statics import Statics, opened
@@ -58,6 +59,8 @@ class Compiled(Wrapper[P, R]):
         self.pairs: dict[Any, Any] = {}
         self.latest: Stages | None = None
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
+        self.outside = Outside()
+        self.renewals = 0  # how often all programs were made anew
         keeps_signature(function, self, "compile")
 
     def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -89,6 +92,7 @@ class Compiled(Wrapper[P, R]):
         return pages.page(repr(self), self.latest)
 
     def _general(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        self._renew()
         key, tensors, structure = self._signature(args, keywords)
         given = [t for t in tensors if isinstance(t, Tensor)]
         if build.compiler() is None or any(t.home is not None for t in given):
@@ -127,6 +131,20 @@ class Compiled(Wrapper[P, R]):
                 self.latest = found[0].stages
         return found or self._compile(key, tensors, structure)
 
+    def _renew(self) -> None:
+        """Forget all programs if a tensor from outside, which they hold as it was, has changed."""
+        if not self.outside.changed():
+            return
+        self.programs, self.pairs, self.entry = {}, {}, (None, -1, None)
+        self.sizes = None if self.dynamic is None else dynamics.Sizes(self.function, self.dynamic)
+        self.outside = Outside()
+        self.renewals += 1
+        if self.renewals == _MANY:
+            warn(
+                f"compile: {_name(self.function)} was compiled {_MANY} times because tensors that "
+                "it uses from outside change; pass them as arguments"
+            )
+
     def _enter(self, program: Any, arguments: Any, outputs: Any) -> None:
         """Let the next calls of this signature take the short way, from the second on: most
         programs that are called once are never called again.
@@ -137,7 +155,8 @@ class Compiled(Wrapper[P, R]):
         if program.entry_function is not None and program.entry is None:
             program.entry = entry.write(program, arguments, outputs)
         if program.entry is not None:
-            self.entry = program.entry, len(arguments.children), DEFAULT.dtype
+            short = self.outside.guarded(program.entry)
+            self.entry = short, len(arguments.children), DEFAULT.dtype
 
     def _signature(
         self, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -154,7 +173,7 @@ class Compiled(Wrapper[P, R]):
         function = self.function
         if self.static is not None:
             function = keeps_signature(self.function, lambda *a, **k: self.call(*a, **k), "compile")
-        return trace(written.watched(function), *args, **keywords)
+        return self.outside.note(trace(written.watched(function), *args, **keywords))
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
@@ -235,6 +254,7 @@ class Compiled(Wrapper[P, R]):
         """Compile for these arguments and return every stage: the graph as traced and simplified,
         its fused loops with what they compute and read, the C source, the memory plan, the times.
         """
+        self._renew()
         key, tensors, structure = self._signature(args, keywords)
         program, _ = self._program(key, tensors, structure)
         return program.stages
@@ -460,8 +480,8 @@ def compile(
     products and factors of matrices are calls of BLAS and LAPACK; other operators call their eager
     kernels (`compiled.lower(*args).callbacks()` names them). Compile the gradient, not its
     function: `ad.compile(ad.grad(f))` shares the loops of forward and backward. Whole numbers and
-    other Python values are part of the signature. Tensors from outside are constants with the
-    values of the first call. Arguments that the function changes in place are changed.
+    other Python values are part of the signature. Tensors from outside are constants; where one is
+    written to, the next call compiles anew. Arguments that the function writes to are changed.
 
     `dynamic` names dimensions whose size should not matter, as {argument: dimensions}, the argument
     by name or position: a new size then needs no new compilation. `static_argnums` and

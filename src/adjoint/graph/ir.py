@@ -195,6 +195,7 @@ class Constant:
 
     tensor: Any
     name: str = "constant"
+    watch: Any = None  # of the tensor from outside that this is a copy of: tells of later writes
 
 
 def values_in(args: Any) -> list[Value]:

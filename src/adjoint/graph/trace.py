@@ -35,7 +35,7 @@ from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.limits import NearLevel, approach_traced
 from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.tape import Counter, own_counter
+from adjoint.tensor.tape import Counter, Watch, is_inference, own_counter
 from adjoint.tensor.tensor import IN_PLACE_OF_ARRAYS, Tensor, is_plain
 
 
@@ -98,9 +98,10 @@ class TraceLevel(Level):
         """The value of a tensor from outside."""
         found = self.constants.get(id(tensor))
         if found is None:
-            node = self.graph.add(
-                Constant(_snapshot(tensor)), (), (Type.of(tensor, tensor.requires_grad),)
-            )
+            known = self.was_made_inside(tensor) or is_inference(tensor)
+            constant = Constant(_snapshot(tensor), watch=None if known else Watch(tensor))
+            kind = Type.of(tensor, tensor.requires_grad)
+            node = self.graph.add(constant, (), (kind,))
             found = self.constants[id(tensor)] = (tensor, node.outputs[0])
         return found[1]
 
