@@ -2,35 +2,65 @@
 
 A compiled function takes tensors from outside for constants. So the parameters and buffers of a
 module become arguments of what is compiled, and the buffers that forward changes become results,
-which are copied back.
+which are copied back. Other attributes, which Python looks at while it traces, are part of the
+signature: training modes, numbers, functions, hooks.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from adjoint import func
 from adjoint.compiler.compiled import Compiled
 from adjoint.compiler.compiled import compile as compile_function
+from adjoint.core.places import warn
+from adjoint.nn.modules.hooks import Hooks
 from adjoint.tensor.modes import no_grad
 from adjoint.tensor.tape import version
 
+# members that are arguments, that say nothing, or that are looked at otherwise
+_APART = {
+    "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_hooks", "forward",
+}  # fmt: skip
+_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_MANY = 8  # programs for other attributes
+
 
 class CompiledForward:
-    """The forward of a module as native code, one program for each choice of training modes."""
+    """The forward of a module as native code, one program for each choice of its attributes."""
 
     is_compiled = True
 
     def __init__(self, module: Any, *, verbose: bool) -> None:
         self.module = module
         self.verbose = verbose
-        self.programs: dict[tuple[bool, ...], Compiled] = {}
+        self.programs: dict[tuple[Any, ...], Compiled] = {}
+        # attributes that forward itself changes, a count of calls say: {(0, "steps")}
+        self.own: set[tuple[int, str]] = set()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        modes = tuple(module.training for module in self.module.modules())
-        program = self.programs.get(modes)
-        if program is None:
-            program = self.programs[modes] = compile_function(self._pure, verbose=self.verbose)
+        seen = self._seen()
+        program = self.programs.get(seen)
+        if program is not None:
+            return self._run(program, args, kwargs)
+        program = compile_function(self._pure, verbose=self.verbose)
+        before = self._attributes()
+        result = self._run(program, args, kwargs)
+        after = self._attributes()
+        own = {k for k in before.keys() | after.keys() if before.get(k) != after.get(k)} - self.own
+        if own:
+            self.own |= own
+            self.programs.clear()
+        self.programs[self._seen()] = program
+        if len(self.programs) == _MANY:
+            warn(
+                f"compile: the forward of {type(self.module).__name__} was compiled {_MANY} times "
+                "for other attributes of its modules; let those that change often be buffers"
+            )
+        return result
+
+    def _run(self, program: Compiled, args: Any, kwargs: Any) -> Any:
         parameters = dict(self.named_parameters(remove_duplicate=False))
         buffers = dict(self.named_buffers(remove_duplicate=False))
         result, changed = program(parameters, buffers, args, kwargs)
@@ -38,6 +68,28 @@ class CompiledForward:
             for name, value in changed.items():
                 buffers[name].copy_(value)
         return result
+
+    def _seen(self) -> tuple[Any, ...]:
+        """What a program is for: all attributes of all modules that forward leaves alone."""
+        found: list[Any] = []
+        own = self.own
+        for number, module in enumerate(self.module.modules()):
+            found.append(type(module))
+            for name, value in vars(module).items():
+                if name in _APART or (own and (number, name) in own):
+                    continue
+                kind = type(value)
+                found += (name, kind, value) if kind in _PLAIN else (name, _key(value))
+        return tuple(found)
+
+    def _attributes(self) -> dict[tuple[int, str], Any]:
+        """All attributes of all modules, by the module's number and their name."""
+        return {
+            (number, name): _key(value)
+            for number, module in enumerate(self.module.modules())
+            for name, value in vars(module).items()
+            if name not in _APART
+        }
 
     def named_parameters(self, **options: Any) -> Any:
         """The parameters by their paths from here."""
@@ -59,6 +111,57 @@ class CompiledForward:
             if buffer is not before[name] or version(buffer)
         }
         return result, changed
+
+
+def _key(value: Any) -> Any:
+    """What tells attributes apart: plain values by what they are, others by which they are."""
+    kind = type(value)
+    if kind in _PLAIN:
+        return kind, value
+    if kind is list or kind is tuple:
+        return kind, *map(_key, value)
+    if kind is dict:
+        return kind, *((_key(k), _key(v)) for k, v in value.items())
+    if kind is Hooks:
+        return kind, *value.before, *value.after
+    return Same(value)
+
+
+class Same:
+    """An object that is equal to itself alone; it lives as long as what is known of it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Same and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def twin(module: Any, *, verbose: bool) -> Any:
+    """A module that has the members of another one, now and later, and whose forward is compiled.
+    Copies and files of it are those of the other one.
+    """
+    kind, run = type(module), CompiledForward(module, verbose=verbose)
+
+    @functools.wraps(kind.forward)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return run(*args, **kwargs)
+
+    members = {
+        "forward": forward,
+        "__reduce_ex__": lambda self, protocol: module.__reduce_ex__(protocol),
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+    }
+    made = object.__new__(type(kind.__name__, (kind,), members))
+    object.__setattr__(made, "__dict__", module.__dict__)
+    return made
 
 
 class _Eager:

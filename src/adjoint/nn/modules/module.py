@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import copy
 import importlib
 from typing import Any, Self
 
@@ -131,9 +130,8 @@ class Module(Hooked, States, Conversions):
 
     def compiled_copy(self, *, verbose: bool = False) -> Self:
         """Return a module with the same members whose forward is compiled: `ad.compile(self)`."""
-        made = copy.copy(self)
-        made.compile(verbose=verbose)
-        return made
+        compiled = importlib.import_module("adjoint.nn.modules.compiled")  # and the compiler
+        return compiled.twin(self, verbose=verbose)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
