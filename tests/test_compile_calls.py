@@ -177,3 +177,59 @@ def test_compiling_anew_for_tensors_from_outside_is_warned_of_once() -> None:
     assert found == [*range(1, 13)]
     (only,) = said
     assert "from outside change; pass them as arguments" in str(only.message)
+
+
+# -- arrays that a function writes to
+
+ARRAYS: dict[str, Callable[[], Any]] = {
+    "contiguous": lambda: np.ones(4, np.float32),
+    "strided": lambda: np.ones((4, 3))[::2, 1],
+    "backwards": lambda: np.arange(4.0)[::-1],
+    "turned": lambda: np.ones((2, 3)).T,
+    "of the other byte order": lambda: np.ones(3, np.dtype(np.float64).newbyteorder()),
+    "whole numbers": lambda: np.arange(3),
+}
+
+
+def _step(x: Any, w: Any) -> Any:
+    x += w
+    return x * 2
+
+
+@pytest.mark.parametrize("kind", ARRAYS)
+def test_arrays_that_a_function_writes_to_are_changed_as_by_the_function(kind: str) -> None:
+    mine, theirs = ARRAYS[kind](), ARRAYS[kind]()
+    compiled = ad.compile(_step)
+    for _ in range(3):
+        found, wanted = compiled(mine, 3), _step(theirs, 3)
+        np.testing.assert_array_equal(found.numpy(), wanted)
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("on_tape", [False, True])
+def test_writes_to_arguments_that_share_memory_are_those_of_the_function(on_tape: bool) -> None:
+    def function(x: Any, y: Any, w: Any) -> Any:
+        x += y[:3] * 2
+        return y * w
+
+    bases = [np.arange(5.0), np.arange(5.0)]
+    w = ad.ones(4, dtype=ad.float64).requires_grad_(on_tape)
+    compiled = ad.compile(function)
+    for run, base in zip((function, compiled), bases, strict=True):
+        result = run(ad.from_numpy(base[:3]), ad.from_numpy(base[1:]), w)
+        np.testing.assert_array_equal(result.detach().numpy(), base[1:])
+    np.testing.assert_array_equal(*bases)
+
+
+def test_arrays_that_may_only_be_read_are_not_written_to() -> None:
+    first, second = np.ones(3), np.ones(3)
+    second.flags.writeable = False
+
+    def function(x: Any, y: Any) -> Any:
+        x += 1
+        y += 1
+        return x
+
+    with pytest.raises(ad.errors.InplaceError, match="may only be read"):
+        ad.compile(function)(first, second)
+    assert first.tolist() == second.tolist() == [1.0] * 3

@@ -100,11 +100,13 @@ class Compiled(Wrapper[P, R]):
                 _warn_once()
             return self.function(*args, **keywords)
         if current().recording and any(t.edge is not None for t in given):
-            return self._differentiable(key, tensors, structure)
+            return self._differentiable(key, tensors, structure, args, keywords)
         program, outputs = self._program(key, tensors, structure)
         writes = written.places_in(outputs)
-        if writes and written.share_memory(given, writes):
+        memory = self._memory(args, keywords, given) if writes else []
+        if written.share_memory(memory, writes):
             return self.function(*args, **keywords)
+        written.check_writable(memory, writes)
         closure = program.stages.closure
         if current().recording:
             _refuse(closure)
@@ -120,7 +122,17 @@ class Compiled(Wrapper[P, R]):
         if results is None:  # or an index out of range: the eager operators say so
             return self.function(*args, **keywords)
         made = [make(o) if isinstance(o, np.ndarray) else o for o in results]
-        return _returned(pytrees.unflatten(outputs, made), given)
+        result = _returned(pytrees.unflatten(outputs, made), given)
+        _write_arrays(memory, given, writes)
+        return result
+
+    def _memory(self, args: Any, keywords: Any, given: list[Any]) -> list[Any]:
+        """The arrays of all tensors among the arguments, as the caller has them."""
+        if self.static is not None:
+            args, keywords = self.static.marked(args, keywords)
+        leaves = [v for v in pytrees.leaves((args, keywords)) if isinstance(_argument(v), Tensor)]
+        pairs = zip(leaves, given, strict=True)
+        return [leaf if isinstance(leaf, np.ndarray) else t.array for leaf, t in pairs]
 
     def _program(self, key: Any, tensors: list[Any], structure: Any) -> tuple[Any, Any]:
         found = self.programs.get(key)
@@ -214,7 +226,9 @@ class Compiled(Wrapper[P, R]):
             "pass a tensor or a float"
         )
 
-    def _differentiable(self, key: Any, tensors: list[Any], structure: Any) -> Any:
+    def _differentiable(
+        self, key: Any, tensors: list[Any], structure: Any, args: Any, keywords: Any
+    ) -> Any:
         """The pair of `differentiate`, compiled, as one node of the tape."""
         marks = tuple(isinstance(t, Tensor) and t.requires_grad for t in tensors)
         found = self.pairs.get((key, marks))
@@ -230,10 +244,17 @@ class Compiled(Wrapper[P, R]):
             for t in tensors
             if isinstance(t, Tensor)
         ]
-        _check_written(given, written.places_in(out_structure))
+        writes = written.places_in(out_structure)
+        _check_written(given, writes)
+        memory = self._memory(args, keywords, given) if writes else []
+        if written.share_memory(memory, writes):
+            return self.function(*args, **keywords)
+        written.check_writable(memory, writes)
         outputs = _PairFunction.apply(programs, *given)
         made = pytrees.unflatten(out_structure, list(outputs[: programs.pair.real_outputs]))
-        return _returned(made, given)
+        result = _returned(made, given)
+        _write_arrays(memory, given, writes)
+        return result
 
     def _pair_program(self, graph: Graph, opened: Any, part: Callable[[Gradient], Graph]) -> Any:
         """One of the programs of a pair, for open sizes if there are any."""
@@ -281,6 +302,13 @@ class Compiled(Wrapper[P, R]):
 def _returned(result: Any, given: list[Any]) -> Any:
     """What the caller gets, once its arguments are written to."""
     return result.put_back(given) if type(result) is Written else result
+
+
+def _write_arrays(memory: list[Any], given: list[Any], places: Sequence[int]) -> None:
+    """Copy to arrays of the caller what was written to the tensors that were made of them."""
+    for place in places:
+        if memory[place] is not given[place].array:
+            np.copyto(memory[place], given[place].array, casting="unsafe")
 
 
 def _check_written(given: list[Any], places: Sequence[int]) -> None:

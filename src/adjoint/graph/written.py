@@ -79,11 +79,21 @@ def places_in(outputs: TreeDef) -> tuple[int, ...]:
     return dict(outputs.data)["places"] if outputs.kind is Written else ()
 
 
-def share_memory(tensors: Sequence[Any], places: Sequence[int]) -> bool:
-    """Whether a tensor that is written to may share memory with another one."""
+def share_memory(arrays: Sequence[Any], places: Sequence[int]) -> bool:
+    """Whether an array that is written to may share memory with another one."""
     return any(
-        np.may_share_memory(tensors[place].array, other.array)
+        np.may_share_memory(arrays[place], other)
         for place in places
-        for number, other in enumerate(tensors)
+        for number, other in enumerate(arrays)
         if number != place
     )
+
+
+def check_writable(arrays: Sequence[Any], places: Sequence[int]) -> None:
+    """Refuse to write to memory that may only be read, before anything is written."""
+    for place in places:
+        if not arrays[place].flags.writeable:
+            raise InplaceError(
+                "compile: the function changes an argument in place that may only be read; pass "
+                "a copy of it"
+            )
