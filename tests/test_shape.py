@@ -1,5 +1,7 @@
 """Shape: which memory is shared and which is not, strides, errors. The laws check derivatives."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -222,3 +224,19 @@ def test_flip_keeps_the_order_of_dimensions_in_memory() -> None:
     x = counted(2, 3, 4, 5).to(memory_format=ad.channels_last)
     assert x.flip((2,)).stride() == x.stride()
     assert x.T.flip((0,)).stride() == x.T.stride()
+
+
+@pytest.mark.parametrize("pieces", [(1,), (0, 3), (4, 2)])
+@pytest.mark.parametrize("size", [1, 2])
+def test_the_gradient_of_some_pieces_needs_as_many_operators_however_many_others_there_are(
+    size: int, pieces: tuple[int, ...]
+) -> None:
+    def loss(x: Any) -> Any:
+        parts = x.unbind() if size == 1 else x.split(2)
+        return sum((parts[p] * (p + 2)).sum() for p in pieces)
+
+    graphs = [ad.trace(ad.grad(loss), ad.ShapeDtype(count)) for count in (11, 400)]
+    assert len({len(list(graph.nodes)) for graph in graphs}) == 1
+    places = [number // size for number in range(11)]
+    wanted = [float(p + 2) if p in pieces else 0.0 for p in places]
+    assert ad.grad(loss)(ad.ones(11)).tolist() == wanted

@@ -38,13 +38,17 @@ def block_diag_vjp(grad: Tensor, shapes: Sequence[Shape]) -> list[Tensor]:
 
 
 def split_vjp(grads: Sequence[Tensor | None], shape: Shape, sizes: Shape, dim: int) -> Tensor:
-    """Join the pieces' gradients; a piece without one gets zeros."""
+    """Join the pieces' gradients; pieces without one, one after another, are zeros together."""
     present = next(g for g in grads if g is not None)
     dim = dim % len(shape)
-    pieces = [
-        ops.zeros((*shape[:dim], size, *shape[dim + 1 :]), dtype=present.dtype) if g is None else g
-        for g, size in zip(grads, sizes, strict=True)
-    ]
+    pieces: list[Tensor] = []
+    pairs = zip(grads, sizes, strict=True)
+    for absent, run in itertools.groupby(pairs, lambda pair: pair[0] is None):
+        if absent:
+            size = sum(size for _, size in run)
+            pieces.append(ops.zeros((*shape[:dim], size, *shape[dim + 1 :]), dtype=present.dtype))
+        else:
+            pieces += [g for g, _ in run if g is not None]
     return ops.cat(pieces, dim)
 
 
@@ -54,12 +58,12 @@ def equal_split_vjp(grads: Sequence[Tensor | None], shape: Shape, size: int, dim
 
 
 def unbind_vjp(grads: Sequence[Tensor | None], dim: int) -> Tensor:
-    """Stack the slices' gradients; a slice without one gets zeros."""
+    """Stack the slices' gradients, of which some are missing: those of a split into rows."""
     present = next(g for g in grads if g is not None)
-    if any(g is None for g in grads):
-        zeros = ops.zeros(present.shape, dtype=present.dtype)
-        grads = [zeros if g is None else g for g in grads]
-    return ops.stack(grads, dim)
+    dim = dim % (present.ndim + 1)
+    shape = (*present.shape[:dim], len(grads), *present.shape[dim:])
+    rows = [None if g is None else g.unsqueeze(dim) for g in grads]
+    return split_vjp(rows, shape, (1,) * len(grads), dim)
 
 
 def repeat_vjp(grad: Tensor, shape: Shape, repeats: Shape) -> Tensor:
