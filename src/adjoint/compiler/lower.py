@@ -85,7 +85,7 @@ def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     """The graph that is fused: custom functions opened (their rules have been used), decomposed,
     simplified before and after.
     """
-    opened = passes.run(passes.inline_functions(graph.clone()))
+    opened = passes.join_rows(passes.run(passes.inline_functions(graph.clone())))
     choices = choices or Choices()
     lowered = passes.sum_operands_first(passes.run(expand_decompositions(opened, choices)))
     return prune_loops(passes.add_products(lowered, choices.adds))

@@ -20,6 +20,7 @@ from adjoint.graph.passes.schedule import schedule_for_memory
 from adjoint.graph.passes.simplify import simplify_algebra
 from adjoint.graph.passes.sink_where import sink_where
 from adjoint.graph.passes.sums_of_products import sum_operands_first
+from adjoint.graph.passes.sums_of_rows import join_rows
 
 Pass = Callable[[Graph], Graph]
 
@@ -53,6 +54,6 @@ def simplified(graph: Graph, passes: Sequence[Pass] = SIMPLIFY) -> Graph:
 
 __all__ = [
     "SIMPLIFY", "Pass", "add_products", "eliminate_dead", "fold_constants", "inline_calls",
-    "inline_functions", "lift_constants", "merge_common", "prune_loops", "run",
+    "inline_functions", "join_rows", "lift_constants", "merge_common", "prune_loops", "run",
     "schedule_for_memory", "simplified", "simplify_algebra", "sink_where", "sum_operands_first",
 ]  # fmt: skip
