@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
+from functools import cached_property
 from typing import Any
 
 from adjoint.compiler.accumulators import ACCUMULATORS
@@ -226,10 +227,18 @@ class Kernel:
         """Whether it can find an index out of range."""
         return any(isinstance(s, Check) for s in self.statements())
 
-    def pointers(self) -> list[Value]:
-        """The values that it reads and writes in memory, in the order of their first use."""
-        places = (s.place for s in self.statements() if isinstance(s, (Load, Store)))
-        return list(dict.fromkeys(p.value for p in places if isinstance(p.value, Value)))
+    @cached_property
+    def pointers(self) -> dict[Value, int]:
+        """The values that it reads and writes in memory, in the order of their first use, and from
+        which element on: so the kernels of the rows of one value are alike.
+        """
+        found: dict[Value, list[int]] = {}
+        for statement in self.statements():
+            if isinstance(statement, (Load, Store)) and isinstance(statement.place.value, Value):
+                place = statement.place
+                found.setdefault(place.value, []).append(place.address.offset)
+        known = {v: all(type(n) is int and n >= 0 for n in found[v]) for v in found}
+        return {v: min(found[v]) if known[v] else 0 for v in found}
 
     def rooms(self) -> list[Room]:
         """Arrays whose size is open: they lie in memory that the caller gives each thread."""

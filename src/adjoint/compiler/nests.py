@@ -24,6 +24,12 @@ from adjoint.graph.ir import Value
 _LOCAL = 1 << 16  # bytes of one row that a nest may keep
 _LARGE = 1 << 12  # elements from which reading a value once for two loops pays
 _MOST = 250  # statements in one nest: compilers take more than linear time for long functions
+_FUNCTION = 10  # statements that a function counts for: its text may stand in the nest
+# Of a long program, the nests of small values are short: many of them are alike, and share one
+# function. What they hand on stays in the cache anyway.
+_LONG = 100  # steps
+_NEAR = 1 << 14  # bytes
+_MOST_NEAR = 40  # statements
 
 
 @structure
@@ -36,7 +42,7 @@ class Member:
     reduced: tuple[int, ...]  # dimensions
     reads: dict[Value, list[Affine]]
     writes: dict[Value, Affine]
-    statements: int
+    statements: int  # about as many
     sequential: bool  # a put, or a prefix along the first dimension
     limit: int  # how many dimensions a loop around it may have
     flops: int
@@ -64,13 +70,14 @@ def nested(plan: Plan) -> list[Nest | Step]:
         for position, step in enumerate(plan.steps)
         if isinstance(step, Loop)
     }
+    most_near = _MOST_NEAR if len(plan.steps) > _LONG else _MOST
     first = [p for p, member in members.items() if _is_table(member)]
     for position in dict.fromkeys([*first, *range(len(plan.steps))]):
         if position not in members:
             place[position] = len(found)
             found.append(plan.steps[position])
             continue
-        place[position] = _join(found, members[position], plan, place)
+        place[position] = _join(found, members[position], plan, place, most_near)
     _find_locals(plan, found)
     return found
 
@@ -101,7 +108,7 @@ def _member(plan: Plan, loop: Loop, position: int) -> Member:
     size = math.prod(space)
     flops = size * (body.operations() + len(loop.combining))
     functions = size * body.functions()
-    count = len(body.statements)
+    count = len(body.statements) + (_FUNCTION - 1) * body.functions()
     return Member(
         loop, position, body, reduced, reads, writes, count, sequential, limit, flops, functions
     )
@@ -117,7 +124,9 @@ def _limit(loop: Loop, reduced: tuple[int, ...], scans: bool) -> int:
     return len(loop.space)
 
 
-def _join(found: list[Nest | Step], member: Member, plan: Plan, place: dict[int, int]) -> int:
+def _join(
+    found: list[Nest | Step], member: Member, plan: Plan, place: dict[int, int], most_near: int
+) -> int:
     """Put a loop into the last nest that can take it, or a new one; where that is."""
     if not member.sequential and member.loop.space:
         ready = [place[plan.memory[v]] for v in member.reads]
@@ -125,7 +134,7 @@ def _join(found: list[Nest | Step], member: Member, plan: Plan, place: dict[int,
         for number in reversed(range(max(earliest, 0), len(found))):
             nest = found[number]
             if isinstance(nest, Nest):
-                outer = _common(nest, member)
+                outer = _common(nest, member, most_near)
                 if outer:
                     nest.members.append(member)
                     nest.outer = outer
@@ -134,8 +143,11 @@ def _join(found: list[Nest | Step], member: Member, plan: Plan, place: dict[int,
     return len(found) - 1
 
 
-def _common(nest: Nest, member: Member) -> Shape:
-    """The outer dimensions of a nest with one more loop; none if it cannot, or should not, join."""
+def _common(nest: Nest, member: Member, most_near: int) -> Shape:
+    """The outer dimensions of a nest with one more loop; none if it cannot, or should not, join.
+
+    Where all that it is handed is small, a nest has at most so many statements.
+    """
     if any(m.sequential for m in nest.members):
         return ()
     written = {v: (m, a) for m in nest.members for v, a in m.writes.items()}
@@ -146,7 +158,9 @@ def _common(nest: Nest, member: Member) -> Shape:
     )
     if not linked and not shared:
         return ()
-    if sum(m.statements for m in nest.members) + member.statements > _MOST:
+    near = linked and all(nbytes(v) <= _NEAR for v in linked)
+    most = most_near if near else _MOST
+    if sum(m.statements for m in nest.members) + member.statements > most:
         return ()
     count = 0
     for a, b in zip(nest.outer, member.loop.space, strict=False):
@@ -186,7 +200,7 @@ def _in_rows(
     rows = math.prod(space[:count])
     values = {v for m in (*nest.members, member) for v in m.writes}
     used = {v for m in (*nest.members, member) for v in m.reads}
-    room = sum(int(math.prod(v.shape)) * v.dtype.itemsize for v in values & used)
+    room = sum(map(nbytes, values & used))
     return room <= _LOCAL * int(rows)
 
 
@@ -213,6 +227,11 @@ def _find_locals(plan: Plan, steps: Sequence[Nest | Step]) -> None:
                 and readers.get(v) == {number}
                 and all(a.coefficient(d) for d in range(count))
             ]
+
+
+def nbytes(value: Value) -> int:
+    """The memory of a value, for the sizes of the example."""
+    return int(math.prod(value.shape)) * value.dtype.itemsize
 
 
 def row_elements(value: Value, outer: Shape) -> int:

@@ -110,7 +110,7 @@ def source(
     loop = For(ROW, (FIRST,), (LAST,), body, vector=True)
     piece = Kernel("piece", 0, [*loads[: len(present)], loop])
     places = {v: k for k, v in enumerate((numbers, *arrays))}
-    objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers())
+    objects = ", ".join(f"DATA(objects, {places[v]})" for v in piece.pointers)
     text = printed(piece, piece.name) + _UPDATE.format(objects=objects)
     return functions.prelude(text, build.data_offset()) + text
 

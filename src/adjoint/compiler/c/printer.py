@@ -25,7 +25,6 @@ from adjoint.compiler.loops import (
     Kernel,
     Let,
     Load,
-    Local,
     Place,
     Position,
     Reset,
@@ -58,7 +57,7 @@ def printed(kernel: Kernel, name: str, sizes: Sequence[str] = ()) -> str:
 class _Printer:
     def __init__(self, kernel: Kernel, sizes: Sequence[str]) -> None:
         self.kernel, self.sizes = kernel, sizes
-        self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers())}
+        self.names = {v: f"p{k}" for k, v in enumerate(kernel.pointers)}
         self.taken = 0  # words of the memory of open size
         self.strides: set[int] = set()  # that gcc is not to know
         self.across: set[int] = set()  # the variables that count along lanes
@@ -239,13 +238,13 @@ class _Printer:
 
     def place(self, place: Place) -> str:
         value = place.value
-        name = value.name if isinstance(value, Local) else self.pointer(value)
-        terms = [self.index(place.address)]
+        name, address = value.name, place.address
+        if isinstance(value, Value):
+            name, first = self.names[value], self.kernel.pointers[value]
+            address = Affine(address.offset - first, address.terms)
+        terms = [self.index(address)]
         terms += [f"{chosen} * {stride}" for chosen, stride in place.chosen]
         return f"{name}[{' + '.join(t for t in terms if t != '0') or '0'}]"
-
-    def pointer(self, value: Value) -> str:
-        return self.names[value]
 
     def index(self, address: Affine) -> str:
         """An index as a sum."""

@@ -135,7 +135,8 @@ class Renderer:
         self, name: str, scope: Scope, made: Kernel, low: str, high: str, partial: str,
         thread: str = "0",
     ) -> str:  # fmt: skip
-        given = [*(scope.pointer(v) for v in made.pointers()), low, high]
+        given = [scope.operand(Operand(v, n, v.shape, ())) for v, n in made.pointers.items()]
+        given += [low, high]
         if made.partials:
             given.append(partial)
         if made.checks:
