@@ -51,6 +51,7 @@ from adjoint.compiler.plan import (
     Step,
     intervals,
 )
+from adjoint.core.collecting import uncollected
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open
 from adjoint.elements.language import FUNCTION
@@ -569,6 +570,7 @@ def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
     return Operand(value, address.offset, shape, strides)
 
 
+@uncollected()
 def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:
     """Group the nodes of a lowered graph into steps; `definitions` says what is known of them."""
     return _Planner(graph, dict(definitions or {})).run()

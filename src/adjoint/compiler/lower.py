@@ -22,6 +22,7 @@ from adjoint.compiler.definitions import (
     multiplications,
 )
 from adjoint.compiler.values import LOWERED, of_complex, of_halves
+from adjoint.core.collecting import uncollected
 from adjoint.graph import passes
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
@@ -81,6 +82,7 @@ class Choices:
         return way
 
 
+@uncollected()
 def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     """The graph that is fused: custom functions opened (their rules have been used), decomposed,
     simplified before and after.

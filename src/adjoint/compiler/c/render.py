@@ -32,6 +32,7 @@ from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.compiler.sweeps import Sweep
+from adjoint.core.collecting import uncollected
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Node, Value
@@ -320,6 +321,7 @@ def _stride(made: Kernel) -> int:
 _STACK = 1 << 14  # accumulators that fit on the stack
 
 
+@uncollected()
 def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     """Runs of native steps as C functions, with callbacks between them.
 
