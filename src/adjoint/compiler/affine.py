@@ -8,7 +8,8 @@ else; the address in memory is their sum with the strides.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from adjoint.core.records import record
@@ -37,10 +38,7 @@ class Affine:
 
     def at(self, values: Sequence[Affine]) -> Affine:
         """The same with each variable replaced."""
-        found = Affine(self.offset)
-        for variable, coefficient in self.terms:
-            found = found + values[variable] * coefficient
-        return found
+        return _sum(self.offset, ((values[v], coefficient) for v, coefficient in self.terms))
 
     def coefficient(self, variable: int) -> int:
         return next((c for v, c in self.terms if v == variable), 0)
@@ -77,6 +75,7 @@ def variable(number: int) -> Affine:
     return Affine(0, ((number, 1),))
 
 
+@lru_cache
 def identity(count: int) -> Index:
     return tuple(map(variable, range(count)))
 
@@ -92,10 +91,20 @@ def row_major(shape: Shape) -> tuple[int, ...]:
 
 def flat(index: Index, strides: Sequence[int]) -> Affine:
     """The address of an index."""
-    total = Affine()
-    for each, stride in zip(index, strides, strict=True):
-        total = total + each * stride
-    return total
+    return _sum(0, zip(index, strides, strict=True))
+
+
+def _sum(offset: int, parts: Iterable[tuple[Affine, int]]) -> Affine:
+    """A number and multiples of others."""
+    terms: dict[int, int] = {}
+    for part, factor in parts:
+        if not factor:
+            continue
+        if part.offset:
+            offset = offset + part.offset * factor
+        for variable, coefficient in part.terms:
+            terms[variable] = terms.get(variable, 0) + coefficient * factor
+    return Affine(offset, tuple(sorted((v, c) for v, c in terms.items() if c)))
 
 
 def broadcast(index: Index, shape: Shape) -> Index:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
+from adjoint.core.sizes import is_open
 from adjoint.core.storage import imagined
 from adjoint.elements import language
 from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
@@ -40,7 +41,7 @@ from adjoint.graph.facts import argument, computes_in, filled
 from adjoint.graph.ir import Constant, Node, Region, Value
 from adjoint.graph.passes.products_onto import is_onto
 from adjoint.native import kernels
-from adjoint.ops.operator import operator
+from adjoint.ops.operator import Operator, operator
 from adjoint.tensor.tensor import make
 
 CHEAP = 6  # additions up to which a value is made again rather than kept
@@ -393,29 +394,37 @@ def _view(node: Node) -> View | Reshape | None:
         )
     if node.op.name in ("as_strided", "view_as_real", "view_as_complex"):
         return None
+    known = (node.op, node.args[1:], source.shape, output.shape)
+    found = _looked(*known) if is_open(known[1:]) else _known_looks(*known)
+    if found is None:
+        return None
+    return Reshape(source, output.shape) if found[0] else View(source, found[1])
+
+
+def _looked(
+    op: Operator, args: tuple[Any, ...], shape: Shape, output: Shape
+) -> tuple[bool, Index] | None:
+    """Whether a view keeps all elements in their order, and where it finds them; None where an
+    operator is no view.
+    """
     found = []
-    if _moved(node, source, None) is None:
+    if _moved(op, args, shape, None) is None:
         return None  # some rows that call themselves views compute
-    for d in range(len(source.shape)):
-        moved = _moved(node, source, d)
-        if moved is None or moved.shape != output.shape:
+    for d in range(len(shape)):
+        moved = _moved(op, args, shape, d)
+        if moved is None or moved.shape != output:
             return None
         offset = _address(moved) - _address(_ORIGIN)
-        steps = zip(moved.strides, output.shape, strict=True)
+        steps = zip(moved.strides, output, strict=True)
         terms = tuple((k, s) for k, (s, size) in enumerate(steps) if s and size != 1)
         found.append(Affine(offset, terms))
-    return _simplest(source, output, tuple(found))
+    bounds = [(0, s) for s in output]
+    same = math.prod(shape) == math.prod(output)
+    index = tuple(found)
+    return same and reshaped(shape, output, identity(len(bounds)), bounds) == index, index
 
 
-def _simplest(source: Value, output: Value, index: Index) -> View | Reshape:
-    """A view that keeps all elements in their order is a reshape."""
-    bounds = [(0, s) for s in output.shape]
-    same = math.prod(source.shape) == math.prod(output.shape)
-    if same and reshaped(source.shape, output.shape, identity(len(bounds)), bounds) == index:
-        return Reshape(source, output.shape)
-    return View(source, index)
-
-
+_known_looks = lru_cache(1 << 12)(_looked)  # an unrolled loop has the same ones in every turn
 _ORIGIN = np.zeros(1, np.int8)
 
 
@@ -423,10 +432,10 @@ def _address(array: Any) -> int:
     return array.__array_interface__["data"][0]
 
 
-def _moved(node: Node, source: Value, dim: int | None) -> Any:
-    strides = [int(d == dim) for d in range(len(source.shape))]
-    array = as_strided(_ORIGIN, source.shape, strides)
-    result = node.op.parts.compute(*[make(array) if isinstance(a, Value) else a for a in node.args])
+def _moved(op: Operator, args: tuple[Any, ...], shape: Shape, dim: int | None) -> Any:
+    strides = [int(d == dim) for d in range(len(shape))]
+    array = as_strided(_ORIGIN, shape, strides)
+    result = op.parts.compute(make(array), *args)
     looks = isinstance(result, np.ndarray) and np.may_share_memory(result, array)
     return result if looks else None
 

@@ -245,7 +245,7 @@ def _product(node: Node) -> Callable[..., Any]:
         columns = b.transpose(-1, -2)
         if a.ndim == 1:
             return (columns * a).sum(-1)
-        products = a.unsqueeze(-2) * columns.unsqueeze(-3)
+        products = a.unsqueeze(-2) * (columns if b.ndim == 2 else columns.unsqueeze(-3))
         if order is None:
             return products.sum(-1)
         inner = len(order) - 1
