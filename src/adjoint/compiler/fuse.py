@@ -51,7 +51,6 @@ from adjoint.compiler.plan import (
     Step,
     intervals,
 )
-from adjoint.core.collecting import uncollected
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import is_open
 from adjoint.elements.language import FUNCTION
@@ -362,6 +361,7 @@ class _Planner:
         lists = [known[k][bisect_left(known[k], first) :] for k in wanted]
         for position in heapq.merge(*lists):
             loop = self.steps[position]
+            assert isinstance(loop, Loop)
             if self.sizes[position] >= _MOST_NODES or len(loop.combining) >= _MOST_COMBINING:
                 self._forget(position, size)
             elif len(self.reads[position]) < _MOST_READ or read <= self.reads[position]:
@@ -570,7 +570,6 @@ def _operand_at(value: Value, address: Affine, shape: Shape) -> Operand:
     return Operand(value, address.offset, shape, strides)
 
 
-@uncollected()
 def fuse(graph: Graph, definitions: dict[Node, Any] | None = None) -> Plan:
     """Group the nodes of a lowered graph into steps; `definitions` says what is known of them."""
     return _Planner(graph, dict(definitions or {})).run()

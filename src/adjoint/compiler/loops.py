@@ -234,8 +234,8 @@ class Kernel:
         """
         found: dict[Value, list[int]] = {}
         for statement in self.statements():
-            if isinstance(statement, (Load, Store)) and isinstance(statement.place.value, Value):
-                place = statement.place
+            place = statement.place if isinstance(statement, (Load, Store)) else None
+            if place is not None and isinstance(place.value, Value):
                 found.setdefault(place.value, []).append(place.address.offset)
         known = {v: all(type(n) is int and n >= 0 for n in found[v]) for v in found}
         return {v: min(found[v]) if known[v] else 0 for v in found}

@@ -22,7 +22,6 @@ from adjoint.compiler.nests import Nest, nested
 from adjoint.compiler.plan import Call, Nested, Operand, Plan, Step
 from adjoint.compiler.shaping import Version
 from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
-from adjoint.core.collecting import uncollected
 from adjoint.core.records import structure
 from adjoint.core.sizes import at
 from adjoint.graph.ir import Value
@@ -69,7 +68,6 @@ def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-@uncollected()
 def lay_out(plan: Plan, elsewhere: set[Value]) -> Layout:
     """Place the values of a plan; those `elsewhere` have memory of their own."""
     return arrange(_steps(plan, itertools.count()), elsewhere)

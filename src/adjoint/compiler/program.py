@@ -29,6 +29,7 @@ from adjoint.compiler.plan import Callback, Operand
 from adjoint.compiler.stages import Stages
 from adjoint.compiler.steps import keep_steps
 from adjoint.core import threads
+from adjoint.core.collecting import uncollected
 from adjoint.core.shapes import Shape
 from adjoint.core.sizes import at
 from adjoint.core.storage import in_order
@@ -66,6 +67,27 @@ class Code:
             seconds[stage] = time.perf_counter() - started - sum(seconds.values())
             report(stage, seconds[stage])
 
+        source = self._source(graph, took, opened, symbols)
+        self.functions: list[Any] = [
+            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
+        ]
+        took("compile C")
+        self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
+        self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
+        self.entry_function: Any = None
+        if "int entry(" in source:
+            self.entry_function = build.load(source, "entry")
+            self.entry_function.restype = ctypes.c_int
+        self.busy = busy = ctypes.c_int(0)  # whether the thread that holds the lock runs it
+        self.lock = threads.lock(lambda: setattr(busy, "value", 0))
+        self.arena = np.empty(0, np.uint8)
+        self.programs: dict[tuple[int, ...], Program] = {}
+
+    @uncollected()
+    def _source(
+        self, graph: Graph, took: Callable[[str], None], opened: Opened | None, symbols: int
+    ) -> str:
+        """Plan everything, and write it as C text."""
         self.graph = keep_steps(lower(graph)) if opened is None else opened.graph
         took("lower")
         self.plan = fuse(self.graph, None if opened is None else opened.definitions)
@@ -83,20 +105,7 @@ class Code:
             text += entry.text(self.graph.inputs, self.slots, self.end, self.segments, opening)
         source = functions.prelude(text, build.data_offset()) + text if text else ""
         took("write C")
-        self.functions: list[Any] = [
-            s if isinstance(s, Callback) else build.load(source, s) for s in self.segments
-        ]
-        took("compile C")
-        self.stages = Stages(graph, self.graph, self.layout, source, seconds, self.made)
-        self.kept = {v: in_order(t.array) for v, t in self.constants.items()}
-        self.entry_function: Any = None
-        if "int entry(" in source:
-            self.entry_function = build.load(source, "entry")
-            self.entry_function.restype = ctypes.c_int
-        self.busy = busy = ctypes.c_int(0)  # whether the thread that holds the lock runs it
-        self.lock = threads.lock(lambda: setattr(busy, "value", 0))
-        self.arena = np.empty(0, np.uint8)
-        self.programs: dict[tuple[int, ...], Program] = {}
+        return source
 
     def _find_roots(self) -> None:
         """Values in arrays of their own: inputs, constants, results, what callbacks return."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def uncollected() -> Generator[None]:
     """Look for no cyclic garbage meanwhile; as a decorator, while a function runs.
 
     A pass over a graph makes thousands of nodes, all of which stay. Looking through them again and

@@ -32,14 +32,13 @@ from adjoint.compiler.memory import THREADS, Layout
 from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested, Operand
 from adjoint.compiler.sweeps import Sweep
-from adjoint.core.collecting import uncollected
 from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES
 from adjoint.graph.ir import Node, Value
 
 # Compilers take more than linear time for long functions:
 _FEW = 8  # kernels that may become part of the function that calls them
-_MOST_STEPS = 64  # that one function calls
+_MOST_LINES = 250  # of a function that runs steps
 PARALLEL = 1 << 21  # additions from which threads pay: waking them takes some 25 µs
 AWAKE = 1 << 18  # and where a larger step of the program has woken them
 
@@ -59,13 +58,18 @@ class Renderer:
         return self.functions.setdefault(text, kernel.name)
 
     def segment(self, scope: Scope, numbers: Sequence[int]) -> str:
-        """The body of a function that runs steps; if they are many, functions of its own do."""
+        """The body of a function that runs steps; if they are long, functions of its own do."""
         opening = f"{{\n{_OPENING}{scope.table.opening()}"
-        if len(numbers) <= _MOST_STEPS:
-            return f"{opening}{self.steps(scope, numbers)}}}\n"
+        parts, lines = [""], 0
+        for text in (self._step(scope, n) for n in numbers):
+            if lines > _MOST_LINES:
+                parts, lines = [*parts, ""], 0
+            parts[-1] += text
+            lines += text.count("\n")
+        if len(parts) == 1:
+            return f"{opening}{parts[0]}}}\n"
         calls = []
-        for first in range(0, len(numbers), _MOST_STEPS):
-            steps = self.steps(scope, numbers[first : first + _MOST_STEPS])
+        for steps in parts:
             name = f"part{len(self.parts)}"
             self.parts.append(f"static void APART {name}(void **p) {opening}{steps}}}\n")
             calls.append(f"  {name}(p);\n")
@@ -321,7 +325,6 @@ def _stride(made: Kernel) -> int:
 _STACK = 1 << 14  # accumulators that fit on the stack
 
 
-@uncollected()
 def segments(layout: Layout, scope: Scope) -> tuple[str, list[Any]]:
     """Runs of native steps as C functions, with callbacks between them.
 
