@@ -200,20 +200,20 @@ def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_networks_are_compiled_once(name: str, built: list[str]) -> None:
-    """Also where sizes happen to be equal; and where they are 1 the values are right."""
+    """Also where sizes happen to be equal, or are 1."""
     function, dynamic, arguments, points = PROGRAMS[name]
     eager = with_gradients(function)
     compiled = ad.compile(eager, dynamic=dynamic)
     for point in points:
         args = arguments(*point)
         assert_same(compiled(*args), eager(*args))
-    assert len(built) == 1
     tiny = [(1, *points[0][1:]), (*points[0][:-1], 1)]
     if name in SIDES:
         tiny = [(1, *points[0][1:]), (1, *(SIDES[name] for _ in points[0][1:]))]
     for point in tiny if name != "deviations" else []:
         args = arguments(*point)
         assert_same(compiled(*args), eager(*args))
+    assert len(built) == 1
 
 
 @pytest.mark.parametrize("name", ["lstm", "lengths", "in blocks", "deviations", "patches"])
@@ -279,4 +279,46 @@ def test_one_program_serves_short_rows_and_long_ones(
         got, expected = (pytrees.leaves(f(x)) for f in (compiled, eager))
         for a, b in zip(got, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-4 if dtype is ad.float32 else 1e-9, atol=1e-6)
+    assert len(built) == 1
+
+
+SMALL: dict[
+    str, Callable[..., Any]
+] = {  # functions of n by m, for which 1 is special in eager mode
+    "transposed": lambda x: (x @ x.mT).triu(1) + x.mT.sum() * (x @ x.mT).diagonal(),
+    "moved": lambda x: x.roll(1, 0).flip(1).repeat(2, 3) + x.tile(2, 3),
+    "cut": lambda x: ad.cat([x[1:], x[:1] * 2], 0).cumprod(0),
+    "filled": lambda x: F.pad(x[None, None], (1, 2, 2, 1), mode="replicate") * 3,
+    "factored": lambda x: ad.linalg.cholesky(x @ x.mT + ad.eye(x.shape[0], dtype=x.dtype)),
+    "repeated": lambda x: x.repeat_interleave(3, 1).logcumsumexp(0),
+    "chosen": lambda x: x.sort(-1)[0] * x.argsort(0) + x.index_select(0, ad.arange(x.shape[0])),
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_sizes_of_one_need_no_other_program(name: str, built: list[str]) -> None:
+    eager = with_gradients(SMALL[name])
+    compiled = ad.compile(eager, dynamic={0: (0, 1)})
+    for sizes in ((5, 4), (7, 3), (1, 6), (3, 1), (2, 2), (1, 1)):
+        x = make(*sizes)
+        assert_same(compiled(x), eager(x))
+    assert len(built) == 1
+
+
+def test_sizes_of_nothing_are_not_compiled(built: list[str]) -> None:
+    eager = ad.value_and_grad(lambda x, y: (ad.cat([x, y]).sin() @ y.mT).sum())
+    compiled = ad.compile(eager, dynamic={0: (0, 1), 1: (0, 1)})
+    for n, m, k in ((0, 2, 3), (2, 0, 3), (3, 4, 5), (2, 3, 0), (0, 0, 0), (6, 2, 3)):
+        args = make(n, k), make(m, k, seed=1)
+        assert_same(compiled(*args), eager(*args))
+    assert len(built) == 1
+
+
+def test_equal_constants_are_told_apart_by_their_tensors(built: list[str]) -> None:
+    """The biases of a network begin with the same numbers."""
+    first, second = (ad.zeros(100, dtype=ad.float64) for _ in range(2))
+    function = ad.compile(lambda x: (x + first).sin() * (x.cos() + second), dynamic={0: 0})
+    for n in (3, 7, 2):
+        x = make(n, 100)
+        assert_same(function(x), x.sin() * x.cos())
     assert len(built) == 1

@@ -99,6 +99,8 @@ class Compiled(Wrapper[P, R]):
             if build.compiler() is None:
                 _warn_once()
             return self.function(*args, **keywords)
+        if self.sizes is not None and self.sizes.is_of_nothing(tensors, structure):
+            return self.function(*args, **keywords)  # which takes less time than to compile it
         if current().recording and any(t.edge is not None for t in given):
             return self._differentiable(key, tensors, structure, args, keywords)
         program, outputs = self._program(key, tensors, structure)

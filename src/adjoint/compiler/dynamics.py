@@ -139,7 +139,7 @@ class Sizes:
         places = self._places(tensors, structure)
         sizes = [size for _, _, size in places]
         if not sizes or 0 in sizes:
-            return None  # of nothing there are other programs
+            return None  # of nothing there are other programs, where somebody wants to see one
         signature = (role, key[0], key[1], *_opened_signature(key, places))
         known = self.known.setdefault(signature, [])
         if 1 in sizes and not known:
@@ -152,6 +152,10 @@ class Sizes:
             program = self._learn(signature, resized, graph, traced, report)
         # x[:100] of 50 elements has 50: that size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
+
+    def is_of_nothing(self, tensors: Sequence[Any], structure: Any) -> bool:
+        """Whether an open size of some arguments is 0."""
+        return any(size == 0 for _, _, size in self._places(tensors, structure))
 
     def _places(self, tensors: Sequence[Any], structure: Any) -> list[tuple[int, int, int]]:
         """(leaf, dimension, size) of every open dimension; leaves count over all arguments."""

@@ -497,8 +497,8 @@ def _lead(operand: Operand) -> tuple[str, int]:
     """(flag, step) for a column-major library: "N" and the step from row to row, or "T"."""
     (rows, columns), (row, column) = operand.shape[-2:], operand.strides[-2:]
     if (column == 1 or columns == 1) and (row >= columns or rows == 1):
-        return "N", max(row if rows > 1 else columns, columns, 1)
-    return "T", max(column if columns > 1 else rows, rows, 1)
+        return "N", max(row, columns, 1)  # of a single row it may be any that is large enough
+    return "T", max(column, rows, 1)
 
 
 def _batch_loops(batch: Shape) -> tuple[list[str], list[str]]:

@@ -70,14 +70,15 @@ class Choices:
 
     def _chosen(self, name: str, choose: Callable[[], str]) -> str:
         """What was chosen for the next known node of a name. Known ones may be left out, where
-        nodes are the same for some sizes; a node that is not known is none of the known graph.
+        nodes are the same for some sizes; then those of a name of which one way is known go it.
         """
         ahead = range(self.place, len(self.known))
         place = next((n for n in ahead if self.known[n][0] == name), None)
-        if place is None:
-            way = choose()
-        else:
+        ways = {way for known, way in self.known if known == name} if place is None else set()
+        if place is not None:
             way, self.place = self.known[place][1], place + 1
+        else:
+            way = ways.pop() if len(ways) == 1 else choose()
         self.made.append((name, way))
         return way
 

@@ -17,13 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adjoint.compiler.affine import Affine
+from adjoint.compiler.affine import Affine, flat, identity, row_major
 from adjoint.compiler.definitions import (
     Address,
     Combination,
+    Count,
     Definition,
     Fill,
+    Look,
     Piece,
+    Pieces,
+    Pointwise,
     Reshape,
     View,
     define,
@@ -57,6 +61,7 @@ else:
 
 Points = Sequence[tuple[int, ...]]
 _RECORDS = (Definition, Piece, Address, Affine, Routine)
+_LOOPS = (Combination, Count, Fill, Look, Pieces, Pointwise)  # definitions that routines have not
 _DENOMINATOR = 4096  # the largest of a factor beside a size in a real number
 _DIVISOR = 64  # the largest by which a number is seen to be divided
 _TOGETHER = 3  # quotients and sizes that are multiplied in one number
@@ -226,6 +231,8 @@ class _Comparison:
         met: set[Node] = set()
         for mine in opened.nodes:
             others = alike.get((mine.name, *map(self.pairs.get, mine.inputs())), [])
+            if isinstance(mine.op, Constant):  # of equal ones the same, or another one
+                others = sorted(others, key=lambda o: (o.op.tensor is not mine.op.tensor, o in met))
             other = next((o for o in others if self.node(mine, o, definitions)), None)
             if other is None:
                 return False
@@ -245,7 +252,8 @@ class _Comparison:
         if mine.name != other.name or len(mine.outputs) != len(other.outputs):
             return False
         return (
-            all(self.graphs(g, other.graphs[k], definitions) for k, g in mine.graphs.items())
+            (mine not in definitions or _runs(definitions[mine], mine, self.sizes))
+            and all(self.graphs(g, other.graphs[k], definitions) for k, g in mine.graphs.items())
             and self.same(mine.args, other.args)
             and all(map(self.value, mine.outputs, other.outputs))
             and (mine not in definitions or self.definition(definitions[mine], other))
@@ -253,20 +261,39 @@ class _Comparison:
 
     def definition(self, mine: Any, other: Node) -> bool:
         """Whether loops know a node as another one, for the sizes at hand."""
+        if all(0 in v.shape for v in other.outputs):
+            return True  # they have nothing to do
         self.still = set()
-        if isinstance(mine, View):
+        if isinstance(mine, Look):
             self.still = {d for d, size in enumerate(other.output.shape) if size == 1}
         found = define(other)
         if isinstance(mine, Combination) and isinstance(found, Reshape):  # of single elements
             return self.pairs.get(mine.source) is found.source
+        if isinstance(mine, Pieces) and isinstance(found, Pieces):
+            parts = [p for p in mine.pieces if at(p.low, self.sizes) < at(p.high, self.sizes)]
+            kept = tuple([p for p in found.pieces if p.low < p.high])
+            return self.same((mine.base, tuple(parts)), (found.base, kept))
+        if isinstance(mine, (View, Reshape)) and isinstance(found, (View, Reshape)):
+            return self.same(mine.source, found.source) and self.looks_alike(mine, found, other)
         return self.same(mine, found)
+
+    def looks_alike(self, mine: Any, found: Any, node: Node) -> bool:
+        """Whether two looks at a value see the same elements of it: where sizes are 1, views are
+        reshapes.
+        """
+        strides, shape = row_major(found.source.shape), node.output.shape
+
+        def place(look: View | Reshape) -> Affine:
+            if isinstance(look, Reshape):
+                return flat(identity(len(shape)), row_major(shape)).without(self.still)
+            index = tuple([_closed(each, self.sizes) for each in look.index])
+            return flat(index, strides).without(self.still)
+
+        return place(mine) == place(found)
 
     def value(self, mine: Value, other: Value) -> bool:
         self.pairs[mine] = other
-        if mine.dtype is not other.dtype or not self.same(mine.shape, other.shape):
-            return False
-        # of nothing there are other programs
-        return not any(is_open(m) and o == 0 for m, o in zip(mine.shape, other.shape, strict=True))
+        return mine.dtype is other.dtype and self.same(mine.shape, other.shape)
 
     def same(self, mine: Any, other: Any) -> bool:
         if isinstance(mine, Value):
@@ -289,6 +316,22 @@ class _Comparison:
         if isinstance(mine, float) and isinstance(other, float) and math.isfinite(mine):
             return math.isclose(mine, other, rel_tol=4e-16)
         return type(mine) is type(other) and (mine == other or (mine != mine and other != other))
+
+
+def _runs(definition: Any, node: Node, sizes: tuple[int, ...]) -> bool:
+    """Whether native code of a node for all sizes is right for those at hand: where one of them is
+    0, loops have no turns, but routines may do something else.
+    """
+    if isinstance(definition, _LOOPS):
+        return True
+    dims = (size for v in (*node.inputs(), *node.outputs) for size in v.shape)
+    return all(at(size, sizes) != 0 for size in dims if is_open(size))
+
+
+def _closed(index: Affine, sizes: tuple[int, ...]) -> Affine:
+    """An index for given sizes."""
+    terms = [(variable, at(step, sizes)) for variable, step in index.terms]
+    return Affine(at(index.offset, sizes), tuple([(v, step) for v, step in terms if step]))
 
 
 class _Instance(_Comparison):

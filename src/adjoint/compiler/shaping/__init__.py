@@ -36,10 +36,13 @@ SHORT_EXAMPLE, LONG_EXAMPLE = 4, 256  # sizes that versions are written for
 
 
 def kernel(
-    plan: Plan, nest: Nest, name: str, turned: Turned | None = None, *, most: Most = _NONE
-) -> Kernel:
-    """The loop program of a nest, for all open sizes or for those that are at most as given."""
-    draft = Draft(plan, nest, Kernel(name, 1), turned, most)
+    plan: Plan, nest: Nest, name: str, turned: Turned | None = None,
+    *, most: Most = _NONE, assumes: bool = False,
+) -> Kernel:  # fmt: skip
+    """The loop program of a nest, for all open sizes or for those that are at most as given; or, if
+    it `assumes` that, for those alone in which its conditions change in the same order.
+    """
+    draft = Draft(plan, nest, Kernel(name, 1), turned, most, assumes)
     if turned is not None:
         draft.kernel.turned = frozenset(turned.values)
     for change in PASSES:
@@ -58,25 +61,29 @@ class Version:
 
 
 def versions(plan: Plan, nest: Nest, general: Kernel) -> tuple[Kernel, list[Version]]:
-    """The loop program of a nest for long open sizes, and those for sizes of which one is short
-    while there are many others.
+    """The loop program of a nest for long open sizes; and those for sizes of which one is short
+    while there are many others, and for sizes in the order that they have in the example.
     """
-    sizes = [*example()]
+    sizes, name = [*example()], general.name
     varying = sorted(_varying(nest)) if sizes else []
+    long = [LONG_EXAMPLE if size < SHORT else size for size in sizes]
     if any(sizes[number] < SHORT for number in varying):
-        long = [LONG_EXAMPLE if size < SHORT else size for size in sizes]
         with assuming(long) as assumed:
-            made = kernel(plan, copy.copy(nest), general.name)
+            made = kernel(plan, copy.copy(nest), name)
         general = general if assumed else made
     found = []
     for number in varying:
         other = [*sizes]
         other[number] = SHORT_EXAMPLE
-        limit = short_of(nest) - 1
+        most = short_of(nest) - 1
         with assuming(other) as assumed:
-            made = kernel(plan, copy.copy(nest), f"{general.name}_{number}", most={number: limit})
+            made = kernel(plan, copy.copy(nest), f"{name}_{number}", most={number: most})
         if made.body != general.body:
-            found.append(Version(made, (limit - symbol(number, SHORT_EXAMPLE), *assumed)))
+            found.append(Version(made, (most - symbol(number, SHORT_EXAMPLE), *assumed)))
+    with assuming(long) as assumed:
+        made = kernel(plan, copy.copy(nest), f"{name}_cut", assumes=True) if sizes else general
+    if assumed and made.body != general.body:
+        found.append(Version(made, tuple(assumed)))
     return general, found
 
 

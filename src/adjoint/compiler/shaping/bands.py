@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -50,7 +50,7 @@ def _band(draft: Draft, number: int) -> Band:
         _turn(band, draft.turned, depth)
     fixed = depth if len(draft.nest.members) > 1 or draft.turned is not None else 0
     band.axes = joined_axes(loop.space, positions_of(band), member.reduced, fixed)
-    cut_axes(band)
+    cut_axes(draft, band)
     return band
 
 
@@ -124,8 +124,9 @@ def joined_axes(
     return axes
 
 
-def cut_axes(band: Band) -> None:
+def cut_axes(draft: Draft, band: Band) -> None:
     """Note where conditions on one axis change, if that makes few parts."""
+    before = _is_positive if draft.assumes else surely
     found: dict[int, set[int]] = {}
     for guard in dict.fromkeys(_guards(band.body)):
         if len(guard.position.terms) != 1:
@@ -138,21 +139,25 @@ def cut_axes(band: Band) -> None:
         if is_open(guard.position.offset) and abs(step) != 1:
             continue
         edges = [_first(guard.position.offset, step, edge) for edge in (guard.low, guard.high)]
-        found.setdefault(number, set()).update(e for e in edges if _is_inside(e, axis.size))
+        inside = [e for e in edges if _is_inside(e, axis.size, before)]
+        found.setdefault(number, set()).update(inside)
     parts = 1
     for number in sorted(found, key=lambda k: len(found[k])):
         parts *= len(found[number]) + 1
         cuts = sorted(found[number], key=int)
-        in_order = all(surely(b - a) or a < b for a, b in itertools.pairwise(cuts))
+        in_order = all(before(b - a) for a, b in itertools.pairwise(cuts))
         if parts <= _MOST_PARTS and in_order:
             band.axes[number].cuts = tuple(cuts)
 
 
-def _is_inside(edge: int, size: int) -> bool:
+def _is_inside(edge: int, size: int, before: Callable[[int], bool]) -> bool:
     """Whether an edge cuts a loop; for some sizes it may be an end, and a part empty."""
-    if edge in (0, size):
-        return False
-    return (surely(edge) and surely(size - edge)) or 0 < edge < size
+    return edge not in (0, size) and before(edge) and before(size - edge)
+
+
+def _is_positive(difference: int) -> bool:
+    """Whether a number is at least 0 for all sizes, or more for those like the example's."""
+    return surely(difference) or difference > 0
 
 
 def _guards(statements: Sequence[Statement]) -> Iterator[Guard]:

@@ -90,6 +90,7 @@ class Draft:
     kernel: Kernel
     turned: Turned | None = None  # what it finds turned: then vectors run along rows
     most: Mapping[int, int] = field(default_factory=dict)  # what open sizes are at most
+    assumes: bool = False  # whether it is only for sizes in the order that they have in the example
     bands: list[Band] = field(default_factory=list)
     outer: int = 0  # how many axes of each band the rows are, or, of a single one, …
     row: int = -1  # … which axis

@@ -78,7 +78,7 @@ def _choose_of_one(draft: Draft, band: Band) -> None:
 
 def _choose_turned(draft: Draft) -> None:
     depth = len(draft.nest.outer)
-    if depth > 1 and not _join_outer(draft.bands, depth):
+    if depth > 1 and not _join_outer(draft, depth):
         raise NotTurned
     draft.outer, draft.lanes = 1, True
 
@@ -86,7 +86,7 @@ def _choose_turned(draft: Draft) -> None:
 def _choose_of_many(draft: Draft) -> None:
     nest = draft.nest
     depth = len(nest.outer)
-    apart = depth > 1 and not _join_outer(draft.bands, depth)
+    apart = depth > 1 and not _join_outer(draft, depth)
     if apart and any(len(b.axes) == depth for b in draft.bands):  # no axis is left for vectors
         nest.outer = nest.outer[:-1]
         make_bands(draft)
@@ -124,8 +124,9 @@ def _is_poor(band: Band, axis: Axis, short: int) -> bool:
     return 1 not in steps and any(steps) and in_order
 
 
-def _join_outer(bands: list[Band], count: int) -> bool:
+def _join_outer(draft: Draft, count: int) -> bool:
     """Join the outer axes of all bands into one, if every position allows it."""
+    bands = draft.bands
     for band in bands:
         joined = joined_axes(band.loop.space[:count], positions_of(band), (), 0)
         if len(joined) != 1 or len({d in band.member.reduced for d in range(count)}) != 1:
@@ -134,7 +135,7 @@ def _join_outer(bands: list[Band], count: int) -> bool:
         size = math.prod(band.loop.space[:count])
         first = Axis(tuple(range(count)), size, 0 in band.member.reduced)
         band.axes = [first, *band.axes[count:]]
-        cut_axes(band)
+        cut_axes(draft, band)
     return True
 
 

@@ -189,6 +189,18 @@ def permute_parts(rewriter: Any, node: Node) -> Any:
     return rewriter.call("cat.default", moved, dims.index(dim % ndim))
 
 
+def join_parts(rewriter: Any, node: Node) -> Any:
+    """cat([x, nothing, y]) -> cat([x, y]),  cat([x]) -> x"""
+    parts, dim = node.args
+    out = node.outputs[0]
+    kept = tuple(part for part in parts if 0 not in part.shape)
+    if any(part.dtype is not out.dtype for part in parts) or not kept:
+        return None
+    if len(kept) == 1:
+        return kept[0] if kept[0].shape == out.shape else None
+    return rewriter.call(node.name, kept, dim) if len(kept) < len(parts) else None
+
+
 def join_reshapes(rewriter: Any, node: Node) -> Any:
     """x.reshape(s).reshape(r) -> x.reshape(r),  x.unsqueeze(0).squeeze(0) -> x
 
@@ -336,6 +348,7 @@ BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.moves == "nothing" and row.differentiable, (drop_copy,)),
     (lambda row: row.reduces == "sum", (sum_of_nothing, sum_of_expand, join_sums)),
     (lambda row: row.overwrites, parts.WRITES),
+    (lambda row: row.routine == "join", (join_parts,)),
     (lambda row: row.moves == "elements" and row.schema.is_view, parts.READS),
 )
 # By the operator.
