@@ -180,6 +180,24 @@ PROGRAMS: dict[str, Program] = {
     "in blocks": (
         in_blocks, {0: (0, 1)}, lambda n, m: (make(n, m),), [(3, 13), (5, 23), (9, 4), (7, 7)],
     ),
+    "pools": (  # of windows that are even for some sizes, and do not fit others
+        lambda x: F.adaptive_avg_pool1d(F.avg_pool1d(x, 3, 2, 1), 3),
+        {0: (0, 2)}, lambda n, w: (make(n, 2, w),), [(2, 10), (3, 9), (6, 6), (2, 12), (5, 7)],
+    ),
+    "half as large again": (
+        lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"), {0: (0, 2, 3)},
+        lambda n, h, w: (make(n, 2, h, w),), [(2, 8, 10), (3, 7, 9), (4, 5, 12), (6, 6, 6)],
+    ),
+    "three factors": (  # in an order that other sizes would not choose
+        lambda x, w, y: ad.einsum("bi,oij,bj->bo", x, w, y),
+        {0: (0, 1), 1: (0, 1, 2), 2: (0, 1)},
+        lambda b, i, j, o: (make(b, i), make(o, i, j), make(b, j)),
+        [(2, 3, 4, 5), (30, 5, 2, 7), (4, 4, 4, 4), (3, 9, 2, 2)],
+    ),
+    "distances": (
+        lambda x, y: ad.cdist(x, y).amin(1), {0: (0, 1), 1: (0, 1)},
+        lambda n, m, d: (make(n, d), make(m, d, seed=9)), [(5, 6, 3), (7, 2, 4), (4, 4, 4)],
+    ),
     "deviations": (
         lambda x: x.std(0) + x.var(1).sum(), {0: (0, 1)}, lambda n, m: (make(n, m),),
         [(5, 4), (7, 3), (2, 6), (4, 4)],
@@ -187,7 +205,13 @@ PROGRAMS: dict[str, Program] = {
 }  # fmt: skip
 
 
-SIDES = {"convolutions": 5, "u-net": 2, "patches": 8}  # the least sizes that these take
+SIDES = {
+    "convolutions": 5,
+    "u-net": 2,
+    "patches": 8,
+    "pools": 3,
+    "half as large again": 2,
+}  # the least sizes that these take
 
 
 def with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,11 +11,11 @@ label has elsewhere. The plan drops it from its operand instead, which is the sa
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import combinations
 from typing import Any
 
 from adjoint.checks.matmul import check_dtypes
@@ -25,6 +25,7 @@ from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, show
+from adjoint.core.sizes import chosen
 
 Labels = tuple[int, ...]
 Move = tuple[str, Any]  # ("permute", (1, 0))
@@ -185,7 +186,19 @@ def plan_equation(equation: str, shapes: Iterable[Shape], path: Sequence[int] | 
     >>> plan_equation("ij,jk->ik", [(2, 3), (3, 4)], None).shape
     (2, 4)
     """
-    return _plan_equation(equation, tuple(shapes), None if path is None else tuple(path))
+    shapes = tuple(shapes)
+    if path is None and len(shapes) > 2:
+        path = chosen(("einsum", equation), lambda: _order(equation, shapes))
+    return _plan_equation(equation, shapes, None if path is None else tuple(path))
+
+
+def _order(equation: str, shapes: tuple[Shape, ...]) -> tuple[int, ...]:
+    """The path that is taken by default."""
+    inputs, output = parse(equation, tuple(map(len, shapes)))
+    sizes = sizes_of(inputs, shapes, f"einsum({equation!r})")
+    pairs = zip(inputs, shapes, strict=True)
+    operands = [_prepare(labels, shape, sizes)[1] for labels, shape in pairs]
+    return tuple(itertools.chain(*_greedy(operands, output, sizes)))
 
 
 @lru_cache(maxsize=1024)
@@ -410,7 +423,7 @@ def _greedy(operands: list[Labels], output: Labels, sizes: dict[int, int]) -> li
         return volume(product(i, j)) - freed, volume(set(operands[i]) | set(operands[j]))
 
     while len(operands) > 1:
-        i, j = min(combinations(range(len(operands)), 2), key=cost)
+        i, j = min(itertools.combinations(range(len(operands)), 2), key=cost)
         pairs.append((i, j))
         joined = product(i, j)
         operands = [o for k, o in enumerate(operands) if k not in (i, j)] + [joined]

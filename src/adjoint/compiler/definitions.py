@@ -33,7 +33,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
 from adjoint.core.shapes import Shape, wrap_dims
-from adjoint.core.sizes import is_open
+from adjoint.core.sizes import is_for_many, is_open
 from adjoint.core.storage import imagined
 from adjoint.elements import language
 from adjoint.elements.numbers import C_TYPES, COMPLEX, HALVES
@@ -475,7 +475,7 @@ def _joined(node: Node) -> Pieces | Library | None:
     for value in tensors:
         found.append(Piece(value, dim, place, place + value.shape[dim]))
         place += value.shape[dim]
-    return Pieces(None, tuple(p for p in found if p.high > p.low))
+    return Pieces(None, tuple(p for p in found if p.high > p.low or is_for_many()))
 
 
 def _gather(node: Node) -> Gather | None:

@@ -44,7 +44,7 @@ from adjoint.compiler.steps import keep_steps
 from adjoint.core import pytrees
 from adjoint.core.errors import AdjointError, ArgumentError
 from adjoint.core.places import warn
-from adjoint.core.sizes import NotOpen, assuming
+from adjoint.core.sizes import NotOpen, assuming, for_many
 from adjoint.graph.ir import Graph
 from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
@@ -119,6 +119,7 @@ class Sizes:
         self.parameters = _parameters(function)
         self.open = _normalized(self.parameters, dynamic)
         self.known: dict[Any, list[Everywhere]] = {}
+        self.choices: dict[Any, dict[Hashable, Any]] = {}  # that traces of a signature have made
         self.closed: set[Any] = set()  # patterns of sizes without code of their own
         self.warned = False
 
@@ -145,11 +146,12 @@ class Sizes:
         if 1 in sizes and not known:
             return None  # sizes of 1 broadcast: they say little about others
         resized = _Resized(tensors, structure, places, marked=role is not None)
-        graph = traced(*resized.itself())  # what is wrong with the function itself is raised here
-        found = [each for each in known if each.is_of(graph, sizes)]
-        program = next(filter(None, (each.program(sizes) for each in found)), None)
-        if not found and 1 not in sizes and len(known) < _MOST:
-            program = self._learn(signature, resized, graph, traced, report)
+        with for_many(self.choices.setdefault(signature, {})):
+            graph = traced(*resized.itself())  # what is wrong with the function is raised here
+            found = [each for each in known if each.is_of(graph, sizes)]
+            program = next(filter(None, (each.program(sizes) for each in found)), None)
+            if not found and 1 not in sizes and len(known) < _MOST:
+                program = self._learn(signature, resized, graph, traced, report)
         # x[:100] of 50 elements has 50: that size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
 

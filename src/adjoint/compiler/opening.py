@@ -41,6 +41,7 @@ from adjoint.core.sizes import (
     Real,
     Size,
     at,
+    for_many,
     is_open,
     is_whole,
     made,
@@ -91,7 +92,8 @@ class Opened:
         made = _Instance(sizes)
         if not made.graphs(self.graph, instance := self.graph.clone(), self.definitions):
             return False
-        mine, other = (prune_loops(passes.run(each)) for each in (instance, graph))
+        with for_many(None):
+            mine, other = (prune_loops(passes.run(each)) for each in (instance, graph))
         return _Comparison(()).graphs(mine, other, {})
 
 
@@ -149,6 +151,8 @@ class _Opening:
             self.made(value, values)
         if not isinstance(target.op, Constant):
             found = [define(n) for n in nodes]
+            if any(isinstance(each, View) for each in found):
+                found = [_as_view(each) for each in found]
             self.definitions[target] = self.common(found)
 
     def constant(self, target: Node, nodes: Sequence[Node]) -> None:
@@ -196,6 +200,13 @@ class _Opening:
             fitted = self.fits.fit if whole else self.fits.fit_real
             found = self.known[values] = fitted(values).like(self.example)
         return found
+
+
+def _as_view(definition: Any) -> Any:
+    """A view of all elements, which for some sizes is nothing but the value, as one of many."""
+    if isinstance(definition, Reshape) and definition.shape == definition.source.shape:
+        return View(definition.source, identity(len(definition.shape)))
+    return definition
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -505,8 +516,10 @@ class QuotientFits(Fits):
                     if met is not None:
                         factor, offset, start = met
                         quotient = (number + offset) // divisor
-                        self._remember(quotient)
-                        return factor * quotient + slope * number + start
+                        found = factor * quotient + slope * number + start
+                        for each in dict.fromkeys((quotient, found)):
+                            self._remember(each)
+                        return found
         return None
 
 

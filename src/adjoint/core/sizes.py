@@ -15,11 +15,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from adjoint.core.lazy import Lazy
 
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     import fractions
 else:
     fractions = Lazy("fractions")  # for open sizes
+
+
+T = TypeVar("T")
 
 
 class Floor(NamedTuple):
@@ -75,6 +78,41 @@ def assuming(example: Sequence[int]) -> Generator[dict[Size, None]]:
 def example() -> Sequence[int]:
     """The open sizes that programs are written for in here; none where nothing is open."""
     return _example.get() or ()
+
+
+# Note [Programs of many sizes]
+# A function of which one program is wanted for all sizes is traced for a few, and the graphs must
+# be alike. So whatever does something special for some sizes (a pool whose windows are even, a
+# frame of no elements) does what is right for all while such a trace is made (`is_for_many`); and
+# what is chosen by sizes because it is faster (the order of a contraction) is chosen once.
+_chosen: ContextVar[dict[Hashable, Any] | None] = ContextVar("chosen", default=None)
+
+
+@contextmanager
+def for_many(choices: dict[Hashable, Any] | None) -> Generator[None]:
+    """Trace for many sizes in here; `choices` are those of earlier traces, and are added to. None:
+    for one size.
+    """
+    token = _chosen.set(choices)
+    try:
+        yield
+    finally:
+        _chosen.reset(token)
+
+
+def is_for_many() -> bool:
+    """Whether what is traced is to be alike for many sizes: Note [Programs of many sizes]."""
+    return _chosen.get() is not None
+
+
+def chosen(what: Hashable, choose: Callable[[], T]) -> T:
+    """A choice that depends on sizes, once for all that share a program."""
+    made = _chosen.get()
+    if made is None:
+        return choose()
+    if what not in made:
+        made[what] = choose()
+    return made[what]
 
 
 def symbol(number: int, example: int) -> Size:

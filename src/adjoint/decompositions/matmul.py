@@ -17,6 +17,7 @@ from adjoint.checks.einsum import Labels, Move, Plan
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import show, wrap_dim
+from adjoint.core.sizes import chosen
 
 Tensor = Any
 Number = bool | int | float | complex
@@ -142,7 +143,7 @@ def _chain(what: str, matrices: list[Tensor]) -> Tensor:
         names = (f"matrix {k}", f"matrix {k + 1}")
         products.matmul_shape(what, tuple(a.shape), tuple(b.shape), names)
     sizes = [m.shape[0] for m in matrices] + [matrices[-1].shape[1]]
-    split = contraction.chain_order(sizes)
+    split = chosen(("chain", len(sizes)), lambda: contraction.chain_order(sizes))
 
     def multiply(i: int, j: int) -> Tensor:
         if i == j:

@@ -9,6 +9,7 @@ from adjoint import ops
 from adjoint.checks import padding
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
+from adjoint.core.sizes import is_for_many
 from adjoint.decompositions.images import laid_out_as
 
 Tensor = Any
@@ -18,7 +19,7 @@ MODES = ("reflect", "replicate", "circular", "constant")  # in the order of PyTo
 def _cut(x: Tensor, dim: int, before: int, after: int) -> Tensor:
     """Without the elements that negative widths take off."""
     before, after = max(-before, 0), max(-after, 0)
-    if not before and not after:
+    if not before and not after and not is_for_many():
         return x
     return x.narrow(dim, before, x.shape[dim] - before - after)
 
@@ -34,7 +35,7 @@ def constant_pad_nd(self: Tensor, pad: Shape, value: Any) -> Tensor:
         frame = [
             self.new_full(_sized(self, dim, n), value) for n in (max(before, 0), max(after, 0))
         ]
-        if before > 0 or after > 0:
+        if before > 0 or after > 0 or is_for_many():
             self = ops.cat([frame[0], self, frame[1]], dim)
     return self
 

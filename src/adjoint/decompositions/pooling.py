@@ -18,6 +18,7 @@ from adjoint.checks.pooling import Window
 from adjoint.core import dtypes
 from adjoint.core.errors import DtypeError, ShapeError
 from adjoint.core.shapes import Shape, show
+from adjoint.core.sizes import is_for_many
 
 Tensor = Any
 
@@ -230,6 +231,11 @@ def _shared_out(size: int, out: int) -> tuple[Tensor, Tensor]:
     return ops.minimum(starts + ops.arange(longest), ends - 1), ends - starts
 
 
+def _is_even(size: int, out: int) -> bool:
+    """Whether all windows of adaptive pooling have the same length, and this may be used."""
+    return size % out == 0 and (out == 1 or not is_for_many())
+
+
 def _largest(x: Tensor, places: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
     """The largest element of windows, which are lists of places in each of the last dimensions.
 
@@ -271,7 +277,7 @@ def _adaptive_max(what: str, dims: int, self: Tensor, output_size: Shape) -> tup
     if 0 in shape:
         return _nothing(self, shape)
     sizes = tuple(self.shape[-dims:])
-    if all(size % out == 0 for size, out in zip(sizes, output_size, strict=True)):
+    if all(_is_even(size, out) for size, out in zip(sizes, output_size, strict=True)):
         kernel = tuple(size // out for size, out in zip(sizes, output_size, strict=True))
         pool = ops.max_pool2d_with_indices if dims == 2 else ops.max_pool3d_with_indices
         return pool(self, kernel)
@@ -498,6 +504,12 @@ def _spread(x: Tensor, dim: int, window: Window) -> Tensor:
 
 def _frame(x: Tensor, dim: int, before: int, after: int) -> Tensor:
     """Zeros before and after in one dimension; negative numbers take elements off."""
+    if is_for_many():
+        at = x.ndim + dim
+        low, high = max(-before, 0), x.shape[dim] + min(after, 0)
+        shape = [(*x.shape[:at], max(n, 0), *x.shape[at + 1 :]) for n in (before, after)]
+        first, last = map(x.new_zeros, shape)
+        return ops.cat([first, x.narrow(at, low, high - low), last], at)
     if not before and not after:
         return x
     return ops.constant_pad_nd(x, (*(0, 0) * (-1 - dim), before, after), 0)
@@ -536,7 +548,7 @@ def _average_along(x: Tensor, dim: int, out: int) -> Tensor:
     before, after = tuple(x.shape[:at]), tuple(x.shape[at + 1 :])
     if out == 0:
         return x.new_zeros((*before, 0, *after))
-    if size % out == 0:
+    if _is_even(size, out):
         return x.reshape((*before, out, size // out, *after)).mean((at + 1,))
     places, lengths = _shared_out(size, out)
     longest = places.shape[1]
@@ -572,7 +584,7 @@ def _spread_along(grad: Tensor, dim: int, size: int) -> Tensor:
     before, after = tuple(grad.shape[:at]), tuple(grad.shape[at + 1 :])
     if out == 0:
         return grad.new_zeros((*before, size, *after))
-    if size % out == 0:
+    if _is_even(size, out):
         each = (grad / (size // out)).unsqueeze(at + 1)
         return each.expand((*before, out, size // out, *after)).flatten(at, at + 1)
     places, lengths = _shared_out(size, out)

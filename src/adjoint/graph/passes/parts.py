@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.core.sizes import is_for_many
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Node, Value
 from adjoint.ops.operator import Operator
@@ -35,7 +36,9 @@ def _writer(value: Any, view: str) -> Node | None:
 def slice_that_is_all(rewriter: Any, node: Node) -> Any:
     """slice(x, everything) -> x"""
     whole, out = node.args[0], node.outputs[0]
-    return whole if whole.shape == out.shape and out not in rewriter.outputs else None
+    if whole.shape != out.shape or out in rewriter.outputs or is_for_many():
+        return None
+    return whole
 
 
 def write_all(rewriter: Any, node: Node) -> Any:

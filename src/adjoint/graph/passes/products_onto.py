@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from adjoint.core.sizes import chosen
 from adjoint.graph.facts import argument
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
@@ -61,11 +63,16 @@ def _rewritten(
         a, b, inside = found
         if start.shape != (a.shape[0], b.shape[1]) or not wanted(node):
             continue
-        small, large = (a, b) if math.prod(a.shape) < math.prod(b.shape) else (b, a)
+        is_left = chosen(("scaled", node.output.name), partial(_is_smaller, a, b))
+        small, large = (a, b) if is_left else (b, a)
         scaled = _scaled(rewriter, small, scale * inside)
         pair = (scaled, large) if small is a else (large, scaled)
         return rewriter.call("addmm.default", start, *pair, 1, 1)
     return None
+
+
+def _is_smaller(a: Value, b: Value) -> bool:
+    return math.prod(a.shape) < math.prod(b.shape)
 
 
 def _product(value: Value, outputs: set[Value]) -> tuple[Value, Value, Any] | None:

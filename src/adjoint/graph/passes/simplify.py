@@ -15,6 +15,7 @@ import numpy as np
 
 from adjoint.core.remembering import remembered
 from adjoint.core.shapes import wrap_dims
+from adjoint.core.sizes import is_for_many
 from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
@@ -191,6 +192,8 @@ def permute_parts(rewriter: Any, node: Node) -> Any:
 
 def join_parts(rewriter: Any, node: Node) -> Any:
     """cat([x, nothing, y]) -> cat([x, y]),  cat([x]) -> x"""
+    if is_for_many():
+        return None
     parts, dim = node.args
     out = node.outputs[0]
     kept = tuple(part for part in parts if 0 not in part.shape)
