@@ -50,19 +50,21 @@ from adjoint.graph.numbers import NumberTensor
 from adjoint.graph.trace import ShapeDtype
 from adjoint.tensor.tensor import Tensor
 
+Scale = tuple[int, int]
 Ties = tuple[tuple[int, int], ...]  # (group, factor) of each place: sizes of one group are the
 # same number times their factors; groups are numbered in the order of places
 _SHAPED = (Tensor, ShapeDtype)
-_SCALES = (64, 8, 1)  # of sizes for which a function is traced: the smaller ones where a trace of
-# the larger ones needs more memory than there is
+# (factor, width): sizes for which a function is traced are from some range; a smaller one where a
+# trace of the larger ones needs more memory than there is
+_SCALES = ((64, 640), (8, 640), (1, 640), (1, 160), (1, 80), (1, 40))
 _ELEMENTS = 1 << 27  # of an argument of such sizes: a function may make a constant as large
-_FIRST = 17  # times that is the least size
+_FIRST = 17  # times the factor is the least size
+_DRAWN = 100  # times that sizes are drawn until some that were drawn before are taken
 _PERIODS = (1, 2, 4, 8, 16, 32, 64, 3, 6, 12, 5, 7)  # after which a function may do the same again
 _LARGE = 64  # the largest power of two among them
 _NEXT = (1, 3, 5)  # periods later a graph is looked at; one may be special by chance
 _FEW = 2  # sizes that may be special by chance
 _MORE = 6  # sizes to trace for where quotients of sizes are to be seen
-_TRACED = 40  # about the most of them
 _TRIES = 3  # times as many sizes are traced where some are special
 _TYPICAL = 256  # about the sizes that it is written for if all of the first call are less
 _SPLIT = 6  # dimensions of one size of which all ways to tell them apart are tried
@@ -366,7 +368,7 @@ def _takes(resized: _Resized, traced: Any) -> bool:
         warnings.simplefilter("error")
         try:
             traced(*resized.at(resized.example()))
-        except (AdjointError, Warning):
+        except (AdjointError, Warning, MemoryError):
             return False
     return True
 
@@ -386,7 +388,7 @@ def _length(resized: _Resized, point: Sequence[int], traced: Any) -> int | None:
     """How many nodes the graph for some sizes has; None if the function raises for them."""
     try:
         return len(_lowered(_quiet(traced)(*resized.at(point))))
-    except AdjointError:
+    except (AdjointError, MemoryError):
         return None
 
 
@@ -401,7 +403,7 @@ class _Learning:
         self.scale = _SCALES[0]
 
     def run(self) -> Everywhere:
-        scales = [s for s in _SCALES if self.resized.largest(s) <= _ELEMENTS] or [_SCALES[-1]]
+        scales = [s for s in _SCALES if self.resized.is_light(s)] or [_SCALES[-1]]
         for self.scale in scales:
             try:
                 return self._found()
@@ -492,7 +494,8 @@ class _Learning:
         or of the most common one. Some sizes are special: multiples of a number, or with quotients
         that happen to be equal.
         """
-        points = resized.points(self.scale)
+        smaller = _SCALES[_SCALES.index(self.scale) :]  # periods make a range larger
+        points = resized.points(next(filter(resized.is_light, smaller), _SCALES[-1]))
         graphs: dict[tuple[int, ...], Graph] = {}
         lengths: Counter[int] = Counter()
 
@@ -563,7 +566,8 @@ class _Resized:
         """
         if max(self.own) >= _TYPICAL and len(set(self.own)) == self.count:
             return self.own
-        return self._beyond(_TYPICAL, _LARGE)
+        near = [(_FIRST, period) for period in (_LARGE, 16, 4, 1)]
+        return self._beyond((_TYPICAL, _LARGE), (_LARGE, _LARGE), *near)
 
     def typical(self) -> tuple[int, ...]:
         """The symbols of sizes for which a program is to be fast: those given; or, if all are
@@ -574,38 +578,56 @@ class _Resized:
         scaled = [int(size * scale) // period for size, period in pairs]
         return tuple([size if size >= SHORT else SHORT_EXAMPLE for size in scaled])
 
-    def far(self, scale: int) -> tuple[int, ...]:
-        """Large sizes with the remainders of those given, by all periods."""
-        return self._beyond(scale * _FIRST, math.lcm(*_PERIODS))
+    def far(self, scale: Scale) -> tuple[int, ...]:
+        """Large sizes with the remainders of those given, by all periods or by the first ones."""
+        periods = [math.lcm(*_PERIODS[:count]) for count in range(len(_PERIODS), 0, -1)]
+        factors = dict.fromkeys(min(scale[0], factor) for factor, _ in _SCALES)
+        return self._beyond(*((f * _FIRST, period) for period in periods for f in factors))
 
-    def _beyond(self, least: int, period: int) -> tuple[int, ...]:
+    def _beyond(self, *ways: tuple[int, int]) -> tuple[int, ...]:
+        """Sizes from the least one on with the remainders of those given by a period: in the first
+        way in which no argument has more elements than a function may make constants of.
+        """
         found: list[int] = []
-        for size in self.own:
-            free = itertools.count(least + (size - least) % period, period)
-            found.append(next(n for n in free if n not in self.closed() and n not in found))
+        for least, period in ways:
+            found = []
+            for size in self.own:
+                free = itertools.count(least + (size - least) % period, period)
+                found.append(next(n for n in free if n not in self.closed() and n not in found))
+            if self._largest(found) <= _ELEMENTS:
+                break
         return tuple(found)
 
-    def points(self, scale: int) -> Iterator[tuple[int, ...]]:
-        """Sizes to trace a function for, all different, with the remainders of those given."""
+    def points(self, scale: Scale) -> Iterator[tuple[int, ...]]:
+        """Sizes to trace a function for, with the remainders of those given; all different, as long
+        as there are enough.
+        """
         draw = np.random.default_rng(0)
-        least, most = self._range(scale)
-        taken = self.closed()
+        taken, tries = self.closed(), 0
         while True:
-            drawn = draw.integers(least, most, self.count).tolist()
+            drawn = draw.integers(*self._range(scale), self.count).tolist()
             sizes = zip(drawn, self.own, self.periods, strict=True)
             point = [number + (size - number) % period for number, size, period in sizes]
+            tries += 1
             if len({*point} - taken) == self.count:
-                taken |= {*point}
+                taken, tries = taken | {*point}, 0
                 yield tuple(point)
+            elif tries == _DRAWN:
+                taken, tries = self.closed(), 0
 
-    def _range(self, scale: int) -> tuple[int, int]:
-        least = scale * _FIRST
-        return least, least + 4 * _TRACED * self.count * max(self.periods)
+    def _range(self, scale: Scale) -> tuple[int, int]:
+        factor, width = scale
+        least = factor * _FIRST
+        return least, least + width * max(self.periods)
 
-    def largest(self, scale: int) -> int:
-        """How many elements an argument of the sizes of `points` has at most."""
+    def is_light(self, scale: Scale) -> bool:
+        """Whether no argument of the sizes of `points` has too many elements."""
         _, most = self._range(scale)
-        examples = pytrees.leaves(self.at((most,) * self.count))
+        return self._largest((most,) * self.count) <= _ELEMENTS
+
+    def _largest(self, point: Sequence[int]) -> int:
+        """How many elements the largest argument has for some sizes."""
+        examples = pytrees.leaves(self.at(point))
         return max(math.prod(x.shape) for x in examples if isinstance(x, ShapeDtype))
 
     def itself(self) -> Any:
