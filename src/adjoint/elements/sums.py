@@ -1,4 +1,4 @@
-"""Sums of gradients: of those that meet, and over dimensions along which a value was broadcast."""
+"""Sums of gradients over dimensions along which a value was broadcast."""
 
 from __future__ import annotations
 
@@ -11,22 +11,8 @@ from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 from adjoint.native import reduction
 from adjoint.native.conversions import astype
-from adjoint.native.loops import Loops
 
 Array = np.ndarray[Any, Any]
-
-
-_ADDED = Loops("{x} + {y}", "x", "y")
-
-
-def added(x: Array, y: Array, out: Array | None = None) -> Array:
-    """x + y for large arrays of one shape, in `out` if that is given, which may be one of them.
-
-    >>> added(np.ones(2), np.ones(2))
-    array([2., 2.])
-    """
-    found = _ADDED(x, y, out=out)
-    return np.asarray(np.add(x, y, out=out)) if found is None else found
 
 
 def summed(x: Array, axes: Shape) -> Array:

@@ -22,7 +22,7 @@ from adjoint.core.dtypes import REDUCED, DType
 from adjoint.core.errors import DtypeError, ValueRangeError
 from adjoint.core.promotion import result_type
 from adjoint.native import product, reduction
-from adjoint.native.loops import LARGE, Loops
+from adjoint.native.loops import LARGE, Loops, added
 
 Array = np.ndarray[Any, Any]
 Number = bool | int | float | complex
@@ -184,8 +184,8 @@ def _scaled_sum(what: str, self: Array, result: Array, beta: Number, alpha: Numb
     if alpha != 1:
         result *= _factor(what, "alpha", alpha, result.dtype)
     if beta == 1:
-        result += self
-    elif beta != 0:
+        return added(result, self, out=result)
+    if beta != 0:
         result += self * _factor(what, "beta", beta, result.dtype)
     return result
 
@@ -224,8 +224,7 @@ def linear(input: Array, weight: Array, bias: Array | None) -> Array:
     result = np.asarray(matmul(input, weight.T))
     if bias.shape != result.shape[-1:]:
         products.check_expands("linear(input, weight, bias)", "bias", bias.shape, result.shape)
-    result += bias
-    return result
+    return added(result, bias, out=result)
 
 
 # -- einsum ----------------------------------------------------------------------------------------

@@ -18,6 +18,8 @@ from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.pooling.windows import Windows, adaptive, combined, regular
+from adjoint.native.copies import write
+from adjoint.native.loops import added
 
 Array = np.ndarray[Any, Any]
 Ints = tuple[int, ...]
@@ -47,9 +49,9 @@ def _spread_along(array: Array, axis: int, size: int, windows: Windows) -> Array
     for each in windows.passes:
         target, source = result[(*before, each.places)], array[(*before, each.chosen)]
         if windows.apart:
-            target[...] = source
+            write(target, source)
         else:
-            np.add(target, source, out=target)
+            added(target, source, out=target)
     return result
 
 

@@ -21,6 +21,7 @@ from adjoint.native import copies
 from adjoint.native.conversions import astype
 from adjoint.native.copies import copied, write
 from adjoint.native.copies import zeros as zeros_of
+from adjoint.native.loops import added
 
 Array = np.ndarray[Any, Any]
 
@@ -190,15 +191,17 @@ def unfold_backward(grad_in: Array, input_sizes: Shape, dim: int, size: int, ste
     if not input_sizes:
         return np.asarray(grad_in.sum(dtype=grad_in.dtype))
     exact = np.dtype(np.float32) if grad_in.dtype in dtypes.REDUCED else grad_in.dtype
-    result = np.zeros(input_sizes, exact)
+    result = zeros_of(input_sizes, exact)
     count, before = shape[dim], (slice(None),) * dim
     if size <= count:  # few places in a window: all windows at once, place by place
         for k in range(size):
-            result[(*before, slice(k, k + step * (count - 1) + 1, step))] += grad_in[..., k]
+            target = result[(*before, slice(k, k + step * (count - 1) + 1, step))]
+            added(target, grad_in[..., k], out=target)
     else:  # few windows
         windows = np.moveaxis(grad_in, -1, dim + 1)
         for i in range(count):
-            result[(*before, slice(i * step, i * step + size))] += windows[(*before, i)]
+            target = result[(*before, slice(i * step, i * step + size))]
+            added(target, windows[(*before, i)], out=target)
     return result.astype(grad_in.dtype, copy=False)
 
 
