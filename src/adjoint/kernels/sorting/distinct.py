@@ -21,11 +21,12 @@ def distinct(self: Array, dim: int | None, consecutive: bool) -> tuple[Array, Ar
         return _distinct_slices(self, dim, consecutive)
     flat = self.reshape(-1)
     keys = comparable(flat)
-    ranked = np.arange(flat.size) if consecutive else order(keys, 0, False)
-    keys = keys[ranked]
+    ranked = None if consecutive else order(keys, 0, False)
+    keys = keys if ranked is None else keys[ranked]
     new = _news(keys[1:] != keys[:-1], flat.size)
     inverse, counts = _places(new, ranked)
-    return flat[ranked[new]], inverse.reshape(self.shape), counts
+    values = flat[new] if ranked is None else flat[ranked[new]]
+    return values, inverse.reshape(self.shape), counts
 
 
 def _distinct_slices(self: Array, dim: int, consecutive: bool) -> tuple[Array, Array, Array]:
@@ -36,11 +37,12 @@ def _distinct_slices(self: Array, dim: int, consecutive: bool) -> tuple[Array, A
         raise ShapeError(f"unique: slices along dimension {axis} have no elements to compare")
     slices = np.moveaxis(self, axis, 0)
     keys = comparable(slices).reshape((len(slices), -1)) if self.size else np.zeros((0, 1))
-    ranked = np.arange(len(keys)) if consecutive else np.lexsort(keys.T[::-1])
-    keys = keys[ranked]
+    ranked = None if consecutive else np.lexsort(keys.T[::-1])
+    keys = keys if ranked is None else keys[ranked]
     new = _news((keys[1:] != keys[:-1]).any(axis=1), len(keys))
     inverse, counts = _places(new, ranked)
-    return np.ascontiguousarray(np.moveaxis(slices[ranked[new]], 0, axis)), inverse, counts
+    values = slices[new] if ranked is None else slices[ranked[new]]
+    return np.ascontiguousarray(np.moveaxis(values, 0, axis)), inverse, counts
 
 
 def _news(differs: Array, size: int) -> Array:
@@ -50,10 +52,14 @@ def _news(differs: Array, size: int) -> Array:
     return new
 
 
-def _places(new: Array, ranked: Array) -> tuple[Array, Array]:
-    """Which value each element is, and how often each occurs."""
-    inverse = np.empty(new.size, np.int64)
-    inverse[ranked] = np.cumsum(new) - 1
+def _places(new: Array, ranked: Array | None) -> tuple[Array, Array]:
+    """Which value each element is, and how often each occurs; with None they are in order."""
+    running = np.cumsum(new, dtype=np.int64)
+    running -= 1
+    inverse = running
+    if ranked is not None:
+        inverse = np.empty(new.size, np.int64)
+        inverse[ranked] = running
     return inverse, np.diff(np.append(np.nonzero(new)[0], new.size))
 
 
