@@ -212,13 +212,14 @@ def _halves(what: str, self: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     size = self.shape[dim]
     if size % 2:
         raise ShapeError(f"{what}: dimension {dim} has size {size}, which cannot be halved.")
-    return self.narrow(dim, 0, size // 2), self.narrow(dim, size // 2, size // 2)
+    first, second = self.split_with_sizes((size // 2, size // 2), dim)
+    return first, second
 
 
 def glu(self: Tensor, dim: int) -> Tensor:
     """a σ(b) for the halves a and b."""
     a, b = _halves("glu", self, dim)
-    return a * b.sigmoid()
+    return ops._gated(a, b)
 
 
 def glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:

@@ -91,6 +91,11 @@ def silu(self: Array) -> Array:
     return _widely(compute, self)
 
 
+def gated(self: Array, gate: Array) -> Array:
+    """x σ(gate)."""
+    return _widely(lambda x, y: x * _sigmoid(y), self, gate)
+
+
 def silu_backward(grad_output: Array, self: Array) -> Array:
     """σ (1 + x (1 - σ))."""
     _require_inexact("silu_backward", self)
