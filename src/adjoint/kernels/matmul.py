@@ -82,9 +82,10 @@ def dot(self: Array, tensor: Array) -> Array:
     """Return the sum of the products of two vectors; nothing is conjugated."""
     if self.dtype.char not in _NATIVE or self.dtype != tensor.dtype:
         return _unusual(dot, "dot(a, b)", self, tensor)
-    products.check_ndim("dot(a, b)", "a", self.shape, 1)
-    products.check_ndim("dot(a, b)", "b", tensor.shape, 1)
-    products.matmul_shape("dot(a, b)", self.shape, tensor.shape)
+    if not (self.ndim == 1 and self.shape == tensor.shape):
+        products.check_ndim("dot(a, b)", "a", self.shape, 1)
+        products.check_ndim("dot(a, b)", "b", tensor.shape, 1)
+        products.matmul_shape("dot(a, b)", self.shape, tensor.shape)
     found = reduction.dot(self, tensor)
     return self.dot(tensor) if found is None else found
 

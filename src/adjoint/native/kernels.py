@@ -24,6 +24,7 @@ from adjoint.native import background, build
 Array = np.ndarray[Any, Any]
 MOST = 3  # dimensions of windows, and of batches
 _LINE = 64  # bytes of a line of the cache
+_pointer = ctypes.c_void_p.from_address
 
 _TYPES = {"f": "float", "d": "double"}  # of dtype.char
 _SPLIT = "/* What follows is written once for each REAL: float, double. */\n"
@@ -144,15 +145,15 @@ def call(run: Any, fields: Any, *arguments: Any) -> bool:
     """Call a C function with a `block`, then arrays, numbers of ctypes or None; whether it says
     that it could not.
     """
-    return run(fields, *[_argument(run, value) for value in arguments]) != 0
-
-
-def _argument(run: Any, value: Any) -> Any:
-    if not isinstance(value, np.ndarray):
-        return value
-    if _TYPES.get(value.dtype.char, run.kind) != run.kind:
-        raise TypeError(f"native code for {run.kind} was called with numbers of {value.dtype}")
-    return ctypes.c_void_p.from_address(id(value) + build.data_offset())
+    kind, place, given = run.kind, build.data_offset(), []
+    for value in arguments:
+        if isinstance(value, np.ndarray):
+            if _TYPES.get(value.dtype.char, kind) != kind:
+                raise TypeError(f"native code for {kind} was called with numbers of {value.dtype}")
+            given.append(_pointer(id(value) + place))
+        else:
+            given.append(value)
+    return run(fields, *given) != 0
 
 
 def lines(shape: Shape, dtype: Any) -> Array:
