@@ -12,6 +12,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core.errors import ArgumentError, DtypeError, ShapeError, ValueRangeError
+from adjoint.kernels.resampling import axes
 from adjoint.native import resampling as native
 
 F = ad.nn.functional
@@ -398,3 +399,20 @@ def test_channels_last_is_kept_of_a_part_of_an_image(mode: str) -> None:
     found = F.interpolate(part, (4, 12), mode=mode)
     assert found.is_contiguous(memory_format=ad.channels_last)
     assert ad.equal(found, F.interpolate(part.contiguous(), (4, 12), mode=mode))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("inner", [1, 37])
+@pytest.mark.parametrize(("mode", "wanted"), [("linear", 100), ("linear", 20), ("cubic", 9)])
+def test_products_along_a_dimension_are_those_of_the_matrix(
+    mode: str, wanted: int, inner: int, dtype: Any
+) -> None:
+    """Native code, where a row of the matrix may have no entry."""
+    kind = np.dtype(dtype).char
+    matrix = axes._matrix(45, wanted, mode, False, wanted / 45, kind, True)
+    x = np.random.default_rng(0).standard_normal((600, matrix.rows.shape[1], inner)).astype(dtype)
+    found = native.along(*matrix.entries, x)
+    if found is None:
+        pytest.skip("needs a C compiler")
+    expected = np.einsum("rk,okc->orc", matrix.rows.toarray(), x)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -87,3 +87,30 @@ int products_REAL(const long *sizes, const int *indices, const REAL *x, const RE
   }
   return failed;
 }
+
+/* y[o, r] = the sum over the entries k of row r of a sparse matrix of weight[k] * x[o, index[k]], the elements of which are
+   numbers, or rows of them. sizes: outer, elements along the dimension before, and after, and numbers in each. */
+int along_REAL(const long *sizes, const int *ends, const int *index, const REAL *weight, const REAL *x, REAL *y) {
+  const long outer = sizes[0], before = sizes[1], after = sizes[2], inner = sizes[3];
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * ends[after] * inner > WORTH)
+  for (long o = 0; o < outer; o++) {
+    const REAL *restrict from = x + o * before * inner;
+    for (long r = 0; r < after; r++) {
+      REAL *restrict to = y + (o * after + r) * inner;
+      if (inner == 1) {
+        REAL total = 0;
+        for (long k = ends[r]; k < ends[r + 1]; k++) total += weight[k] * from[index[k]];
+        to[0] = total;
+        continue;
+      }
+      const REAL *restrict one = ends[r] < ends[r + 1] ? from + index[ends[r]] * inner : 0;
+      const REAL first = one ? weight[ends[r]] : 0;
+      for (long c = 0; c < inner; c++) to[c] = one ? first * one[c] : 0;
+      for (long k = ends[r] + 1; k < ends[r + 1]; k++) {
+        const REAL *restrict other = from + index[k] * inner, w = weight[k];
+        for (long c = 0; c < inner; c++) to[c] += w * other[c];
+      }
+    }
+  }
+  return 0;
+}

@@ -1,4 +1,5 @@
-"""Sampling at places by C code (resampling.c): sums over taps, their transpose, and products.
+"""Sampling at places by C code (resampling.c): sums over taps, their transpose, and products; and
+sums over taps along one dimension.
 
 Indices and weights are (taps, images · places), indices int32; images are float32 or float64, with
 their channels first. None is returned where there is no native code, or no memory for it.
@@ -15,6 +16,7 @@ from adjoint.core.shapes import Shape
 from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
+LARGE = 1 << 12  # elements from which a call of native code pays
 
 
 def sample(indices: Array, weights: Array, x: Array, places: Shape) -> Array | None:
@@ -36,6 +38,20 @@ def products(indices: Array, x: Array, grad: Array) -> Array | None:
     fields = _sizes(indices, x, x.shape[2:], grad.shape[2:])
     failed = kernels.call(run, fields, indices, _packed(x), _packed(grad), result)
     return None if failed else result
+
+
+def along(ends: Array, indices: Array, weights: Array, x: Array) -> Array | None:
+    """The product of a sparse matrix with every vector along the middle one of three dimensions of
+    x: row r has the entries from ends[r] to ends[r + 1], of which `indices` are the columns.
+    """
+    run = _function("along", indices, x) if x.size >= LARGE else None
+    if run is None or weights.dtype != x.dtype or not x.flags.c_contiguous:
+        return None
+    outer, before, inner = x.shape
+    result = np.empty((outer, len(ends) - 1, inner), x.dtype)
+    sizes = kernels.block([outer, before, len(ends) - 1, inner])
+    kernels.call(run, sizes, ends, indices, weights, kernels.aligned(x), result)
+    return result
 
 
 def _images(

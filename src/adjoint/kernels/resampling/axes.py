@@ -22,6 +22,8 @@ from adjoint.core.shapes import Shape
 from adjoint.kernels.pointwise import widen
 from adjoint.kernels.resampling import filters
 from adjoint.kernels.resampling.common import memory_order
+from adjoint.native import indexing
+from adjoint.native import resampling as native
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Taps = tuple[Array, Array, Array]  # indices, weights, and whether they are used: (output, taps)
@@ -39,6 +41,7 @@ class Matrix:
     """What is done along one dimension, in two forms."""
 
     rows: Any  # sparse, for vectors that lie side by side, and for numbers that are not finite
+    entries: tuple[Array, Array, Array]  # its own: where rows begin and end, columns, numbers
     blocks: Blocks  # dense parts, for vectors that lie one after the other; () if few are not 0
 
 
@@ -92,7 +95,9 @@ def _resized(
             continue
         axis = order.index(x.ndim - dims + n)
         if selects and not transposed:
-            y = y.take(_taps(*geometry, scale, kind)[0][:, 0], axis)
+            chosen = _taps(*geometry, scale, kind)[0][:, 0]
+            found = indexing.select(y, axis, chosen.astype(np.int64))
+            y = y.take(chosen, axis) if found is None else found
             continue
         times = resampling.repeats(sizes[n], output_size[n], mode, scale)
         if times:
@@ -118,6 +123,11 @@ def _along(matrix: Matrix, x: Array, axis: int) -> Array:
     size, wanted = matrix.rows.shape[::-1]
     shape = (*x.shape[:axis], wanted, *x.shape[axis + 1 :])
     x = x.astype(np.result_type(x, matrix.rows.dtype), copy=False)
+    # BLAS takes 16 short numbers at once, which pays where there are many
+    if inner > 1 or x.itemsize == 8 or wanted <= size or not matrix.blocks:
+        found = native.along(*matrix.entries, x.reshape(outer, size, inner))
+        if found is not None:
+            return found.reshape(shape)
     blocks = matrix.blocks if inner == 1 or matrix.rows.shape[1] <= _SMALL else ()
     if blocks and np.isfinite(x.sum()):  # 0 times another number is not 0
         result = np.empty((outer, wanted, inner), x.dtype)
@@ -161,7 +171,8 @@ def _matrix(
     rows = sparse.csr_array((weights[used], indices[used], ends), (output_size, size))
     if transposed:
         rows = rows.T.tocsr()
-    return Matrix(rows, _blocks(rows))
+    entries = rows.indptr.astype(np.int32), rows.indices.astype(np.int32), rows.data
+    return Matrix(rows, entries, _blocks(rows))
 
 
 def _blocks(rows: Any) -> Blocks:
