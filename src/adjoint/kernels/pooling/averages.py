@@ -17,7 +17,7 @@ from adjoint.core import dtypes
 from adjoint.kernels.images import room_like
 from adjoint.kernels.indexing.accumulate import narrowed
 from adjoint.kernels.pointwise import widen
-from adjoint.kernels.pooling.windows import Windows, adaptive, combined, regular
+from adjoint.kernels.pooling.windows import Windows, adaptive, added_up, combined, regular
 from adjoint.native.copies import write
 from adjoint.native.loops import added
 
@@ -29,7 +29,8 @@ def _averaged(array: Array, windows: Sequence[Windows], divisor: Any) -> Array:
     """Sums along the last axes, divided."""
     sums = widen(array)
     for axis, along in enumerate(windows, array.ndim - len(windows)):
-        sums = combined(np.add, sums, axis, along, 0)
+        found = added_up(sums, axis, along.places_of)
+        sums = combined(np.add, sums, axis, along, 0) if found is None else found
     return narrowed(_divided(sums, divisor), array.dtype)
 
 
@@ -42,6 +43,9 @@ def _spread(grad: Array, sizes: Ints, windows: Sequence[Windows], divisor: Any) 
 
 
 def _spread_along(array: Array, axis: int, size: int, windows: Windows) -> Array:
+    found = added_up(array, axis, windows.windows_of)
+    if found is not None:
+        return found
     result = room_like(array, (*array.shape[:axis], size, *array.shape[axis + 1 :]))
     if not windows.tiles:
         result.fill(0)

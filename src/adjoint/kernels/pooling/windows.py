@@ -8,6 +8,7 @@ a short loop, each round of which is one NumPy call over all planes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
@@ -18,8 +19,10 @@ from adjoint.checks import pooling as rules
 from adjoint.checks.pooling import Window
 from adjoint.core.records import record
 from adjoint.kernels.images import room_like
+from adjoint.native import resampling
 
 Array = np.ndarray[Any, Any]
+Entries = tuple[Array, Array]  # rows of whole numbers: where they begin and end, and the numbers
 
 LONG = 4  # elements from which NumPy reduces tiles faster than passes do
 LONG_ROW = 32  # the same along the last dimension
@@ -47,6 +50,8 @@ class Windows:
     full: bool  # whether every window has an element
     apart: bool  # whether no place lies in two windows
     tiles: bool  # whether they are equal and have every place once, one window after the other
+    places_of: Entries  # of each window
+    windows_of: Entries  # of each place
 
 
 @lru_cache(256)
@@ -81,7 +86,29 @@ def _windows(first: Array, counts: Array, step: int, size: int) -> Windows:
     full, apart = bool(seen.all()), bool(held.max(initial=0) <= 1)
     equal = bool((counts == len(entries)).all()) and step == 1
     tiles = equal and apart and len(first) * len(entries) == size == held.sum()
-    return Windows(len(first), len(entries), first, step, tuple(passes), full, apart, bool(tiles))
+    held_by = np.concatenate([chosen for _, chosen, _ in entries] or [first[:0]])
+    lying_at = np.concatenate([places for *_, places in entries] or [first[:0]])
+    return Windows(
+        len(first), len(entries), first, step, tuple(passes), full, apart, bool(tiles),
+        _rows(held_by, lying_at, len(first)), _rows(lying_at, held_by, size),
+    )  # fmt: skip
+
+
+def _rows(numbers: Array, others: Array, count: int) -> Entries:
+    """The others that go with each number from 0 to `count`, in their order."""
+    order = np.lexsort((others, numbers))
+    ends = np.concatenate(([0], np.cumsum(np.bincount(numbers, minlength=count))))
+    return ends.astype(np.int32), others[order].astype(np.int32)
+
+
+def added_up(array: Array, axis: int, rows: Entries) -> Array | None:
+    """Sums over some elements along an axis, by native code; None where there is none."""
+    if not array.flags.c_contiguous or array.dtype.char not in "fd":
+        return None
+    before, after = array.shape[:axis], array.shape[axis + 1 :]
+    planes = array.reshape(math.prod(before), array.shape[axis], math.prod(after))
+    found = resampling.along(*rows, np.ones(rows[1].size, array.dtype), planes)
+    return None if found is None else found.reshape(*before, len(rows[0]) - 1, *after)
 
 
 def _runs(chosen: Array, places: Array, seen: Array) -> Iterator[slice]:
