@@ -68,6 +68,10 @@ class Arguments:
         self.label = lib.tensor(draw.integers(0, side, side))
         self.mask = lib.tensor(draw.uniform(size=size) < 0.5)
         self.wide = make(draw.uniform(-0.9, 0.9, 2 * size))
+        self.part = make(draw.uniform(0.01, 0.99, size))
+        self.image = make(draw.standard_normal((max(size // 250_000, 1), 16, 125, 125)))
+        if dtype not in OTHER_TYPES:
+            self.complex = lib.complex(self.x, self.y)
 
 
 def calls(lib: Any, size: int, dtype: str) -> Calls:
@@ -81,6 +85,9 @@ def calls(lib: Any, size: int, dtype: str) -> Calls:
     yield from reductions(lib, given)
     yield from rows(lib, given)
     yield from moves(lib, given)
+    yield from orders(lib, given)
+    yield from images(lib, given)
+    yield from complex_numbers(lib, given)
     yield from gradients(lib, given)
 
 
@@ -101,6 +108,12 @@ def elements(lib: Any, given: Arguments) -> Calls:
     yield "mul number", lambda: x * 1.5
     yield "pow 2", lambda: x**2
     yield "pow 2.5", lambda: y**2.5
+    yield "floor_divide number", lambda: x // 0.3
+    yield "remainder number", lambda: x % 0.3
+    yield "logit", lambda: lib.logit(given.part)
+    yield "binary_cross_entropy", lambda: f.binary_cross_entropy(given.part, given.part)
+    yield "kl_div", lambda: f.kl_div(x, given.part, reduction="sum")
+    yield "isclose", lambda: lib.isclose(x, y)
     yield "clamp", lambda: lib.clamp(x, -0.5, 0.5)
     yield "clamp tensors", lambda: lib.clamp(x, -y, y)
     yield "erfinv", lambda: lib.erfinv(x)
@@ -156,6 +169,9 @@ def reductions(lib: Any, given: Arguments) -> Calls:
         yield f"{name} of rows", lambda name=name: getattr(matrix, name)(dim=1)
         yield f"{name} of columns", lambda name=name: getattr(matrix, name)(dim=0)
     yield "max of rows", lambda: matrix.max(1)
+    yield "nansum", lambda: x.nansum()
+    yield "count_nonzero", lambda: x.count_nonzero()
+    yield "logcumsumexp of rows", lambda: matrix.logcumsumexp(1)
     yield "sum of channels", lambda: batch.sum((0, 2, 3))
     yield "sum of middle", lambda: batch.sum(1)
     yield "mask sum", lambda: given.mask.sum()
@@ -183,6 +199,12 @@ def rows(lib: Any, given: Arguments) -> Calls:
     few = matrix[:, : side // 10].contiguous()
     yield "cdist", lambda: lib.cdist(few, few)
     yield "glu", lambda: f.glu(matrix)
+    yield "cosine_similarity", lambda: f.cosine_similarity(matrix, matrix, dim=1)
+    yield "prelu", lambda: f.prelu(matrix, weight)
+    yield "outer", lambda: lib.outer(weight, weight)
+    yield "einsum of outer", lambda: lib.einsum("i,j->ij", weight, weight)
+    yield "einsum of rows", lambda: lib.einsum("ij,ij->i", matrix, matrix)
+    yield "addr", lambda: lib.addr(matrix, weight, weight)
 
 
 def moves(lib: Any, given: Arguments) -> Calls:
@@ -224,11 +246,47 @@ def moves(lib: Any, given: Arguments) -> Calls:
     yield "bincount", lambda: given.places.bincount()
 
 
+def orders(lib: Any, given: Arguments) -> Calls:
+    """Operators that sort, count or compare with sorted numbers."""
+    x, matrix, weight = given.x, given.matrix, given.weight
+    edges = weight.sort()[0]
+    yield "median of rows", lambda: matrix.median(1)
+    yield "kthvalue", lambda: matrix.kthvalue(given.side // 2, 1)
+    yield "quantile", lambda: matrix.quantile(0.3, 1)
+    yield "unique", lambda: given.places.unique()
+    yield "unique_consecutive", lambda: given.places.unique_consecutive()
+    yield "searchsorted", lambda: lib.searchsorted(edges, x)
+    yield "histc", lambda: lib.histc(x, 100)
+    yield "isin", lambda: lib.isin(given.places, given.label)
+
+
+def images(lib: Any, given: Arguments) -> Calls:
+    image, f = given.image, lib.nn.functional
+    yield "max_pool2d", lambda: f.max_pool2d(image, 2)
+    yield "avg_pool2d", lambda: f.avg_pool2d(image, 3, 2)
+    yield "adaptive_avg_pool2d", lambda: f.adaptive_avg_pool2d(image, 7)
+    yield "unfold", lambda: f.unfold(image, 3)
+    for mode in ("nearest", "bilinear", "bicubic"):
+        yield f"interpolate {mode}", lambda mode=mode: f.interpolate(image, None, 2.0, mode)
+    yield "interpolate to half", lambda: f.interpolate(image, None, 0.5, "bilinear")
+    yield "pad reflect", lambda: f.pad(image, (2, 2, 2, 2), mode="reflect")
+
+
+def complex_numbers(lib: Any, given: Arguments) -> Calls:
+    z = given.complex
+    for name in ("abs", "angle", "exp", "log", "sqrt"):
+        yield f"complex {name}", lambda name=name: getattr(lib, name)(z)
+    yield "complex add", lambda: z + z
+    yield "complex mul", lambda: z * z
+    yield "complex div", lambda: z / z
+    yield "complex sum", lambda: z.sum()
+
+
 def gradients(lib: Any, given: Arguments) -> Calls:
     """Backward passes of one operator, with a gradient of its own for each element."""
     f, side = lib.nn.functional, given.side
     x, matrix, batch = (a.clone().requires_grad_() for a in (given.x, given.matrix, given.batch))
-    weight = given.weight.clone().requires_grad_()
+    weight, image = (a.clone().requires_grad_() for a in (given.weight, given.image))
     functions: list[tuple[str, Any, tuple[Any, ...]]] = [
         (name, lambda name=name: getattr(f, name)(x), (x,)) for name in BACKWARD
     ]
@@ -257,6 +315,20 @@ def gradients(lib: Any, given: Arguments) -> Calls:
         ("embedding", lambda: f.embedding(given.label, matrix), (matrix,)),
         ("cat", lambda: lib.cat([matrix, matrix]), (matrix,)),
         ("where", lambda: lib.where(given.mask, x, given.y), (x,)),
+        ("maximum", lambda: lib.maximum(x, given.y), (x,)),
+        ("l1_loss", lambda: f.l1_loss(x, given.y), (x,)),
+        ("huber_loss", lambda: f.huber_loss(x, given.y), (x,)),
+        ("logits", lambda: f.binary_cross_entropy_with_logits(x, given.part), (x,)),
+        ("glu", lambda: f.glu(matrix), (matrix,)),
+        ("logsumexp", lambda: matrix.logsumexp(1), (matrix,)),
+        ("norm of rows", lambda: matrix.norm(dim=1), (matrix,)),
+        ("sort of rows", lambda: matrix.sort(1)[0], (matrix,)),
+        ("topk", lambda: matrix.topk(10, 1)[0], (matrix,)),
+        ("index", lambda: x[given.places], (x,)),
+        ("max_pool2d", lambda: f.max_pool2d(image, 2), (image,)),
+        ("avg_pool2d", lambda: f.avg_pool2d(image, 3, 2), (image,)),
+        ("interpolate", lambda: f.interpolate(image, None, 2.0, "bilinear"), (image,)),
+        ("unfold", lambda: f.unfold(image, 3), (image,)),
     ]
     for name, make, inputs in functions:
         result = make()
