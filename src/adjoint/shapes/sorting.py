@@ -85,6 +85,13 @@ def unique2(self: Spec, sorted: bool, return_inverse: bool, return_counts: bool)
     distinct(self, None, False)
 
 
+def unique_consecutive(
+    self: Spec, return_inverse: bool, return_counts: bool, dim: int | None
+) -> NoReturn:
+    """Unknown without data."""
+    distinct(self, dim, True)
+
+
 def bincount(self: Spec, weights: Spec | None, minlength: int) -> NoReturn:
     """Unknown without data."""
     check_bincount(self.shape, self.dtype, None if weights is None else weights.shape, minlength)

@@ -73,6 +73,18 @@ def unique2(
     return _values(self), _NONE, _NONE
 
 
+def unique_consecutive(
+    self: Array, return_inverse: bool, return_counts: bool, dim: int | None
+) -> tuple[Array, Array, Array]:
+    """One value for each run of equals; the rest only if asked for."""
+    if return_inverse or return_counts or dim is not None:
+        values, inverse, counts = distinct(self, dim, True)
+        return values, inverse if return_inverse else _NONE, counts if return_counts else _NONE
+    flat = self.reshape(-1)
+    keys = comparable(flat)
+    return flat[_news(keys[1:] != keys[:-1], flat.size)], _NONE, _NONE
+
+
 def _values(self: Array) -> Array:
     """The distinct values alone."""
     if self.dtype.kind in "iu" and self.size:
