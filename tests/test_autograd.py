@@ -633,3 +633,38 @@ def test_grad_takes_the_old_word_only_inputs() -> None:
     assert found[0].tolist() == [4.0]
     with pytest.raises(ValueError, match="only_inputs=False"):
         ad.autograd.grad(x * x, x, ad.ones(1, dtype=x.dtype), only_inputs=False)
+
+
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_a_gradient_that_somebody_keeps_is_not_added_to(size: int) -> None:
+    """Sums of gradients go to memory that nobody else has: not to what hooks and users hold."""
+    kept: list[tuple[ad.Tensor, ad.Tensor]] = []
+
+    def keep(grad: ad.Tensor) -> None:
+        kept.append((grad, grad.clone()))
+
+    class Twice(ad.autograd.Function):
+        """Gives both inputs the same gradient, and keeps it."""
+
+        @staticmethod
+        def forward(ctx: Any, a: ad.Tensor, b: ad.Tensor) -> ad.Tensor:
+            return a + b
+
+        @staticmethod
+        def backward(ctx: Any, grad: ad.Tensor) -> Any:
+            mine = grad * 2
+            keep(mine)
+            return mine, mine
+
+    x = ad.full((size,), 0.5, requires_grad=True)
+    parts = [x * 3, x * x, x.exp(), x + 1]
+    for part in parts:
+        part.register_hook(keep)
+    given = ad.ones(size)
+    total = Twice.apply(parts[0] + parts[1], parts[2] + parts[3]) + Twice.apply(x, x)
+    (found,) = ad.autograd.grad(total, x, given)
+    want = 2 * (3 + 2 * x + x.exp() + 1) + 4
+    assert ad.allclose(found, want.detach())
+    assert len(kept) == 6
+    assert all(ad.equal(now, before) for now, before in kept)
+    assert ad.equal(given, ad.ones(size))

@@ -237,7 +237,10 @@ class Run:
             sent = run(node, grad, needs)
         if self.release and node.rule.holds:
             node.saved = None
-        for edge, value, wanted in zip(node.next, sent, needs, strict=True):
+        left = [*sent][::-1]
+        del sent  # so that a gradient which waits has no other owner
+        for edge, wanted in zip(node.next, needs, strict=True):
+            value = left.pop()
             if not wanted:
                 continue
             if value is None:

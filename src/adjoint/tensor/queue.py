@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from functools import partial
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,8 @@ class Queue:
         ):
             grad = zeros.fit(grad, edge.shape, edge.dtype, edge)
         waiting = self.ends.grads if kind is Leaf else self.buffers
-        known = waiting.get(edge)
-        if known is not None:
-            waiting[edge] = self._add(edge, known, grad)
+        if waiting.get(edge) is not None:
+            self._join(waiting, edge, edge, grad)
             return
         if kind is not Leaf:
             if edge not in waiting:
@@ -66,8 +66,10 @@ class Queue:
         if buffer is None:
             buffer = self.buffers[node] = [None] * len(node.outputs)
             heapq.heappush(self.heap, (-node.sequence, node))
-        known = buffer[number]
-        buffer[number] = grad if known is None else self._add((node, number), known, grad)
+        if buffer[number] is None:
+            buffer[number] = grad
+        else:
+            self._join(buffer, number, (node, number), grad)
 
     def send_nothing(self, edge: Any) -> None:
         """Let a node have its turn though no gradient may reach it.
@@ -78,6 +80,16 @@ class Queue:
         if isinstance(node, Node) and node not in self.buffers:
             self.buffers[node] = None if node.outputs is None else [None] * len(node.outputs)
             heapq.heappush(self.heap, (-node.sequence, node))
+
+    def _join(self, waiting: Any, place: Any, key: Any, grad: Any) -> None:
+        """Add a gradient to the one that waits at a place, in its memory if nobody else has it: a
+        reference more would be that of a user, of another node or of a view.
+        """
+        alone = getrefcount(waiting[place]) == 2  # here, and as the argument
+        known = waiting[place]
+        if alone and type(known) is ndarray and known.base is None and known.flags.writeable:
+            self.owned.add(key)
+        waiting[place] = self._add(key, known, grad)
 
     def _add(self, key: Any, known: Any, grad: Any) -> Any:
         """Sum two gradients, in place once the buffer is our own."""
