@@ -25,6 +25,7 @@ from adjoint.compiler.loops import (
     Kernel,
     Let,
     Load,
+    Local,
     Place,
     Position,
     Reset,
