@@ -52,10 +52,10 @@ def _keep(graph: Graph, forward: Node, back: Node, choices: Choices, room: float
     _run_again(first, known, second)
     left = room
     chosen: dict[Value, list[Value]] = {}  # of the forward's body: the same in the backward's
-    for here in _wanted(known, second):
-        there = known[here]
+    for node in _wanted(known, second):
+        here, there = node.output, known[node.output]
         size = length * math.prod(there.shape) * there.dtype.itemsize
-        if there in chosen or choices.keeps(here.node, size <= left):
+        if there in chosen or choices.keeps(node, size <= left):
             left -= 0 if there in chosen else size
             chosen.setdefault(there, []).append(here)
     if not chosen:
@@ -119,7 +119,7 @@ def _run_again(first: Graph, known: dict[Value, Value], second: Graph) -> None:
                 known[node.output] = twin.output
 
 
-def _wanted(known: dict[Value, Value], second: Graph) -> list[Value]:
+def _wanted(known: dict[Value, Value], second: Graph) -> list[Node]:
     """What takes long and is known, where the backward's body needs it for what is not."""
     asked = [v for v in second.outputs if isinstance(v, Value)]
     for node in second.nodes:
@@ -131,7 +131,7 @@ def _wanted(known: dict[Value, Value], second: Graph) -> list[Value]:
         if value in known and value.node is not None and value not in seen:
             seen[value] = _is_dear(value.node)
             asked += [] if seen[value] else value.node.inputs()
-    return [v for node in second.nodes for v in node.outputs if seen.get(v)]
+    return [node for node in second.nodes if any(seen.get(v) for v in node.outputs)]
 
 
 def _is_dear(node: Node) -> bool:
