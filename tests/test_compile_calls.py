@@ -233,3 +233,51 @@ def test_arrays_that_may_only_be_read_are_not_written_to() -> None:
     with pytest.raises(ad.errors.InplaceError, match="may only be read"):
         ad.compile(function)(first, second)
     assert first.tolist() == second.tolist() == [1.0] * 3
+
+
+# -- objects
+
+CHANGES: dict[str, Callable[[Any], Any]] = {
+    "number": lambda o: setattr(o, "factor", 5.0),
+    "inside a dictionary": lambda o: o.table["shift"].append(3.0),
+    "function": lambda o: setattr(o, "function", ad.exp),
+    "another tensor": lambda o: setattr(o, "weight", ad.zeros(2)),
+    "tensor": lambda o: o.weight.add_(1),
+    "new attribute": lambda o: setattr(o, "more", 2.0),
+}
+
+
+class _Looking:
+    def __init__(self) -> None:
+        self.factor, self.table, self.function = 2.0, {"shift": [1.0]}, ad.sin
+        self.weight, self.calls = ad.ones(2), 0
+
+    def method(self, x: Any) -> Any:
+        self.calls += 1
+        x = self.function(x * self.weight) * self.factor + sum(self.table["shift"])
+        return x * getattr(self, "more", 1.0)
+
+    compiled = ad.compile(method)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_compiled_method_sees_what_changes_in_its_object(change: str) -> None:
+    """What the method itself changes compiles nothing more."""
+    it, x = _Looking(), ad.arange(2.0)
+    for number in range(2):
+        for _ in range(3):
+            np.testing.assert_allclose(it.compiled(x).numpy(), it.method(x).numpy(), 1e-6)
+        if not number:
+            CHANGES[change](it)
+    assert it.calls <= 6 + 3  # eager ones, and traces
+
+
+def test_programs_for_many_attributes_are_warned_of_once() -> None:
+    it, x = _Looking(), ad.ones(2)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for number in range(12):
+            it.factor = float(number)
+            it.compiled(x)
+    (only,) = said
+    assert "for other attributes of self" in str(only.message)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.compiler import dynamics, entry, pages
+from adjoint.compiler.attributes import Same, attributes_of, has_attributes
 from adjoint.compiler.entry import DECLINED
 from adjoint.compiler.outside import Outside
 from adjoint.compiler.program import compiled as compiled_graph
@@ -61,6 +62,8 @@ class Compiled(Wrapper[P, R]):
         self.sizes = None if dynamic is None else dynamics.Sizes(function, dynamic)
         self.outside = Outside()
         self.renewals = 0  # how often all programs were made anew
+        # attributes of arguments that the function itself changes, a count of calls say
+        self.own: set[tuple[type, str]] = set()
         keeps_signature(function, self, "compile")
 
     def remake(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -177,7 +180,7 @@ class Compiled(Wrapper[P, R]):
     ) -> tuple[Any, list[Any], Any]:
         if self.static is not None:
             args, keywords = self.static.marked(args, keywords)
-        return _signature(args, keywords)
+        return _signature(args, keywords, self.own)
 
     def call(self, *args: Any, **keywords: Any) -> Any:
         """The function as it is, on the arguments of a signature."""
@@ -187,7 +190,14 @@ class Compiled(Wrapper[P, R]):
         function = self.function
         if self.static is not None:
             function = keeps_signature(self.function, lambda *a, **k: self.call(*a, **k), "compile")
-        return self.outside.note(trace(written.watched(function), *args, **keywords))
+        objects = [v for v in pytrees.leaves((args, keywords)) if has_attributes(v)]
+        before = [attributes_of(v) for v in objects]
+        graph = self.outside.note(trace(written.watched(function), *args, **keywords))
+        for each, old in zip(objects, before, strict=True):
+            new = attributes_of(each)
+            changed = (n for n in old.keys() | new.keys() if old.get(n) != new.get(n))
+            self.own |= {(type(each), name) for name in changed}
+        return graph
 
     def _trace(self, tensors: list[Any], structure: Any, *, marked: bool) -> Graph:
         examples = [
@@ -216,16 +226,18 @@ class Compiled(Wrapper[P, R]):
         return found
 
     def _warn_of_numbers(self, key: Any) -> None:
-        """Say, once, that a whole number makes a program for each of its values."""
+        """Say, once, that a whole number or attribute makes a program for each of its values."""
         alike = [k for k in self.programs if _but_for_numbers(k) == _but_for_numbers(key)]
         if len(alike) != _MANY:
             return
         differs = next(i for i, part in enumerate(key) if any(k[i] != part for k in alike))
         name = paths_of(self.function, key[0])[differs - _BEFORE]
+        what, instead = f"values of {name}: a whole number is", "a float"
+        if _is_object(key[differs]):
+            what, instead = f"attributes of {name}: they are", "those that change as arguments"
         warn(
-            f"compile: {_name(self.function)} was compiled {_MANY} times for other values of "
-            f"{name}: a whole number is part of the program. Where Python need not look at it, "
-            "pass a tensor or a float"
+            f"compile: {_name(self.function)} was compiled {_MANY} times for other {what} part of "
+            f"the program. Where Python need not look at it, pass a tensor or {instead}"
         )
 
     def _differentiable(
@@ -323,11 +335,11 @@ def _check_written(given: list[Any], places: Sequence[int]) -> None:
             )
 
 
-def _signature(args: Any, keywords: Any) -> tuple[Any, list[Any], Any]:
+def _signature(args: Any, keywords: Any, own: set[tuple[type, str]]) -> tuple[Any, list[Any], Any]:
     """What a program is for, the arguments as tensors and Python values, their structure."""
     leaves, structure = pytrees.flatten((args, keywords))
     tensors = [_argument(v) for v in leaves]
-    parts = [_part(t) for t in tensors]
+    parts = [_part(t, own) for t in tensors]
     key = (structure, (DEFAULT.dtype, *_modes()), *parts)
     try:
         hash(key)
@@ -345,8 +357,14 @@ _BEFORE = 2  # what stands before the arguments in a signature: their structure,
 
 
 def _but_for_numbers(key: Any) -> tuple[Any, ...]:
-    """A signature without the values of whole numbers."""
-    return (*key[:_BEFORE], *(p[:1] if p[0] is int else p for p in key[_BEFORE:]))
+    """A signature without the values of whole numbers, and without attributes."""
+    kept = (p[:1] if p[0] is int else p[:2] if _is_object(p) else p for p in key[_BEFORE:])
+    return (*key[:_BEFORE], *kept)
+
+
+def _is_object(part: tuple[Any, ...]) -> bool:
+    """Whether a part of a signature is an object with its attributes."""
+    return len(part) > 1 and type(part[1]) is Same
 
 
 def _modes() -> tuple[Any, ...]:
@@ -366,11 +384,17 @@ def _argument(value: Any) -> Any:
     return tensor_of(value) if isinstance(value, np.ndarray) else value
 
 
-def _part(value: Any) -> tuple[Any, ...]:
+def _part(value: Any, own: set[tuple[type, str]]) -> tuple[Any, ...]:
     """An argument's part of the signature."""
-    if type(value) is NumberTensor:
+    kind = type(value)
+    if kind is NumberTensor:
         return (value.shape, value.dtype, value.wrapped)
-    return (value.shape, value.dtype) if isinstance(value, Tensor) else (type(value), value)
+    if isinstance(value, Tensor):
+        return (value.shape, value.dtype)
+    if not has_attributes(value):
+        return (kind, value)
+    found = attributes_of(value).items()
+    return (kind, Same(value), *(pair for pair in found if (kind, pair[0]) not in own))
 
 
 def _name(function: Any) -> str:

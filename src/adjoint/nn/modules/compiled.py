@@ -12,6 +12,7 @@ import functools
 from typing import Any
 
 from adjoint import func
+from adjoint.compiler.attributes import PLAIN, key_of
 from adjoint.compiler.compiled import Compiled
 from adjoint.compiler.compiled import compile as compile_function
 from adjoint.core.places import warn
@@ -23,7 +24,6 @@ from adjoint.tensor.tape import version
 _APART = {
     "_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "_state_hooks", "forward",
 }  # fmt: skip
-_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _MANY = 8  # programs for other attributes
 
 
@@ -79,7 +79,7 @@ class CompiledForward:
                 if name in _APART or (own and (number, name) in own):
                     continue
                 kind = type(value)
-                found += (name, kind, value) if kind in _PLAIN else (name, _key(value))
+                found += (name, kind, value) if kind in PLAIN else (name, _key(value))
         return tuple(found)
 
     def _attributes(self) -> dict[tuple[int, str], Any]:
@@ -114,32 +114,8 @@ class CompiledForward:
 
 
 def _key(value: Any) -> Any:
-    """What tells attributes apart: plain values by what they are, others by which they are."""
-    kind = type(value)
-    if kind in _PLAIN:
-        return kind, value
-    if kind is list or kind is tuple:
-        return kind, *map(_key, value)
-    if kind is dict:
-        return kind, *((_key(k), _key(v)) for k, v in value.items())
-    if kind is Hooks:
-        return kind, *value.before, *value.after
-    return Same(value)
-
-
-class Same:
-    """An object that is equal to itself alone; it lives as long as what is known of it."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Same and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+    """What tells attributes apart."""
+    return (Hooks, *value.before, *value.after) if type(value) is Hooks else key_of(value)
 
 
 def twin(module: Any, *, verbose: bool) -> Any:

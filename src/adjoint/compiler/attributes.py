@@ -1,0 +1,56 @@
+"""What Python finds in objects while a function is traced: numbers, functions, tensors.
+
+A program is for objects as they were then. Plain values tell objects apart by what they are, others
+by which they are; containers by what is in them, unless they are long.
+"""
+
+from __future__ import annotations
+
+from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
+
+PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_LONG = 64  # elements of a container that nobody looks through at each call
+
+
+class Same:
+    """An object that is equal to itself alone; it lives as long as what is known of it."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Same and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+def key_of(value: Any) -> Any:
+    """What tells a value from others, as something that can be hashed.
+
+    >>> key_of([1, 2.0]) == key_of([1, 2.0]), key_of([1]) == key_of([True])
+    (True, False)
+    """
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, value
+    if kind in (list, tuple, dict) and len(value) <= _LONG:
+        parts = value if kind is not dict else value.items()
+        return kind, *map(key_of, parts)
+    return Same(value)
+
+
+def has_attributes(value: Any) -> bool:
+    """Whether a value is an object that is equal to itself alone, whatever its attributes are."""
+    kind = type(value)
+    if kind in PLAIN or isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType)):
+        return False
+    return hasattr(value, "__dict__") and kind.__eq__ is object.__eq__
+
+
+def attributes_of(value: Any) -> dict[str, Any]:
+    """The attributes of an object by their names, each as its key."""
+    return {name: key_of(each) for name, each in vars(value).items()}
