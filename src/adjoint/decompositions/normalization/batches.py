@@ -85,8 +85,12 @@ def _evaluated(
     """The result by statistics that are given."""
     ndim = input.ndim
     mean, variance = (_across(wide(t), ndim) for t in (running_mean, running_var))
-    affine = (_maybe_across(t, ndim) for t in (weight, bias))
-    result = scaled((wide(input) - mean) * (variance + eps).rsqrt(), *affine)
+    factor, shift = (_maybe_across(t, ndim) for t in (weight, bias))
+    scale = (variance + eps).rsqrt()
+    if factor is not None:  # of a channel, not of all its elements
+        scale = scale * wide(factor)
+    centered = wide(input) - mean
+    result = centered * scale if shift is None else ops.addcmul(wide(shift), centered, scale)
     return result.to(input.dtype)
 
 

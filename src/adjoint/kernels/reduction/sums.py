@@ -45,14 +45,14 @@ def _accumulate(
 
 def sum_all(self: Array, dtype: DType | None) -> Array:
     """The sum of all elements."""
-    if dtype is None and self.dtype.char in NATIVE:
+    if (dtype is None or dtype.np == self.dtype) and self.dtype.char in NATIVE:
         return np.add.reduce(self, axis=None) if self.size < LARGE else total(self, None, False)
     return _accumulate("sum", np.add, self, None, False, dtype)
 
 
 def sum_dims(self: Array, dim: Dims, keepdim: bool, dtype: DType | None) -> Array:
     """The sum over `dim`."""
-    if dtype is None and self.dtype.char in NATIVE:
+    if (dtype is None or dtype.np == self.dtype) and self.dtype.char in NATIVE:
         try:
             if self.size < LARGE:
                 return np.add.reduce(self, axis=dim or None, keepdims=keepdim)
