@@ -40,6 +40,14 @@ def padded_shape(what: str, shape: Shape, pad: Sequence[int]) -> Shape:
     return tuple(sizes)
 
 
+def check_widths(what: str, pad: Sequence[int], dims: int) -> None:
+    """Raise unless there are two numbers for each dimension."""
+    if len(pad) != 2 * dims:
+        raise ShapeError(
+            f"{what}: padding needs {2 * dims} numbers, two for each dimension; got {len(pad)}."
+        )
+
+
 def check_room(what: str, mode: str, self: Any, pad: Sequence[int]) -> None:
     """Raise unless a tensor has enough elements to pad it with its own.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from adjoint import ops
 from adjoint.checks import padding
+from adjoint.checks.padding import check_widths
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.shapes import Shape, show
 from adjoint.core.sizes import is_for_many
@@ -124,40 +125,33 @@ def _returned(piece: Tensor, dim: int, size: int, mode: str, *, start: bool) -> 
     return _placed(piece, dim, gap, rest) if start else _placed(piece, dim, rest, gap)
 
 
-def _of_width(what: str, padding: Sequence[int], dims: int) -> None:
-    if len(padding) != 2 * dims:
-        raise ShapeError(
-            f"{what}: padding needs {2 * dims} numbers, two for each dimension; got {len(padding)}."
-        )
-
-
 def reflection_pad1d(self: Tensor, padding: Shape) -> Tensor:
-    _of_width("reflection_pad1d", padding, 1)
+    check_widths("reflection_pad1d", padding, 1)
     return _around("reflection_pad1d", self, padding, "reflect")
 
 
 def reflection_pad2d(self: Tensor, padding: Shape) -> Tensor:
-    _of_width("reflection_pad2d", padding, 2)
+    check_widths("reflection_pad2d", padding, 2)
     return _around("reflection_pad2d", self, padding, "reflect")
 
 
 def reflection_pad3d(self: Tensor, padding: Shape) -> Tensor:
-    _of_width("reflection_pad3d", padding, 3)
+    check_widths("reflection_pad3d", padding, 3)
     return _around("reflection_pad3d", self, padding, "reflect")
 
 
 def replication_pad1d(self: Tensor, padding: Shape) -> Tensor:
-    _of_width("replication_pad1d", padding, 1)
+    check_widths("replication_pad1d", padding, 1)
     return _around("replication_pad1d", self, padding, "replicate")
 
 
 def replication_pad2d(self: Tensor, padding: Shape) -> Tensor:
-    _of_width("replication_pad2d", padding, 2)
+    check_widths("replication_pad2d", padding, 2)
     return _around("replication_pad2d", self, padding, "replicate")
 
 
 def replication_pad3d(self: Tensor, padding: Shape) -> Tensor:
-    _of_width("replication_pad3d", padding, 3)
+    check_widths("replication_pad3d", padding, 3)
     return _around("replication_pad3d", self, padding, "replicate")
 
 

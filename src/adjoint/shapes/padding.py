@@ -11,3 +11,18 @@ from adjoint.core.shapes import Shape, Spec
 def constant_pad_nd(self: Spec, pad: Shape, value: Any) -> Spec:
     """Wider by what each pair says, from the last dimension on."""
     return Spec(padding.padded_shape("constant_pad_nd", self.shape, pad), self.dtype)
+
+
+def reflection(self: Spec, pad: Shape) -> Spec:
+    """Wider by elements of its own, which it must have."""
+    return _around("reflection_pad", self, pad, "reflect")
+
+
+def replication(self: Spec, pad: Shape) -> Spec:
+    """Wider by its first and last elements."""
+    return _around("replication_pad", self, pad, "replicate")
+
+
+def _around(what: str, self: Spec, pad: Shape, mode: str) -> Spec:
+    padding.check_room(what, mode, self, pad)
+    return Spec(padding.padded_shape(what, self.shape, pad), self.dtype)
