@@ -1,4 +1,4 @@
-"""Sums of gradients over dimensions along which a value was broadcast."""
+"""Sums of gradients: of those that meet, and over dimensions along which a value was broadcast."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from adjoint.core.dtypes import REDUCED
 from adjoint.core.shapes import Shape
 from adjoint.native import reduction
 from adjoint.native.conversions import astype
+from adjoint.native.loops import added
+
+__all__ = ["added", "summed"]
 
 Array = np.ndarray[Any, Any]
 

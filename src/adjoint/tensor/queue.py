@@ -11,7 +11,7 @@ import numpy as np
 
 from adjoint.core.errors import NotDifferentiable
 from adjoint.elements.large import LARGE
-from adjoint.native.loops import added
+from adjoint.elements.sums import added
 from adjoint.tensor import zeros
 from adjoint.tensor.ends import Ends
 from adjoint.tensor.hooks import as_tensor
