@@ -194,6 +194,7 @@ REFERENCES: dict[str, Callable[..., Any]] = {
     "log_sigmoid": each(lambda x: -log_1p_exp(-x)),
     "log_sigmoid_forward": each(lambda x: -log_1p_exp(-x)),
     "log_sigmoid_backward": each(lambda grad, x, buffer: grad * logistic(-x)),
+    "_gated": each(lambda x, gate: x * logistic(gate)),
     "sigmoid_backward": each(lambda grad, y: grad * (y - y * y).conjugate()),
     "tanh_backward": each(lambda grad, y: grad * ((1 - y) * (1 + y)).conjugate()),
     "elu": each(elu), "elu_backward": each(elu_slope), "selu": each(selu),
