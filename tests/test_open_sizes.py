@@ -314,6 +314,7 @@ SMALL: dict[
     "cut": lambda x: ad.cat([x[1:], x[:1] * 2], 0).cumprod(0),
     "filled": lambda x: F.pad(x[None, None], (1, 2, 2, 1), mode="replicate") * 3,
     "factored": lambda x: ad.linalg.cholesky(x @ x.mT + ad.eye(x.shape[0], dtype=x.dtype)),
+    "product of all": lambda x: ad.kron(x, x.mT),
     "repeated": lambda x: x.repeat_interleave(3, 1).logcumsumexp(0),
     "chosen": lambda x: x.sort(-1)[0] * x.argsort(0) + x.index_select(0, ad.arange(x.shape[0])),
 }
@@ -327,6 +328,16 @@ def test_sizes_of_one_need_no_other_program(name: str, built: list[str]) -> None
         x = make(*sizes)
         assert_same(compiled(x), eager(x))
     assert len(built) == 1
+
+
+def test_the_least_of_sizes_has_a_program_for_each_order(built: list[str]) -> None:
+    """A diagonal has as many elements as the shorter side."""
+    eager = with_gradients(lambda x: x.diagonal() * x[0, 0])
+    compiled = ad.compile(eager, dynamic={0: (0, 1)})
+    for sizes in ((3, 8), (5, 6), (2, 9), (7, 7), (9, 4), (6, 5), (4, 11), (1, 5), (8, 1)):
+        x = make(*sizes)
+        assert_same(compiled(x), eager(x))
+    assert len(built) == 2
 
 
 def test_sizes_of_nothing_are_not_compiled(built: list[str]) -> None:

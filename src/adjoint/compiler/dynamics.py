@@ -81,12 +81,13 @@ class Everywhere:
     ) -> None:
         self.code, self.found, self.choices = code, found, choices
         self.ties, self.periods, self.rests = resized.ties, resized.periods, resized.rests
+        self.order = resized.order
         self.assumed = list(assumed)  # numbers that are at least 0 where the code is right
 
     def is_for(self, resized: _Resized) -> bool:
-        """Whether the code is for this pattern: ties and remainders."""
-        mine = self.ties, self.periods, self.rests
-        return mine == (resized.ties, resized.periods, resized.rests)
+        """Whether the code is for this pattern: ties, remainders and order."""
+        mine = self.ties, self.periods, self.rests, self.order
+        return mine == (resized.ties, resized.periods, resized.rests, resized.order)
 
     def point(self, sizes: Sequence[int]) -> tuple[int, ...] | None:
         """The symbols for the sizes of all places; None if these belong to other code."""
@@ -423,6 +424,12 @@ class _Learning:
                 raise
             except (NotOpen, AdjointError) as error:
                 failed = error
+        ordered = self.resized.in_order()
+        if ordered.count > 1 and not any(each.is_for(ordered) for each in self.known):
+            try:
+                return self._with(ones, ordered)
+            except (NotOpen, AdjointError) as error:
+                failed = failed or error
         for periods in self._candidates():
             mine = self.resized.with_periods(periods)
             if periods == ones or any(each.is_for(mine) for each in self.known):
@@ -460,12 +467,12 @@ class _Learning:
                     break
         return tuple(found) if expected is not None and len(found) == len(base) else None
 
-    def _with(self, periods: tuple[int, ...]) -> Everywhere:
+    def _with(self, periods: tuple[int, ...], given: _Resized | None = None) -> Everywhere:
         """The code for sizes with the same remainders by these numbers; what is a matter of speed
         (whether a product is a loop, which axis vectors run along) is decided for the example.
         """
         started = time.perf_counter()
-        resized = self.resized.with_periods(periods)
+        resized = (given or self.resized).with_periods(periods)
         example = resized.example()
         choices = Choices()
         first = self.graph if example == resized.own else self.traced(*resized.at(example))
@@ -535,6 +542,7 @@ class _Resized:
         self.own = _apart(ties, self.sizes) or ()
         self.count = len(self.own)  # of sizes that vary apart from one another
         self.periods = (1,) * self.count
+        self.order: tuple[int, ...] = ()  # of the sizes, where it matters: the least one first
 
     @property
     def rests(self) -> tuple[int, ...]:
@@ -546,6 +554,18 @@ class _Resized:
         other = copy.copy(self)
         other._tie(ties)
         return other
+
+    def in_order(self) -> _Resized:
+        """The same with examples in the order of the sizes given: the least of some may count."""
+        other = copy.copy(self)
+        other.order = tuple(sorted(range(self.count), key=self.own.__getitem__))
+        return other
+
+    def _in_its_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        found = [*sizes]
+        for size, place in zip(sorted(sizes), self.order, strict=False):
+            found[place] = size
+        return tuple(found)
 
     def with_periods(self, periods: tuple[int, ...]) -> _Resized:
         other = copy.copy(self)
@@ -596,7 +616,7 @@ class _Resized:
                 found.append(next(n for n in free if n not in self.closed() and n not in found))
             if self._largest(found) <= _ELEMENTS:
                 break
-        return tuple(found)
+        return self._in_its_order(found)
 
     def points(self, scale: Scale) -> Iterator[tuple[int, ...]]:
         """Sizes to trace a function for, with the remainders of those given; all different, as long
@@ -606,7 +626,7 @@ class _Resized:
         taken, tries = self.closed(), 0
         while True:
             drawn = draw.integers(*self._range(scale), self.count).tolist()
-            sizes = zip(drawn, self.own, self.periods, strict=True)
+            sizes = zip(self._in_its_order(drawn), self.own, self.periods, strict=True)
             point = [number + (size - number) % period for number, size, period in sizes]
             tries += 1
             if len({*point} - taken) == self.count:

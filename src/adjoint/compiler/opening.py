@@ -560,6 +560,9 @@ def _bases(symbols: Sequence[int], count: int, most: int) -> Iterator[tuple[Any,
     every = ((), *((s,) for s in sizes), *pairs)
     if len(every) <= most:
         yield every
+    for degree in (3, 4):  # elements of products of all with all: n² m²
+        for powers in itertools.combinations_with_replacement(sizes, degree):
+            yield ((), powers)
 
 
 def _solved(columns: Any, values: Sequence[Any], basis: Any) -> dict[Any, Any] | None:

@@ -318,6 +318,17 @@ def join_sums(rewriter: Any, node: Node) -> Any:
     return total if total.shape == out.shape else rewriter.call("reshape.default", total, out.shape)
 
 
+def sum_of_ones(rewriter: Any, node: Node) -> Any:
+    """x.sum((0, 1), True) -> x.sum((1,), True), where x has one row"""
+    inner, dims, out = node.args[0], summed(node), node.outputs[0]
+    if dims is None or len(out.shape) != len(inner.shape) or out.dtype is not inner.dtype:
+        return None
+    kept = tuple(d for d in dims if inner.shape[d] != 1)
+    if not kept or len(kept) == len(dims):
+        return None
+    return rewriter.call("sum.dim_IntList", inner, kept, True, None)
+
+
 def sum_of_expand(rewriter: Any, node: Node) -> Any:
     """x.expand(n, …).sum(0) -> x * n"""
     inner, dims, out = node.args[0], summed(node), node.outputs[0]
@@ -349,7 +360,7 @@ BY_FACT: tuple[tuple[Callable[[Row], Any], tuple[Rule, ...]], ...] = (
     (lambda row: row.archetype.result == "bool", (compare_mask,)),
     (lambda row: row.keeps_order, (join_reshapes,)),
     (lambda row: row.moves == "nothing" and row.differentiable, (drop_copy,)),
-    (lambda row: row.reduces == "sum", (sum_of_nothing, sum_of_expand, join_sums)),
+    (lambda row: row.reduces == "sum", (sum_of_nothing, sum_of_ones, sum_of_expand, join_sums)),
     (lambda row: row.overwrites, parts.WRITES),
     (lambda row: row.routine == "join", (join_parts,)),
     (lambda row: row.moves == "elements" and row.schema.is_view, parts.READS),
