@@ -251,14 +251,16 @@ def test_sizes_that_are_equal_in_the_first_call_are_told_apart(name: str, built:
     assert len(built) == 1
 
 
-def test_sizes_of_one_come_first() -> None:
-    """They say little about others: a program of their own, and then one for all."""
+@pytest.mark.parametrize("first", [(1, 5, 7, 3), (2, 2, 2, 3), (64, 2, 17, 81)])
+def test_sizes_that_come_first_may_be_special(first: Any, built: list[str]) -> None:
+    """They are 1, or all the same, or have the same remainders in another order."""
     function, dynamic, arguments, _ = PROGRAMS["lengths"]
     eager = with_gradients(function)
     compiled = ad.compile(eager, dynamic=dynamic)
-    for point in ((1, 5, 7, 3), (2, 5, 1, 3), (2, 5, 7, 3), (3, 1, 4, 1)):
+    for point in (first, (2, 5, 1, 3), (2, 5, 7, 3), (3, 1, 4, 1)):
         args = arguments(*point)
         assert_same(compiled(*args), eager(*args))
+    assert len(built) == 1
 
 
 def test_examples_of_three_open_sizes_need_little_memory() -> None:

@@ -146,14 +146,12 @@ class Sizes:
             return None  # of nothing there are other programs, where somebody wants to see one
         signature = (role, key[0], key[1], *_opened_signature(key, places))
         known = self.known.setdefault(signature, [])
-        if 1 in sizes and not known:
-            return None  # sizes of 1 broadcast: they say little about others
         resized = _Resized(tensors, structure, places, marked=role is not None)
         with for_many(self.choices.setdefault(signature, {})):
             graph = traced(*resized.itself())  # what is wrong with the function is raised here
             found = [each for each in known if each.is_of(graph, sizes)]
             program = next(filter(None, (each.program(sizes) for each in found)), None)
-            if not found and 1 not in sizes and len(known) < _MOST:
+            if not found and (1 not in sizes or not known) and len(known) < _MOST:
                 program = self._learn(signature, resized, graph, traced, report)
         # x[:100] of 50 elements has 50: that size has a program of its own
         return None if program is None else (program, graph.signature.outputs)
@@ -191,7 +189,8 @@ class Sizes:
         self, signature: Any, resized: _Resized, graph: Graph, traced: Any, report: Any
     ) -> Program | None:
         """A program of new code, which is known from now on; None if there is none."""
-        pattern = (signature, resized.ties)
+        # sizes of 1 broadcast: where they come first, one look at larger ones says what there is
+        pattern = (signature, 1 if 1 in resized.sizes else resized.ties)
         known = self.known[signature]
         if pattern in self.closed:
             return None
@@ -208,7 +207,8 @@ class Sizes:
                 return found.program(resized.sizes)
         if not known:
             self.closed.add(pattern)
-            self.warn(reason)
+            if 1 not in resized.sizes:
+                self.warn(reason)
         return None
 
     def warn(self, reason: str) -> None:
@@ -338,7 +338,13 @@ def _splits(resized: _Resized) -> Iterator[_Resized]:
     for group in range(resized.count):
         places = [n for n, (g, _) in enumerate(ties) if g == group]
         some = range(1, 1 << (len(places) - 1)) if len(places) <= _SPLIT else ()
-        for bits in some or [1 << k for k in range(len(places))]:
+        by_dim: dict[int, int] = {}
+        for k, n in enumerate(places):
+            dim = resized.places[n][1]
+            by_dim[dim] = by_dim.get(dim, 0) | 1 << k
+        whole = (1 << len(places)) - 1
+        parts = [bits for bits in by_dim.values() if bits != whole]
+        for bits in some or [*parts, *(1 << k for k in range(len(places)))]:
             chosen = {n for k, n in enumerate(places) if bits >> k & 1}
             groups = _numbered([(g, n in chosen) for n, (g, _) in enumerate(ties)])
             pairs = zip(groups, ties, strict=True)
@@ -558,8 +564,12 @@ class _Resized:
     def in_order(self) -> _Resized:
         """The same with examples in the order of the sizes given: the least of some may count."""
         other = copy.copy(self)
-        other.order = tuple(sorted(range(self.count), key=self.own.__getitem__))
+        other.order = self._ascending()
         return other
+
+    def _ascending(self) -> tuple[int, ...]:
+        """The numbers of the sizes given, that of the least one first."""
+        return tuple(sorted(range(self.count), key=self.own.__getitem__))
 
     def _in_its_order(self, sizes: Sequence[int]) -> tuple[int, ...]:
         found = [*sizes]
@@ -584,7 +594,7 @@ class _Resized:
         """Sizes that tell what the program is: those given; or larger ones if all are small, with
         the remainders of those given.
         """
-        if max(self.own) >= _TYPICAL and len(set(self.own)) == self.count:
+        if max(self.own) >= _TYPICAL and len({*self.own} - {1}) == self.count:
             return self.own
         near = [(_FIRST, period) for period in (_LARGE, 16, 4, 1)]
         return self._beyond((_TYPICAL, _LARGE), (_LARGE, _LARGE), *near)
@@ -605,18 +615,19 @@ class _Resized:
         return self._beyond(*((f * _FIRST, period) for period in periods for f in factors))
 
     def _beyond(self, *ways: tuple[int, int]) -> tuple[int, ...]:
-        """Sizes from the least one on with the remainders of those given by a period: in the first
-        way in which no argument has more elements than a function may make constants of.
+        """Sizes from the least one on, in the order of those given and with their remainders by a
+        period: in the first way in which no argument has more elements than a function may make
+        constants of.
         """
-        found: list[int] = []
+        found = [0] * self.count
         for least, period in ways:
-            found = []
-            for size in self.own:
-                free = itertools.count(least + (size - least) % period, period)
-                found.append(next(n for n in free if n not in self.closed() and n not in found))
+            for place in self._ascending():
+                free = itertools.count(least + (self.own[place] - least) % period, period)
+                found[place] = next(n for n in free if n not in self.closed())
+                least = found[place] + 1
             if self._largest(found) <= _ELEMENTS:
                 break
-        return self._in_its_order(found)
+        return tuple(found)
 
     def points(self, scale: Scale) -> Iterator[tuple[int, ...]]:
         """Sizes to trace a function for, with the remainders of those given; all different, as long
