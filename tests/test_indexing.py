@@ -331,3 +331,10 @@ def test_a_mask_without_elements_selects_nothing(sizes: tuple[int, ...]) -> None
     assert ad.grad(lambda x: x[ad.tensor(mask)].sum())(x).tolist() == np.zeros((2, 3)).tolist()
     with pytest.raises(IndexError, match="mask"):
         x[ad.zeros(1, dtype=ad.bool)]
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 1, 0), (0, 5), (3, 0, 2)])
+def test_indices_of_which_nothing_is_read_are_not_looked_at_forward_or_back(shape: Any) -> None:
+    function = lambda x: x[..., ad.tensor([0, 7])].sum()
+    for run in (ad.grad(function), ad.compile(ad.grad(function))):
+        assert run(ad.ones(shape)).shape == shape

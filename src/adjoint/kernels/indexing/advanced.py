@@ -181,6 +181,8 @@ def index_backward(grad: Array, sizes: Ints, indices: Indices) -> Array:
         result = zeros(sizes, grad.dtype)  # a mask takes nothing twice
         result.reshape(-1)[np.flatnonzero(only)] = grad
         return result
+    if not grad.size:  # nothing was taken, whatever the indices are
+        return zeros(sizes, grad.dtype)
     total = zeros(sizes, wide_dtype(grad.dtype))
     if only is not None and only.dtype == np.int64 and only.ndim == 1 and len(sizes) == 1:
         numbers = grad.astype(total.dtype, copy=False)
