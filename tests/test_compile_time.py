@@ -121,12 +121,13 @@ def calls(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("make", PROGRAMS)
 def test_work_and_text_are_linear_in_the_operators(make: Program, written: Any) -> None:
-    few, many = 80, 240
+    few, many = 60, 180
     written(make, few)  # what is remembered from program to program
+    codes: list[Code] = []
+    short, long = (calls(lambda n=n: codes.append(written(make, n))) for n in (few, many))
     growth = many / few * 1.2
-    assert calls(lambda: written(make, many)) < growth * calls(lambda: written(make, few))
-    short, long = (len(written(make, n).stages.source) for n in (few, many))
     assert long < growth * short
+    assert len(codes[1].stages.source) < growth * len(codes[0].stages.source)
 
 
 _FUNCTION = re.compile(r"^(?=static void|void segment|static int fits)", re.MULTILINE)
@@ -138,7 +139,7 @@ def functions(code: Code) -> list[str]:
 
 @pytest.mark.parametrize("make", PROGRAMS[:-2])  # of a cat of n pieces, n copies are one step
 def test_functions_of_c_are_of_bounded_size(make: Program, written: Any) -> None:
-    assert all(f.count("\n") <= 1000 for f in functions(written(make, 900)))
+    assert all(f.count("\n") <= 1000 for f in functions(written(make, 720)))
 
 
 def test_the_steps_of_an_unrolled_loop_share_functions(written: Any) -> None:
@@ -150,24 +151,24 @@ def test_the_steps_of_an_unrolled_loop_share_functions(written: Any) -> None:
 
 
 def test_a_gradient_of_rows_takes_work_in_proportion_to_the_rows() -> None:
-    flops = [ad.compile(ad.grad(f)).cost(*given).flops for f, given in map(elements, (80, 320))]
+    flops = [ad.compile(ad.grad(f)).cost(*given).flops for f, given in map(elements, (160, 640))]
     assert flops[1] < 5 * flops[0]
 
 
 def rows_and_more(x: Any) -> Any:
     total = x[2:7].sum() * x[:, 1].prod()
-    for t in range(12):
+    for t in range(36):
         total = total + (x[t] * x[t, 0]).sin().sum() + x[t, t % 3]
     return total - x[9].square().sum() + x[-1].sum()
 
 
 def parts_of_rows(x: Any) -> Any:
-    return sum((x[3 * i : 3 * i + 3].sum(0) * x[3 * i + i % 2]).sum() for i in range(1, 10))
+    return sum((x[3 * i : 3 * i + 3].sum(0) * x[3 * i + i % 2]).sum() for i in range(1, 36))
 
 
 @pytest.mark.parametrize("function", [rows_and_more, parts_of_rows])
 def test_a_gradient_of_rows_is_that_of_eager_mode(function: Callable[..., Any]) -> None:
-    x = ad.tensor(np.random.default_rng(2).normal(size=(30, 3)))
+    x = ad.tensor(np.random.default_rng(2).normal(size=(110, 3)))
     for transform in (ad.grad(function), ad.grad(lambda x: ad.grad(function)(x).square().sum())):
         got, want = ad.compile(transform)(x), transform(x)
         np.testing.assert_allclose(got.numpy(), want.numpy(), rtol=1e-12, atol=1e-13)
@@ -175,8 +176,8 @@ def test_a_gradient_of_rows_is_that_of_eager_mode(function: Callable[..., Any]) 
 
 def test_rows_side_by_side_have_the_zeros_of_their_sum() -> None:
     """-0.0 + 0.0 is 0.0, also where the zeros of the other rows are never made."""
-    gradient = ad.grad(lambda x, w: sum((x[i] * w[i]).sum() for i in range(0, 24, 2)))
-    x, w = ad.ones(24, 2), ad.tensor(np.where(np.arange(48) % 3, -0.0, -1.5).reshape(24, 2))
+    gradient = ad.grad(lambda x, w: sum((x[i] * w[i]).sum() for i in range(0, 80, 2)))
+    x, w = ad.ones(80, 2), ad.tensor(np.where(np.arange(160) % 3, -0.0, -1.5).reshape(80, 2))
     got, want = ad.compile(gradient)(x, w).numpy(), gradient(x, w).numpy()
     np.testing.assert_array_equal(got, want)
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))

@@ -19,7 +19,7 @@ from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.ops.operator import Operator
 
-_LEAST = 8  # rows from which this pays
+_LEAST = 32  # rows from which this pays; fewer are added in one loop, where they are used
 
 
 @record
