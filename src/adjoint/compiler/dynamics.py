@@ -272,11 +272,11 @@ def _opened_signature(key: Any, places: Any) -> list[Any]:
 # -- which sizes are open: Note [Which sizes are open] --------------------------------------------
 
 
-def _lowered(graph: Graph, choices: Choices | None = None) -> Graph:
+def _lowered(graph: Graph, choices: Choices | None = None, times: float = 1) -> Graph:
     """The graph that is compared with those of other sizes: without choices, these decide nothing
     about steps that are kept.
     """
-    return keep_steps(lower(graph, choices), choices, math.inf if choices is None else None)
+    return keep_steps(lower(graph, choices), choices, math.inf if choices is None else times)
 
 
 def _numbered(values: Sequence[Hashable]) -> Ties:
@@ -482,7 +482,8 @@ class _Learning:
         example = resized.example()
         choices = Choices()
         first = self.graph if example == resized.own else self.traced(*resized.at(example))
-        usual = len(_lowered(first, choices))
+        times = resized.largest(example) / resized.largest(resized.own)
+        usual = len(_lowered(first, choices, times))
         needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
         graphs = self._graphs(resized, choices, usual)
         typical = resized.typical()
@@ -625,7 +626,7 @@ class _Resized:
                 free = itertools.count(least + (self.own[place] - least) % period, period)
                 found[place] = next(n for n in free if n not in self.closed())
                 least = found[place] + 1
-            if self._largest(found) <= _ELEMENTS:
+            if self.largest(found) <= _ELEMENTS:
                 break
         return tuple(found)
 
@@ -654,9 +655,9 @@ class _Resized:
     def is_light(self, scale: Scale) -> bool:
         """Whether no argument of the sizes of `points` has too many elements."""
         _, most = self._range(scale)
-        return self._largest((most,) * self.count) <= _ELEMENTS
+        return self.largest((most,) * self.count) <= _ELEMENTS
 
-    def _largest(self, point: Sequence[int]) -> int:
+    def largest(self, point: Sequence[int]) -> int:
         """How many elements the largest argument has for some sizes."""
         examples = pytrees.leaves(self.at(point))
         return max(math.prod(x.shape) for x in examples if isinstance(x, ShapeDtype))

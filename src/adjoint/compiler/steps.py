@@ -25,11 +25,12 @@ from adjoint.ops.operator import Operator
 _ROOM = 1 << 24  # bytes that the results of one scan may take
 
 
-def keep_steps(graph: Graph, choices: Choices | None = None, room: float | None = None) -> Graph:
-    """scan(f), its backward that runs f again -> scan(f, its functions), one that reads them"""
-    choices = Choices() if choices is None else choices
-    room = _ROOM if room is None else room
-    inner_graphs(graph, lambda inner: keep_steps(inner, choices, room))
+def keep_steps(graph: Graph, choices: Choices | None = None, times: float = 1) -> Graph:
+    """scan(f), its backward that runs f again -> scan(f, its functions), one that reads them; for
+    examples that have so many `times` the elements of what is to be fast.
+    """
+    choices, room = Choices() if choices is None else choices, _ROOM * times
+    inner_graphs(graph, lambda inner: keep_steps(inner, choices, times))
     for node in list(graph.nodes):
         if _is_scan(node):
             for forward in dict.fromkeys(x.node for x in node.args[2] if x.node is not None):

@@ -13,6 +13,7 @@ from adjoint.compiler.body import calls
 from adjoint.compiler.loops import (
     ABOVE,
     BLOCK,
+    FIRST,
     LANE,
     LEFT,
     PIECE,
@@ -293,12 +294,13 @@ def _has_lanes(loop: For) -> bool:
 
 
 def _lanes(loop: For) -> int:
-    """How many elements of a loop make vectors: as many as fit into one, but for wide numbers
-    beside narrow ones, which gcc does not put into vectors of different sizes otherwise.
+    """How many elements of a loop make vectors. In rows as many as fit into one, but for wide
+    numbers beside narrow ones: gcc puts all vectors of a loop into registers of one size. Functions
+    have narrow numbers of their own (a quotient of floats), so one long loop has the most.
     """
     made = [s.c_type for s in loop.body if isinstance(s, (Load, Let, Select))]
     wide = {"double", "long long"} >= {*made, *(t.c_type for t in loop.totals)}
-    return _WIDEST // 2 if wide else _WIDEST
+    return _WIDEST // 2 if wide and FIRST not in loop.low else _WIDEST
 
 
 def _taken(loop: For, cells: dict[str, Cell], counts: str) -> list[Statement]:
