@@ -482,7 +482,7 @@ class _Learning:
         example = resized.example()
         choices = Choices()
         first = self.graph if example == resized.own else self.traced(*resized.at(example))
-        times = resized.largest(example) / resized.largest(resized.own)
+        times = resized.largest(example) / max(resized.largest(resized.own), 1)
         usual = len(_lowered(first, choices, times))
         needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
         graphs = self._graphs(resized, choices, usual)
