@@ -5,7 +5,6 @@ Python, and what the C compiler is given: lines, functions, the length of the lo
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +18,7 @@ from adjoint.compiler.loops import Kernel, Let, Load, Place, Store, ends_early
 from adjoint.compiler.memory import _Arena
 from adjoint.compiler.program import Code
 from adjoint.graph.ir import Type, Value
+from tests.counting import function_calls
 
 ONES = ad.ones(4, 4, dtype=ad.float64)
 Program = Callable[[int], tuple[Callable[..., Any], list[Any]]]
@@ -102,29 +102,12 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Callable[[Program, int], Code]:
     return write
 
 
-def calls(work: Callable[[], object]) -> int:
-    """How many functions Python enters."""
-    counted = 0
-
-    def count(frame: Any, event: str, argument: Any) -> None:
-        nonlocal counted
-        counted += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return counted
-
-
 @pytest.mark.parametrize("make", PROGRAMS)
 def test_work_and_text_are_linear_in_the_operators(make: Program, written: Any) -> None:
     few, many = 60, 180
     written(make, few)  # what is remembered from program to program
     codes: list[Code] = []
-    short, long = (calls(lambda n=n: codes.append(written(make, n))) for n in (few, many))
+    short, long = (function_calls(lambda n=n: codes.append(written(make, n))) for n in (few, many))
     growth = many / few * 1.2
     assert long < growth * short
     assert len(codes[1].stages.source) < growth * len(codes[0].stages.source)
