@@ -5,6 +5,7 @@
 #define WORTH (1L << 15) /* elements from which threads share the work */
 #define SIDE 512         /* columns that one thread takes */
 #define LONG 16          /* elements of a row that are worth looking at each index */
+#define FEW 4            /* elements at once: the time of a shorter loop depends on where its code happens to lie */
 
 /* What follows is written once for each REAL: float, double. */
 
@@ -95,8 +96,14 @@ int select_REAL(const long *sizes, const REAL *x, const long *index, REAL *y) {
     if ((unsigned long)index[j] >= (unsigned long)size) return 1;
   if (inner == 1) {
 #pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * count > WORTH)
-    for (long o = 0; o < outer; o++)
-      for (long j = 0; j < count; j++) y[o * count + j] = x[o * size + index[j]];
+    for (long o = 0; o < outer; o++) {
+      const REAL *from = x + o * size;
+      REAL *to = y + o * count;
+      long j = 0;
+      for (; j + FEW <= count; j += FEW)
+        for (int k = 0; k < FEW; k++) to[j + k] = from[index[j + k]];
+      for (; j < count; j++) to[j] = from[index[j]];
+    }
     return 0;
   }
 #pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * count * inner > WORTH)
