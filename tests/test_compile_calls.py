@@ -4,6 +4,7 @@ next call finds everything as it was.
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -281,3 +282,24 @@ def test_programs_for_many_attributes_are_warned_of_once() -> None:
             it.compiled(x)
     (only,) = said
     assert "for other attributes of self" in str(only.message)
+
+
+def test_attributes_that_are_zeros_of_other_signs_are_other_programs() -> None:
+    class Divides(ad.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.by = 0.0
+
+        def forward(self, x: Any) -> Any:
+            return x / self.by
+
+        @ad.compile
+        def method(self, x: Any) -> Any:
+            return x / self.by
+
+    module = Divides()
+    compiled = ad.compile(module)
+    for zero in (0.0, -0.0, 0.0):
+        module.by = zero
+        for call in (compiled, module.method):
+            assert call(ad.ones(2)).tolist() == [math.copysign(math.inf, zero)] * 2

@@ -9,7 +9,7 @@ from __future__ import annotations
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
+_PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
 _LONG = 64  # elements of a container that nobody looks through at each call
 
 
@@ -28,6 +28,17 @@ class Same:
         return id(self.value)
 
 
+def plain_key(value: Any) -> Any:
+    """What tells plain values apart: 1, 1.0 and True are three, 0.0 and -0.0 two, and NaN is one,
+    though it is not equal to itself.
+    """
+    if type(value) is float:
+        return float, value.hex()
+    if type(value) is complex:
+        return complex, value.real.hex(), value.imag.hex()
+    return type(value), value
+
+
 def key_of(value: Any) -> Any:
     """What tells a value from others, as something that can be hashed.
 
@@ -35,8 +46,8 @@ def key_of(value: Any) -> Any:
     (True, False)
     """
     kind = type(value)
-    if kind in PLAIN:
-        return kind, value
+    if kind in _PLAIN:
+        return plain_key(value)
     if kind in (list, tuple, dict) and len(value) <= _LONG:
         parts = value if kind is not dict else value.items()
         return kind, *map(key_of, parts)
@@ -46,7 +57,7 @@ def key_of(value: Any) -> Any:
 def has_attributes(value: Any) -> bool:
     """Whether a value is an object that is equal to itself alone, whatever its attributes are."""
     kind = type(value)
-    if kind in PLAIN or isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType)):
+    if kind in _PLAIN or isinstance(value, (type, ModuleType, FunctionType, BuiltinFunctionType)):
         return False
     return hasattr(value, "__dict__") and kind.__eq__ is object.__eq__
 

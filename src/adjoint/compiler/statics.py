@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from adjoint.compiler.attributes import plain_key
 from adjoint.core.errors import ArgumentError
 from adjoint.tensor.tensor import Tensor
 
@@ -64,16 +65,10 @@ class Statics:
 
 
 def _key(value: Any) -> Any:
-    """What tells two static values apart: 1, 1.0 and True are three programs, 0.0 and -0.0 two, and
-    NaN is one, though it is not equal to itself.
-    """
-    if type(value) is float:
-        return float, value.hex()
-    if type(value) is complex:
-        return complex, value.real.hex(), value.imag.hex()
+    """What tells two static values apart."""
     if isinstance(value, tuple):
         return type(value), *map(_key, value)
-    return type(value), value
+    return plain_key(value)
 
 
 def opened(value: Any) -> Any:

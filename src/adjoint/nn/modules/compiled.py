@@ -12,7 +12,7 @@ import functools
 from typing import Any
 
 from adjoint import func
-from adjoint.compiler.attributes import PLAIN, key_of
+from adjoint.compiler.attributes import key_of
 from adjoint.compiler.compiled import Compiled
 from adjoint.compiler.compiled import compile as compile_function
 from adjoint.core.places import warn
@@ -78,8 +78,7 @@ class CompiledForward:
             for name, value in vars(module).items():
                 if name in _APART or (own and (number, name) in own):
                     continue
-                kind = type(value)
-                found += (name, kind, value) if kind in PLAIN else (name, _key(value))
+                found += (name, _key(value))
         return tuple(found)
 
     def _attributes(self) -> dict[tuple[int, str], Any]:
