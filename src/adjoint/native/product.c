@@ -87,14 +87,14 @@ static void thin_REAL(const Product *z, long m, long n, const REAL *a, const REA
    less to turn than b. The columns are then turned into rows of c. */
 static void aside_REAL(const Product *z, long m, long n, const REAL *a, const REAL *b, REAL *c, REAL *strip, REAL *room) {
   const long wide = wide_REAL(m), high = STRIPS * ROWS;
-  REAL *own = room, *turned = room + high * wide;
+  REAL *own = room, *across = room + high * wide;
   for (long p = 0; p < z->k; p += INNER)
-    panels_REAL(least(INNER, z->k - p), m, a + p * z->a_column, z->a_column, z->a_row, turned + p * wide);
+    panels_REAL(least(INNER, z->k - p), m, a + p * z->a_column, z->a_column, z->a_row, across + p * wide);
   for (long j = 0; j < n; j += high) {
     const long rows = least(high, n - j);
     for (long p = 0; p < z->k; p += INNER) {
       const long k = least(INNER, z->k - p);
-      const Panels_REAL panels = {turned + p * wide, PANEL_REAL, k * PANEL_REAL};
+      const Panels_REAL panels = {across + p * wide, PANEL_REAL, k * PANEL_REAL};
       multiply_REAL(rows, m, k, b + j * z->b_column + p, z->b_column, 1, panels, p ? own : 0, own, wide, strip);
     }
     turn_REAL(rows, m, own, wide, c + j, z->c_row);
@@ -200,7 +200,8 @@ static void piece_REAL(const Product *z, long work, long across, long along, con
 static int pieces_REAL(const Product *z, long first, long last, long across, long along, const REAL *a, const REAL *b,
                       const REAL *start, REAL *c) {
   const long k = least(INNER, z->k);
-  const long panels = is_aside_REAL(z, start) ? wide_REAL(z->m) * (z->k + STRIPS * ROWS) : least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k;
+  const long panels = is_aside_REAL(z, start) ? wide_REAL(z->m) * (z->k + STRIPS * ROWS)
+                                              : least(BLOCK * PANEL_REAL, wide_REAL(z->n)) * k;
   REAL *strip = room_REAL(STRIPS_REAL(k) + panels);
   if (!strip) return 0;
   for (long w = first; w < last; w++) piece_REAL(z, w, across, along, a, b, start, c, strip, strip + STRIPS_REAL(k));
