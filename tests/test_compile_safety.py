@@ -19,6 +19,7 @@ import pytest
 import adjoint as ad
 from adjoint.core import pytrees
 from adjoint.native import build
+from tests.test_calls_apart import positives, price
 from tests.test_compile_interface import ODD, OPEN, assert_same
 
 pytestmark = pytest.mark.skipif(build.compiler() is None, reason="needs a C compiler")
@@ -187,6 +188,7 @@ GRADIENTS: dict[str, Program] = {
         lambda x, y, z: ((x * y).exp() + (x - z).sin() * y + 2 ** (x * 0.1)).sum(),
         (make(5, 1, 3), make(4, 1), make(3)),
     ),
+    "calls apart": (price, tuple(positives(1030, ad.float64))),
     "branches": (
         lambda x: (
             ad.where(x > 1, x * x, x.log()).clamp(-0.5, 2.0).sum() + ad.maximum(x, x.t()).sum()
