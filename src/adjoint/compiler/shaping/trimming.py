@@ -39,6 +39,7 @@ from adjoint.core.sizes import is_open
 from adjoint.elements.numbers import C_TYPES, suffix
 
 _PADDED = 64  # up to this size a loop is run in whole vectors
+_HEAVY = 32  # statements of a loop whose last elements are not run one by one
 _TILE = 16  # rows of a tile where a matrix is turned
 _OWN = 10_000  # the first variable of an iteration that no body has
 
@@ -103,8 +104,8 @@ def tile(draft: Draft) -> None:
 
 
 def pad_short(draft: Draft) -> None:
-    """Run short loops that call functions in whole vectors: the elements beside them would call
-    slow scalar functions.
+    """Run short loops that call functions, or do much, in whole vectors: the elements beside them
+    would call slow scalar functions, and each take as long as a vector.
     """
     short = [b for b in draft.bands if any(_is_short(a.size) for a in b.axes)]
     if short and all(b.kind in (None, Reduction) for b in draft.bands):
@@ -140,7 +141,8 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
     if (loop.low[0] == FIRST and size != rows) or size % WHOLE == 0:
         return None
     kinds = {type(s) for s in loop.body}
-    if kinds - {Load, Let, Store, Take} or not _calls_functions(loop.body):
+    called = _calls_functions(loop.body)
+    if kinds - {Load, Let, Store, Take} or not (called or len(loop.body) >= _HEAVY):
         return None
     if any(isinstance(s, Load) and s.guards for s in loop.body):
         return None
@@ -151,7 +153,7 @@ def _in_whole_vectors(loop: For, rows: int) -> For | Scope | None:
     overlaps = size > WHOLE and loops.may_repeat(loop)
     if overlaps and all(way.sums or way.chooses for way in ways):
         return _overlapping(loop, size)
-    if not all(way.sums for way in ways):
+    if not called or not all(way.sums for way in ways):
         return None
     room, v = -(-size // WHOLE) * WHOLE, loop.variable
     before: list[Statement] = []
