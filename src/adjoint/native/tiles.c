@@ -134,11 +134,30 @@ static Panels_REAL panels_REAL(long k, long n, const REAL *b, long row, long col
   return made;
 }
 
-/* c = start + strip times panel: n columns of a tile, at most `wide` vectors; the rows of both c and start are `step`
-   apart. No start: 0. Element (r, i) of the strip is a[r * row + i * column]. */
+/* c = start + x, `rows` rows of n elements, those of x PANEL apart: vectors as long as there are whole ones. */
+static __attribute__((noinline)) void ends_REAL(long rows, long n, const REAL *x, const REAL *start, REAL *c, long step) {
+  for (long r = 0; r < rows; r++, x += PANEL_REAL, c += step) {
+    long j = 0;
+    for (; j + LANES_REAL <= n; j += LANES_REAL) {
+      vec_REAL sum = *(const vec_REAL *)(x + j);
+      if (start) sum += *(const vec_REAL *)(start + j);
+      *(vec_REAL *)(c + j) = sum;
+    }
+    for (; j + 4 <= n; j += 4) {
+      four_REAL sum = *(const four_REAL *)(x + j);
+      if (start) sum += *(const four_REAL *)(start + j);
+      *(four_REAL *)(c + j) = sum;
+    }
+    for (; j < n; j++) c[j] = start ? start[j] + x[j] : x[j];
+    if (start) start += step;
+  }
+}
+
+/* c = start + strip times panel, `wide` vectors of each row; the rows of both c and start are `step` apart. No start: 0.
+   Element (r, i) of the strip is a[r * row + i * column]. */
 static inline __attribute__((always_inline)) void tile_REAL(const int rows, const int wide, long k, const REAL *a,
                                                             long row, long column, const REAL *b, long next,
-                                                            const REAL *start, REAL *c, long step, long n) {
+                                                            const REAL *start, REAL *c, long step) {
   vec_REAL sum[ROWS][WIDE];
   ALL for (int r = 0; r < rows; r++)
     ALL for (int w = 0; w < wide; w++) sum[r][w] = (vec_REAL){0};
@@ -153,28 +172,18 @@ static inline __attribute__((always_inline)) void tile_REAL(const int rows, cons
     ALL for (int r = 0; r < rows; r++)
       ALL for (int w = 0; w < wide; w++) sum[r][w] += a[r * row] * ((const vec_REAL *)b)[w];
   }
-  if (n == wide * LANES_REAL) {
-    ALL for (int r = 0; r < rows; r++) {
-      if (start)
-        ALL for (int w = 0; w < wide; w++) sum[r][w] += ((const vec_REAL *)(start + r * step))[w];
-      ALL for (int w = 0; w < wide; w++) ((vec_REAL *)(c + r * step))[w] = sum[r][w];
-    }
-  } else {
-    REAL own[WIDE * BYTES / sizeof(REAL)] = {0};
-    ALL for (int r = 0; r < rows; r++) {
-      if (start) memcpy(own, start + r * step, (size_t)n * sizeof(REAL));
-      ALL for (int w = 0; w < wide; w++) ((vec_REAL *)own)[w] += sum[r][w];
-      memcpy(c + r * step, own, (size_t)n * sizeof(REAL));
-      if (!start) memset(own, 0, sizeof own);
-    }
+  ALL for (int r = 0; r < rows; r++) {
+    if (start)
+      ALL for (int w = 0; w < wide; w++) sum[r][w] += ((const vec_REAL *)(start + r * step))[w];
+    ALL for (int w = 0; w < wide; w++) ((vec_REAL *)(c + r * step))[w] = sum[r][w];
   }
 }
 
 /* Tiles of all heights and widths, of a strip whose columns (`standing`) or rows (`lying`) are `apart` from each other. */
 #define ONE(NAME, ROW, COLUMN, R, W)                                                                               \
   static void NAME##_REAL_##R##_##W(long k, const REAL *a, long apart, const REAL *b, long next, const REAL *start, \
-                                    REAL *c, long step, long n) {                                                  \
-    tile_REAL(R, W, k, a, ROW, COLUMN, b, next, start, c, step, n);                                                \
+                                    REAL *c, long step) {                                                          \
+    tile_REAL(R, W, k, a, ROW, COLUMN, b, next, start, c, step);                                                   \
   }
 #define TILE(R)                                                                  \
   ONE(standing, 1, apart, R, 1) ONE(standing, 1, apart, R, 2)                    \
@@ -186,7 +195,7 @@ TILE(7) TILE(8) TILE(9) TILE(10) TILE(11) TILE(12)
 #undef TILE
 #undef ONE
 #define TILE(R) {{standing_REAL_##R##_1, standing_REAL_##R##_2}, {lying_REAL_##R##_1, lying_REAL_##R##_2}}
-static void (*const tiles_REAL[][2][WIDE])(long, const REAL *, long, const REAL *, long, const REAL *, REAL *, long,
+static void (*const tiles_REAL[][2][WIDE])(long, const REAL *, long, const REAL *, long, const REAL *, REAL *,
                                            long) = {
     TILE(1), TILE(2), TILE(3), TILE(4), TILE(5), TILE(6),
 #if ROWS > 6
@@ -213,10 +222,14 @@ static void multiply_REAL(long m, long n, long k, const REAL *a, long row, long 
     for (int s = 0; s < strips; i += count[s], s++) {
       const REAL *strip = there ? a + i * row : room + s * ROWS * k;
       const long apart = !there ? count[s] : lying ? row : column;
-      for (long j = 0; j < n; j += PANEL_REAL)
-        tiles_REAL[count[s] - 1][lying][n - j > LANES_REAL](
-            k, strip, apart, b.first + j / PANEL_REAL * b.between, b.next, start ? start + i * step + j : 0,
-            c + i * step + j, step, least(PANEL_REAL, n - j));
+      for (long j = 0; j < n; j += PANEL_REAL) {
+        const long place = i * step + j, left = least(PANEL_REAL, n - j), whole = left % LANES_REAL == 0;
+        REAL own[ROWS * PANEL_REAL];
+        tiles_REAL[count[s] - 1][lying][left > LANES_REAL](k, strip, apart, b.first + j / PANEL_REAL * b.between, b.next,
+                                                           whole && start ? start + place : 0, whole ? c + place : own,
+                                                           whole ? step : PANEL_REAL);
+        if (!whole) ends_REAL(count[s], left, own, start ? start + place : 0, c + place, step);
+      }
     }
   }
 }
