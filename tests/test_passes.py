@@ -229,6 +229,19 @@ SIMPLER: dict[str, tuple[str, str]] = {
         "a = cat([x, x], 0)\n b = permute(a, (1, 0))\n return b",
         "permute cat",
     ),
+    "product that is turned": (
+        "a = permute(x, (1, 0))\n b = exp(x)\n c = mm(a, b)\n d = permute(c, (1, 0))\n return d",
+        "exp permute mm",
+    ),
+    "products that are turned": (
+        "a = unsqueeze(x, 0)\n b = permute(a, (0, 2, 1))\n c = bmm(a, b)\n"
+        "d = permute(c, (0, 2, -2))\n e = exp(d)\n return e",
+        "unsqueeze permute bmm exp",
+    ),
+    "a turned product that others want stays": (
+        "a = t(x)\n b = mm(x, a)\n c = permute(b, (1, 0))\n d = mul.Tensor(b, c)\n return d",
+        "t mm permute mul",
+    ),
     "reshape of reshape": ("a = reshape(x, (2, 6))\n b = reshape(a, (12,))\n return b", "reshape"),
     "reshape back": (
         "a = reshape(x, (12,))\n b = reshape(a, (3, 4))\n c = exp(b)\n return c",

@@ -176,6 +176,21 @@ def join_permutes(rewriter: Any, node: Node) -> Any:
     return rewriter.call("permute.default", source, tuple(before[d] % ndim for d in dims))
 
 
+def turn_product(rewriter: Any, node: Node) -> Any:
+    """(a @ b).t() -> b.t() @ a.t(): no copy where the result is wanted row by row"""
+    inner, dims = node.args
+    made, ndim = inner.node, len(inner.shape)
+    if made is None or not isinstance(made.op, Operator) or not made.op.row.is_product:
+        return None
+    if len(inner.uses) > 1 or inner in rewriter.outputs:
+        return None
+    a, b = made.args[:2]
+    turned = (*range(ndim - 2), ndim - 1, ndim - 2)
+    if tuple(d % ndim for d in dims) != turned or not len(a.shape) == len(b.shape) == ndim:
+        return None
+    return rewriter.call(made.name, *(rewriter.call("permute.default", v, turned) for v in (b, a)))
+
+
 def permute_parts(rewriter: Any, node: Node) -> Any:
     """cat([x, y], d).permute(p) -> cat([x.permute(p), y.permute(p)], p.index(d)): one copy"""
     inner, dims = node.args
@@ -371,7 +386,7 @@ RULES: dict[str, tuple[Rule, ...]] = {
     "where": (same_choice, mask_twice),
     "masked_fill": (mask_twice,),
     "transpose": (undo_transpose,),
-    "permute": (join_permutes, permute_parts),
+    "permute": (join_permutes, permute_parts, turn_product),
     "expand": (join_expands,),
     "_to_copy": (drop_cast,),
     "detach": (drop_detach,),
