@@ -21,6 +21,7 @@ from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Plan
 from adjoint.compiler.shaping.bands import make_bands
 from adjoint.compiler.shaping.building import build_loops, finished
+from adjoint.compiler.shaping.bytes import widen_bytes
 from adjoint.compiler.shaping.calling import call_apart
 from adjoint.compiler.shaping.draft import Draft, NotTurned, Turned
 from adjoint.compiler.shaping.rows import SHORT, choose_rows, keep_rows, share_rows, short_of
@@ -127,7 +128,7 @@ def count_work(draft: Draft) -> None:
 Pass = Callable[[Draft], None]
 PASSES: tuple[Pass, ...] = (
     make_bands, choose_rows, keep_rows, share_rows, build_loops, tile, cut_loops, pad_short,
-    narrow_totals, call_apart, store_early, count_work,
+    narrow_totals, widen_bytes, call_apart, store_early, count_work,
 )  # fmt: skip
 
 __all__ = [

@@ -16,6 +16,7 @@ from adjoint.compiler.loops import (
 )
 from adjoint.compiler.nests import Nest, row_elements
 from adjoint.compiler.shaping.bands import cut_axes, joined_axes, make_bands, positions_of
+from adjoint.compiler.shaping.bytes import room_of
 from adjoint.compiler.shaping.draft import WHOLE, Axis, Band, Draft, NotTurned
 from adjoint.compiler.sharing import Sharing
 from adjoint.core.sizes import is_open
@@ -173,7 +174,7 @@ def _choose_block(draft: Draft) -> None:
         draft.block = draft.turned.width
         return
     rows, nest = int(draft.kernel.rows), draft.nest
-    room = sum(int(row_elements(v, nest.outer)) * v.dtype.itemsize for v in nest.local)
+    room = sum(int(row_elements(v, nest.outer)) * room_of(v.dtype.itemsize) for v in nest.local)
     block = _LANES
     while block > WHOLE and room * block > _BLOCK_BYTES:
         block //= 2
