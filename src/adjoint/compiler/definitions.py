@@ -661,13 +661,3 @@ _ROUTINES = {
     "attention": lambda node: _attention(node, "attend"),
     "attention_backward": lambda node: _attention(node, "attend_backward"),
 }
-
-
-def multiplications(node: Node) -> float:
-    """How many products a matrix product sums; infinite where a loop cannot do it."""
-    if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
-        return math.inf
-    a, b = node.args[:2]
-    if not (a.dtype.is_floating_point and is_native(a)) or a.dtype.name in HALVES:
-        return math.inf
-    return math.prod(node.output.shape) * a.shape[-1] if a.shape and b.shape else math.inf

@@ -7,20 +7,14 @@ calls back to its eager kernel.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from adjoint import ops
-from adjoint.compiler.affine import flat, identity, row_major
-from adjoint.compiler.definitions import (
-    Look,
-    define,
-    is_native,
-    keeps_scores,
-    multiplications,
-)
+from adjoint.compiler.definitions import define, is_native, keeps_scores
+from adjoint.compiler.small_products import SMALL_PRODUCT, is_small, write_products
 from adjoint.compiler.values import LOWERED, of_complex, of_halves
 from adjoint.core.collecting import uncollected
 from adjoint.graph import passes
@@ -32,19 +26,13 @@ from adjoint.graph.passes.prune_loops import prune_loops
 from adjoint.tensor import binding
 from adjoint.tensor.methods import as_tensor
 
-_SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop beats a call
-_TINY_PRODUCT = 128  # the same of each product in a batch
-_TINY = 48  # of one row or one column of a result
-_FEW = 64  # results of a batch of long sums
 _PLACES = 1 << 12  # elements of which the places in memory may be a constant
 
 
 class Choices:
     """How each node was lowered, in order: where sizes stay open, the same for all of them."""
 
-    def __init__(
-        self, known: tuple[tuple[str, str], ...] = (), small: int = _SMALL_PRODUCT
-    ) -> None:
+    def __init__(self, known: tuple[tuple[str, str], ...] = (), small: int = SMALL_PRODUCT) -> None:
         self.known = known  # (operator, way), of an earlier graph
         self.place = 0  # of the next one
         self.made: list[tuple[str, str]] = []
@@ -57,6 +45,11 @@ class Choices:
     def of(self, node: Node, is_part: bool) -> str:
         """How to lower a node."""
         return self._chosen(node.name, lambda: _choice(node, is_part, self.small))
+
+    def loops(self, node: Node) -> bool:
+        """Whether a product of matrices is a loop rather than a call."""
+        choose = lambda: "loop" if is_small(node, self.small) else "call"
+        return self._chosen(f"{node.name} of matrices", choose) == "loop"
 
     def adds(self, node: Node) -> bool:
         """Whether a sum with a product is computed by the routine of the product."""
@@ -88,15 +81,16 @@ def lower(graph: Graph, choices: Choices | None = None) -> Graph:
     """The graph that is fused: custom functions opened (their rules have been used), decomposed,
     simplified before and after.
     """
-    opened = passes.join_rows(passes.run(passes.inline_functions(graph.clone())))
+    opened = passes.join_rows(passes.simplified(passes.inline_functions(graph.clone())))
     choices = choices or Choices()
-    lowered = passes.sum_operands_first(passes.run(expand_decompositions(opened, choices)))
+    lowered = passes.simplified(expand_decompositions(opened, choices))
+    lowered = write_products(passes.sum_operands_first(lowered), choices.loops)
     return prune_loops(passes.add_products(lowered, choices.adds))
 
 
 def expand_decompositions(graph: Graph, choices: Choices) -> Graph:
-    """Replace nodes without a native form by their decompositions, until nothing changes; and
-    small products by sums. The graph is changed.
+    """Replace nodes without a native form by their decompositions, until nothing changes. The
+    graph is changed.
     """
 
     def smaller(node: Node, is_part: bool) -> Callable[..., Any] | None:
@@ -118,8 +112,8 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     """What becomes of a node: one of `_WAYS`."""
     if is_part and _is_no_change(node):
         return "as zeros"
-    if multiplications(node) <= small or (small > 0 and _is_tiny(node)):
-        return "as sum of products"
+    if is_small(node, small):
+        return "stays"  # written as a sum when everything is simplified
     row = node.op.row
     if is_onto(node) and not is_large(node):
         return "as decomposition"
@@ -145,22 +139,6 @@ def _choice(node: Node, is_part: bool, small: int) -> str:
     if not row.decompose:
         return "stays"
     return "as decomposition"
-
-
-def _is_tiny(node: Node) -> bool:
-    """Whether the matrices of a product are so small that a loop beats a call, however many or
-    long they are.
-    """
-    if math.isinf(multiplications(node)):
-        return False
-    a, b = node.args[:2]
-    rows = a.shape[-2] if len(a.shape) > 1 else 1
-    columns = b.shape[-1] if len(b.shape) > 1 else 1
-    inner = a.shape[-1]
-    if inner * min(rows, columns) <= _TINY or inner * rows * columns <= _TINY_PRODUCT:
-        return True
-    count = math.prod(node.output.shape)
-    return count <= _FEW and count >= 2 * rows * columns  # long sums, a batch of them
 
 
 def _is_real(value: Value) -> bool:
@@ -236,74 +214,10 @@ def _strided(node: Node) -> Callable[..., Any] | None:
     return lambda tensor, *_: tensor.reshape((-1,))[as_tensor(places)]
 
 
-def _product(node: Node) -> Callable[..., Any]:
-    """a @ b as a sum of products, which fuses with its neighbours."""
-    order = _order_of_sums(*node.args[:2])
-
-    def multiplied(a: Any, b: Any) -> Any:
-        if b.ndim == 1:
-            return (a * b).sum(-1)
-        columns = b.transpose(-1, -2)
-        if a.ndim == 1:
-            return (columns * a).sum(-1)
-        products = a.unsqueeze(-2) * (columns if b.ndim == 2 else columns.unsqueeze(-3))
-        if order is None:
-            return products.sum(-1)
-        inner = len(order) - 1
-        left = [d for d in order if d != inner]
-        total = products.permute(order).sum(order.index(inner))
-        return total.permute([left.index(d) for d in range(inner)])
-
-    return multiplied
-
-
-def _order_of_sums(a: Value, b: Value) -> list[int] | None:
-    """The dimensions (batch, rows, columns, inner) of products in the order in which the operands
-    lie in memory, if their first one is another; None: as they are.
-
-    Then loops over the same rows as those of their neighbours become one.
-    """
-    if min(len(a.shape), len(b.shape)) < 2:
-        return None
-    ndim = max(len(a.shape), len(b.shape)) + 1
-    rows, columns, inner = ndim - 3, ndim - 2, ndim - 1
-    batch_a, batch_b = (range(ndim - 1 - len(v.shape), ndim - 3) for v in (a, b))
-    before: dict[int, set[int]] = {d: set() for d in range(ndim)}
-    for value, dims in ((a, (*batch_a, rows, inner)), (b, (*batch_b, inner, columns))):
-        outer: set[int] = set()
-        for d in _outermost_first(value, dims):
-            before[d] |= outer
-            outer.add(d)
-    order: list[int] = []
-    while len(order) < ndim:
-        ready = [d for d in range(ndim) if d not in order and before[d] <= {*order}]
-        if not ready:
-            return None
-        order.append(ready[0])
-    return order if order[0] else None
-
-
-def _outermost_first(value: Value, dims: Sequence[int]) -> list[int]:
-    """Names of a value's dimensions by their steps in memory; those of one element are left out."""
-    bounds = [(0, size) for size in value.shape]
-    index, source = identity(len(bounds)), value
-    while source.node is not None:
-        look = define(source.node)
-        inside = look.into(index, bounds) if isinstance(look, Look) else None
-        if inside is None:
-            break
-        assert isinstance(look, Look)
-        index, source = inside, look.source
-    steps = flat(index, row_major(source.shape)).coefficients(len(bounds))
-    found = [(abs(int(s)), d) for s, d in zip(steps, dims, strict=True) if s]
-    return [d for _, d in sorted(found, reverse=True)]
-
-
 _WAYS: dict[str, Callable[[Node], Callable[..., Any] | None]] = {
     "stays": lambda node: None,
     "as it was": lambda node: _itself,
     "as zeros": _zeros,
-    "as sum of products": _product,
     "as views": _parts,
     "as conversion": _single,
     "as places": _strided,

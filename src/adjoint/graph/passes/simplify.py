@@ -19,6 +19,7 @@ from adjoint.core.sizes import is_for_many
 from adjoint.graph.facts import argument, is_call, keeps_order, reads_memory
 from adjoint.graph.ir import Graph, Node, Value
 from adjoint.graph.passes import parts
+from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
 from adjoint.graph.passes.sink_where import masked
 from adjoint.graph.passes.uniform import Uniform
@@ -38,6 +39,7 @@ def simplify_algebra(graph: Graph) -> Graph:
         rewriter.run(_simplified)
         if not rewriter.changes:
             break
+        eliminate_dead(graph)  # what was replaced would be so again, in every round
     return graph
 
 

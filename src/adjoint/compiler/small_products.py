@@ -1,0 +1,167 @@
+"""Small products of matrices as sums of products of elements, which fuse with their neighbours.
+
+    a @ b  ->  (a.unsqueeze(-2) * b.transpose(-1, -2)).sum(-1)
+
+A product is one node as long as graphs are simplified: every pass visits it once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adjoint.compiler.affine import flat, identity, row_major
+from adjoint.compiler.definitions import Look, define, is_native
+from adjoint.elements.numbers import HALVES
+from adjoint.graph.facts import is_call, keeps_order
+from adjoint.graph.ir import Constant, Graph, Node, Region, Value
+from adjoint.graph.passes.rewriting import Rewriter, inner_graphs
+
+SMALL_PRODUCT = 1 << 10  # multiplications up to which a loop beats a call
+_TINY_PRODUCT = 128  # the same of each product in a batch
+_TINY = 48  # of one row or one column of a result
+_FEW = 64  # results of a batch of long sums
+
+
+def multiplications(node: Node) -> float:
+    """How many products a matrix product sums; infinite where a loop cannot do it."""
+    if isinstance(node.op, (Constant, Region)) or not node.op.row.is_product:
+        return math.inf
+    a, b = node.args[:2]
+    if not (a.dtype.is_floating_point and is_native(a)) or a.dtype.name in HALVES:
+        return math.inf
+    return math.prod(node.output.shape) * a.shape[-1] if a.shape and b.shape else math.inf
+
+
+def is_small(node: Node, most: int = SMALL_PRODUCT) -> bool:
+    """Whether a node is a product for which a loop beats a call, since it has at most so many
+    multiplications, or its matrices are tiny, however many or long they are.
+    """
+    count = multiplications(node)
+    return count <= most or (most > 0 and not math.isinf(count) and _is_tiny(node))
+
+
+def _is_tiny(node: Node) -> bool:
+    a, b = node.args[:2]
+    rows = a.shape[-2] if len(a.shape) > 1 else 1
+    columns = b.shape[-1] if len(b.shape) > 1 else 1
+    inner = a.shape[-1]
+    if inner * min(rows, columns) <= _TINY or inner * rows * columns <= _TINY_PRODUCT:
+        return True
+    count = math.prod(node.output.shape)
+    return count <= _FEW and count >= 2 * rows * columns  # long sums, a batch of them
+
+
+def write_products(graph: Graph, wanted: Callable[[Node], bool]) -> Graph:
+    """a @ b  ->  a sum of products, where a loop is wanted."""
+    inner_graphs(graph, lambda inner: write_products(inner, wanted))
+    writer = _Writer(graph)
+
+    def written(_: Rewriter, node: Node) -> Value | None:
+        loops = not math.isinf(multiplications(node)) and wanted(node)
+        return writer.product(*node.args[:2]) if loops else None
+
+    return writer.run(written)
+
+
+class _Writer(Rewriter):
+    """A rewriter that makes each view once, and knows how values lie in memory."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(graph)
+        self.views: dict[Any, Value] = {}
+        self.steps: dict[Value, list[int]] = {}
+
+    def view(self, name: str, *args: Any) -> Value:
+        found = self.views.get((name, *args))
+        if found is None:
+            found = self.views[name, *args] = self.call(name, *args)
+        return found
+
+    def total(self, value: Value, dim: int) -> Value:
+        return self.call("sum.dim_IntList", value, (dim,), False, None)
+
+    def product(self, a: Value, b: Value) -> Value:
+        """a @ b as a sum of products."""
+        if len(b.shape) == 1:
+            return self.total(self.call("mul.Tensor", a, b), -1)
+        columns = self.turned(b)
+        if len(a.shape) == 1:
+            return self.total(self.call("mul.Tensor", columns, a), -1)
+        if len(b.shape) > 2:
+            columns = self.view("unsqueeze.default", columns, -3)
+        products = self.call("mul.Tensor", self.apart(a), columns)
+        order = self.order(a, b)
+        if order is None:
+            return self.total(products, -1)
+        inner = len(order) - 1
+        left = [d for d in order if d != inner]
+        moved = self.call("permute.default", products, tuple(order))
+        total = self.total(moved, order.index(inner))
+        if left == sorted(left):
+            return total
+        return self.call("permute.default", total, tuple(left.index(d) for d in range(inner)))
+
+    def apart(self, value: Value) -> Value:
+        """The rows of a matrix, as matrices of one row."""
+        if keeps_order(value) and len(value.uses) == 1 and value.node is not None:
+            shape = (*value.shape[:-1], 1, value.shape[-1])
+            return self.view("reshape.default", value.node.args[0], shape)
+        return self.view("unsqueeze.default", value, -2)
+
+    def turned(self, value: Value) -> Value:
+        """A matrix with its rows as columns."""
+        if is_call(value, "transpose") and value.node is not None:
+            source, *dims = value.node.args
+            ndim = len(value.shape)
+            if {d % ndim for d in dims} == {ndim - 2, ndim - 1}:
+                return source
+        return self.view("transpose.int", value, -1, -2)
+
+    def order(self, a: Value, b: Value) -> list[int] | None:
+        """The dimensions (batch, rows, columns, inner) of products in the order in which the
+        operands lie in memory, if their first one is another; None: as they are.
+
+        Then loops over the same rows as those of their neighbours become one.
+        """
+        ndim = max(len(a.shape), len(b.shape)) + 1
+        rows, columns, inner = ndim - 3, ndim - 2, ndim - 1
+        batch_a, batch_b = (range(ndim - 1 - len(v.shape), ndim - 3) for v in (a, b))
+        before: dict[int, set[int]] = {d: set() for d in range(ndim)}
+        for value, dims in ((a, (*batch_a, rows, inner)), (b, (*batch_b, inner, columns))):
+            outer: set[int] = set()
+            for d in self.outermost_first(value, dims):
+                before[d] |= outer
+                outer.add(d)
+        order: list[int] = []
+        while len(order) < ndim:
+            ready = [d for d in range(ndim) if d not in order and before[d] <= {*order}]
+            if not ready:
+                return None
+            order.append(ready[0])
+        return order if order[0] else None
+
+    def outermost_first(self, value: Value, dims: Sequence[int]) -> list[int]:
+        """Names of a value's dimensions by their steps in memory; those of one element are left
+        out.
+        """
+        if value not in self.steps:
+            self.steps[value] = _steps(value)
+        found = [(step, d) for step, d in zip(self.steps[value], dims, strict=True) if step]
+        return [d for _, d in sorted(found, reverse=True)]
+
+
+def _steps(value: Value) -> list[int]:
+    """How far apart in memory the elements along each dimension of a value lie."""
+    bounds = [(0, size) for size in value.shape]
+    index, source = identity(len(bounds)), value
+    while source.node is not None:
+        look = define(source.node)
+        inside = look.into(index, bounds) if isinstance(look, Look) else None
+        if inside is None:
+            break
+        assert isinstance(look, Look)
+        index, source = inside, look.source
+    steps = flat(index, row_major(source.shape)).coefficients(len(bounds))
+    return [abs(int(step)) for step in steps]
