@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.compiler import dynamics, opening
 from adjoint.core import pytrees
 from adjoint.native import build
 
@@ -376,3 +377,36 @@ def test_examples_of_functions_with_remainders_need_little_memory() -> None:
         x = ad.tensor(np.random.default_rng(0).standard_normal(sizes))
         np.testing.assert_allclose(compiled(x).numpy(), function(x).numpy(), rtol=1e-12)
     assert largest <= 1 << 27, "a constant of that size takes gigabytes"
+
+
+def normalized(x: Any, *weights: Any) -> Any:
+    for w in weights:
+        x = x + ad.nn.functional.gelu(ad.nn.functional.layer_norm(x @ w, (6,)))
+    return x.square().mean()
+
+
+def test_each_size_is_traced_and_lowered_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the graph of the first call is seen to be the open one without simplifying either."""
+    traced: list[Any] = []
+    lowered: list[Any] = []
+
+    def f(x: Any, *weights: Any) -> Any:
+        traced.append(x.shape)
+        return normalized(x, *weights)
+
+    def lower(*args: Any) -> Any:
+        lowered.append(args)
+        return lowering(*args)
+
+    def simplify(*_: Any) -> Any:
+        raise AssertionError
+
+    lowering = dynamics.lower
+    monkeypatch.setattr(dynamics, "lower", lower)
+    monkeypatch.setattr(opening._Instance, "graphs", simplify)
+    compiled = ad.compile(ad.grad(f), dynamic={"x": 0})
+    draw = np.random.default_rng(5)
+    given = [ad.tensor(draw.normal(size=size)) for size in ((12, 6), (6, 6), (6, 6))]
+    got = compiled(*given)
+    assert len(traced) == len({*traced}) == len(lowered) <= 8
+    np.testing.assert_allclose(got.numpy(), ad.grad(normalized)(*given).numpy(), rtol=1e-9)

@@ -322,7 +322,7 @@ def _pointwise(node: Node) -> Pointwise | None:
     text = language.expression(row, compute_dtype(node).name, given)
     if text is None:
         return None
-    names = frozenset(_PLACEHOLDER.findall(text))
+    names = _placeholders(text)
     if any(given[name] is None for name in names):
         return None
     whole = not node.output.dtype.is_differentiable and node.output.dtype.name != "bool"
@@ -331,6 +331,12 @@ def _pointwise(node: Node) -> Pointwise | None:
     return Pointwise(
         text, names, tuple(a for n, a in given.items() if n in names and isinstance(a, Value))
     )
+
+
+@lru_cache(1 << 12)
+def _placeholders(text: str) -> frozenset[str]:
+    """The arguments that stand in a text."""
+    return frozenset(_PLACEHOLDER.findall(text))
 
 
 def _reduction(node: Node) -> Reduction | Reshape | Fill | None:

@@ -308,9 +308,10 @@ def _told_apart(
                 yield other
         return
     found = _loosest(resized, traced)
-    if found is not None and found.ties != resized.ties:
+    if found is not None:
         yield found
-    yield resized
+    if found is None or found.ties != resized.ties:
+        yield resized
 
 
 def _loosest(resized: _Resized, traced: Any) -> _Resized | None:
@@ -374,7 +375,8 @@ def _takes(resized: _Resized, traced: Any) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:
-            traced(*resized.at(resized.example()))
+            point = resized.example()
+            resized.seen[point] = traced(*resized.at(point))
         except (AdjointError, Warning, MemoryError):
             return False
     return True
@@ -481,7 +483,9 @@ class _Learning:
         resized = (given or self.resized).with_periods(periods)
         example = resized.example()
         choices = Choices()
-        first = self.graph if example == resized.own else self.traced(*resized.at(example))
+        first = self.graph if example == resized.own else resized.seen.get(example)
+        if first is None:
+            first = self.traced(*resized.at(example))
         times = resized.largest(example) / max(resized.largest(resized.own), 1)
         usual = len(_lowered(first, choices, times))
         needed = 2 * resized.count + 3 + (_FEW if resized.count > 1 else 0)
@@ -495,9 +499,10 @@ class _Learning:
                 alike = graphs(needed + _MORE)
                 found = opened(QuotientFits([*alike]), [*alike.values()], typical)
             self.report(f"compare {len(alike)} sizes", time.perf_counter() - started)
-            own = _lowered(self.graph, choices.again())
-            if self.known and not found.holds(own, resized.symbols(resized.own)):
-                raise NotOpen("the program is another for other sizes")
+            if self.known:
+                own = _lowered(self.graph, choices.again())
+                if not found.holds(own, resized.symbols(resized.own)):
+                    raise NotOpen("the program is another for other sizes")
             code = Code(self.graph, self.report, found, resized.count)
         return Everywhere(code, found, choices, assumed, resized)
 
@@ -550,6 +555,7 @@ class _Resized:
         self.count = len(self.own)  # of sizes that vary apart from one another
         self.periods = (1,) * self.count
         self.order: tuple[int, ...] = ()  # of the sizes, where it matters: the least one first
+        self.seen: dict[tuple[int, ...], Graph] = {}  # graphs that were traced for some sizes
 
     @property
     def rests(self) -> tuple[int, ...]:

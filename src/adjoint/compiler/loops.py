@@ -218,9 +218,9 @@ class Kernel:
     whole: bool = False  # whether it runs over all rows, whatever FIRST and LAST are
     comments: list[str] = field(default_factory=list)
 
-    def statements(self) -> Iterator[Statement]:
+    def statements(self) -> list[Statement]:
         """All of them, each loop before its body."""
-        yield from _walk(self.body)
+        return _walk(self.body)
 
     @property
     def checks(self) -> bool:
@@ -256,11 +256,13 @@ class Kernel:
         return own + sum(room.count or 0 for room in self.rooms())
 
 
-def _walk(statements: Sequence[Statement]) -> Iterator[Statement]:
+def _walk(statements: Sequence[Statement]) -> list[Statement]:
+    found: list[Statement] = []
     for statement in statements:
-        yield statement
+        found.append(statement)
         if isinstance(statement, (For, Scope)):
-            yield from _walk(statement.body)
+            found += _walk(statement.body)
+    return found
 
 
 # -- edits ----------------------------------------------------------------------------------------

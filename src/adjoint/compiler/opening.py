@@ -242,8 +242,8 @@ class _Comparison:
         met: set[Node] = set()
         for mine in opened.nodes:
             others = alike.get((mine.name, *map(self.pairs.get, mine.inputs())), [])
-            if isinstance(mine.op, Constant):  # of equal ones the same, or another one
-                others = sorted(others, key=lambda o: (o.op.tensor is not mine.op.tensor, o in met))
+            if len(others) > 1:  # of equal ones the same constant, or one that no other node is
+                others.sort(key=lambda o: (_is_other_constant(mine, o), o in met))
             other = next((o for o in others if self.node(mine, o, definitions)), None)
             if other is None:
                 return False
@@ -379,6 +379,12 @@ class _Instance(_Comparison):
             shape = at(mine.shape, self.sizes)
             value.type = Type(shape, mine.dtype, mine.type.requires_grad)
             self.pairs[mine] = value
+
+
+def _is_other_constant(mine: Node, other: Node) -> bool:
+    """Whether two constants, which may be equal, are not the same tensor."""
+    constants = isinstance(mine.op, Constant) and isinstance(other.op, Constant)
+    return constants and other.op.tensor is not mine.op.tensor
 
 
 def _may_merge(node: Node) -> bool:

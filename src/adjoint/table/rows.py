@@ -179,7 +179,7 @@ class Row:
         takes = any(a.type.base == "Generator" for a in self.schema.arguments)
         return takes or self.texts.get("random", "").lower() == "true"
 
-    @property
+    @cached_property
     def moves(self) -> str:
         """The result holds elements of the first tensor and nothing else: "nothing" where all of
         them are in their places, "ones" where dimensions of size 1 come or go, "shape" where they
@@ -187,27 +187,27 @@ class Row:
         """
         return self.texts.get("moves", "")
 
-    @property
+    @cached_property
     def keeps_order(self) -> bool:
         """Whether the result holds all elements in their order, perhaps in another shape."""
         return self.moves in ("ones", "shape")
 
-    @property
+    @cached_property
     def fills(self) -> str:
         """What all elements of the result are: "0", or the name of an argument."""
         return self.texts.get("fills", "")
 
-    @property
+    @cached_property
     def reduces(self) -> str:
         """How many elements become one, along `dim` or all: "sum"."""
         return self.texts.get("reduces", "")
 
-    @property
+    @cached_property
     def accumulates(self) -> str:
         """The running totals along `dim` that the result holds: "sum"."""
         return self.texts.get("accumulates", "")
 
-    @property
+    @cached_property
     def product(self) -> str:
         """The matrices that are multiplied: "mat1 @ mat2"."""
         return self.texts.get("product", "")
@@ -217,12 +217,12 @@ class Row:
         """Whether the operator multiplies its matrices and does nothing else."""
         return self.product.split(" @ ") == [a.name for a in self.schema.tensors]
 
-    @property
+    @cached_property
     def routine(self) -> str:
         """The routine that computes it when compiled, beside products: "cholesky"."""
         return self.texts.get("routine", "")
 
-    @property
+    @cached_property
     def overwrites(self) -> str:
         """The view of the first tensor in whose place the second is put: "slice.Tensor"."""
         return self.texts.get("overwrites", "")
@@ -238,12 +238,12 @@ class Row:
         """The arguments in each of which the operator is linear, element by element."""
         return tuple(n.strip() for n in self.texts.get("linear", "").split(",") if n)
 
-    @property
+    @cached_property
     def reads_memory(self) -> bool:
         """Whether the result depends on how the argument lies in memory, on its strides."""
         return "reads" in self.texts
 
-    @property
+    @cached_property
     def undoes_itself(self) -> bool:
         """Whether the operator applied twice gives what it was given."""
         return "undoes" in self.texts

@@ -54,10 +54,10 @@ def call_key(op: Any, args: tuple[Any, ...]) -> Any:
 
 def _part(argument: Any) -> Any:
     """1, 1.0 and True are different arguments, and so are 0.0 and -0.0."""
-    if isinstance(argument, Value):
+    if type(argument) is Value:
         return argument
     if isinstance(argument, tuple):
-        return tuple(_part(a) for a in argument)
+        return tuple([_part(a) for a in argument])
     if isinstance(argument, float):
         return (float, argument, math.copysign(1, argument))
     if isinstance(argument, complex):

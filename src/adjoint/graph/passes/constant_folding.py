@@ -37,8 +37,13 @@ def fold_constants(graph: Graph) -> Graph:
 def _foldable(node: Node) -> bool:
     if isinstance(node.op, Constant) or not isinstance(node.op, Operator) or is_random(node):
         return False
-    sources = [constant_of(v) for v in node.inputs()]
-    if not sources or not all(is_plain(t) and t.edge is None for t in sources):
+    sources = []
+    for value in node.inputs():
+        tensor = constant_of(value)
+        if tensor is None or not is_plain(tensor) or tensor.edge is not None:
+            return False
+        sources.append(tensor)
+    if not sources:
         return False
     limit = max(_MOST, sum(t.numel() for t in sources))
     return sum(_numel(v.shape) for v in node.outputs) <= limit

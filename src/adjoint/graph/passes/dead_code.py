@@ -15,6 +15,10 @@ def eliminate_dead(graph: Graph) -> Graph:
     for node in graph.reversed_nodes():
         for inner in node.graphs.values():
             eliminate_dead(inner)
-        if not is_random(node) and not any(v.uses or v in outputs for v in node.outputs):
-            graph.discard(node)
+        for value in node.outputs:
+            if value.uses or value in outputs:
+                break
+        else:
+            if not is_random(node):
+                graph.discard(node)
     return graph

@@ -75,5 +75,6 @@ def _forget_gradients(node: Node) -> None:
 def inner_graphs(graph: Graph, run: Callable[[Graph], Graph]) -> None:
     """Run a pass on the graphs inside nodes, which keep their inputs and outputs."""
     for node in graph.nodes:
-        for inner in node.graphs.values():
-            run(inner)
+        if node.graphs:
+            for inner in node.graphs.values():
+                run(inner)

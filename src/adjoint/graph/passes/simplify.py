@@ -87,11 +87,13 @@ def drop_identity(rewriter: Any, node: Node) -> Any:
     row = node.op.row
     for name, number in row.identities.items():
         value = argument(node, name)
+        if not _is(rewriter, value, number) or not _scales_by_one(node, name):
+            continue
         other = next(argument(node, a.name) for a in row.schema.tensors if a.name != name)
-        if isinstance(other, Value) and _is(rewriter, value, number) and _scales_by_one(node, name):
-            real = node.outputs[0].dtype.is_differentiable
-            if not real or _is_negative(rewriter.uniform.of(value)) == _is_negative(number):
-                return other
+        real = node.outputs[0].dtype.is_differentiable
+        same = not real or _is_negative(rewriter.uniform.of(value)) == _is_negative(number)
+        if same and isinstance(other, Value):
+            return other
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from adjoint.core.remembering import remembered
 from adjoint.graph.facts import filled
 from adjoint.graph.ir import Constant, Node, Value
 from adjoint.ops.operator import Operator
@@ -57,6 +58,7 @@ class Uniform:
         return bool(values) and all(self.numbers.get(v) == 0 for v in values)
 
 
+@remembered
 def _is_linear(row: Row) -> bool:
     """Whether an operator is linear in all its tensors together."""
     if len(row.linear) == len(row.schema.arguments) == 1:  # no number, which may be infinite
