@@ -14,6 +14,7 @@ from adjoint.core import dtypes
 from adjoint.graph import passes
 from adjoint.graph.ir import Graph, Type
 from adjoint.graph.passes import products_onto
+from adjoint.graph.passes.decompose import expand
 from adjoint.graph.passes.inline import call
 from adjoint.graph.passes.schedule import schedule_for_memory
 from adjoint.graph.statistics import peak
@@ -605,3 +606,32 @@ def test_a_step_of_descent_writes_no_gradient() -> None:
     stages = compiled.lower(*ones)
     assert stages.layout.size < 300 * 256 * 8
     assert ad.allclose(compiled(*ones), 1 - 0.1 * 64 * ones[0])
+
+
+def test_a_decomposition_is_traced_once_for_inputs_of_the_same_types() -> None:
+    """The same tensor twice is another case than two tensors; numbers count, too."""
+    asked: list[tuple[Any, ...]] = []
+
+    def larger(a: Any, b: Any) -> Any:
+        asked.append((a.shape, b.shape, a is b))
+        scaled = a * ad.tensor([2.0, 0.5], dtype=ad.float64)  # a constant of its own
+        return (scaled + b).abs() + (scaled - b).abs()
+
+    def program(take: Callable[..., Any], x: Any, y: Any, z: Any) -> Any:
+        first, second = take(x, y), take(y, x)
+        third = take(take(first, second), first)
+        return third + take(x, x), take(z, z[0]), take(first, x)
+
+    draw = np.random.default_rng(6)
+    given = [ad.tensor(draw.normal(size=size)) for size in ((2,), (2,), (3, 2))]
+    want = program(larger, *given)
+    calls, cases = len(asked), {*asked}
+    asked.clear()
+    graph = expand(
+        ad.trace(lambda *args: program(ad.maximum, *args), *given),
+        lambda node, _: larger if node.op.name == "maximum" else None,
+    )
+    assert len(asked) == len(cases) < calls
+    assert "maximum" not in [node.op.name for node in verify(graph).nodes]
+    for got, expected in zip(graph(*given), want, strict=True):
+        np.testing.assert_array_equal(got.numpy(), expected.numpy())

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from adjoint.core.errors import ArgumentError
+from adjoint.core.records import record
 from adjoint.core.state import changed
-from adjoint.graph.ir import Graph, Node, Value
+from adjoint.graph.ir import Constant, Graph, Node, Value, substitute
+from adjoint.graph.passes.common_subexpressions import call_key
 from adjoint.graph.passes.dead_code import eliminate_dead
 from adjoint.graph.trace import TraceLevel
 from adjoint.ops import arguments
@@ -145,34 +147,73 @@ def expand(graph: Graph, smaller: Callable[[Node, bool], Callable[..., Any] | No
         # what a graph is made of does not depend on the modes of whoever asks
         plain = changed(autocast=None, function_modes=(), default_device=None, seen=False)
         with plain, TraceLevel(graph) as level, enable_grad():
+            known: dict[Any, _Decomposed] = {}
             for node, function in chosen:
                 if function is not None:
-                    waiting.extend(_expanded(level, graph, node, function))
+                    waiting.extend(_expanded(level, graph, node, function, known))
     return graph
 
 
+@record
+class _Decomposed:
+    """What a function did in the place of a node."""
+
+    inputs: list[Value]  # of the node, each once
+    nodes: list[Node]
+    results: list[Value]
+
+    def is_alone(self) -> bool:
+        """Whether the nodes depend on nothing but the inputs, and on constants."""
+        made = {*self.inputs, *(v for node in self.nodes for v in node.outputs)}
+        read = [*self.results, *(v for node in self.nodes for v in node.inputs())]
+        return all(v in made or (v.node and isinstance(v.node.op, Constant)) for v in read)
+
+    def again(self, graph: Graph, inputs: list[Value]) -> list[Value]:
+        """The results for other inputs, by nodes at the insertion point."""
+        mapping = dict(zip(self.inputs, inputs, strict=True))
+        for node in self.nodes:
+            args = substitute(node.args, lambda v: mapping.get(v, v))
+            inner = {name: each.clone() for name, each in node.graphs.items()}
+            made = graph.add(node.op, args, [v.type for v in node.outputs], graphs=inner)
+            mapping.update(zip(node.outputs, made.outputs, strict=True))
+        return [mapping.get(v, v) for v in self.results]
+
+
 def _expanded(
-    level: TraceLevel, graph: Graph, node: Node, function: Callable[..., Any]
-) -> list[Node]:
-    """Put what a function does in the place of a node; return the nodes that it consists of."""
-    start = node.preceding
+    level: TraceLevel, graph: Graph, node: Node, function: Callable[..., Any],
+    known: dict[Any, _Decomposed],
+) -> list[Node]:  # fmt: skip
+    """Put what a function does in the place of a node; return the nodes that it consists of. It
+    does the same for all inputs of the same types, which `known` remembers.
+    """
+    start, inputs = node.preceding, list(dict.fromkeys(node.inputs()))
+    numbers = {value: (number, value.type) for number, value in enumerate(inputs)}
+    key = call_key(function, substitute(node.args, numbers.get))
+    met = known.get(key) if key is not None else None
     with graph.inserting_before(node):
-        result = function(*[_lifted(level, a) for a in node.args])
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        values = [
-            level.value(r if r.dtype is old.dtype else r.to(old.dtype))
-            for r, old in zip(results, node.outputs, strict=True)
-        ]
+        values = _traced(level, node, function) if met is None else met.again(graph, inputs)
     first = graph.first if start is None else start.following
     new = []
     while first is not None and first is not node:
         first.place, first.block = node.place, node.block
         new.append(first)
         first = first.following
+    if met is None and key is not None and (made := _Decomposed(inputs, new, values)).is_alone():
+        known[key] = made
     for old, value in zip(node.outputs, values, strict=True):
         graph.replace_uses(old, value)
     graph.remove(node)
     return new
+
+
+def _traced(level: TraceLevel, node: Node, function: Callable[..., Any]) -> list[Value]:
+    """The results of a function of the inputs of a node."""
+    result = function(*[_lifted(level, a) for a in node.args])
+    results = result if isinstance(result, (tuple, list)) else (result,)
+    return [
+        level.value(r if r.dtype is old.dtype else r.to(old.dtype))
+        for r, old in zip(results, node.outputs, strict=True)
+    ]
 
 
 def _lifted(level: TraceLevel, argument: Any) -> Any:
