@@ -303,3 +303,40 @@ def test_attributes_that_are_zeros_of_other_signs_are_other_programs() -> None:
         module.by = zero
         for call in (compiled, module.method):
             assert call(ad.ones(2)).tolist() == [math.copysign(math.inf, zero)] * 2
+
+
+def _in_itself() -> list[Any]:
+    made: list[Any] = [1.0]
+    made.append({"again": made, "tuple": (made,)})
+    return made
+
+
+def _nested(width: int, depth: int) -> list[Any]:
+    made: list[Any] = [1.0]
+    for _ in range(depth):
+        made = [made] * width
+    return [2.0, made]
+
+
+KNOTS: dict[str, Callable[[], list[Any]]] = {
+    "holds itself": _in_itself,
+    "deep": lambda: _nested(1, 5000),
+    "the same one again and again": lambda: _nested(2, 60),
+    "wide": lambda: _nested(64, 12),
+}
+
+
+@pytest.mark.parametrize("knot", KNOTS)
+def test_containers_in_attributes_may_hold_themselves(knot: str) -> None:
+    class Holds:
+        def __init__(self) -> None:
+            self.table = KNOTS[knot]()
+
+        @ad.compile
+        def method(self, x: Any) -> Any:
+            return x * self.table[0]
+
+    it = Holds()
+    for number in (it.table[0], 3.0, 4.0):
+        it.table[0] = number
+        assert it.method(ad.ones(2)).tolist() == [number] * 2

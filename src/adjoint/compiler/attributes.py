@@ -1,7 +1,7 @@
 """What Python finds in objects while a function is traced: numbers, functions, tensors.
 
 A program is for objects as they were then. Plain values tell objects apart by what they are, others
-by which they are; containers by what is in them, unless they are long.
+by which they are; containers by what is in them, unless that is long or deep.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 _PLAIN = frozenset((bool, int, float, complex, str, bytes, type(None)))
-_LONG = 64  # elements of a container that nobody looks through at each call
+_CONTAINERS = frozenset((list, tuple, dict))
+# Nobody looks at each call through more elements than these, in one container and in all of them.
+_LONG, _MANY = 64, 4096
 
 
 class Same:
@@ -42,16 +44,27 @@ def plain_key(value: Any) -> Any:
 def key_of(value: Any) -> Any:
     """What tells a value from others, as something that can be hashed.
 
+    Containers are taken apart level by level, and not beyond so many elements in all: so those that
+    hold themselves, or one another many times, come to an end.
+
     >>> key_of([1, 2.0]) == key_of([1, 2.0]), key_of([1]) == key_of([True])
     (True, False)
     """
-    kind = type(value)
-    if kind in _PLAIN:
+    if type(value) in _PLAIN:
         return plain_key(value)
-    if kind in (list, tuple, dict) and len(value) <= _LONG:
-        parts = value if kind is not dict else value.items()
-        return kind, *map(key_of, parts)
-    return Same(value)
+    values, keys = [value], []
+    for each in values:  # which grows meanwhile
+        kind = type(each)
+        if kind in _PLAIN:
+            keys.append(plain_key(each))
+        elif kind in _CONTAINERS and len(each) <= _LONG and len(values) < _MANY:
+            keys.append((kind, len(each)))
+            values += each
+            if kind is dict:
+                values += each.values()
+        else:
+            keys.append(Same(each))
+    return tuple(keys)
 
 
 def has_attributes(value: Any) -> bool:
