@@ -7,6 +7,7 @@ calls back to its eager kernel.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
@@ -35,6 +36,11 @@ class Choices:
     def __init__(self, known: tuple[tuple[str, str], ...] = (), small: int = SMALL_PRODUCT) -> None:
         self.known = known  # (operator, way), of an earlier graph
         self.place = 0  # of the next one
+        self.places: dict[str, list[int]] = {}  # of each operator among them
+        self.ways: dict[str, set[str]] = {}
+        for place, (name, way) in enumerate(known):
+            self.places.setdefault(name, []).append(place)
+            self.ways.setdefault(name, set()).add(way)
         self.made: list[tuple[str, str]] = []
         self.small = small  # multiplications of a product up to which a loop beats a call
 
@@ -65,13 +71,13 @@ class Choices:
         """What was chosen for the next known node of a name. Known ones may be left out, where
         nodes are the same for some sizes; then those of a name of which one way is known go it.
         """
-        ahead = range(self.place, len(self.known))
-        place = next((n for n in ahead if self.known[n][0] == name), None)
-        ways = {way for known, way in self.known if known == name} if place is None else set()
-        if place is not None:
-            way, self.place = self.known[place][1], place + 1
+        places, ways = self.places.get(name, []), self.ways.get(name, set())
+        ahead = bisect_left(places, self.place)
+        if ahead < len(places):
+            self.place = places[ahead] + 1
+            way = self.known[places[ahead]][1]
         else:
-            way = ways.pop() if len(ways) == 1 else choose()
+            way = next(iter(ways)) if len(ways) == 1 else choose()
         self.made.append((name, way))
         return way
 
