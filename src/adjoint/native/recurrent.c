@@ -4,15 +4,9 @@
 #include "product.c"
 
 #pragma omp declare simd notinbranch
-extern float expf(float);
-#pragma omp declare simd notinbranch
-extern double exp(double);
-#pragma omp declare simd notinbranch
 extern float tanhf(float);
 #pragma omp declare simd notinbranch
 extern double tanh(double);
-#define exp_float expf
-#define exp_double exp
 #define tanh_float tanhf
 #define tanh_double tanh
 
@@ -46,12 +40,17 @@ static long taking_part_REAL(const long *batch, long t, long first, long count) 
   return here < 0 ? 0 : here < count ? here : count;
 }
 
+static inline __attribute__((always_inline)) REAL sigmoid_REAL(REAL x) {
+  const REAL e = exp_REAL(x < 0 ? x : -x);
+  return (x < 0 ? e : 1) / (1 + e);
+}
+
 static void activate_REAL(long units, REAL *gates, const REAL *c, REAL *cell, REAL *h) {
   REAL *i = gates, *f = gates + units, *g = gates + 2 * units, *o = gates + 3 * units;
 #pragma omp simd
   for (long u = 0; u < units; u++) {
-    const REAL a = 1 / (1 + exp_REAL(-i[u])), b = 1 / (1 + exp_REAL(-f[u]));
-    const REAL x = tanh_REAL(g[u]), d = 1 / (1 + exp_REAL(-o[u]));
+    const REAL a = sigmoid_REAL(i[u]), b = sigmoid_REAL(f[u]);
+    const REAL x = tanh_REAL(g[u]), d = sigmoid_REAL(o[u]);
     const REAL now = b * c[u] + a * x;
     i[u] = a, f[u] = b, g[u] = x, o[u] = d, cell[u] = now;
     h[u] = d * tanh_REAL(now);
