@@ -126,6 +126,22 @@ def test_our_own_modules_are_not_imported_inside_functions() -> None:
     assert inside == []
 
 
+def test_what_may_be_locked_in_a_child_process_is_not_used() -> None:
+    """core/threads.py makes the locks; functools.cached_property has one of its own."""
+    wrong = [
+        f"{path.relative_to(SOURCE)} uses {name}"
+        for path in SOURCE.rglob("*.py")
+        for name in (
+            "functools.cached_property",
+            "functools import cached_property",
+            "threading.Lock(",
+            "threading.RLock(",
+        )
+        if name in path.read_text() and path != SOURCE / "core" / "threads.py"
+    ]
+    assert wrong == []
+
+
 def test_a_tensor_never_changes_its_class() -> None:
     """A tensor that becomes one of a transform gets another home."""
     wrong = [

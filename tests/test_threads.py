@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import signal
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 import adjoint as ad
 import adjoint.optim.loops
 from adjoint.core import threads
+from adjoint.core.remembering import cached_property
 from adjoint.native import build, discovery, kernels
 from adjoint.native.loops import Loop
 
@@ -102,6 +104,31 @@ def test_one_thread_computes_in_a_child_that_was_forked_and_in_its_threads() -> 
     if not child:
         ad.set_num_threads(2)
         os._exit(0 if (count(), Elsewhere().count()) == (1, 1) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_does_not_wait_for_a_property_that_its_parent_computes() -> None:
+    computes, ends = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def answer(self) -> int:
+            if threading.current_thread() is not threading.main_thread():
+                computes.set()
+                assert ends.wait(60)
+            return 7
+
+    other = threading.Thread(target=lambda: Slow().answer)
+    other.start()
+    assert computes.wait(60)
+    child = os.fork()
+    if not child:
+        signal.alarm(30)  # nobody else would end it
+        os._exit(Slow().answer != 7)
+    ends.set()
+    other.join(60)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 

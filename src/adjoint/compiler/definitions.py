@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ from adjoint.compiler.routines import Routine
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.core.sizes import is_for_many, is_open
 from adjoint.core.storage import imagined

@@ -13,12 +13,12 @@ import math
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field, replace
-from functools import cached_property
 from typing import Any
 
 from adjoint.compiler.accumulators import ACCUMULATORS
 from adjoint.compiler.affine import Affine, Bounds
 from adjoint.core.records import record, structure
+from adjoint.core.remembering import cached_property
 from adjoint.core.sizes import is_open, surely
 from adjoint.graph.ir import Node, Value
 

@@ -13,7 +13,6 @@ import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 
 from adjoint.compiler import libraries, shaping
@@ -23,6 +22,7 @@ from adjoint.compiler.plan import Call, Nested, Operand, Plan, Step
 from adjoint.compiler.shaping import Version
 from adjoint.compiler.sweeps import Steps, Sweep, reads, swept, writes
 from adjoint.core.records import structure
+from adjoint.core.remembering import cached_property
 from adjoint.core.sizes import at
 from adjoint.graph.ir import Value
 

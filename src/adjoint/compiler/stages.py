@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import field
-from functools import cached_property
 from typing import Any
 
 from adjoint.compiler import libraries
@@ -14,6 +13,7 @@ from adjoint.compiler.nests import Nest
 from adjoint.compiler.plan import Call, Callback, Nested
 from adjoint.compiler.sweeps import Sweep, reads, writes
 from adjoint.core.records import record, structure
+from adjoint.core.remembering import cached_property
 from adjoint.core.sizes import at
 from adjoint.graph.ir import Constant, Graph, Value
 from adjoint.graph.staging import UNKNOWN

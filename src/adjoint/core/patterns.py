@@ -9,7 +9,6 @@ in the order of memory: of blocks, each element; each has the dense dimensions o
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ from adjoint.core.layouts import (
     sparse_csr,
 )
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, show
 
 Array = np.ndarray[Any, np.dtype[Any]]

@@ -12,7 +12,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from adjoint.core.errors import ShapeError
 from adjoint.core.layouts import Layout, jagged
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import Shape, show
 
 Array = np.ndarray[Any, Any]

@@ -1,14 +1,14 @@
 """Answers that are kept on the object that they are about.
 
 A row or an operator lives as long as the process, and layers above it know things of it that it
-does not. What an object knows of itself is a `functools.cached_property`.
+does not. What an object knows of itself is a `cached_property`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar, overload
 
 Owner = TypeVar("Owner")
 Answer = TypeVar("Answer")
@@ -27,3 +27,37 @@ def remembered(function: Callable[[Owner], Answer]) -> Callable[[Owner], Answer]
         return found
 
     return asked
+
+
+class cached_property(Generic[Answer]):  # noqa: N801 - as that of functools
+    """A property that is computed once for each object, and by each thread that asks meanwhile.
+
+    That of functools has a lock in Python 3.11, which a child process finds taken where another
+    thread of its parent held it.
+
+    >>> class Circle:
+    ...     @cached_property
+    ...     def area(self) -> float:
+    ...         print("computed")
+    ...         return 3.14
+    >>> circle = Circle()
+    >>> circle.area + circle.area
+    computed
+    6.28
+    """
+
+    def __init__(self, function: Callable[[Any], Answer]) -> None:
+        self.function, self.__doc__ = function, function.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type | None = None) -> Answer: ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        if instance is None:
+            return self
+        found = instance.__dict__[self.name] = self.function(instance)
+        return found

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cached_property
 from typing import Any
 
+from adjoint.core.remembering import cached_property
 from adjoint.table import examples
 from adjoint.table.examples import Example
 from adjoint.table.rows import Row

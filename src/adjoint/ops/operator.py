@@ -7,11 +7,11 @@ remembers which overload a combination of argument types led to, so the choice c
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from inspect import Signature
 from typing import Any
 
 from adjoint.core.errors import ArgumentError, MissingOperator
+from adjoint.core.remembering import cached_property
 from adjoint.ops import arguments, runtime, signatures
 from adjoint.ops.documentation import Documentation
 from adjoint.table import TABLE

@@ -9,7 +9,6 @@ copied is paid from a `Budget` that the size of the file sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from adjoint.core.dtypes import DType, bool_, complex32, complex64, float16, float32
 from adjoint.core.errors import FileError
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 from adjoint.core.shapes import show
 from adjoint.core.storage import address, storage_of, strides_in_elements
 from adjoint.nn.parameter import Parameter

@@ -22,12 +22,12 @@ import copy
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field, replace
-from functools import cached_property
 from types import CodeType
 from typing import Any
 
 from adjoint.core.errors import TableError
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 
 _LONGEST = 2000  # characters of a formula; our longest has 260
 _DEEPEST = 40  # levels of a formula's tree; our deepest has 11

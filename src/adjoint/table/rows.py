@@ -11,12 +11,12 @@ import io
 import pickle
 from collections.abc import Mapping
 from dataclasses import field, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 from adjoint.core.dtypes import DEFAULT, FLOAT, DType
 from adjoint.core.promotion import result_type
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 from adjoint.table import schema as schemas
 from adjoint.table.archetypes import NOT_PROMOTED, Archetype
 from adjoint.table.formula import Formula, Location

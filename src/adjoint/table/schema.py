@@ -9,11 +9,11 @@ from __future__ import annotations
 import keyword
 import re
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 from adjoint.core.errors import TableError, did_you_mean
 from adjoint.core.records import record
+from adjoint.core.remembering import cached_property
 
 # Patterns as texts: `re` compiles them on first use, and prepared schemas use none.
 _TYPE = (

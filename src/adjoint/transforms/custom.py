@@ -22,6 +22,7 @@ import numpy as np
 from adjoint.core import pytrees
 from adjoint.core.errors import ArgumentError, GradError
 from adjoint.core.pytrees import TreeDef
+from adjoint.core.remembering import cached_property
 from adjoint.tensor import dispatch, levels
 from adjoint.tensor.function import Function
 from adjoint.tensor.modes import enable_grad
@@ -360,7 +361,7 @@ class _Custom(Wrapper[P, R]):
             )
         return bound.args
 
-    @functools.cached_property
+    @cached_property
     def _signature(self) -> inspect.Signature | None:
         try:
             return inspect.signature(self.function)

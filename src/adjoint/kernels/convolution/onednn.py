@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -23,7 +22,7 @@ from adjoint.checks.convolution import Geometry
 from adjoint.core.dtypes import bfloat16
 from adjoint.core.lazy import Lazy
 from adjoint.core.shapes import Shape
-from adjoint.core.threads import follow
+from adjoint.core.threads import follow, lock
 
 if TYPE_CHECKING:
     from importlib import metadata
@@ -65,7 +64,7 @@ class Library:
         self.functions.dnnl_memory_desc_get_size.restype = ctypes.c_size_t
         self.engine = self.made("dnnl_engine_create", _CPU, ctypes.c_size_t(0))
         self.stream = self.made("dnnl_stream_create", self.engine, _IN_ORDER)
-        self.lock = threading.Lock()
+        self.lock = lock()
         self.room, self.address = np.empty(0, np.uint8), 0  # the shared buffer
 
     def call(self, name: str, *arguments: Any) -> None:
