@@ -26,6 +26,8 @@ def called() -> dict[str, str]:
             text = file.read().replace("ad_MOST", str(MOST))
         for part in text.split("\n\n"):
             if (name := _NAME.search(part)) is not None:
+                if name[1] in found:
+                    raise AssertionError(f"{path}: there is another {name[1]}")
                 found[name[1]] = part[name.start() :].rstrip()
     return found
 

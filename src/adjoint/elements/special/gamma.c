@@ -5,14 +5,14 @@ double ad_scaled_zeta(double x, int n) {
   if (!(x > 0) || x == __builtin_inf()) return x == 0 ? __builtin_inf() : 1 / x;
   const int s = n + 1, count = n > 20 ? 12 + s : 12;
   const double end = x + count;
-  double total = 0, power = 1 / x, factor = s / end, rest = 0.5 + end / n;
+  double total = 0, power = 1, factor = s / end, rest = 0.5 + end / n;
   for (int k = 0; k < count; k++) total += ad_whole_power(x / (x + k), s);
   for (int j = 0; j < 8; j++) {
     rest += ad_bernoulli[j] * factor;
     factor *= (s + 2 * j + 1) / end * ((s + 2 * j + 2) / end);
   }
   for (int k = 1; k <= n; k++) power *= k / x;
-  return power * (total + ad_whole_power(x / end, s) * rest);
+  return power * ((total + ad_whole_power(x / end, s) * rest) / x); /* which is about 1 where the power is tiny */
 }
 
 double ad_whole_power(double x, int n) {
@@ -36,6 +36,7 @@ double ad_polygamma(double x, int n) {
 
 /* z^-p - (z + b)^-p */
 double ad_power_difference(double z, double b, int p) {
+  if (b == 0) return 0;
   return -expm1(-p * log1p(b / z)) / ad_whole_power(z, p);
 }
 
@@ -60,10 +61,18 @@ double ad_polygamma_difference(double z, double b, int n) {
 
 /* d - log(1 + d), ratio = 1 + d */
 double ad_log_excess(double d, double ratio) {
-  if (!(fabs(d) < 0.1)) return d - (fabs(d) < 0.5 ? log1p(d) : log(ratio));
+  if (!(fabs(d) < 0.1)) return d - (d > -0.5 ? log1p(d) : log(ratio));
   double total = 0;
   for (int k = 18; k >= 0; k--) total = 1.0 / (k + 2) - d * total;
   return d * d * total;
+}
+
+/* exp(x) - 1 - x */
+double ad_exp_excess(double x) {
+  if (!(fabs(x) < 0.5)) return expm1(x) - x;
+  double total = 0;
+  for (int k = 14; k > 1; k--) total = (1 + x * total) / k;
+  return x * x * total;
 }
 
 /* log Gamma(a) - ((a - 1/2) log a - a + log(2 pi) / 2), a > 0 */

@@ -12,7 +12,10 @@ double ad_betaln(double a, double b) {
 
 int ad_is_pole(double x) { return x <= 0 && x == floor(x); }
 
-double ad_log_sin_pi(double x) { return log(fabs(sin(3.141592653589793 * (x - rint(x))))); }
+double ad_log_sin_pi(double x) {
+  const double rest = fabs(x - rint(x)); /* the sine of a tiny one has fewer digits */
+  return rest < 1e-9 ? 1.1447298858494002 + log(rest) : log(sin(3.141592653589793 * rest));
+}
 
 /* where an argument is negative, by Gamma(x) Gamma(1-x) = pi / sin(pi x) */
 double ad_betaln_reflected(double low, double high, double both) {
@@ -44,12 +47,28 @@ double ad_beta_at_pole(double a, double b) {
   return __builtin_inf();
 }
 
+/* a (d - log(1 + d)), d = excess / a and 1 + d = x total / a, which may be too large */
+double ad_beta_excess(double a, double excess, double x, double total) {
+  const double ratio = x * (total / a);
+  if (ratio > 1e-300 && ratio < 1e300) return a * ad_log_excess(excess / a, ratio);
+  return excess - a * (log(x) + log(total) - log(a));
+}
+
+/* x b - a y = x (a + b) - a = b - y (a + b), by the smaller of x and y, which has all digits */
+double ad_beta_offset(double a, double b, double x, double y) {
+  const double both = a + b, lost = a < b ? a - (both - b) : b - (both - a);
+  return x < y ? fma(x, both, -a) + x * lost : -(fma(y, both, -b) + y * lost);
+}
+
+/* whether x lies left of (a+1) / (a+b+2) */
+int ad_beta_is_left(double a, double b, double x) { return ad_beta_offset(a, b, x, 1 - x) < 1 - 2 * x; }
+
 /* log(x^a y^b Gamma(1+a+b) / (Gamma(1+a) Gamma(1+b))), x + y = 1 */
 double ad_beta_log_power(double a, double b, double x, double y) {
-  const double excess = x * b - a * y, low = a < b ? a : b, high = a < b ? b : a;
-  const double one = ad_log_excess(excess / a, x * (1 + b / a)), two = ad_log_excess(-excess / b, y * (1 + a / b));
-  const double errors = ad_stirling_error(a + b) - ad_stirling_error(a) - ad_stirling_error(b);
-  return errors - (a * one + b * two) - 0.5 * log(6.283185307179586 * (low * (high / (a + b))));
+  const double excess = ad_beta_offset(a, b, x, y), low = a < b ? a : b, high = a < b ? b : a, both = a + b;
+  const double errors = ad_stirling_error(both) - ad_stirling_error(a) - ad_stirling_error(b);
+  const double deviance = ad_beta_excess(a, excess, x, both) + ad_beta_excess(b, -excess, y, both);
+  return errors - deviance - 0.5 * (1.8378770664093453 + log(low) + log(high / both));
 }
 
 /* the continued fraction of I, left of the mean */
@@ -84,6 +103,7 @@ double ad_beta_rest(double a, double b, double x) {
 /* I left of the mean */
 double ad_beta_below(double a, double b, double x, double y) {
   extern double tgamma(double);
+  if (a > 1e4) return exp(ad_beta_log_power(a, b, x, y)) / y * ad_harmonic(a, b, 0, 0) * ad_beta_integral(a, b, x, y);
   const double fraction = ad_beta_fraction(a, b, x), both = a + b;
   if (both < 170 && a * log(x) + b * log(y) > -650) { /* powers have more digits than their logarithms */
     const double lost = a < b ? a - (both - b) : b - (both - a), gamma = tgamma(both) * (1 + lost * log(both + 0.5));
@@ -92,13 +112,38 @@ double ad_beta_below(double a, double b, double x, double y) {
   return exp(ad_beta_log_power(a, b, x, y)) * (b / (a + b)) * fraction;
 }
 
+/* log(e^-as ((1-t) / y)^(b-1)), t = x e^-s, where slope = a - (b-1) x / y: no difference of large numbers */
+double ad_beta_decay(double b, double slope, double odds, double s) {
+  const double rise = -odds * expm1(-s);
+  return -slope * s - (b - 1) * (odds * ad_exp_excess(-s) + ad_log_excess(rise, 1 + rise));
+}
+
+/* on which 1/s of the integrands varies: by its slope at s = 0, or its bend where that is small */
+double ad_beta_scale(double b, double slope, double odds) {
+  const double bend = sqrt(fabs(b - 1) * odds) * sqrt(1 + odds);
+  return slope > bend ? slope : bend;
+}
+
+/* the integral of e^-as ((1-t) / y)^(b-1): as many steps for all shapes, where the fraction takes more and more */
+double ad_beta_integral(double a, double b, double x, double y) {
+  const double odds = x / y, slope = (x - ad_beta_offset(a, b, x, y)) / y, scale = ad_beta_scale(b, slope, odds);
+  double total = 0;
+  for (int m = 0; m < 96; m++) total += exp(ad_beta_decay(b, slope, odds, ad_half_line[m][0] / scale)) * ad_half_line[m][1];
+  return total / scale;
+}
+
 double ad_betainc(double a, double b, double x) {
   if (!(a >= 0 && b >= 0 && x >= 0 && x <= 1) || (a == 0 && b == 0)) return __builtin_nan("");
   if (a == __builtin_inf() && b == a) return __builtin_nan("");
   if (x == 0 || x == 1) return x;
   if (a == 0 || b == __builtin_inf()) return 1;
   if (b == 0 || a == __builtin_inf()) return 0;
-  if (x * (a + b + 2) < a + 1) return ad_beta_below(a, b, x, 1 - x);
+  if (a < 1e-20) return b / (a + b);
+  if (b < 1e-20) return b / 1e-20 * ((a + 1e-20) / (a + b)) * ad_betainc(a, 1e-20, x); /* in proportion to b / (a + b) */
+  if (b > 1e17 * (1 + a * a)) return ad_igamma(a, -b * ad_log_of(1 - x, x));
+  if (a > 1e17 * (1 + b * b)) return ad_igammac(b, -a * ad_log_of(x, 1 - x));
+  if (a > 1e250 || b > 1e250) return ad_betainc(0x1p-300 * a, 0x1p-300 * b, x); /* a step, of which sums are too large */
+  if (ad_beta_is_left(a, b, x)) return ad_beta_below(a, b, x, 1 - x);
   if (b < 0.2 && x > 0.3) return ad_beta_rest(b, a, 1 - x);
   return 1 - ad_beta_below(b, a, 1 - x, x);
 }
@@ -204,7 +249,7 @@ double ad_betainc_derivative(double a, double b, double x, int i, int j) {
   if (ad_beta_is_far(a, b, x)) return 0;
   if (!(a > 0 && b > 0 && a + b < __builtin_inf() && x >= 0 && x <= 1)) return __builtin_nan("");
   if (x == 0 || x == 1) return 0;
-  if (x * (a + b + 2) < a + 1) return ad_beta_below_derivative(a, b, x, 1 - x, i, j);
+  if (ad_beta_is_left(a, b, x)) return ad_beta_below_derivative(a, b, x, 1 - x, i, j);
   return -ad_beta_below_derivative(b, a, 1 - x, x, j, i);
 }
 
@@ -278,11 +323,10 @@ double ad_beta_tail(double a, double b, double x, double y, int i, int j) {
     for (int l = 0; l <= j; l++) rational[k][l] = ad_harmonic(a, b, k, l);
   for (int k = 0; k <= i; k++)
     for (int l = 0; l <= j; l++) outer[k][l] = ad_leibniz2(rational, inner, k, l);
-  const double slope = a - (b - 1) * odds, bend = sqrt(fabs(b - 1) * odds * (1 + odds));
-  const double scale = slope > bend ? slope : bend;
+  const double slope = (x - ad_beta_offset(a, b, x, y)) / y, scale = ad_beta_scale(b, slope, odds);
   for (int m = 0; m < 96; m++) {
     const double s = ad_half_line[m][0] / scale, rise = log1p(-odds * expm1(-s));
-    double part = exp((b - 1) * rise - a * s) * (ad_half_line[m][1] / scale);
+    double part = exp(ad_beta_decay(b, slope, odds, s)) * (ad_half_line[m][1] / scale);
     for (int k = 0; k <= i; k++, part *= first - s) {
       double term = part;
       for (int l = 0; l <= j; l++, term *= second + rise) moments[k][l] += term;

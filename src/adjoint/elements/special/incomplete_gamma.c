@@ -8,7 +8,7 @@ double ad_gamma_log_power(double a, double x) {
 /* x^a e^-x / Gamma(a+1) */
 double ad_gamma_power(double a, double x) {
   extern double tgamma(double);
-  if (a < 20 && x < 690 && x > 1e-15) return pow(x, a) * exp(-x) / tgamma(a + 1);
+  if (a < 20 && x < 690 && a * log(x) > -650) return pow(x, a) * exp(-x) / tgamma(a + 1);
   return a < 1e-8 ? exp(a * (log(x) + 0.5772156649015329) - x) : exp(ad_gamma_log_power(a, x));
 }
 
@@ -39,6 +39,7 @@ double ad_incomplete_gamma(double a, double x, int upper) {
   if (a == __builtin_inf() && x == a) return __builtin_nan("");
   if (a == 0 || x == __builtin_inf()) return !upper;
   if (x == 0 || a == __builtin_inf()) return upper;
+  if (x > 1e5 && x > 2 * a) return !upper; /* to all digits */
   const double most = a < 1 ? 1 : a + 1;
   if (a < 1 && x <= 1 && upper) { /* 1 - x^a / Gamma(a+1) (1 + a sum (-x)^k / ((a+k) k!)) */
     double total = 0, term = 1;
@@ -99,7 +100,8 @@ double ad_gamma_tail(double a, double x, int n) {
   double moments[ad_MOST + 2] = {0}, slopes[ad_MOST + 2], outer[ad_MOST + 2], total = 0, binomial = 1;
   for (int i = 0; i < 96; i++) {
     const double s = ad_half_line[i][0] / scale, log_u = upper ? log1p(s) : -s;
-    double part = exp(upper ? (a - 1) * log_u - x * s : -a * s - x * expm1(-s)) * (ad_half_line[i][1] / scale);
+    const double above = (x - a + 1) * s + (a - 1) * ad_log_excess(s, 1 + s), below = (a - x) * s + x * ad_exp_excess(-s);
+    double part = exp(upper ? -above : -below) * (ad_half_line[i][1] / scale);
     for (int k = 0; k <= n; k++, part *= start + log_u) moments[k] += part;
   }
   ad_gamma_slopes(a, 0, slopes, n);

@@ -19,14 +19,6 @@ double ad_sample_bracket(const double *slopes, const double *m, int order) {
   return total;
 }
 
-/* exp(x) - 1 - x */
-double ad_exp_excess(double x) {
-  if (!(fabs(x) < 0.5)) return expm1(x) - x;
-  double total = 0;
-  for (int k = 14; k > 1; k--) total = (1 + x * total) / k;
-  return x * x * total;
-}
-
 double ad_gamma_slope(double a, double z, int order) {
   double slopes[ad_MOST + 2], factorial = 1, m[ad_MOST + 2] = {0};
   if (z == 0 && a >= 0) return 0;

@@ -29,6 +29,7 @@ LARGE = 25.0  # from here on the asymptotic series of i0e and i1e have all digit
 FAR = 25.0  # and those of J and Y
 HANKEL_TERMS = 12
 LOW = 6  # orders up to here have power series near 0
+TINY = 1e-300
 SERIES_TERMS = 150
 ASYMPTOTIC_TERMS = 40
 NODES = np.arange(0, 48) * 0.16  # of the trapezoidal rule for exp(-v²) on [0, 7.5]
@@ -60,11 +61,19 @@ def modified_i(order: int, x: Array) -> Array:
 
     if order < 2:
         x = np.clip(x, -1e3, 1e3)  # beyond which they are infinite, also at infinity
-        return np.copysign(special.i1(x), x) if order else special.i0(x)  # I₁(-0) is -0
+        near, scaled = (special.i1, special.i1e) if order else (special.i0, special.i0e)
+        found = choose(x, np.abs(x) > 700, partial(unscaled, scaled=scaled), near)
+        return np.copysign(found, x) if order else found  # I₁(-0) is -0
     if order > LOW:
         return special.iv(order, x)
     near = np.abs(x) < 2 * LOW
     return choose(x, near, partial(power_series, order=order, sign=1), partial(i_far, order=order))
+
+
+def unscaled(x: Array, scaled: Callable[[Array], Array]) -> Array:
+    """e^|x| f(x), by halves: the exponential is too large before the product is."""
+    half = np.exp(0.5 * np.abs(x))
+    return scaled(x) * half * half
 
 
 def i_far(x: Array, order: int) -> Array:
@@ -237,7 +246,7 @@ def hankel(x: Array, order: int, kind: int) -> Array:
     ahead = (sine + cosine, sine - cosine)[order]  # √2 cos ω
     pair = (parts[0] * ahead - parts[1] * turned, parts[0] * turned + parts[1] * ahead)
     sign = np.sign(x) if order and not kind else 1.0
-    return sign * pair[kind] / np.sqrt(math.pi * size)
+    return sign * pair[kind] / (math.sqrt(math.pi) * np.sqrt(size))  # π x may be too large
 
 
 @cache
@@ -270,7 +279,19 @@ def bessel_k_derivative(self: Array, order: int, n: int) -> Array:
 def modified_k(order: int, x: Array) -> Array:
     from scipy import special
 
-    return upwards(special.k0(x), special.k1(x), order, x, 1)
+    return upwards(special.k0(x), k_one(x, special.k1), order, x, 1)
+
+
+def k_one(x: Array, function: Callable[[Array], Array]) -> Array:
+    """K₁(x) or eˣ K₁(x), which are 1/x next to 0: SciPy has NaN at the least number."""
+    return np.where((x > 0) & (x < TINY), 1 / x, function(x))
+
+
+def scaled_k1(x: Array) -> Array:
+    """eˣ K₁(x)."""
+    from scipy import special
+
+    return in_double(lambda x: k_one(x, special.k1e), x)
 
 
 def scaled_k_derivative(x: Array, order: int, n: int) -> Array:
@@ -285,7 +306,7 @@ def scaled_k_near(x: Array, order: int, n: int) -> Array:
     from scipy import special
 
     def value(m: int, x: Array) -> Array:
-        return upwards(special.k0e(x), special.k1e(x), m, x, 1)
+        return upwards(special.k0e(x), k_one(x, special.k1e), m, x, 1)
 
     total = np.zeros_like(x)
     for j in range(n, -1, -1):
@@ -303,8 +324,8 @@ def scaled_k_far(x: Array, order: int, n: int) -> Array:
     for v in NODES:
         square = v * v / x
         weight = (0.5 if v == 0 else 1.0) * math.exp(-v * v)
-        total = total + weight * square**n * cosh_of(order, 1 + square) / np.sqrt(2 * x + v * v)
-    return (-1) ** n * 2 * (NODES[1] - NODES[0]) * total
+        total = total + weight * square**n * cosh_of(order, 1 + square) / np.sqrt(x + v * v / 2)
+    return (-1) ** n * math.sqrt(2) * (NODES[1] - NODES[0]) * total  # √(2x) might be too large
 
 
 def cosh_of(multiple: int, cosh: Array) -> Array:

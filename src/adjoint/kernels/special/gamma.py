@@ -16,6 +16,8 @@ NEGATIVE_ROOT = -0.5040830082644554  # of digamma, less 8.15e-18
 NEGATIVE_ROOT_REST = -8.15428206243813e-18
 DIRECT = 20  # up to here n! and ζ(n+1, x) are taken on their own
 SHIFT = 12  # terms summed before the Euler–Maclaurin formula takes over
+TINY = 1e-300  # below it Γ(x) is 1/x
+STEEP = 1e15  # the exponent from which a sum of powers is its first term
 # B₂ⱼ / (2j)!
 BERNOULLI = (
     1 / 12,
@@ -39,7 +41,8 @@ def log_gamma(x: Array) -> Array:
 
     near = (np.abs(x - 1.5) < 0.7) & (np.abs(x - 1.5) > 0.3)
     found = choose(x, near, log_gamma_near_zeros, special.gammaln)
-    return np.where(x == -np.inf, np.inf, found)  # SciPy says -inf; C and PyTorch do not
+    found = np.where(np.abs(x) < TINY, -np.log(np.abs(x)), found)  # SciPy has infinities there,
+    return np.where(x == -np.inf, np.inf, found)  # and here -inf; C and PyTorch have not
 
 
 def log_gamma_near_zeros(x: Array) -> Array:
@@ -226,7 +229,7 @@ def difference_in(z: Array, b: Array, n: int) -> Array:
 
 def power_difference(z: Array, b: Array, p: int) -> Array:
     """z⁻ᵖ - (z + b)⁻ᵖ."""
-    return -np.expm1(-p * np.log1p(b / z)) * z ** (-1.0 * p)
+    return np.where(b == 0, 0.0, -np.expm1(-p * np.log1p(b / z)) * z ** (-1.0 * p))
 
 
 def plain_difference(z: Array, b: Array, n: int) -> Array:
@@ -243,8 +246,18 @@ def log_excess(delta: Array, ratio: Array) -> Array:
     total = np.zeros_like(small)
     for k in range(18, -1, -1):
         total = 1 / (k + 2) - small * total
-    away = delta - np.where(np.abs(delta) < 0.5, np.log1p(delta), np.log(ratio))
+    away = delta - np.where(delta > -0.5, np.log1p(delta), np.log(ratio))
     return np.where(near, small * small * total, away)
+
+
+def exp_excess(x: Array) -> Array:
+    """exp(x) - 1 - x, without cancellation near 0."""
+    near = np.abs(x) < 0.5
+    small = np.where(near, x, 0)
+    total = np.zeros_like(x)
+    for k in range(14, 1, -1):
+        total = (1 + small * total) / k  # x²/2 (1 + x/3 (1 + x/4 (…)))
+    return np.where(near, small * small * total, np.expm1(x) - x)
 
 
 def stirling_error(a: Array) -> Array:
@@ -268,7 +281,11 @@ def stirling_error(a: Array) -> Array:
 
 def zeta(self: Array | float, other: Array | float) -> Array:
     """ζ(s, q) = Σ (q + k)⁻ˢ."""
-    return ufunc("zeta", self, other)
+    found = ufunc("zeta", self, other)
+    steep = (self > STEEP) & (self < math.inf) & (other > 0)  # SciPy has NaN there
+    if np.any(steep):
+        found = np.where(steep, np.power(other, -self), found).astype(found.dtype)
+    return found
 
 
 def zeta_derivative(self: Array | float, other: Array | float, n: int) -> Array:

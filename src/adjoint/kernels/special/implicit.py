@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from adjoint.kernels.special.common import Array, check_orders, in_double
+from adjoint.kernels.special.gamma import exp_excess
 
 BLOCK = 4096  # elements at a time, so that the nodes of all of them fit a cache
 SERIES_UP_TO = 5.0  # shapes up to here have a power series on the left
@@ -115,7 +116,7 @@ def _gamma_integral(a: Array, z: Array, order: int) -> Array:
     nodes, weights = _gauss_legendre(48)
     y = reach[:, None] * nodes
     signed = side[:, None] * y
-    exponent = (side * (z - a))[:, None] * y + z[:, None] * _exp_excess(signed)
+    exponent = (side * (z - a))[:, None] * y + z[:, None] * exp_excess(signed)
     mass = np.exp(-exponent) * weights
     tail = [z * reach * (mass * signed**k).sum(-1) / math.factorial(k) for k in range(order + 2)]
     return side * _bracket(_log_slope(a, z, order), tail)[order]
@@ -126,19 +127,9 @@ def _reach(side: Array, a: Array, z: Array) -> Array:
     slope = side * (z - a)
     y = (np.sqrt(slope * slope + 2 * REACH * z) - slope) / z
     for _ in range(8):
-        value = slope * y + z * _exp_excess(side * y) - REACH
+        value = slope * y + z * exp_excess(side * y) - REACH
         y = np.maximum(y - value / (slope + side * z * np.expm1(side * y)), 0.1 * y)
     return y
-
-
-def _exp_excess(x: Array) -> Array:
-    """exp(x) - 1 - x, without cancellation near 0."""
-    near = np.abs(x) < 0.5
-    small = np.where(near, x, 0)
-    total = np.zeros_like(x)
-    for k in range(14, 1, -1):
-        total = (1 + small * total) / k  # x²/2 (1 + x/3 (1 + x/4 (…)))
-    return np.where(near, small * small * total, np.expm1(x) - x)
 
 
 @functools.cache

@@ -7,6 +7,7 @@ is taken. There log t is counted from its mean, so that the terms have the size 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,17 +20,41 @@ from adjoint.kernels.special.common import (
     in_double,
     ufunc,
 )
-from adjoint.kernels.special.gamma import log_excess, polygamma_real, stirling_error
+from adjoint.kernels.special.gamma import exp_excess, log_excess, polygamma_real, stirling_error
 
 TINY = 1e-300  # in place of the shape 0
+HUGE = 1e300  # a shape whose square root is nothing beside the distance of two numbers
 
 
 def igamma(self: Any, other: Any) -> Array:
-    return ufunc("gammainc", self, other)
+    """P(a, x), which is 1 for the least shapes and 0 for the largest: SciPy has 0 and NaN there."""
+    found = at_extremes(
+        ufunc("gammainc", self, other), self, other, lambda a, x: np.ones_like(x), 0
+    )
+    near = (other > 0) & (other < TINY) & (self >= TINY)
+    if near.any():  # in proportion to xᵃ
+        shape, at = np.where(near, self, 1), np.where(near, other, TINY)
+        found = np.where(
+            near, np.power(at / TINY, shape) * ufunc("gammainc", shape, at * 0 + TINY), found
+        )
+    return found
 
 
 def igammac(self: Any, other: Any) -> Array:
-    return ufunc("gammaincc", self, other)
+    """Q(a, x) = 1 - P(a, x), for the least shapes a E₁(x)."""
+    from scipy import special
+
+    least = lambda a, x: a * special.exp1(x)
+    return at_extremes(ufunc("gammaincc", self, other), self, other, least, 1)
+
+
+def at_extremes(found: Array, a: Array, x: Array, least: Callable[..., Array], far: int) -> Array:
+    """A result with `least(a, x)` in place of shapes near 0, and `far` left of the largest ones."""
+    tiny, huge = (a > 0) & (a < TINY) & (x > 0), (a > HUGE) & (a < math.inf) & (x >= 0) & (x < a)
+    if tiny.any() or huge.any():
+        shape, at = np.where(tiny, a, TINY), np.where(tiny, x, 1)
+        found = np.where(tiny, least(shape, at), np.where(huge, far, found)).astype(found.dtype)
+    return found
 
 
 def gamma_density(self: Any, other: Any, n: int) -> Array:
@@ -108,7 +133,8 @@ def lower_moments(a: Array, x: Array, n: int) -> list[Array]:
     moments = [np.zeros_like(a) for _ in range(n + 1)]
     for node, weight in HALF_LINE:
         s = node / scale
-        part = np.exp(-a * s - x * np.expm1(-s)) * (weight / scale)
+        decay = (a - x) * s + x * exp_excess(-s)  # no difference of large numbers
+        part = np.exp(-decay) * (weight / scale)
         add_powers(moments, part, start - s)
     return moments
 
@@ -121,7 +147,7 @@ def upper_moments(a: Array, x: Array, n: int) -> list[Array]:
     for node, weight in HALF_LINE:
         u = node / scale
         log_u = np.log1p(u)
-        part = np.exp((a - 1) * log_u - x * u) * (weight / scale)
+        part = np.exp(-((x - a + 1) * u + (a - 1) * log_excess(u, 1 + u))) * (weight / scale)
         add_powers(moments, part, start + log_u)
     return moments
 

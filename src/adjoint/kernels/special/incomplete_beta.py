@@ -19,19 +19,26 @@ from adjoint.kernels.special.common import (
     HALF_LINE,
     Array,
     check_orders,
+    exact_product,
     exp_over,
     in_double,
     ufunc,
 )
 from adjoint.kernels.special.gamma import (
     difference_in,
+    exp_excess,
     log_excess,
     log_gamma,
     polygamma_real,
     stirling_error,
 )
+from adjoint.kernels.special.incomplete import igamma, igammac
 
 TINY = 1e-300  # in place of 0
+NOTHING = 1e-20  # a shape that is nothing beside 1
+LARGE, LARGEST = 1e4, 1e9  # the shapes from which SciPy's fraction takes thousands of steps
+STEEP = 1e17  # times the square of a shape: beside the other one it is nothing
+HUGE = 1e250  # beyond, products of two parts are too large
 MANY = 8.5  # up to here C is split into its factors
 Table = dict[tuple[int, int], Array]  # derivatives by their orders in a and b
 
@@ -91,7 +98,9 @@ def is_pole(x: Array) -> Array:
 
 def log_sin_pi(x: Array) -> Array:
     """log|sin πx|."""
-    return np.log(np.abs(np.sin(math.pi * (x - np.rint(x)))))
+    rest = np.abs(x - np.rint(x))  # the sine of a tiny one has fewer digits
+    near = rest < 1e-9
+    return np.where(near, math.log(math.pi) + np.log(rest), np.log(np.sin(math.pi * rest)))
 
 
 def log_beta_above_zero(a: Array, b: Array) -> Array:
@@ -110,7 +119,62 @@ def log_beta_above_zero(a: Array, b: Array) -> Array:
 
 def betainc(a: Any, b: Any, x: Any) -> Array:
     """I(a, b, x), in double: SciPy's loop for float32 has five digits."""
-    return in_double(partial(ufunc, "betainc"), a, b, x)
+    return in_double(betainc_of, a, b, x)
+
+
+def betainc_of(a: Array, b: Array, x: Array) -> Array:
+    """SciPy's, but where shapes are tiny, huge, or far apart: there it has NaN, or few digits."""
+    a, b, x = np.broadcast_arrays(a, b, x)
+    found = ufunc("betainc", a, b, x)
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    inside = (low > 0) & (high < math.inf) & (x > 0) & (x < 1)
+    with np.errstate(all="ignore"):
+        far = high > STEEP * (1 + low * low)
+    tiny = low < NOTHING
+    large = (low > LARGE) & (high > LARGEST)
+    for part, compute in (
+        (inside & tiny, betainc_of_tiny),
+        (inside & far & ~tiny, betainc_far_apart),
+        (inside & large & ~far, betainc_of_large),
+        (inside & (x < TINY) & ~(tiny | far | large), betainc_next_to_zero),
+    ):
+        if part.any():
+            found[part] = compute(a[part], b[part], x[part])
+    return found
+
+
+def betainc_of_tiny(a: Array, b: Array, x: Array) -> Array:
+    """b/(a+b), and for a tiny b in proportion to it."""
+    one = np.maximum(a, NOTHING)
+    share = b / NOTHING * ((one + NOTHING) / (one + b))
+    in_proportion = share * betainc_of(one, np.full_like(b, NOTHING), x)
+    return np.where(a < NOTHING, b / (a + b), in_proportion)
+
+
+def betainc_next_to_zero(a: Array, b: Array, x: Array) -> Array:
+    """In proportion to xᵃ."""
+    return np.power(x / TINY, a) * betainc_of(a, b, np.full_like(x, TINY))
+
+
+def betainc_far_apart(a: Array, b: Array, x: Array) -> Array:
+    """(1-x)ᵇ is an exponential beside xᵃ: P(a, -b log(1-x)), and Q(b, -a log x)."""
+    y = 1 - x
+    first = a < b
+    shape = np.where(first, a, b)
+    at = np.where(first, -b * log_of(y, x), -a * log_of(x, y))
+    return np.where(first, igamma(shape, at), igammac(shape, at))
+
+
+def betainc_of_large(a: Array, b: Array, x: Array) -> Array:
+    """The integral of the density up to x, or from x on."""
+    scale = np.where(np.maximum(a, b) > HUGE, 2.0**-300, 1.0)  # a step, of which sums are too large
+    a, b, y = a * scale, b * scale, 1 - x
+    left = is_left(a, b, x)
+    shape, other = np.where(left, a, b), np.where(left, b, a)
+    x, y = np.where(left, x, y), np.where(left, y, x)
+    integral = moments(shape, other, x, y, 0, 0, x, x)[0, 0]
+    value = np.exp(log_power(shape, other, x, y)) / y * harmonic(a, b, 0, 0) * integral
+    return np.where(left, value, 1 - value)
 
 
 def beta_density(a: Any, b: Any, x: Any, i: int, j: int) -> Array:
@@ -177,7 +241,7 @@ def in_shapes(a: Array, b: Array, x: Array, i: int, j: int) -> Array:
     valid = (a > 0) & (b > 0) & np.isfinite(a + b)
     result = np.where(valid & ((x == 0) | (x == 1)) | far_out(a, b, x), 0.0, math.nan)
     inside = valid & (x > 0) & (x < 1)
-    left = inside & (x * (a + b + 2) < a + 1)
+    left = inside & is_left(a, b, x)
     right = inside & ~left
     result[left] = lower(a[left], b[left], x[left], 1 - x[left], i, j)
     result[right] = -lower(b[right], a[right], 1 - x[right], x[right], j, i)
@@ -281,14 +345,16 @@ def moments(
     `first` and `second` are those at x. The integrand varies on the scale of 1/(a - (b-1) x/y), or
     of its bend at s = 0 where x is close to the mode.
     """
-    odds = x / y
-    scale = np.maximum(a - (b - 1) * odds, np.sqrt(np.abs(b - 1) * odds * (1 + odds)))
+    odds, slope = x / y, (x - offset(a, b, x, y)) / y
+    scale = np.maximum(slope, np.sqrt(np.abs(b - 1) * odds) * np.sqrt(1 + odds))
     result = {(k, l): np.zeros_like(a) for k in range(i + 1) for l in range(j + 1)}
     for node, weight in HALF_LINE:
         s = node / scale
-        rise = np.log1p(-odds * np.expm1(-s))
-        part = np.exp((b - 1) * rise - a * s) * (weight / scale)
-        add_powers(result, part, first - s, second + rise, range(i + 1), range(j + 1))
+        rise = -odds * np.expm1(-s)
+        # (b-1) log(1 + rise) - a s without a difference of large numbers
+        decay = slope * s + (b - 1) * (odds * exp_excess(-s) + log_excess(rise, 1 + rise))
+        part = np.exp(-decay) * (weight / scale)
+        add_powers(result, part, first - s, second + np.log1p(rise), range(i + 1), range(j + 1))
     return result
 
 
@@ -309,11 +375,33 @@ def add_powers(
 
 def log_power(a: Array, b: Array, x: Array, y: Array) -> Array:
     """log(xᵃ yᵇ Γ(1+a+b) / (Γ(1+a) Γ(1+b))), by Stirling's formula about x = a/(a+b)."""
-    excess = x * b - a * y
-    deviance = a * log_excess(excess / a, x * (1 + b / a))
-    deviance = deviance + b * log_excess(-excess / b, y * (1 + a / b))
+    excess = offset(a, b, x, y)
+    deviance = excess_of(a, excess, x, a + b) + excess_of(b, -excess, y, a + b)
     errors = stirling_error(a + b) - stirling_error(a) - stirling_error(b)
     return errors - deviance - 0.5 * np.log(2 * math.pi * harmonic(a, b, 0, 0))
+
+
+def offset(a: Array, b: Array, x: Array, y: Array) -> Array:
+    """x b - a y = x (a + b) - a = b - y (a + b), by the smaller of x and y: it has all digits."""
+    total = a + b
+    lost = np.minimum(a, b) - (total - np.maximum(a, b))
+    product, error = exact_product(np.minimum(x, y), total)
+    found = (product - np.where(x < y, a, b)) + (error + np.minimum(x, y) * lost)
+    return np.where(x < y, found, -found)
+
+
+def is_left(a: Array, b: Array, x: Array) -> Array:
+    """Whether x lies left of (a + 1)/(a + b + 2)."""
+    return offset(a, b, x, 1 - x) < 1 - 2 * x
+
+
+def excess_of(a: Array, excess: Array, x: Array, total: Array) -> Array:
+    """a (d - log(1 + d)), d = excess/a and 1 + d = x total/a, which may be too large."""
+    with np.errstate(all="ignore"):
+        ratio = x * (total / a)
+        near = a * log_excess(excess / a, ratio)
+        far = excess - a * (np.log(x) + np.log(total) - np.log(a))
+    return np.where((ratio > 1e-300) & (ratio < 1e300), near, far)
 
 
 def log_of(x: Array, y: Array) -> Array:
