@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Callable
 
@@ -207,3 +208,48 @@ def test_inference_tensors_under_transforms() -> None:
     assert ad.vmap(lambda x: x * 2)(w).tolist() == [2.0, 4.0]
     with ad.inference_mode():
         assert ad.vmap(lambda x: x * 2)(w).is_inference()
+
+
+COMPILED: dict[str, Callable[[ad.Tensor], object]] = {
+    "one": lambda x: x * 2,
+    "several": lambda x: (x + 1, [x * 2]),
+    "gradient": ad.grad(lambda x: (x * x).sum()),
+    "loop": lambda x: ad.scan(lambda c, s: (c + s, c), x[0], x)[1],
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_what_a_compiled_function_makes_is_marked_as_that_of_eager(
+    name: str, requires_grad: bool
+) -> None:
+    compiled, x = ad.compile(COMPILED[name]), leaf(1.0, 2.0).requires_grad_(requires_grad)
+    for inside in (False, True, False, True, True):
+        with ad.inference_mode(inside), ad.set_grad_enabled(False):
+            results = [compiled(x) for _ in range(3)]
+        leaves = ad.tree.leaves(results)
+        assert {each.is_inference() for each in leaves} == {inside}
+        if inside:
+            with pytest.raises(RuntimeError, match="inference_mode"):
+                leaves[0].add_(1)
+            with pytest.raises(RuntimeError, match="cannot be saved"):
+                _ = leaf(1.0, 2.0) * leaves[0]
+
+
+def test_a_compiled_function_sees_writes_to_an_inference_tensor_from_outside() -> None:
+    w = made_in_inference(1.0, 2.0)
+    compiled = ad.compile(lambda x: x * w)
+    for _ in range(3):
+        for _ in range(3):
+            found = compiled(ad.ones(2, dtype=ad.float64))
+            assert found.tolist() == w.tolist()
+        with ad.inference_mode():
+            w.add_(1)
+            assert compiled(ad.ones(2, dtype=ad.float64)).tolist() == w.tolist()
+
+
+def test_a_deep_copy_in_inference_mode_is_an_inference_tensor() -> None:
+    x = leaf(1.0)
+    assert not copy.deepcopy(x).is_inference()
+    with ad.inference_mode():
+        assert copy.deepcopy(x).is_inference()

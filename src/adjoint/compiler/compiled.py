@@ -20,7 +20,7 @@ from adjoint.core import pytrees
 from adjoint.core.dtypes import DEFAULT
 from adjoint.core.errors import ArgumentError, DegenerateError, GradError, InplaceError
 from adjoint.core.places import warn
-from adjoint.core.state import current, dtype_blocks, seeing
+from adjoint.core.state import current, dtype_blocks, inference_modes, seeing
 from adjoint.core.storage import in_order
 from adjoint.graph import interpret, written
 from adjoint.graph.differentiate import Gradient, differentiate
@@ -34,6 +34,7 @@ from adjoint.tensor.function import Function
 from adjoint.tensor.methods import tensor_of
 from adjoint.tensor.modes import enable_grad
 from adjoint.tensor.pullback import pullback
+from adjoint.tensor.tape import mark_inference
 from adjoint.tensor.tensor import Tensor, make
 from adjoint.transforms.annotations import P, R
 from adjoint.transforms.transformed import Wrapper, describe, keeps_signature
@@ -76,6 +77,7 @@ class Compiled(Wrapper[P, R]):
             len(args) == count
             and not keywords
             and not (seeing and current().seen)  # Note [Seen calls]
+            and not (inference_modes and current().inference)  # Note [Inference]
             # what is not said in the arguments may depend on it
             and (DEFAULT.dtype if dtype_blocks else DEFAULT.process) is default
         ):
@@ -126,7 +128,7 @@ class Compiled(Wrapper[P, R]):
             results = None
         if results is None:  # or an index out of range: the eager operators say so
             return self.function(*args, **keywords)
-        made = [make(o) if isinstance(o, np.ndarray) else o for o in results]
+        made = [mark_inference(make(o)) if isinstance(o, np.ndarray) else o for o in results]
         result = _returned(pytrees.unflatten(outputs, made), given)
         _write_arrays(memory, given, writes)
         return result

@@ -12,7 +12,7 @@ from typing import Any
 
 from adjoint.compiler.entry import DECLINED
 from adjoint.graph.ir import Constant, Graph
-from adjoint.tensor.tape import Counter
+from adjoint.tensor.tape import CopyWatch, Counter, InferenceCounter
 
 
 class Outside:
@@ -33,13 +33,15 @@ class Outside:
 
     def changed(self) -> bool:
         """Whether one of them was written to since then."""
-        return any(counter.count != count for counter, count in self.counts.items())
+        return any(CopyWatch.seen(counter) != count for counter, count in self.counts.items())
 
     def guarded(self, short: Callable[..., Any]) -> Callable[..., Any]:
         """A short way in that declines when one of them was written to."""
         if not self.counts:
             return short
         pairs = tuple(self.counts.items())
+        if any(type(counter) is InferenceCounter for counter, _ in pairs):
+            return lambda *args: DECLINED if self.changed() else short(*args)
 
         def call(*args: Any) -> Any:
             for counter, count in pairs:

@@ -35,7 +35,7 @@ from adjoint.tensor import binding, views
 from adjoint.tensor.levels import Level, wrap
 from adjoint.tensor.limits import NearLevel, approach_traced
 from adjoint.tensor.methods import as_tensor
-from adjoint.tensor.tape import Counter, Watch, is_inference, own_counter
+from adjoint.tensor.tape import CopyWatch, Counter, own_counter
 from adjoint.tensor.tensor import IN_PLACE_OF_ARRAYS, Tensor, is_plain
 
 
@@ -98,8 +98,8 @@ class TraceLevel(Level):
         """The value of a tensor from outside."""
         found = self.constants.get(id(tensor))
         if found is None:
-            known = self.was_made_inside(tensor) or is_inference(tensor)
-            constant = Constant(_snapshot(tensor), watch=None if known else Watch(tensor))
+            watch = None if self.was_made_inside(tensor) else CopyWatch(tensor)
+            constant = Constant(_snapshot(tensor), watch=watch)
             kind = Type.of(tensor, tensor.requires_grad)
             node = self.graph.add(constant, (), (kind,))
             found = self.constants[id(tensor)] = (tensor, node.outputs[0])

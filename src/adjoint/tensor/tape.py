@@ -487,18 +487,32 @@ def counters_of(tensor: Any) -> list[Counter]:
 
 
 class Watch:
-    """The memory of a tensor that was saved: tells of a later write."""
+    """The memory of a tensor that was saved: tells of a later write. Refuses inference tensors."""
 
     __slots__ = ("counters", "expected")
 
     def __init__(self, tensor: Any) -> None:
         self.counters = counters_of(tensor)
-        self.expected = [c.count for c in self.counters]
+        self.expected = [self.seen(c) for c in self.counters]
 
     def changed(self) -> Counter | None:
         """The counter of a write since then, or None."""
         pairs = zip(self.counters, self.expected, strict=True)
-        return next((c for c, count in pairs if c.count != count), None)
+        return next((c for c, count in pairs if self.seen(c) != count), None)
+
+    @staticmethod
+    def seen(counter: Counter) -> int:
+        return counter.count
+
+
+class CopyWatch(Watch):
+    """The memory of a tensor that was copied, which may be an inference tensor."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def seen(counter: Counter) -> int:
+        return counter.writes if type(counter) is InferenceCounter else counter.count
 
 
 def reaches(edge: Any, targets: Any) -> bool:

@@ -36,6 +36,7 @@ from adjoint.tensor.tape import (
     Output,
     Refusal,
     is_inference,
+    mark_inference,
     move,
     own_counter,
     reaches,
@@ -675,7 +676,7 @@ class Tensor:
         if not self.is_leaf:
             raise GradError("only leaf tensors can be deep-copied: detach() first")
         self.check_leaves("deepcopy")
-        made = _of_class(type(self), make(self.array.copy()), self.home)
+        made = mark_inference(_of_class(type(self), make(self.array.copy()), self.home))
         memo[id(self)] = made
         if self.edge is not None:
             made.edge = Leaf(made)
