@@ -443,3 +443,18 @@ def test_code_that_writes_in_place_is_differentiated(monkeypatch: pytest.MonkeyP
         gradient = ad.grad(loss)(x)
     values = ad.grad(lambda x: (ad.linalg.eigvalsh(x.mT.cov())[1:] ** 2).sum())(x)
     np.testing.assert_allclose(gradient.numpy(), values.numpy(), rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["uint8", "int8", "int16", "uint32", "int32", "int64", "uint64"])
+def test_an_integer_beyond_a_dtype_overflows(name: str) -> None:
+    dtype, limits = getattr(xp, name), np.iinfo(name)
+    for number in (limits.max + 1, 2 * limits.min - 1, 2**64, -(10**30)):
+        if limits.min == 0 and -limits.max <= number < 0:
+            continue  # which wraps
+        for make in (xp.asarray, lambda n, dtype: xp.full((2,), n, dtype=dtype)):
+            with pytest.raises(OverflowError, match="fit"):
+                make(number, dtype=dtype)
+        with pytest.raises(OverflowError, match="fit"):
+            xp.asarray([0, number], dtype=dtype)
+    for number in (limits.min, limits.max):
+        assert int(xp.asarray(number, dtype=dtype)) == number

@@ -11,7 +11,7 @@ from typing import Any
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
-from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.errors import DtypeError, NumberRangeError, ShapeError, ValueRangeError
 from adjoint.core.promotion import fit_number
 from adjoint.core.shapes import Shape, Spec, broadcast, show
 
@@ -70,7 +70,7 @@ def check_value(what: str, value: Any, dtype: DType) -> None:
         lowest = -limits.max if not dtype.is_signed else limits.min  # -1 wraps to 255
         fits = lowest <= value <= limits.max
     if not fits:
-        raise ValueRangeError(f"{what}: the number {value} does not fit {dtype}.")
+        raise NumberRangeError(f"{what}: the number {value} does not fit {dtype}.")
 
 
 def check_fill(dtype: DType, value: Any) -> None:
@@ -201,7 +201,7 @@ def check_random_bounds(what: str, low: int, high: int, dtype: DType) -> None:
         raise ValueRangeError(f"{what}: low must be less than high, got {low} and {high}.")
     lowest, highest = whole_limits(dtype)
     if low < lowest or high - 1 > highest:
-        raise ValueRangeError(f"{what}: the range {low} to {high - 1} does not fit {dtype}.")
+        raise NumberRangeError(f"{what}: the range {low} to {high - 1} does not fit {dtype}.")
 
 
 def whole_limits(dtype: DType) -> tuple[int, int]:

@@ -79,6 +79,10 @@ class ValueRangeError(AdjointError, ValueError, RuntimeError):
     """An argument of the right type with a value that makes no sense."""
 
 
+class NumberRangeError(ValueRangeError, OverflowError):
+    """A number beyond those that a dtype has. Also an OverflowError, as in NumPy."""
+
+
 class OutOfMemory(AdjointError, RuntimeError, MemoryError):
     """A result that does not fit into memory. Also a RuntimeError, as in PyTorch."""
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from adjoint.core import dtypes
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, FLOAT, INTEGER, DType
-from adjoint.core.errors import DtypeError, ValueRangeError
+from adjoint.core.errors import DtypeError, NumberRangeError, ValueRangeError
 
 NUMBERS = (bool, int, float, complex)
 _NUMBER_SET = frozenset(NUMBERS)
@@ -209,7 +209,9 @@ def check_integer(value: Any, dtype: DType) -> None:
     low, high = _RANGES[dtype]
     lowest = -high if low == 0 and isinstance(value, int) else low
     if not lowest <= value <= high:
-        raise ValueRangeError(f"the number {value} does not fit {dtype}; convert the tensor first.")
+        raise NumberRangeError(
+            f"the number {value} does not fit {dtype}; convert the tensor first."
+        )
 
 
 def _plan(parts: tuple[_Part, ...], to_float: bool) -> tuple[_Action | None, ...]:
@@ -303,7 +305,7 @@ def _fit_integer(value: int, dtype: DType) -> int:
     if low <= value <= high:
         return value
     if not -(2**63) <= value < 2**64:
-        raise ValueRangeError(f"the number {value} does not fit 64 bits; write it as a float")
+        raise NumberRangeError(f"the number {value} does not fit 64 bits; write it as a float")
     return ((value - low) & (high - low)) + low  # high - low is all ones
 
 

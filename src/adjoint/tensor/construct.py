@@ -15,7 +15,7 @@ import numpy as np
 
 from adjoint.core import dtypes, promotion
 from adjoint.core.dtypes import BOOL, COMPLEX, DEFAULT, INTEGER, DType
-from adjoint.core.errors import ArgumentError, DtypeError, GradError, ShapeError, ValueRangeError
+from adjoint.core.errors import ArgumentError, DtypeError, GradError, NumberRangeError, ShapeError
 from adjoint.core.storage import without_subclass
 from adjoint.ops import runtime
 
@@ -109,11 +109,11 @@ def _from_large(data: Any, target: DType) -> Array:
         _check_range(whole, target)
         return np.asarray(whole % 2**64, np.uint64)
     if target.category <= INTEGER:
-        raise ValueRangeError(f"tensor: an integer does not fit {target}; pass a float dtype.")
+        raise NumberRangeError(f"tensor: an integer does not fit {target}; pass a float dtype.")
     try:
         return _fit(np.array(data, dtype=object).astype(np.float64), target)
     except OverflowError:
-        raise ValueRangeError(f"tensor: an integer is too large for {target}.") from None
+        raise NumberRangeError(f"tensor: an integer is too large for {target}.") from None
 
 
 def _fit(values: Array, target: DType) -> Array:
@@ -135,7 +135,7 @@ def _check_range(values: Array, target: DType) -> None:
     fits = low >= lowest and high < limits.max + 1
     if not fits:  # so does NaN
         worst = low if not low >= lowest else high
-        raise ValueRangeError(
+        raise NumberRangeError(
             f"tensor: the number {worst} does not fit {target}, "
             f"which goes from {limits.min} to {limits.max}."
         )
