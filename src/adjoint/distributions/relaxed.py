@@ -50,7 +50,26 @@ class LogitRelaxedBernoulli(Probabilities):
         return scale.log() + difference - 2 * softplus(difference)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """A transformed distribution with the parameters of the one below."""
+
+    @property
+    def temperature(self) -> Any:
+        """How far from choices samples are."""
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        """Log-odds, or logarithms of the probabilities."""
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
     """A number in (0, 1), nearly 0 or 1 at a low temperature (Maddison et al. 2017).
 
     >>> import adjoint as ad
@@ -72,21 +91,6 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits)
         super().__init__(base, SigmoidTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How far from 0 and 1 samples are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Log-odds."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities."""
-        return self.base_dist.probs
 
 
 class ExpRelaxedCategorical(OfChoices):
@@ -129,7 +133,7 @@ class ExpRelaxedCategorical(OfChoices):
         return scores + constant
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """A vector of probabilities, nearly one-hot at a low temperature (Maddison et al. 2017).
 
     >>> import adjoint as ad
@@ -151,18 +155,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How far from one-hot samples are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """Probabilities."""
-        return self.base_dist.probs
