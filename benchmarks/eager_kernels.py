@@ -86,6 +86,7 @@ def calls(lib: Any, size: int, dtype: str) -> Calls:
     yield from rows(lib, given)
     yield from moves(lib, given)
     yield from orders(lib, given)
+    yield from draws(lib, given)
     yield from images(lib, given)
     yield from complex_numbers(lib, given)
     yield from gradients(lib, given)
@@ -113,6 +114,7 @@ def elements(lib: Any, given: Arguments) -> Calls:
     yield "logit", lambda: lib.logit(given.part)
     yield "binary_cross_entropy", lambda: f.binary_cross_entropy(given.part, given.part)
     yield "kl_div", lambda: f.kl_div(x, given.part, reduction="sum")
+    yield "ldexp", lambda: lib.ldexp(x, y)
     yield "isclose", lambda: lib.isclose(x, y)
     yield "clamp", lambda: lib.clamp(x, -0.5, 0.5)
     yield "clamp tensors", lambda: lib.clamp(x, -y, y)
@@ -198,12 +200,15 @@ def rows(lib: Any, given: Arguments) -> Calls:
     yield "cross_entropy", lambda: f.cross_entropy(matrix, given.label)
     few = matrix[:, : side // 10].contiguous()
     yield "cdist", lambda: lib.cdist(few, few)
+    yield "pdist", lambda: lib.pdist(few)
     yield "glu", lambda: f.glu(matrix)
     yield "cosine_similarity", lambda: f.cosine_similarity(matrix, matrix, dim=1)
     yield "prelu", lambda: f.prelu(matrix, weight)
     yield "outer", lambda: lib.outer(weight, weight)
     yield "einsum of outer", lambda: lib.einsum("i,j->ij", weight, weight)
     yield "einsum of rows", lambda: lib.einsum("ij,ij->i", matrix, matrix)
+    triples = given.x[: len(given.x) // 3 * 3].reshape(-1, 3)
+    yield "cross", lambda: lib.linalg.cross(triples, triples)
     yield "addr", lambda: lib.addr(matrix, weight, weight)
 
 
@@ -232,6 +237,8 @@ def moves(lib: Any, given: Arguments) -> Calls:
     yield "index_select of columns", lambda: matrix.index_select(1, label)
     yield "index_add", lambda: matrix.index_add(0, label, matrix)
     yield "embedding", lambda: lib.nn.functional.embedding(label, matrix)
+    bags = given.places[: 10 * given.side].reshape(-1, 10) % given.side
+    yield "embedding_bag", lambda: lib.nn.functional.embedding_bag(bags, matrix)
     yield "index", lambda: x[given.places]
     yield "index rows", lambda: matrix[label]
     yield "index mask", lambda: x[given.mask]
@@ -260,11 +267,27 @@ def orders(lib: Any, given: Arguments) -> Calls:
     yield "isin", lambda: lib.isin(given.places, given.label)
 
 
+def draws(lib: Any, given: Arguments) -> Calls:
+    """Random numbers."""
+    x, matrix = given.x, given.matrix
+    size, weights = tuple(x.shape), given.y.reshape(given.side, -1)
+    yield "rand", lambda: lib.rand(size, dtype=x.dtype)
+    yield "randn", lambda: lib.randn(size, dtype=x.dtype)
+    yield "normal_", lambda: x.clone().normal_(0.5, 2.0)
+    yield "bernoulli", lambda: lib.bernoulli(given.part)
+    yield "randint", lambda: lib.randint(0, 1000, size)
+    yield "randperm", lambda: lib.randperm(len(x))
+    yield "dropout", lambda: lib.nn.functional.dropout(matrix, 0.3)
+    yield "multinomial", lambda: lib.multinomial(weights, 10, replacement=True)
+    yield "multinomial of distinct", lambda: lib.multinomial(weights, 10)
+
+
 def images(lib: Any, given: Arguments) -> Calls:
     image, f = given.image, lib.nn.functional
     yield "max_pool2d", lambda: f.max_pool2d(image, 2)
     yield "avg_pool2d", lambda: f.avg_pool2d(image, 3, 2)
     yield "adaptive_avg_pool2d", lambda: f.adaptive_avg_pool2d(image, 7)
+    yield "adaptive_max_pool2d", lambda: f.adaptive_max_pool2d(image, 7)
     yield "unfold", lambda: f.unfold(image, 3)
     for mode in ("nearest", "bilinear", "bicubic"):
         yield f"interpolate {mode}", lambda mode=mode: f.interpolate(image, None, 2.0, mode)
@@ -274,7 +297,7 @@ def images(lib: Any, given: Arguments) -> Calls:
 
 def complex_numbers(lib: Any, given: Arguments) -> Calls:
     z = given.complex
-    for name in ("abs", "angle", "exp", "log", "sqrt"):
+    for name in ("abs", "angle", "exp", "log", "reciprocal", "sqrt"):
         yield f"complex {name}", lambda name=name: getattr(lib, name)(z)
     yield "complex add", lambda: z + z
     yield "complex mul", lambda: z * z
@@ -296,6 +319,7 @@ def gradients(lib: Any, given: Arguments) -> Calls:
         ("mul row", lambda: matrix * weight, (matrix, weight)),
         ("add row", lambda: matrix + weight, (matrix, weight)),
         ("div", lambda: x / given.y, (x,)),
+        ("atan2", lambda: lib.atan2(x, given.y), (x,)),
         ("sum of rows", lambda: matrix.sum(1), (matrix,)),
         ("mean", lambda: x.mean(), (x,)),
         ("var of rows", lambda: matrix.var(1), (matrix,)),

@@ -17,6 +17,8 @@ from adjoint.core import dtypes
 from adjoint.elements import fused, large
 from adjoint.native import background, conversions, discovery
 from adjoint.native.loops import Loop
+from adjoint.ops.operator import operator
+from adjoint.table import TABLE
 from adjoint.tensor import binding
 
 pytestmark = pytest.mark.skipif(discovery.toolchain() is None, reason="needs a C compiler")
@@ -240,6 +242,77 @@ def test_whole_numbers_wrap_as_numpys_do(dtype: Any) -> None:
     limited = large.Large(ad.ops.clamp.default.row)(a, 3, 9)
     np.testing.assert_array_equal(limited, np.clip(a, 3, 9))
     assert large.Large(ad.ops.add.Scalar.row)(a, 1.5, 1) is None
+
+
+OF_COMPLEX = [row for row in TABLE.rows() if "complex" in row.c and large.has_text(row)]
+ODD = np.array([0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 2.5])
+
+
+def draw_complex(dtype: Any, seed: int) -> Any:
+    """Numbers that begin with all pairs of odd ones, in an order of the seed."""
+    z = (draw(N, seed=seed) + 1j * draw(N, seed=seed + 1)).astype(dtype)
+    pairs = np.empty((len(ODD), len(ODD)), dtype)
+    pairs.real, pairs.imag = ODD[:, None], ODD
+    z[: pairs.size] = np.random.default_rng(seed).permutation(pairs.ravel())
+    return z
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("row", OF_COMPLEX, ids=lambda row: row.full_name)
+def test_complex_kernels_equal_numpys(row: Any, dtype: Any) -> None:
+    """To rounding; NaN, infinities and the signs of zeros are where NumPy has them."""
+    given: dict[str, Any] = {}
+    for number, argument in enumerate(row.schema.arguments):
+        if argument.name == "condition":
+            given[argument.name] = draw(N) > 0
+        elif argument.type.is_tensor:
+            given[argument.name] = draw_complex(dtype, number)
+        else:
+            given[argument.name] = argument.default if argument.has_default else 1.5 - 0.5j
+    found = large.Large(row)(*given.values())
+    op, part = operator(row.schema.name, row.schema.overload), large.LARGE // 2
+    expected = np.concatenate([
+        op(**{n: ad.tensor(v[s : s + part]) if isinstance(v, np.ndarray) else v
+              for n, v in given.items()}).numpy()
+        for s in range(0, N, part)
+    ])  # fmt: skip
+    assert found is not None
+    assert found.dtype == expected.dtype
+    if found.dtype == np.bool_:
+        np.testing.assert_array_equal(found, expected)
+        return
+    near = 4 * np.finfo(found.dtype).eps * np.abs(np.where(np.isfinite(expected), expected, 0))
+    for one, other in ((found.real, expected.real), (found.imag, expected.imag)):
+        with np.errstate(invalid="ignore"):
+            close = (
+                (one == other) | (np.abs(one - other) <= near) | (np.isnan(one) & np.isnan(other))
+            )
+        assert close.all()
+        zero = (one == 0) & (other == 0)
+        np.testing.assert_array_equal(np.signbit(one[zero]), np.signbit(other[zero]))
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_complex_numbers_may_lie_anyhow(name: str) -> None:
+    a, b = LAYOUTS[name](lambda *shape, seed=0: draw(*shape, seed=seed) * (1 - 2j))
+    found = large.Large(ad.ops.add.Tensor.row)(a, b, 2 + 1j)
+    np.testing.assert_allclose(found, a + (2 + 1j) * b, rtol=1e-14)
+    odd = np.frombuffer(bytearray(16 * N + 8), np.complex128, N, 8)  # between their addresses
+    np.testing.assert_array_equal(ad.tensor(odd).exp(), np.ones(N))
+
+
+def test_parts_of_complex_numbers_are_no_complex_numbers() -> None:
+    z = ad.ones(N, dtype=ad.complex64)
+    with pytest.raises(ad.errors.DtypeError, match="must both be float32"):
+        ad.complex(z, z)
+
+
+@pytest.mark.parametrize("exponent", [2, 0.5, -1, 3, -2, 7, 1.5, 2j, 0, 1])
+def test_powers_of_complex_numbers_are_numpys(exponent: Any) -> None:
+    z = draw_complex(np.complex128, 0)
+    found = large.Large(ad.ops.pow.Tensor_Scalar.row)(z, exponent)
+    with np.errstate(all="ignore"):
+        np.testing.assert_allclose(found, z**exponent, rtol=1e-13)
 
 
 def test_conditions_choose() -> None:

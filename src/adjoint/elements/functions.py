@@ -539,14 +539,30 @@ _COMPLEX = {
   return zero ? __builtin_complex(x / fabs@(u), y / fabs@(u))
               : __builtin_complex(re / below, im / below);
 }""",
+    "ad_inverse_of": """real _Complex ad_inverse_of@(real _Complex z) {
+  const real u = __real__ z, v = __imag__ z;
+  const int wide = fabs@(u) >= fabs@(v);
+  const real ratio = wide ? v / u : u / v, below = wide ? u + v * ratio : u * ratio + v;
+  return __builtin_complex((wide ? 1 : ratio) / below, (wide ? -ratio : -1) / below);
+}""",
     "ad_modulus": "real ad_modulus@(real _Complex z) { return hypot@(__real__ z, __imag__ z); }",
     "ad_argument": "real ad_argument@(real _Complex z) {"
     " return atan2@(__imag__ z, __real__ z); }",
+    # whole powers as NumPy has them: by products, whatever is infinite
+    "ad_cwhole": """real _Complex ad_cwhole@(real _Complex z, int n) {
+  real _Complex result = 1, square = z;
+  int some = 0;
+  for (int left = n < 0 ? -n : n; left; left >>= 1, square = ad_times@(square, square))
+    if (left & 1) result = some ? ad_times@(result, square) : square, some = 1;
+  return n < 0 ? ad_over@(1, result) : result;
+}""",
     "ad_cpow": """real _Complex ad_cpow@(real _Complex z, real _Complex w) {
   extern real _Complex cpow@(real _Complex, real _Complex);
-  const int real_only = __imag__ w == 0, none = real_only & (__real__ w == 0);
-  const int one = real_only & (__real__ w == 1);
-  return none ? __builtin_complex((real)1, (real)0) : one ? z : cpow@(z, w);
+  const real n = __real__ w, none = (real)__builtin_nan("");
+  const int is_real = __imag__ w == 0, is_zero = (__real__ z == 0) & (__imag__ z == 0);
+  if (is_zero & !(is_real & (n == 0))) return n > 0 ? 0 : __builtin_complex(none, none);
+  if (is_real & (n == rint@(n)) & (fabs@(n) < 100)) return ad_cwhole@(z, (int)n);
+  return cpow@(z, w);
 }""",
     **{
         f"ad_c{name}": f"""real _Complex ad_c{name}@(real _Complex z) {{

@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from adjoint.core.dtypes import OF
+from adjoint.core.dtypes import NAMES, OF
 from adjoint.elements import functions, language
+from adjoint.elements.numbers import suffix as suffix_of
 from adjoint.native.copies import write
-from adjoint.native.loops import LARGE, STORED, Loop
+from adjoint.native.loops import LARGE, STORED, Loop, kind_of
 from adjoint.table.rows import Row
 
 __all__ = ["COMPUTED", "LARGE", "Large", "can_write", "has_text", "loop_of", "write"]
@@ -29,19 +30,24 @@ _MOST_TEXTS = 6  # of one row and dtype: a text that depends on a number is not 
 _MOST_CALLS = 256  # kinds of calls that a row remembers
 _LARGE_OF_BYTES = 1 << 17  # elements of one byte, of which NumPy computes 64 at once
 COMPUTED = {"float16": "float32", "bfloat16": "float32"}  # where not in the dtype itself
-_NUMBERS = (int, float, bool)
+# of each kind of numbers: the types of those beside them
+_NUMBERS = {
+    "whole": (int, bool),
+    "real": (int, float, bool),
+    "complex": (int, float, bool, complex),
+}
 
 
 def has_text(row: Row) -> bool:
-    """Whether there is a text for one result of real or whole numbers."""
-    return row.archetype.promotes and can_write(row)
+    """Whether there is a text for one result, computed in the dtype of the operands."""
+    return bool(row.promoted_tensors) and can_write(row)
 
 
 def can_write(row: Row) -> bool:
     """Whether a row with a text can write over its first argument, which its result is like."""
     returned = row.schema.returns
     return (
-        ("real" in row.c or "whole" in row.c)
+        bool({"real", "whole", "complex"} & row.c.keys())
         and len(returned) == 1
         and not returned[0].alias
         and not row.schema.mutates
@@ -96,7 +102,7 @@ class Large:
         dtype = next(d for n, d in operands.items() if n in self.promoted)
         given = dict(zip(self.names, values, strict=True))
         text = language.expression(self.row, COMPUTED.get(dtype, dtype), given)
-        numbers = self._numbers(values, whole="int" in dtype)
+        numbers = self._numbers(values, kind_of(STORED[dtype][1]))
         if text is not None and dtype in COMPUTED and functions.counts_digits(text):
             return None
         if text is None or numbers is None or any(given[n] is None for n in _used(text)):
@@ -118,19 +124,21 @@ class Large:
             return None
         return given if computed <= STORED.keys() else None
 
-    def _numbers(self, values: Sequence[Any], *, whole: bool) -> list[Any] | None:
+    def _numbers(self, values: Sequence[Any], kind: str) -> list[Any] | None:
         """The arguments that are numbers, as C takes them; None where one is none."""
-        found = [values[i] for i in self.others]
-        if any(type(v) not in _NUMBERS and v is not None and type(v) is not str for v in found):
+        known, found = _NUMBERS[kind], [values[i] for i in self.others]
+        if any(type(v) not in known and v is not None and type(v) is not str for v in found):
             return None
-        if whole and any(type(v) is float for v in found):
-            return None
-        numbers = [v if type(v) in _NUMBERS else 0 for v in found]
-        return [_as_word(v) for v in numbers] if whole else numbers
+        numbers = [v if type(v) in known else 0 for v in found]
+        if kind == "complex":
+            return [part for v in numbers for part in (v.real, v.imag)]
+        return [_as_word(v) for v in numbers] if kind == "whole" else numbers
 
     def _loop(self, text: str, operands: dict[str, str], dtype: str) -> Loop:
         others = [self.names[i] for i in self.others]
         result = "bool" if self.row.archetype.result == "bool" else dtype
+        if self.row.promote == "real":
+            result = NAMES[result].to_real().name
         return loop_of(text, operands, others, result)
 
     def sources(self) -> Iterator[str]:
@@ -162,7 +170,7 @@ def _as_word(number: Any) -> int:
 def loop_of(text: str, operands: dict[str, str], numbers: Sequence[str], result: str) -> Loop:
     """The loop of a text in the language of the column `c`, with names marked: `{self} + 1`."""
     computed = next((d for d in operands.values() if d != "bool"), result)
-    suffix = "f" if STORED[computed][1] == "float" else ""
+    suffix = suffix_of(STORED[computed][1])
     plain = text.replace("{@}", suffix)
     common = _common(text, suffix)
     body = " ".join((plain, *common))

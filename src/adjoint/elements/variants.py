@@ -65,6 +65,12 @@ def power(given: Arguments, dtype: str) -> str | None:
     return roots.get(exponent, "pow@(self, exponent)")
 
 
+def complex_power(given: Arguments, dtype: str) -> str:
+    """Squares, roots and inverses without cpow(), as NumPy has them."""
+    ways = {2: "ad_times@(self, self)", 0.5: "ad_csqrt@(self)", -1: "ad_inverse_of@(self)"}
+    return ways.get(given["exponent"], "ad_cpow@(self, exponent)")
+
+
 def _product(count: int) -> str:
     return "(self * self) * (self * self)" if count == 4 else " * ".join(["self"] * count)
 

@@ -41,8 +41,11 @@ STORED = {
     "bfloat16": ("unsigned short", "float"),
     "float32": ("float", "float"),
     "float64": ("double", "double"),
+    "complex64": ("float _Complex", "float _Complex"),
+    "complex128": ("double _Complex", "double _Complex"),
 }
-_REAL = ("float", "double")
+# of each kind of type: the letters of a number among the arguments, and its C type there
+_NUMBERS = {"real": ("d", "double"), "whole": ("q", "long long"), "complex": ("2d", "double")}
 _REDUCED = ("float16", "bfloat16")
 
 
@@ -58,7 +61,7 @@ class Loop:
         self,
         expression: str,  # C text, with names of operands and numbers: "{x} * {k}"
         operands: dict[str, str],  # names and dtypes of the arrays: {"x": "float32"}
-        numbers: Sequence[str],  # names of the numbers that a call gives: ["k"]
+        numbers: Sequence[str],  # of those that a call gives, complex ones as pairs: ["k"]
         result: str,  # the result's dtype
         declarations: str = "",  # of the functions that the expression calls
         common: tuple[str, str] = ("", ""),  # a quicker text, and the condition that it is wrong
@@ -71,10 +74,10 @@ class Loop:
         self.dtype = dtypes.NAMES[result].np
         computed = next((d for d in operands.values() if d != "bool"), result)
         self.c_type = STORED[computed][1]  # what is computed in
-        self.is_real = self.c_type in _REAL
-        kind = "d" if self.is_real else "q"
+        self.kind = kind_of(self.c_type)
+        letters = _NUMBERS[self.kind][0] * len(numbers)
         # addresses of array objects, then numbers: one block of bytes is the cheapest argument
-        self._pack = struct.Struct(f"{len(operands) + 1}P{len(numbers)}{kind}").pack
+        self._pack = struct.Struct(f"{len(operands) + 1}P{letters}").pack
         self._source = ""
         self._run: Any = None
 
@@ -107,6 +110,17 @@ class Loop:
         library = background.soon(self.source)
         self._run = None if library is None else library.elements
         return self._run
+
+
+def kind_of(c_type: str) -> str:
+    """The kind of a C type's numbers: "real", "whole" or "complex".
+
+    >>> kind_of("double _Complex")
+    'complex'
+    """
+    if c_type.endswith("_Complex"):
+        return "complex"
+    return "real" if c_type in ("float", "double") else "whole"
 
 
 class Loops:
@@ -408,10 +422,10 @@ def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
 
 
 def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
-    number = "double" if loop.is_real else "long long"
+    number = _NUMBERS[loop.kind][1]
     names = {n: f"v_{n}" for n in used} | {n: f"n_{n}" for n in loop.numbers}
     constants = [
-        f"  const {loop.c_type} n_{n} = ({loop.c_type})numbers[{k}];\n"
+        f"  const {loop.c_type} n_{n} = {_number(loop, k)};\n"
         for k, n in enumerate(loop.numbers)
         if f"{{{n}}}" in loop.expression
     ]
@@ -428,6 +442,15 @@ def _compute(loop: Loop, used: dict[str, str], way: tuple[str, ...]) -> str:
         parameters="".join(f", const {STORED[d][1]} *a_{n}" for n, d in used.items()),
         expression=loop.expression.format_map(names),
     )  # fmt: skip
+
+
+def _number(loop: Loop, place: int) -> str:
+    """The number at a place, as a constant of the type that is computed in."""
+    if loop.kind != "complex":
+        return f"({loop.c_type})numbers[{place}]"
+    part = loop.c_type.partition(" ")[0]
+    parts = (f"({part})numbers[{2 * place + k}]" for k in (0, 1))
+    return f"__builtin_complex({', '.join(parts)})"
 
 
 def _pack(dtype: str) -> str:
@@ -459,7 +482,7 @@ def _run(loop: Loop, used: dict[str, str]) -> str:
     rooms.append(f"    {c} room_out[BLOCK];")
     direct = s == c and all(stored == own for stored, own in (STORED[d] for d in used.values()))
     return _RUN.format(
-        s=s, c=c, number="double" if loop.is_real else "long long", last=last,
+        s=s, c=c, number=_NUMBERS[loop.kind][1], last=last,
         inner=4 * last + 3, direct=int(s == c), pointers="\n".join(pointers),
         rooms="\n".join(rooms),
         computed=_converted(loop, packed) or _computed(used, places, packed),

@@ -10,16 +10,6 @@ from adjoint.core.promotion import float_result_type, result_type
 from adjoint.core.shapes import Spec, broadcast
 
 
-def real_valued(self: Spec) -> Spec:
-    """The absolute value of complex numbers is real."""
-    return Spec(self.shape, self.dtype.to_real())
-
-
-def real_valued_float(self: Spec) -> Spec:
-    """As `real_valued`; integers become the default float."""
-    return Spec(self.shape, float_result_type(self).to_real())
-
-
 def square(self: Spec) -> Spec:
     """Booleans become integers, as in self ** 2."""
     return Spec(self.shape, result_type(self, 2))
