@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import adjoint as ad
+from adjoint.kernels import padding
 from adjoint.kernels.shape import copies as kernels_of_copies
 from adjoint.native import background, conversions, copies, kernels, loops
 
@@ -131,3 +132,32 @@ def test_casts_are_numpys(source: str, target: str) -> None:
     with np.errstate(all="ignore"):
         x = np.resize(np.array(numbers), loops.LARGE + 3).astype(source)
         np.testing.assert_array_equal(conversions.astype(x, target), x.astype(target))
+
+
+FRAMES = [
+    ((3, 4, 20, 30), (2, 3, 1, 4)), ((3, 4, 20, 30), (-2, 3, 1, -4)), ((4, 20, 30), (2, 3, 1, 4)),
+    ((2, 3, 5, 6, 7), (1, 2, 3, 4, 2, 1)), ((2, 3, 50), (49, 5)), ((3, 50), (0, 1)),
+    ((2, 1, 5, 6, 7), (0, 0, 0, 0, 0, 0)), ((2, 3, 5, 6), (-1, -1, -2, -2)), ((2, 3, 1), (0, 0)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i2", "u1", "c8", "c16"])
+@pytest.mark.parametrize(("shape", "widths"), FRAMES)
+@pytest.mark.parametrize("mode", ["reflection", "replication"])
+def test_frames_are_taken_from_the_edges(
+    mode: str, shape: tuple[int, ...], widths: tuple[int, ...], dtype: Any, monkeypatch: Any
+) -> None:
+    pad = getattr(padding, f"{mode}_pad{len(widths) // 2}d")
+    whole = (100 * np.random.default_rng(0).standard_normal(shape)).astype(dtype)
+    for x in (
+        whole,
+        whole[..., ::-1],
+        whole.T.copy().T,
+        np.moveaxis(np.moveaxis(whole, 1, -1).copy(), -1, 1),
+    ):
+        found = pad(x, widths)
+        with monkeypatch.context() as patch:
+            patch.setattr(copies, "LARGE", 1 << 60)
+            expected = pad(x, widths)
+        assert found.strides == expected.strides
+        np.testing.assert_array_equal(found, expected)

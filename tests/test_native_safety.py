@@ -24,8 +24,8 @@ from adjoint.testing import laws
 from tests.test_compile_safety import leave_the_compiler_alone, sanitized
 
 FAMILIES = (
-    "attention", "convolution", "indexing", "normalization", "pooling", "recurrent", "reduction",
-    "resampling", "scan", "shape", "sorting", "sparse",
+    "attention", "convolution", "indexing", "normalization", "padding", "pooling", "recurrent",
+    "reduction", "resampling", "scan", "shape", "sorting", "sparse",
 )  # fmt: skip
 CASES = 2  # of each row and dtype
 # of families that mostly are NumPy's

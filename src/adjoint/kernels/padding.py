@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy as np
 from adjoint.checks import padding
 from adjoint.core.shapes import Shape
 from adjoint.kernels import images
+from adjoint.native import copies
 from adjoint.native.copies import copied, write
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -27,11 +30,32 @@ def constant_pad_nd(self: Array, pad: Shape, value: Any) -> Array:
     return result
 
 
-def _around(what: str, self: Array, pad: Shape, mode: str, dims: int) -> Array:
+def _around(what: str, mode: str, dims: int, self: Array, pad: Shape) -> Array:
     """The array within a frame of its own elements; a negative width takes elements off."""
     padding.check_widths(what, pad, dims)
     padding.check_room(what, mode, self, pad)
     sides = padding.sides(what, self.shape, pad)
+    if self.nbytes >= copies.LARGE:
+        places: list[tuple[int, ...] | None] = [None] * self.ndim
+        for dim, before, after in sides:
+            places[dim] = _places(self.shape[dim], before, after, mode)
+        result = images.room_like(self, padding.padded_shape(what, self.shape, pad))
+        if copies.taken(self, tuple(places), result):
+            return result
+    return _by_frames(self, sides, mode)
+
+
+@lru_cache(maxsize=256)
+def _places(size: int, before: int, after: int, mode: str) -> tuple[int, ...]:
+    """Which element of a dimension each one of the padded dimension is."""
+    last, wanted = size - 1, range(-before, size + after)
+    if mode == "replicate":
+        return tuple(min(max(i, 0), last) for i in wanted)
+    return tuple(last - abs(last - abs(i)) for i in wanted)
+
+
+def _by_frames(self: Array, sides: padding.Sides, mode: str) -> Array:
+    """Frame by frame, each of which lies around those of the dimensions before."""
     whole = list(self.shape)  # before elements are taken off
     for dim, before, after in sides:
         whole[dim] += max(before, 0) + max(after, 0)
@@ -41,7 +65,7 @@ def _around(what: str, self: Array, pad: Shape, mode: str, dims: int) -> Array:
         inner[dim] = slice(max(before, 0), max(before, 0) + self.shape[dim])
         kept[dim] = slice(max(-before, 0), whole[dim] - max(-after, 0))
     write(result[(*inner, ...)], self)
-    for dim, before, after in sides:  # each frame lies around those of the dimensions before
+    for dim, before, after in sides:
         _frame(np.moveaxis(result[(*inner[:dim], ...)], dim, 0), before, after, mode)
         inner[dim] = slice(None)
     cut = result[(*kept, ...)]
@@ -59,25 +83,17 @@ def _frame(rows: Array, before: int, after: int, mode: str) -> None:
         rows[last + 1 :] = near
 
 
-def reflection_pad1d(self: Array, padding: Shape) -> Array:
-    return _around("reflection_pad1d", self, padding, "reflect", 1)
+def _for_each(name: str, mode: str) -> Iterator[Callable[[Array, Shape], Array]]:
+    """The kernels for one, two and three dimensions."""
+    for dims in (1, 2, 3):
+        what = f"{name}_pad{dims}d"
+
+        def pad_around(self: Array, pad: Shape, what: str = what, dims: int = dims) -> Array:
+            return _around(what, mode, dims, self, pad)
+
+        pad_around.__name__ = pad_around.__qualname__ = what
+        yield pad_around
 
 
-def reflection_pad2d(self: Array, padding: Shape) -> Array:
-    return _around("reflection_pad2d", self, padding, "reflect", 2)
-
-
-def reflection_pad3d(self: Array, padding: Shape) -> Array:
-    return _around("reflection_pad3d", self, padding, "reflect", 3)
-
-
-def replication_pad1d(self: Array, padding: Shape) -> Array:
-    return _around("replication_pad1d", self, padding, "replicate", 1)
-
-
-def replication_pad2d(self: Array, padding: Shape) -> Array:
-    return _around("replication_pad2d", self, padding, "replicate", 2)
-
-
-def replication_pad3d(self: Array, padding: Shape) -> Array:
-    return _around("replication_pad3d", self, padding, "replicate", 3)
+reflection_pad1d, reflection_pad2d, reflection_pad3d = _for_each("reflection", "reflect")
+replication_pad1d, replication_pad2d, replication_pad3d = _for_each("replication", "replicate")

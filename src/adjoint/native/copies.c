@@ -181,6 +181,25 @@ int join_REAL(const long *sizes, const char *const *parts, char *y) {
   return 0;
 }
 
+/* y[i, j, ..] = x[offsets of i + offsets of j + ..] for five dimensions, whose offsets stand one after the other. sizes: those
+   of y, and where in the last dimension offsets go up by ones: from which place on, and how often. */
+int take_REAL(const long *sizes, const long *offsets, const REAL *x, REAL *y) {
+  const long n = sizes[4], rows = sizes[0] * sizes[1] * sizes[2] * sizes[3], start = sizes[5], end = start + sizes[6];
+  const long *o[5] = {offsets};
+  for (int k = 0; k < 4; k++) o[k + 1] = o[k] + sizes[k];
+  if (!n) return 0;
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (rows * n * (long)sizeof(REAL) > WORTH)
+  for (long r = 0; r < rows; r++) {
+    const long i = r / sizes[3], j = i / sizes[2];
+    const REAL *from = x + o[0][j / sizes[1]] + o[1][j % sizes[1]] + o[2][i % sizes[2]] + o[3][r % sizes[3]];
+    REAL *to = y + r * n;
+    for (long c = 0; c < start; c++) to[c] = from[o[4][c]];
+    copy((char *)(to + start), (const char *)(from + o[4][start]), (end - start) * (long)sizeof(REAL));
+    for (long c = end; c < n; c++) to[c] = from[o[4][c]];
+  }
+  return 0;
+}
+
 /* sizes: matrices, rows, columns, the diagonal from which on elements are on the right, and whether those are kept. */
 int triangle_REAL(const long *sizes, const REAL *x, REAL *y) {
   const long rows = sizes[1], columns = sizes[2], diagonal = sizes[3], right = sizes[4];

@@ -10,6 +10,7 @@ import ctypes
 import math
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,8 @@ LARGE = 1 << 16  # bytes from which a call of native code pays
 _ALIKE = 1 << 18  # the same where arrays lie alike
 _PAIR = struct.Struct("2P").pack
 _MAPPED = 1 << 26  # bytes from which memory is new, and zero (core/allocation.py)
+_MOST = 5  # dimensions of what is taken
+Places = tuple[int, ...] | None  # along a dimension
 _KINDS = {1: "uchar", 2: "short", 4: "float", 8: "double"}  # C types by bytes
 
 
@@ -141,6 +144,35 @@ def _step(array: Array, dim: int) -> int | None:
     if dim != 1 or not array[0].flags.c_contiguous:
         return None
     return array.strides[0]
+
+
+def taken(x: Array, places: tuple[Places, ...], result: Array) -> bool:
+    """Write x[places[0][i], places[1][j], …] at each place (i, j, …) of a dense result, None being
+    all of a dimension in order; whether it was done.
+    """
+    run = _function("take", x.dtype) if x.ndim <= _MOST else None
+    if run is None or not (x.size and x.flags.aligned):
+        return False
+    order = tuple(sorted(range(x.ndim), key=lambda d: -result.strides[d]))
+    fields, offsets = _grid(tuple(kernels.steps(x)), result.shape, places, order)
+    return not kernels.call(run, fields, offsets, x, result)
+
+
+@lru_cache(maxsize=64)
+def _grid(
+    steps: Shape, shape: Shape, places: tuple[Places, ...], order: Shape
+) -> tuple[Any, Array]:
+    """The sizes of a result in the order of its memory, and where its elements are taken from."""
+    each = [
+        steps[d] * np.asarray(range(shape[d]) if (own := places[d]) is None else own, np.int64)
+        for d in order
+    ]
+    each = [np.zeros(1, np.int64)] * (_MOST - len(each)) + each
+    ones = np.flatnonzero(np.diff(each[-1], prepend=each[-1][0] - 2) != 1)  # where runs begin
+    ends = np.append(ones[1:], len(each[-1]))
+    longest = int(np.argmax(ends - ones))
+    start, end = int(ones[longest]), int(ends[longest])
+    return kernels.block([*map(len, each), start, end - start]), np.concatenate(each)
 
 
 def triangle(x: Array, diagonal: int, *, right: bool) -> Array | None:
