@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -137,3 +138,15 @@ def test_the_largest_of_empty_bags_depends_on_the_weight() -> None:
     none = ad.zeros(0, dtype=ad.int64)
     F.embedding_bag(none, weight, ad.tensor([0, 0]), mode="max").sum().backward()
     assert weight.grad.tolist() == [[0.0, 0.0]] * 3
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_bags_leave_rows_of_padding_out_whatever_they_hold(mode: str) -> None:
+    weight = ad.tensor([[1.0, 2.0], [math.nan, math.inf], [3.0, 5.0]], requires_grad=True)
+    found = ad.nn.functional.embedding_bag(
+        ad.tensor([[0, 1], [2, 2], [1, 1]]), weight, mode=mode, padding_idx=1
+    )
+    both = [6.0, 10.0] if mode == "sum" else [3.0, 5.0]
+    np.testing.assert_array_equal(found.detach(), [[1.0, 2.0], both, [0.0, 0.0]])
+    (grad,) = ad.autograd.grad(found.sum(), weight)
+    np.testing.assert_array_equal(grad[1], [0.0, 0.0])

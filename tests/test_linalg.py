@@ -579,3 +579,15 @@ def test_the_number_of_differences_is_not_known_where_a_difference_is_not() -> N
     x = ad.tensor([[math.inf, 1.0], [math.inf, 2.0], [0.0, 2.0], [math.nan, 2.0]])
     assert ad.pdist(x, 0.0).nan_to_num(-1.0).tolist() == [-1.0, 2.0, -1.0, 1.0, -1.0, -1.0]
     assert ad.cdist(x[:1], x, 0.0).nan_to_num(-1.0).tolist() == [[-1.0, -1.0, 2.0, -1.0]]
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0, 1.5, 2.0, math.inf])
+@pytest.mark.parametrize(("count", "width"), [(0, 3), (1, 3), (2, 0), (5, 3), (300, 7)])
+def test_pdist_is_the_triangle_of_cdist(count: int, width: int, p: float) -> None:
+    x = ad.tensor(np.random.default_rng(0).standard_normal((count, width)))
+    x = x.masked_fill(x > 2.5, math.nan)
+    above = np.triu_indices(count, 1)
+    np.testing.assert_allclose(ad.pdist(x, p), ad.cdist(x, x, p).numpy()[above], rtol=1e-14)
+    half = ad.pdist(x.half(), p)
+    assert half.dtype is ad.float16
+    np.testing.assert_allclose(half, ad.cdist(x.half().double(), x.half().double(), p)[above], 4e-3)

@@ -58,10 +58,9 @@ def _bag_of_each(indices: Tensor, offsets: Tensor) -> Tensor:
     return ops.where(bags < 0, count + 1, bags)  # which is out of range
 
 
-def _in_bags(values: Tensor, bags: Tensor, offsets: Tensor, count: int) -> Tensor:
-    """The sums of values over bags; one that starts at an included last offset is dropped."""
-    sums = ops._index_backward(values, (offsets.shape[0], *values.shape[1:]), [bags])
-    return sums.narrow(0, 0, count)
+def _in_bags(values: Tensor, bags: Tensor, offsets: Tensor) -> Tensor:
+    """The sums of values over bags."""
+    return ops._index_backward(values, (offsets.shape[0], *values.shape[1:]), [bags])
 
 
 def embedding_bag(
@@ -83,17 +82,36 @@ def embedding_bag(
     used = (
         indices != padding_idx if padding_idx >= 0 else ops.ones(indices.shape, dtype=dtypes.bool_)
     )
-    sizes = _in_bags(used.to(dtypes.int64), bags, offsets, count)
+    every = _in_bags(used.to(dtypes.int64), bags, offsets)
+    sizes = every.narrow(0, 0, count)  # one that starts at an included last offset is dropped
     if mode == MAXIMUM:
         result, largest = _maxima(weight, indices, bags, used, offsets, count)
         return result, bags, sizes, largest
-    rows = ops.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
-    if per_sample_weights is not None:
-        rows = rows * per_sample_weights.unsqueeze(-1)
-    result = _in_bags(rows.masked_fill(~used.unsqueeze(-1), 0), bags, offsets, count)
+    scales = per_sample_weights
     if mode == MEAN:
-        result = result / sizes.clamp_min(1).unsqueeze(-1).to(weight.dtype)
+        scales = (1 / every.clamp_min(1).to(weight.dtype)).index([bags])
+    if scale_grad_by_freq or sparse:  # the gradient of each row is not a plain sum
+        rows = ops.embedding(weight, indices, padding_idx, scale_grad_by_freq, sparse)
+        rows = rows if scales is None else rows * scales.unsqueeze(-1)
+        result = _in_bags(rows.masked_fill(~used.unsqueeze(-1), 0), bags, offsets)
+    else:
+        result = _totals(weight, indices, bags, used, offsets, scales)
+    result = result.narrow(0, 0, count)
     return result, bags, sizes, sizes.clone()
+
+
+def _totals(
+    weight: Tensor, indices: Tensor, bags: Tensor, used: Tensor, offsets: Tensor,
+    scales: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """The sums over bags, as the product of a sparse matrix and the weight. Its last row is for
+    what is left out, which may hold NaN.
+    """
+    size = offsets.shape[0]
+    each = weight.new_ones(indices.shape) if scales is None else scales.to(weight.dtype)
+    values = each.masked_fill(~used, 0)
+    places = ops.where(used, bags, size)
+    return ops._sparse_product(places, indices, values, weight, size + 1)
 
 
 def _maxima(
@@ -102,7 +120,7 @@ def _maxima(
     """The largest number of each column in each bag, from the first that has it; 0 if none."""
     length, width = indices.shape[0], weight.shape[1]
     if length == 0:  # zeros that depend on the weight, as others do
-        zeros = _in_bags(weight.index([indices]), bags, offsets, count)
+        zeros = _in_bags(weight.index([indices]), bags, offsets).narrow(0, 0, count)
         return zeros, zeros.detach().to(dtypes.int64)
     rows = weight.detach().index([indices])
     places = bags.unsqueeze(-1).expand(rows.shape)

@@ -72,6 +72,9 @@ def lstsq(self: Array, b: Array, rcond: float) -> tuple[Array, Array, Array]:
     return np.asarray(solution, b.dtype), keep.sum(-1), S
 
 
+_BLOCK = 128  # rows whose distances from all after them are found at once
+
+
 def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
     """The p-norm of each row of x1 minus each row of x2."""
     check_distance("cdist(x1, x2)", x1, x2, p)
@@ -87,6 +90,34 @@ def cdist(x1: Array, x2: Array, p: float, compute_mode: int | None) -> Array:
     for out, rows, others in each(result, a, b):
         out[...] = _distances(rows, others, p)
     return result
+
+
+def pdist(self: Array, p: float) -> Array:
+    """The distances of all pairs of rows, the first with the others first."""
+    if self.ndim != 2:
+        raise ShapeError(f"pdist(x): x must be a matrix of points, got {self.ndim} dimensions.")
+    if p < 0:
+        raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")
+    count, width = self.shape
+    result = np.zeros(count * (count - 1) // 2, np.abs(self[:0]).dtype)
+    place = 0
+    for first in range(0, count - 1 if width else 0, _BLOCK):
+        rows = _to_others(self, first, min(first + _BLOCK, count - 1), p)
+        for k, row in enumerate(rows):
+            result[place : place + row.size - k] = row[k:]
+            place += row.size - k
+    return result
+
+
+def _to_others(x: Array, first: int, last: int, p: float) -> Array:
+    """The distances of some rows from all rows after the first of them."""
+    a, b = x[first:last], x[first + 1 :]
+    if dtypes.of(x.dtype) in (dtypes.float32, dtypes.float64):
+        return _distances(a, b, p)
+    gaps = np.abs(a[:, None] - b)
+    wide = gaps.astype(np.float32) if gaps.dtype in dtypes.REDUCED else gaps
+    norms = np.linalg.norm(wide, p, -1)
+    return np.where(np.isnan(wide).any(-1), np.nan, norms) if p == 0 else norms
 
 
 def _distances(a: Array, b: Array, p: float) -> Array:
