@@ -11,7 +11,7 @@ import pytest
 import adjoint as ad
 from adjoint.checks import pooling as rules
 from adjoint.kernels.pooling import maxima as kernels
-from adjoint.kernels.pooling.windows import regular
+from adjoint.kernels.pooling.windows import adaptive, regular
 from adjoint.native import build
 from adjoint.native import pooling as native
 
@@ -132,3 +132,26 @@ def test_loops_over_every_nth_element_of_a_frame_are_cut_at_its_edges(step: int)
     for ours, theirs in zip(compiled(x), every(x), strict=True):
         assert ad.equal(ours, theirs)
     assert " ? " not in compiled.lower(x).source.partition("segment0")[0].partition("nest0")[2]
+
+
+@needs_compiler
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_maxima_of_uneven_windows_equal_passes(dims: int, dtype: Any) -> None:
+    for seed, out in enumerate(itertools.product((1, 2, 3, 5, 9), repeat=dims)):
+        array = pictures(seed, (2, 3, *(5 + d for d in range(dims))), dtype)
+        if seed % 3 == 1:
+            array = np.moveaxis(np.ascontiguousarray(np.moveaxis(array, 1, -1)), -1, 1)
+        elif seed % 3 == 2:
+            array = array[..., ::-1]
+        shape = (2, 3, *out)
+        values, places = np.empty(shape, dtype), np.empty(shape, np.int64)
+        sizes = list(zip(array.shape[2:], out, strict=True))
+        spans = [rules.starts(n, o) for n, o in sizes]
+        assert native.uneven_maxima(array, spans, values, places)
+        passes = [adaptive(n, o) for n, o in sizes]
+        with np.errstate(invalid="ignore"):
+            maxima = kernels._maxima(array, passes)
+            wanted_places = kernels._places(maxima, passes)
+        np.testing.assert_array_equal(values, maxima[-1])
+        np.testing.assert_array_equal(places, wanted_places)

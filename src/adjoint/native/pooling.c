@@ -195,6 +195,55 @@ int maxima_REAL(const Geometry *g, const REAL *large, REAL *small, long long *in
   return failed;
 }
 
+/* The largest of a window's columns, of which the maxima are known. */
+static void across_REAL(const long *span, const REAL *best, const int *where, REAL *value, long long *index) {
+  REAL most = best[span[0]];
+  int at = where[span[0]];
+  for (long k = span[0] + 1; k < span[1]; k++) {
+    const int odd = most != most, later = where[k] > at;
+    const int better = best[k] != best[k] ? !odd | later : (best[k] > most) | ((best[k] == most) & !later);
+    most = better ? best[k] : most, at = better ? where[k] : at;
+  }
+  *value = most, *index = at;
+}
+
+/* Windows of any sizes. spans: where each begins and ends, along one dimension after the other. */
+int uneven_REAL(const Geometry *g, const long *spans, const REAL *large, REAL *small, long long *indices) {
+  const long *to = g->small_steps, *steps = g->large_steps, *size = g->large;
+  const long *rows = spans + 2 * g->small[0], *columns = rows + 2 * g->small[1];
+  int failed = 0;
+#pragma omp parallel num_threads(TEAM) if (PLANES(g) * size[0] * size[1] * size[2] > WORTH)
+  {
+    REAL *best = malloc((size_t)size[2] * sizeof(REAL));
+    int *where = malloc((size_t)size[2] * sizeof(int));
+    if (!best || !where) {
+#pragma omp atomic write
+      failed = 1;
+    }
+#pragma omp for schedule(static) collapse(3)
+    for (long n = 0; n < PLANES(g); n++)
+      for (long d = 0; d < g->small[0]; d++)
+        for (long h = 0; h < g->small[1]; h++) {
+          if (!best || !where) continue;
+          const long image = n / g->groups, channel = n % g->groups;
+          const REAL *plane = large + image * steps[0] + channel * steps[1];
+          const int start = (int)((spans[2 * d] * size[1] + rows[2 * h]) * size[2]);
+          for (long k = 0; k < size[2]; k++) best[k] = -(REAL)__builtin_inf(), where[k] = start + (int)k;
+          for (long i = spans[2 * d]; i < spans[2 * d + 1]; i++)
+            for (long j = rows[2 * h]; j < rows[2 * h + 1]; j++) {
+              const int index = (int)((i * size[1] + j) * size[2]);
+              take_REAL(plane + i * steps[2] + j * steps[3], steps[4], 0, size[2], index, 1, best, where);
+            }
+          for (long w = 0; w < g->small[2]; w++) {
+            const long at = image * to[0] + channel * to[1] + d * to[2] + h * to[3] + w * to[4];
+            across_REAL(columns + 2 * w, best, where, small + at, indices + at);
+          }
+        }
+    free(best), free(where);
+  }
+  return failed;
+}
+
 /* Where element i of a plane or volume lies. */
 static long placed_REAL(const Geometry *g, long i) {
   long columns = g->large[2], plane = g->large[1] * columns;

@@ -16,6 +16,7 @@ from adjoint.checks.pooling import Window
 from adjoint.native import kernels
 
 Array = np.ndarray[Any, Any]
+Spans = Sequence[tuple[int, int]]  # where windows begin and end
 _LARGEST = 2**31  # elements of a plane or volume that are counted
 
 
@@ -40,6 +41,18 @@ def maxima(array: Array, found: Sequence[Window], values: Array, indices: Array 
     """
     run = kernels.ready("pooling", "maxima", array.dtype, len(found))
     return run is not None and _run(run, found, array, values, array, values, indices)
+
+
+def uneven_maxima(array: Array, spans: Sequence[Spans], values: Array, indices: Array) -> bool:
+    """The same for windows of which each begins and ends where its span says."""
+    run = kernels.ready("pooling", "uneven", array.dtype, len(spans))
+    if run is None:
+        return False
+    sizes = array.shape[-len(spans) :]
+    found = [Window(n, len(own), 1, 1, 0, 1) for n, own in zip(sizes, spans, strict=True)]
+    missing = [((0, 1),)] * (kernels.MOST - len(spans))
+    ends = np.array([end for own in (*missing, *spans) for span in own for end in span], np.int64)
+    return _run(run, found, array, values, ends, array, values, indices)
 
 
 def back(grad: Array, indices: Array, dims: int, result: Array) -> bool:

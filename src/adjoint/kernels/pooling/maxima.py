@@ -151,9 +151,15 @@ def _adaptive(what: str, dims: int, array: Array, output_size: Ints) -> tuple[Ar
     if all(n % o == 0 for n, o in zip(sizes, output_size, strict=True)):
         kernel = tuple(n // o for n, o in zip(sizes, output_size, strict=True))
         return _with_indices(what, dims, array, kernel, kernel, (0,), (1,), False)
-    windows = [adaptive(n, o) for n, o in zip(sizes, output_size, strict=True)]
-    maxima = _maxima(widen(array), windows)
-    return narrowed(maxima[-1], array.dtype), _places(maxima, windows)
+    numbers = widen(array)
+    values = room_like(numbers, shape)
+    places = room_like(values, shape, np.int64)
+    spans = [rules.starts(n, o) for n, o in zip(sizes, output_size, strict=True)]
+    if not native.uneven_maxima(numbers, spans, values, places):
+        windows = [adaptive(n, o) for n, o in zip(sizes, output_size, strict=True)]
+        maxima = _maxima(numbers, windows)
+        values, places = maxima[-1], _places(maxima, windows)
+    return narrowed(values, array.dtype), places
 
 
 def adaptive_max_pool2d(self: Array, output_size: Ints) -> tuple[Array, Array]:
