@@ -17,7 +17,7 @@ import pytest
 
 import adjoint as ad
 from adjoint.core import dtypes
-from adjoint.native import build, copies, distance, indexing, reduction, rows, selection
+from adjoint.native import build, copies, distance, indexing, ordering, reduction, rows, selection
 from adjoint.ops.operator import operator
 from adjoint.table import TABLE
 from adjoint.testing import laws
@@ -31,7 +31,7 @@ CASES = 2  # of each row and dtype
 # of families that mostly are NumPy's
 NATIVE = {
     "shape": ("cat", "tril", "triu", "clone", "flip", "roll", "repeat", "stack", "copy", "fill"),
-    "sorting": ("topk", "sort"),
+    "sorting": ("topk", "sort", "searchsorted", "_histc", "median", "kthvalue"),
 }
 
 
@@ -66,7 +66,7 @@ def copied(value: Any) -> Any:
 
 def spoil(family: str) -> int:
     """Call every row of a family wrongly; how often."""
-    for module in (copies, distance, indexing, reduction, rows, selection):
+    for module in (copies, distance, indexing, ordering, reduction, rows, selection):
         module.LARGE = 1  # of small arrays, too
     copies._ALIKE = 1
     calls = 0

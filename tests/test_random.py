@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import mpmath
 import numpy as np
 import pytest
+from scipy import stats
 
 import adjoint as ad
+from adjoint.native import background, drawing
 
 mpmath.mp.dps = 40
 
@@ -174,3 +177,30 @@ def test_gamma_sampler_under_transforms() -> None:
     forward = ad.jacfwd(ad._sample_dirichlet, randomness="same")(a)
     ad.manual_seed(0)
     assert np.allclose(forward.tolist(), ad.jacrev(ad._sample_dirichlet)(a).tolist())
+
+
+def test_normal_numbers_of_words_are_normal_and_alike_without_native_code(monkeypatch: Any) -> None:
+    words = np.random.default_rng(0).bit_generator.random_raw(1 << 17)
+    words[:4] = [0, (1 << 64) - 1, 1 << 63, (1 << 32) - 1]  # the ends of both halves
+    with monkeypatch.context() as patch:
+        patch.setattr(background, "soon", background.now)
+        found = drawing.normal(words)
+    monkeypatch.setattr(drawing, "LARGE", 1 << 60)
+    np.testing.assert_allclose(found, drawing.normal(words), atol=2e-6)
+    assert np.isfinite(found).all()
+    assert abs(found.astype(np.float64).mean()) < 0.01
+    assert stats.kstest(found, "norm").pvalue > 0.01
+    one, other = found.reshape(2, -1)
+    assert abs(np.corrcoef(np.abs(one), np.abs(other))[0, 1]) < 0.01
+
+
+@pytest.mark.parametrize("dtype", [ad.float32, ad.float16, ad.bfloat16, ad.complex64])
+def test_many_normal_numbers_repeat_with_their_seed(dtype: Any) -> None:
+    draws = []
+    for shape in ((drawing.LARGE + 1,), (drawing.LARGE + 1,), (7, 5)):
+        ad.manual_seed(3)
+        draws.append(ad.randn(shape, dtype=dtype))
+        assert draws[-1].dtype is dtype
+        assert draws[-1].shape == shape
+    assert ad.equal(draws[0], draws[1])
+    assert abs(float(draws[0].to(ad.complex128).abs().square().mean()) - 1) < 0.05

@@ -21,6 +21,9 @@ from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
 from adjoint.core.generator import Generator, sampling
 from adjoint.core.shapes import Shape, Spec, show
 from adjoint.kernels.creation import empty_like
+from adjoint.kernels.scan import cumsum
+from adjoint.native import drawing, ordering
+from adjoint.native.conversions import astype
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[np.random.Generator, Shape, np.dtype[Any]], Array]
@@ -43,9 +46,15 @@ def _gauss(numpy: np.random.Generator, size: Shape, dtype: DType) -> Array:
     """Return standard normal numbers; complex ones have E|z|² = 1."""
     if dtype.is_complex:
         return _pair(_gauss, numpy, size, dtype) * math.sqrt(0.5)
-    if dtype.np in dtypes.REDUCED:
-        return np.asarray(numpy.standard_normal(size, np.float32)).astype(dtype.np)
-    return np.asarray(numpy.standard_normal(size, dtype.np))
+    if dtype is dtypes.float64:
+        return np.asarray(numpy.standard_normal(size))
+    count = math.prod(size)
+    if count < drawing.LARGE:
+        drawn = np.asarray(numpy.standard_normal(size, np.float32))
+    else:
+        words = numpy.bit_generator.random_raw(-(-count // 2))
+        drawn = drawing.normal(words)[:count].reshape(size)
+    return drawn.astype(dtype.np, copy=False)
 
 
 def _pair(draw: Any, numpy: np.random.Generator, size: Shape, dtype: DType) -> Array:
@@ -289,7 +298,9 @@ def _gaussian(
     if dtype.np in dtypes.REDUCED:
         unit = unit.astype(np.float32)
     with np.errstate(all="ignore"):
-        return (unit * std + mean).astype(dtype.np, copy=False)
+        unit *= std
+        unit += mean
+        return unit.astype(dtype.np, copy=False)
 
 
 def _described(parameter: Any) -> Any:
@@ -459,31 +470,41 @@ def multinomial(
     self: Array, num_samples: int, replacement: bool, generator: Generator | None
 ) -> Array:
     creation.check_multinomial(self.shape, dtypes.of(self.dtype), num_samples, replacement)
-    p = self.astype(np.float64)
-    if not (np.isfinite(p) & (p >= 0)).all():
-        raise ValueRangeError("multinomial: probabilities must be finite and at least 0.")
-    if not (p.sum(-1) > 0).all():
-        raise ValueRangeError("multinomial: the probabilities of a row must not all be 0.")
+    p = astype(self, np.float64, copy=False)
     with sampling(generator) as numpy:
         if replacement:
             return _with_replacement(numpy, p, num_samples)
         return _without_replacement(numpy, p, num_samples)
 
 
+def _check_probabilities(p: Array, sums: Array) -> None:
+    """Raise unless all are finite, none is negative, and a row has some; given the rows' sums."""
+    if not (np.isfinite(sums).all() and p.min(initial=0) >= 0):  # then look at each of them
+        valid = bool((np.isfinite(p) & (p >= 0)).all())
+        _require("multinomial", valid, "probabilities must be finite and at least 0")
+    some = bool((sums > 0).all())
+    _require("multinomial", some, "the probabilities of a row must not all be 0")
+
+
 def _with_replacement(numpy: np.random.Generator, p: Array, count: int) -> Array:
     """Invert the distribution function."""
     rows = p.reshape(-1, p.shape[-1])
-    total = np.cumsum(rows, -1)
+    total = cumsum(rows, 1, None)
+    _check_probabilities(p, total[:, -1])
     drawn = numpy.random((len(rows), count)) * total[:, -1:]
-    found = [np.searchsorted(t, u, side="right") for t, u in zip(total, drawn)]
-    # Rounding can put a number at the very end: the last category that can occur then.
-    last = p.shape[-1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)
-    flat = np.minimum(np.reshape(found, (len(rows), count)), last[:, None])
-    return flat.reshape(*p.shape[:-1], count).astype(np.int64)
+    found = ordering.search(total, drawn, right=True)
+    if found is None:
+        each = [np.searchsorted(t, u, side="right") for t, u in zip(total, drawn)]
+        found = np.reshape(each, drawn.shape)
+    if (found == p.shape[-1]).any():  # by rounding: the last category that can occur then
+        last = p.shape[-1] - 1 - np.argmax(rows[:, ::-1] > 0, -1)
+        found = np.minimum(found, last[:, None])
+    return found.reshape(*p.shape[:-1], count).astype(np.int64, copy=False)
 
 
 def _without_replacement(numpy: np.random.Generator, p: Array, count: int) -> Array:
     """Race exponential clocks of rate p: the order in which they ring is a draw."""
+    _check_probabilities(p, p.sum(-1))
     if not ((p > 0).sum(-1) >= count).all():
         raise ValueRangeError(
             f"multinomial: a row has fewer than {count} categories of positive probability; "

@@ -15,7 +15,7 @@ from adjoint.core.dtypes import DEFAULT, REDUCED, DType
 from adjoint.core.errors import DtypeError
 from adjoint.core.promotion import cast
 from adjoint.core.shapes import wrap_dim
-from adjoint.native import rows
+from adjoint.native import ordering, rows
 from adjoint.native.conversions import astype
 from adjoint.native.copies import copied
 
@@ -103,8 +103,10 @@ def logcumsumexp(self: Array, dim: int) -> Array:
     elif x.dtype.kind == "c":
         result = _complex_logcumsumexp(x, axis)
     else:
-        with np.errstate(all="ignore"):
-            result = np.logaddexp.accumulate(x, axis=axis)
+        result = ordering.running_logarithms(x, axis)
+        if result is None:
+            with np.errstate(all="ignore"):
+                result = np.logaddexp.accumulate(x, axis=axis)
     return cast(result, dtypes.of(self.dtype)) if self.dtype in REDUCED else result
 
 

@@ -3,6 +3,20 @@
    which those along n belong together. NaN counts as greater than every number, equal elements keep their order.
    A function takes numbers, operands and results; it returns whether it failed. */
 
+#define WORTH (1L << 15) /* elements from which threads share them */
+#define BLOCK 4096       /* values that are searched for one after the other */
+#define PLACES 8         /* of them at once */
+#define LANES 16         /* elements in vectors */
+
+/* log(1 + t), 0 <= t <= 1, as 2 artanh(t / (2 + t)): the polynomial has an error of 1.3e-18. */
+static inline __attribute__((always_inline)) double log1p_of_part(double t) {
+  const double s = t / (2 + t), q = s * s, r = q * q, u = r * r;
+  const double low = (1.0 + 0.33333333333333065 * q) + (0.2000000000009516 + 0.14285714272462707 * q) * r;
+  const double middle = (0.11111112055879485 + 0.09090869894072096 * q) + (0.0769331772330622 + 0.06650051298641038 * q) * r;
+  const double high = (0.06056124197792847 + 0.04157843242406799 * q) + 0.08530029508837253 * r;
+  return 2 * s * (low + (middle + high * u) * u);
+}
+
 /* A real number that stands among whole ones. */
 static double real_of(long bits) {
   double found;
@@ -110,52 +124,124 @@ int choose_REAL(const long *sizes, const void *const *given, void *const *made) 
   return 0;
 }
 
+/* Where a value belongs in a sequence that an order sorts; -1 where the order leads outside. */
+static long place_REAL(const REAL *sequence, const long long *order, long n, REAL value, long right) {
+  long low = 0, high = n;
+  while (low < high) {
+    const long middle = low + (high - low) / 2, place = order ? order[middle] : middle;
+    if (place < 0 || place >= n) return -1;
+    const int after = right ? !(sequence[place] > value) : !(sequence[place] >= value);
+    low = after ? middle + 1 : low, high = after ? high : middle;
+  }
+  return low;
+}
+
+/* The same for PLACES values at once, in a sequence without NaN: no choice is a branch. */
+static void places_REAL(const REAL *sequence, long n, const REAL *values, long right, long *places) {
+  const REAL *at[PLACES];
+  for (int l = 0; l < PLACES; l++) at[l] = sequence;
+  for (long left = n; left > 1; left -= left / 2)
+#pragma GCC unroll 8
+    for (int l = 0; l < PLACES; l++) {
+      const REAL here = at[l][left / 2 - 1];
+      at[l] += -(long)(right ? !(here > values[l]) : !(here >= values[l])) & (left / 2);
+    }
+  for (int l = 0; l < PLACES; l++)
+    places[l] = at[l] - sequence + (right ? !(*at[l] > values[l]) : !(*at[l] >= values[l]));
+}
+
+static int has_nan_REAL(const REAL *x, long n) {
+  int odd = 0;
+#pragma omp parallel for simd num_threads(TEAM) schedule(static) reduction(| : odd) if (n > WORTH)
+  for (long i = 0; i < n; i++) odd |= is_nan_REAL(x[i]);
+  return odd;
+}
+
 /* Where values belong in sorted sequences. sizes: sequences, their length, values for each, whether after equal ones,
    whether the places are of 32 bits, whether an order is given. */
 int search_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1], count = sizes[2];
-  for (long k = 0; k < sizes[0] * count; k++) {
-    const REAL *sequence = (const REAL *)given[0] + k / count * n, value = ((const REAL *)given[1])[k];
-    const long long *order = sizes[5] ? (const long long *)given[2] + k / count * n : 0;
-    long low = 0, high = n;
-    while (low < high) {
-      const long middle = low + (high - low) / 2, place = order ? order[middle] : middle;
-      if (place < 0 || place >= n) return 1;
-      const REAL here = sequence[place];
-      if (sizes[3] ? !(here > value) : !(here >= value)) low = middle + 1;
-      else high = middle;
+  const long n = sizes[1], count = sizes[2], right = sizes[3], blocks = (count + BLOCK - 1) / BLOCK;
+  const int quick = !sizes[5] && n && n <= 4 * count && !has_nan_REAL(given[0], sizes[0] * n);
+  int wrong = 0;
+#pragma omp parallel for num_threads(TEAM) schedule(static) reduction(| : wrong) if (sizes[0] * count > WORTH)
+  for (long b = 0; b < sizes[0] * blocks; b++) {
+    const long row = b / blocks, start = row * count + b % blocks * BLOCK;
+    const long end = (row + 1) * count < start + BLOCK ? (row + 1) * count : start + BLOCK;
+    const REAL *sequence = (const REAL *)given[0] + row * n, *values = given[1];
+    const long long *order = sizes[5] ? (const long long *)given[2] + row * n : 0;
+    for (long k = start; k < end; k += PLACES) {
+      const long lanes = end - k < PLACES ? end - k : PLACES;
+      long found[PLACES];
+      if (quick && lanes == PLACES) places_REAL(sequence, n, values + k, right, found);
+      else
+        for (long l = 0; l < lanes; l++) found[l] = place_REAL(sequence, order, n, values[k + l], right);
+      for (long l = 0; l < lanes; l++) {
+        wrong |= found[l] < 0;
+        if (sizes[4]) ((int *)made[0])[k + l] = (int)found[l];
+        else ((long long *)made[0])[k + l] = found[l];
+      }
     }
-    if (sizes[4]) ((int *)made[0])[k] = low;
-    else ((long long *)made[0])[k] = low;
   }
-  return 0;
+  return wrong;
+}
+
+/* The ends of a row; NaN where there is one. */
+static void ends_REAL(const REAL *row, long n, REAL *low, REAL *high) {
+  REAL least = row[0], most = row[0];
+  int odd = 0;
+#pragma omp parallel for simd num_threads(TEAM) schedule(static) reduction(min : least) reduction(max : most) reduction(| : odd) if (n > WORTH)
+  for (long i = 0; i < n; i++) {
+    least = row[i] < least ? row[i] : least, most = row[i] > most ? row[i] : most;
+    odd |= row[i] != row[i];
+  }
+  *low = odd ? (REAL)__builtin_nan("") : least, *high = odd ? (REAL)__builtin_nan("") : most;
+}
+
+/* Add to the counts of bins, and to a last one of what is in none. */
+static void counted_REAL(const REAL *x, long n, REAL low, REAL high, long bins, long *counts) {
+  const REAL scale = bins / (high - low);
+  for (long b = 0; b < n; b += LANES) {
+    const long lanes = n - b < LANES ? n - b : LANES;
+    long places[LANES];
+#pragma omp simd
+    for (long l = 0; l < lanes; l++) {
+      const int inside = (x[b + l] >= low) & (x[b + l] <= high);
+      const long place = (long)(inside ? (x[b + l] - low) * scale : 0), last = place < bins ? place : bins - 1;
+      places[l] = inside ? last : bins;
+    }
+    for (long l = 0; l < lanes; l++) counts[places[l]]++;
+  }
 }
 
 /* How many elements of each row fall in each of `bins` equal parts. sizes: rows, n, bins, low, high, whether the range
    is that of the row. */
 int count_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1], bins = sizes[2];
-  REAL *counts = made[0];
-  memset(counts, 0, sizes[0] * bins * sizeof(REAL));
-  for (long r = 0; r < sizes[0]; r++, counts += bins) {
+  const long n = sizes[1], bins = sizes[2], shares = n > WORTH ? TEAM : 1, share = (n + shares - 1) / shares;
+  REAL *made_counts = made[0];
+  long *counts = malloc((size_t)(shares * (bins + 1)) * sizeof(long));
+  if (!counts) return 1;
+  for (long r = 0; r < sizes[0]; r++) {
     const REAL *row = (const REAL *)given[0] + r * n;
     REAL low = (REAL)real_of(sizes[3]), high = (REAL)real_of(sizes[4]);
-    if (sizes[5] && n) {
-      low = high = row[0];
-      for (long i = 1; i < n; i++) {
-        low = row[i] < low || is_nan_REAL(row[i]) ? row[i] : low;
-        high = row[i] > high || is_nan_REAL(row[i]) ? row[i] : high;
-      }
-    }
+    if (sizes[5] && n) ends_REAL(row, n, &low, &high);
     if (low == high) low -= 1, high += 1;
-    if (low - low != 0 || high - high != 0) return 1;
-    const REAL scale = bins / (high - low);
-    for (long i = 0; i < n; i++)
-      if (row[i] >= low && row[i] <= high) {
-        const long place = (long)((row[i] - low) * scale);
-        counts[place < bins ? place : bins - 1] += 1;
-      }
+    if (low - low != 0 || high - high != 0) {
+      free(counts);
+      return 1;
+    }
+    memset(counts, 0, (size_t)(shares * (bins + 1)) * sizeof(long));
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (shares > 1)
+    for (long s = 0; s < shares; s++) {
+      const long start = s * share < n ? s * share : n, end = start + share < n ? start + share : n;
+      counted_REAL(row + start, end - start, low, high, bins, counts + s * (bins + 1));
+    }
+    for (long k = 0; k < bins; k++) {
+      long total = 0;
+      for (long s = 0; s < shares; s++) total += counts[s * (bins + 1) + k];
+      made_counts[r * bins + k] = (REAL)total;
+    }
   }
+  free(counts);
   return 0;
 }
 
@@ -202,18 +288,47 @@ int recurrence_REAL(const long *sizes, const void *const *given, void *const *ma
   return 0;
 }
 
-/* Logarithms of running sums of exponentials. sizes: outer, n, inner. */
+/* log(exp(a) + exp(b)), the larger one and log1p of what the other adds; without a call, for vectors. */
+static inline __attribute__((always_inline)) double log_of_sum_REAL(double a, double b) {
+  const double gap = a == b ? 0 : a - b, top = (a > b) | (a != a) ? a : b;
+  return top + log1p_of_part(exp_double(gap > 0 ? -gap : gap));
+}
+
+/* Logarithms of running sums of exponentials. sizes: outer, n, inner. Rows go on LANES at a time, columns side by side. */
 int logarithms_REAL(const long *sizes, const void *const *given, void *const *made) {
-  const long n = sizes[1], inner = sizes[2];
-  const REAL *x = given[0];
-  REAL *y = made[0];
-  for (long o = 0; o < sizes[0]; o++)
-    for (long k = 0; k < n; k++)
-      for (long i = 0; i < inner; i++) {
-        const long at = (o * n + k) * inner + i;
-        const double a = k ? y[at - inner] : 0, b = x[at], gap = a == b ? 0 : a - b;
-        y[at] = k ? (REAL)((a > b || a != a ? a : b) + __builtin_log1p(__builtin_exp(gap > 0 ? -gap : gap))) : x[at];
+  const long outer = sizes[0], n = sizes[1], inner = sizes[2], strips = (inner + LANES - 1) / LANES;
+  const long groups = (outer + LANES - 1) / LANES;
+  if (inner == 1) {
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (outer * n > WORTH)
+    for (long g = 0; g < groups; g++) {
+      const long lanes = outer - g * LANES < LANES ? outer - g * LANES : LANES;
+      const REAL *x = (const REAL *)given[0] + g * LANES * n;
+      REAL *y = (REAL *)made[0] + g * LANES * n;
+      double total[LANES];
+      for (long k = 0; k < n; k++) {
+        double next[LANES] = {0};
+        for (long l = 0; l < lanes; l++) next[l] = x[l * n + k];
+#pragma omp simd
+        for (long l = 0; l < LANES; l++) total[l] = k ? (double)(REAL)log_of_sum_REAL(total[l], next[l]) : next[l];
+        for (long l = 0; l < lanes; l++) y[l * n + k] = (REAL)total[l];
       }
+    }
+    return 0;
+  }
+#pragma omp parallel for num_threads(TEAM) schedule(static) collapse(2) if (outer * n * inner > WORTH)
+  for (long o = 0; o < outer; o++)
+    for (long s = 0; s < strips; s++) {
+      const long lanes = inner - s * LANES < LANES ? inner - s * LANES : LANES;
+      const REAL *x = (const REAL *)given[0] + o * n * inner + s * LANES;
+      REAL *y = (REAL *)made[0] + o * n * inner + s * LANES;
+      for (long k = 0; k < n; k++)
+#pragma omp simd
+        for (long l = 0; l < lanes; l++) {
+          const REAL *before = y + (k ? k - 1 : 0) * inner + l;
+          const double b = x[k * inner + l], a = k ? (double)*before : b;
+          y[k * inner + l] = k ? (REAL)log_of_sum_REAL(a, b) : x[k * inner + l];
+        }
+    }
   return 0;
 }
 

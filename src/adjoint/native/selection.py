@@ -13,7 +13,7 @@ from adjoint.native.copies import dense
 Array = np.ndarray[Any, Any]
 LARGE = 1 << 12  # elements from which a call of native code pays
 _MOST = 128  # of the best
-_KINDS = {
+KINDS = {
     "f": "float", "d": "double", "l": "long", "i": "int", "h": "short", "b": "schar", "B": "uchar",
 }  # fmt: skip
 
@@ -22,7 +22,7 @@ def top(rows: Array, k: int, *, largest: bool) -> Array | None:
     """Where the k largest (smallest) elements along the last dimension are, in their order, the
     first of equal ones first; None without native code, for small arrays, many elements, and NaN.
     """
-    kind = _KINDS.get(rows.dtype.char) if rows.size >= LARGE and 0 < k <= _MOST else None
+    kind = KINDS.get(rows.dtype.char) if rows.size >= LARGE and 0 < k <= _MOST else None
     run = None if kind is None else kernels.ready_for("selection", "top", kind)
     length = rows.shape[-1]
     if run is None or k > length:
@@ -40,7 +40,7 @@ def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None
 
     None without native code, and for small arrays.
     """
-    kind = _KINDS.get(x.dtype.char) if x.size >= LARGE and x.shape[axis] < 1 << 31 else None
+    kind = KINDS.get(x.dtype.char) if x.size >= LARGE and x.shape[axis] < 1 << 31 else None
     run = None if kind is None else kernels.ready_for("selection", "extreme", kind)
     whole = x if run is None else dense(x)
     if run is None or not (whole.flags.c_contiguous and whole.flags.aligned):

@@ -15,6 +15,7 @@ from adjoint.core import dtypes
 from adjoint.core.dtypes import REDUCED
 from adjoint.core.errors import IndexOutOfRange, ValueRangeError
 from adjoint.kernels.sorting.order import Array, comparable
+from adjoint.native import ordering
 
 _LONG = 64  # values per row from which one call for each row is faster than all rows in step
 
@@ -45,6 +46,9 @@ def _check_sorter(sorter: Array, length: int) -> None:
 
 
 def _search(sequence: Array, values: Array, right: bool) -> Array:
+    found = ordering.search(sequence, values, right=right)
+    if found is not None:
+        return found
     # NumPy takes NaN for the greatest number; PyTorch puts it, and all after a NaN, at the end
     plain = sequence.dtype.kind != "f" or not (np.isnan(sequence).any() or np.isnan(values).any())
     side = "right" if right else "left"
@@ -87,6 +91,9 @@ def histc(self: Array, bins: int, min: float, max: float) -> Array:
     check_bins(dtypes.of(self.dtype), bins, min, max)
     wide = np.dtype(np.float32) if self.dtype in REDUCED else self.dtype
     rows = self.astype(wide, copy=False)
+    found = ordering.counts(rows, bins, min, max, own_range=min == max)
+    if found is not None:
+        return found.astype(self.dtype, copy=False)
     lead = rows.shape[:-1]
     low, high = (np.full((*lead, 1), bound, wide) for bound in (min, max))
     if min == max and rows.size:
