@@ -315,6 +315,57 @@ def test_powers_of_complex_numbers_are_numpys(exponent: Any) -> None:
         np.testing.assert_allclose(found, z**exponent, rtol=1e-13)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", ["ldexp", "_atan2_slope"])
+def test_kernels_of_two_operands_equal_numpys_at_odd_numbers(name: str, dtype: Any) -> None:
+    x, y = draw(N, dtype=dtype), (100 * draw(N, seed=1)).astype(dtype)
+    y[1000:2000] = np.round(y[1000:2000])
+    limits = np.finfo(dtype)
+    odd = [
+        *ODD,
+        limits.max,
+        limits.tiny,
+        limits.smallest_subnormal,
+        150,
+        -150,
+        2090,
+        -1100,
+        3e3,
+        6e3,
+    ]
+    pairs = np.meshgrid(*[np.array([*odd, -6e3], dtype)] * 2)
+    x[: pairs[0].size], y[: pairs[0].size] = pairs[0].ravel(), pairs[1].ravel()
+    op = getattr(ad.ops, name).operators[0]
+    found = large.Large(op.row)(x, y)
+    part = large.LARGE // 2
+    expected = np.concatenate([
+        op(ad.tensor(x[s : s + part]), ad.tensor(y[s : s + part])).numpy()
+        for s in range(0, N, part)
+    ])  # fmt: skip
+    assert found is not None
+    np.testing.assert_allclose(
+        found, expected, rtol=8 * limits.eps, atol=2 * limits.smallest_subnormal
+    )
+    if name == "ldexp":  # whole powers are exact
+        np.testing.assert_array_equal(found[1000:2000], expected[1000:2000])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logit_is_right_to_two_ulp(dtype: Any) -> None:
+    eps = np.finfo(dtype).eps
+    x = np.concatenate([np.linspace(0, 1, N), 0.5 + np.linspace(-1e-3, 1e-3, N)]).astype(dtype)
+    found = large.Large(ad.ops.logit.default.row)(x, None)
+    wide = x.astype(np.longdouble)
+    with np.errstate(divide="ignore"):
+        want = np.where(
+            np.abs(wide - 0.5) < 0.25, 2 * np.arctanh(2 * wide - 1), np.log(wide / (1 - wide))
+        )
+    assert found is not None
+    np.testing.assert_array_equal(found[[0, N - 1]], [-np.inf, np.inf])
+    inner = np.isfinite(want)
+    assert (np.abs(found[inner] - want[inner]) <= 2 * eps * np.abs(want[inner])).all()
+
+
 def test_conditions_choose() -> None:
     mask, a, b = draw(N) > 0, draw(N, seed=1), draw(N, seed=2)
     found = large.Large(ad.ops.where.self.row)(mask, a, b)

@@ -86,3 +86,13 @@ def isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) ->
 def isreal(self: Any) -> Any:
     """Whether the imaginary part is 0."""
     return self.imag == 0 if self.is_complex() else ops.ones(self.shape, dtype=dtypes.bool_)
+
+
+def atan2_slope(self: Any, other: Any) -> Any:
+    """∂atan2(y, x)/∂y = x/r², and 0 at the origin and at infinity; ∂/∂x is -y/r².
+
+    Divided by r twice: r² would overflow or underflow long before r does.
+    """
+    idle = ((self == 0) & (other == 0)) | self.isinf() | other.isinf()
+    across = self.masked_fill(idle, 1).hypot(other.masked_fill(idle, 1))
+    return (other.masked_fill(idle, 0) / across / across).masked_fill(idle, 0)

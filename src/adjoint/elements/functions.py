@@ -52,6 +52,51 @@ def _in_halves(variable: str, square: str, coefficients: Sequence[float], suffix
     return f"ad_times_plus{suffix}({variable}, {halves[1]}, {halves[0]})"
 
 
+# artanh(s) / s in s², |s| ≤ 1/3: errors are 1.3e-18, and 1e-10
+_ARTANH = {
+    "": (
+        1.0, 0.33333333333333065, 0.2000000000009516, 0.14285714272462707, 0.11111112055879485,
+        0.09090869894072096, 0.0769331772330622, 0.06650051298641038, 0.06056124197792847,
+        0.04157843242406799, 0.08530029508837253,
+    ),
+    "f": (
+        0.9999999999014166, 0.33333339653551897, 0.19999345457388648, 0.14310360973445904,
+        0.10696625711115781, 0.12206533869652024,
+    ),
+}  # fmt: skip
+
+
+def _logit(suffix: str) -> str:
+    """log(x / (1-x)); in the middle 2 artanh(2x-1), of which 2x-1 is exact."""
+    real = "float" if suffix else "double"
+    return f"""{real} ad_logit{suffix}({real} x) {{
+  const {real} s = 2 * x - 1, q = s * s, r = q * q, far = log{suffix}(x / (1 - x));
+  const {real} near = 2 * s * ({_in_halves("q", "r", _ARTANH[suffix], suffix)});
+  return q < {1 / 9!r}{suffix} ? near : far;
+}}"""
+
+
+def _ldexp(suffix: str) -> str:
+    """x 2^p: 2ⁿ for whole n in three factors, since it may leave the range of numbers before the
+    product does. Adding 1.5 · 2^digits to n leaves it in the last bits.
+    """
+    real, bits, digits, most, far = (
+        ("float", "unsigned", 23, 127, 378)
+        if suffix
+        else ("double", "unsigned long long", 52, 1023, 2202)
+    )
+    pun = f"union {{ {real} x; {bits} bits; }}"
+    magic = f"{1.5 * 2.0**digits + most!r}{suffix}"
+    return f"""{real} ad_ldexp{suffix}({real} x, {real} power) {{
+  const {real} whole = ad_bend{suffix}(floor{suffix}(power), 5000);
+  const {real} n = ad_bend{suffix}(whole, {far});
+  const {real} third = floor{suffix}(n * (1.0{suffix} / 3)), rest = n - 2 * third;
+  const {pun} a = {{.x = third + {magic}}}, b = {{.x = rest + {magic}}};
+  const {pun} two = {{.bits = a.bits << {digits}}}, last = {{.bits = b.bits << {digits}}};
+  return x * exp2{suffix}(power - whole) * two.x * two.x * last.x;
+}}"""
+
+
 def _short_exponential(name: str, suffix: str) -> str:
     """e^x = 2ⁿ e^r, n whole, times 2^spare. x is below 40 and not far below where the result is 0.
 
@@ -485,6 +530,13 @@ _REALS = {
   const real square = x * x, rest = fma@(x, x, -square);
   return exp@(factor * square) * (1 + factor * (rest - rest == 0 ? rest : 0));
 }""",
+    # x / r², divided by r twice: r² would overflow long before r does
+    "ad_atan2_slope": """real ad_atan2_slope@(real y, real x) {
+  const int none = (y == 0) & (x == 0), idle = none | (fabs@(y) == (real)__builtin_inf())
+      | (fabs@(x) == (real)__builtin_inf());
+  const real r = hypot@(idle ? 1 : y, idle ? 1 : x);
+  return (idle ? 0 : x) / r / r;
+}""",
     # Whether the quotient may have more digits than a number: then a loop of fmod() itself.
     "ad_is_far": """real ad_is_far@(real a, real b) {
   return !(fabs@(a / b) < (sizeof(real) == 4 ? 0x1p23 : 0x1p52)) | (b - b != 0);
@@ -683,12 +735,6 @@ _DOUBLES = {
   const double slope = ad_erfcx(y) / (q * 0.7978845608028654);
   return (p > 0) & (p < 1) ? slope : (p == 0) | (p == 1) ? __builtin_inf() : __builtin_nan("");
 }""",
-    # log(x / (1-x)); in the middle log1p((2x-1) / (1-x)), whose numerator is exact
-    "ad_logit": """double ad_logit(double x) {
-  const double rest = 1 - x, m = (x > 0.25) & (x < 0.75) ? x : 0.5;
-  const double middle = log1p((2 * m - 1) / (1 - m)), outer = log(x / rest);
-  return (x > 0.25) & (x < 0.75) ? middle : outer;
-}""",
     "ad_sine_of_pi": f"""double ad_sine_of_pi(double x) {{
   const double t = x * x;
   return x * ({_horner("t", _SINE_OF_PI)});
@@ -777,11 +823,6 @@ _DOUBLES = {
   extern double lgamma_r(double, int *);
   int sign;
   return lgamma_r(x, &sign);
-}""",
-    "ad_ldexp": """double ad_ldexp(double x, double power) {
-  extern double ldexp(double, int);
-  const double whole = ad_bend(floor(power), 5000);
-  return ldexp(x * exp2(power - whole), whole == whole ? (int)whole : 0);
 }""",
     "ad_power": """long long ad_power(long long base, long long exponent) {
   long long result = 1, left = exponent;
@@ -879,6 +920,8 @@ FUNCTIONS = {
         for suffix in ("f", "")
     },
     **{f"ad_erf_beside{suffix}": _erf(suffix) for suffix in ("f", "")},
+    **{f"ad_logit{suffix}": _logit(suffix) for suffix in ("f", "")},
+    **{f"ad_ldexp{suffix}": _ldexp(suffix) for suffix in ("f", "")},
     **_DOUBLES,
     **_MADE,
     "ad_lgammaf": "float ad_lgammaf(float x) { return (float)ad_lgamma(x); }",
@@ -891,11 +934,6 @@ FUNCTIONS = {
   const double value = (y - 0.5) * log(y) - y + 0.9189385332046727 + series - (z < 7 ? log(p) : 0);
   return (x == 1) | (x == 2) ? 0 : (float)value;
 }}""",
-    # in double nothing cancels that a float shows
-    "ad_logitf": """float ad_logitf(float x) {
-  const double z = x;
-  return (float)log(z / (1 - z));
-}""",
     "ad_erfinvf": f"""float ad_erfinvf(float x) {{
   const float w = -logf((1 - x) * (1 + x)), c = w < 5 ? w - 2.5f : 0, s = w < 5 ? 0 : sqrtf(w) - 3;
   const float d = c * c, t = s * s;

@@ -65,16 +65,6 @@ def finite_length(length: Tensor) -> Tensor:
     return length.masked_fill(length == 0, INFINITY)
 
 
-def atan2_slope(self: Tensor, other: Tensor) -> Tensor:
-    """∂atan2(y, x)/∂y = x/r², and 0 at the origin and at infinity; ∂/∂x is -y/r².
-
-    Divided by r twice: r² would overflow or underflow long before r does.
-    """
-    idle = ((self == 0) & (other == 0)) | self.isinf() | other.isinf()
-    across = self.masked_fill(idle, 1).hypot(other.masked_fill(idle, 1))
-    return (other.masked_fill(idle, 0) / across / across).masked_fill(idle, 0)
-
-
 def abs_jvp(self_p: Tensor, self_t: Tensor) -> Tensor:
     """Re(conj(sgn z) ż)."""
     if self_p.is_complex():

@@ -155,8 +155,10 @@ def addr(self: Array, vec1: Array, vec2: Array, beta: Number, alpha: Number) -> 
     if dtype is dtypes.bool_:
         both = np.logical_and.outer(vec1, vec2) & bool(alpha)
         return np.logical_or(both, self) if beta else both
-    outer = _multiplied(vec1.astype(wide, copy=False)[:, None], vec2.astype(wide, copy=False))
-    return _narrow(_scaled_sum(what, self.astype(wide, copy=False), outer, beta, alpha), dtype.np)
+    term, column, row = (x.astype(wide, copy=False) for x in (self, vec1[:, None], vec2))
+    if alpha == beta == 1 and (found := _ADDED_PRODUCT(term, column, row)) is not None:
+        return _narrow(found, dtype.np)
+    return _narrow(_scaled_sum(what, term, _multiplied(column, row), beta, alpha), dtype.np)
 
 
 def _add_product(
@@ -256,6 +258,7 @@ def _run(program: Plan, operands: list[Any]) -> Any:
 
 
 _MULTIPLIED = Loops("{x} * {y}", "x", "y")
+_ADDED_PRODUCT = Loops("{s} + {x} * {y}", "s", "x", "y")
 
 
 def _multiplied(x: Array, y: Array) -> Array:

@@ -263,6 +263,18 @@ def ldexp(self: Array, other: Array) -> Array:
     return in_float32(real_ldexp, self, other)
 
 
+def atan2_slope(self: Array, other: Array) -> Array:
+    """x / r² of the point (x, y) = (other, self), 0 at the origin and at infinity."""
+    return in_float32(_atan2_slope, self, other)
+
+
+def _atan2_slope(self: Array, other: Array) -> Array:
+    idle = ((self == 0) & (other == 0)) | np.isinf(self) | np.isinf(other)
+    one, zero = self.dtype.type(1), self.dtype.type(0)
+    across = np.hypot(np.where(idle, one, self), np.where(idle, one, other))
+    return np.where(idle, zero, other) / across / across
+
+
 def real_ldexp(self: Array, other: Array) -> Array:
     whole = np.clip(np.floor(other), -EXPONENT_LIMIT, EXPONENT_LIMIT)
     fraction = np.exp2(other - whole)  # in [1, 2), or NaN, or 0 and infinity beyond the limit

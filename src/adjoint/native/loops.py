@@ -357,7 +357,7 @@ _COMMON = """  int rare = 0;
 # packed there is no need to stay in the nearest cache, and blocks are long. Where a scalar computes
 # what a vector does, blocks end where a line of the cache does: no store goes to two of them.
 _RUN = """
-#define BLOCK (4096 / (long)sizeof({computed_in}))
+#define BLOCK (8192 / (long)sizeof({computed_in}))
 #define LONG 16384
 #define SHORT 256
 #define LINE 64
@@ -416,8 +416,8 @@ def _converter(which: str, dtype: str) -> str:
 
 
 def _ways(used: dict[str, str]) -> list[tuple[str, ...]]:
-    """The operands that are one number in all of a block: none of them, or one of two."""
-    plain = len(used) == 2 and all(s == c for s, c in (STORED[d] for d in used.values()))
+    """The operands that are one number in all of a block: none of them, or one of a few."""
+    plain = len(used) in (2, 3) and all(s == c for s, c in (STORED[d] for d in used.values()))
     return [(), *((n,) for n in used if plain)]
 
 
