@@ -591,3 +591,22 @@ def test_pdist_is_the_triangle_of_cdist(count: int, width: int, p: float) -> Non
     half = ad.pdist(x.half(), p)
     assert half.dtype is ad.float16
     np.testing.assert_allclose(half, ad.cdist(x.half().double(), x.half().double(), p)[above], 4e-3)
+
+
+@pytest.mark.parametrize("dim", [0, 1, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.complex64])
+def test_cross_products_of_many_points_are_numpys(dtype: Any, dim: int) -> None:
+    shape = [3 if d == dim % 3 else 90 for d in range(3)]
+    a, b = (np.random.default_rng(k).integers(-9, 9, shape).astype(dtype) for k in (0, 1))
+    found = ad.linalg.cross(ad.tensor(a), ad.tensor(b), dim=dim)
+    assert found.dtype is ad.tensor(a).dtype
+    np.testing.assert_array_equal(found, np.cross(a, b, axis=dim))
+    one = ad.linalg.cross(ad.tensor(a), ad.tensor(b).narrow(dim - 1, 0, 1), dim=dim)
+    np.testing.assert_array_equal(one, np.cross(a, np.take(b, [0], dim - 1), axis=dim))
+    itself = ad.linalg.cross(ad.tensor(a) / 7, ad.tensor(a) / 7, dim=dim)
+    assert not itself.any()
+
+
+def test_cross_products_of_truths_are_refused() -> None:
+    with pytest.raises(DtypeError):
+        ad.linalg.cross(ad.ones(3, dtype=ad.bool), ad.ones(3, dtype=ad.bool))

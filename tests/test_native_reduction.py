@@ -191,3 +191,19 @@ def test_sums_of_complex_numbers_are_those_of_their_parts(dim: Any) -> None:
     found, wanted = ad.tensor(z).sum(dim), z.sum(dim)
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("count", [1, 2, 3, 15, 17, 4095, 5000, 70_001])
+def test_complex_numbers_are_added_part_by_part(count: int, dtype: Any) -> None:
+    rng = np.random.default_rng(count)
+    z = (rng.standard_normal(count) + 1j * rng.standard_normal(count)).astype(dtype)
+    exact = z.astype(np.clongdouble).sum()
+    found = reduction.sum_of_complex(z)
+    assert found is not None
+    assert abs(found - exact) <= 4 * np.finfo(dtype).eps * np.abs(z).sum()
+    z[count // 2] = complex(np.nan, 1)
+    odd = reduction.sum_of_complex(z)
+    assert odd is not None
+    assert np.isnan(odd.real)
+    assert np.isfinite(odd.imag)

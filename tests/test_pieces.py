@@ -48,3 +48,16 @@ def test_activations_of_large_tensors_are_those_of_small_ones(threads: int, dtyp
         function = getattr(ad.nn.functional, name)
         few = function(x[-1000:].clone())  # gelu has another formula for few numbers
         assert ad.allclose(function(x)[-1000:], few, rtol=1e-6, atol=1e-7), name
+
+
+def test_rows_are_shared(threads: int) -> None:
+    x = np.random.default_rng(0).standard_normal((pieces.LARGE // 50, 7, 8))
+    np.testing.assert_array_equal(pieces.by_rows(lambda a: a.max(-1), x), x.max(-1))
+    for name in ("median", "mode", "nanmedian"):
+        for rows in (x.reshape(-1, 56), x.reshape(-1)):
+            t = ad.tensor(rows)
+            values, places = getattr(t, name)(-1)
+            np.testing.assert_array_equal(
+                values, np.take_along_axis(rows, places.numpy()[..., None], -1)[..., 0]
+            )
+    np.testing.assert_array_equal(ad.tensor(x[:, 0]).median(1)[0], np.sort(x[:, 0])[:, 3])

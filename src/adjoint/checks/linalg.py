@@ -9,7 +9,7 @@ from __future__ import annotations
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import DtypeError, ShapeError
-from adjoint.core.shapes import Shape, broadcast, show
+from adjoint.core.shapes import Shape, broadcast, show, wrap_dim
 
 LAPACK = (dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128)
 
@@ -125,3 +125,19 @@ def eigenpairs_batch(a: Shape, x: Shape, preconditioner: Shape | None, k: int) -
     if tuple(preconditioner[-2:]) != tuple(a[-2:]):
         raise ShapeError(f"{what}: iK must be {show(a[-2:])} as A is, got {show(preconditioner)}.")
     return broadcast(what, batch, preconditioner[:-2])
+
+
+def cross_axis(a: Shape, b: Shape, dim: int) -> int:
+    """The dimension of a cross product, which has size 3 in both operands."""
+    if len(a) != len(b):
+        raise ShapeError(
+            f"linalg_cross(a, b): both need the same number of dimensions, got {len(a)} "
+            f"and {len(b)}."
+        )
+    axis = wrap_dim("linalg_cross(a, b)", dim, len(a))
+    if a[axis] != 3 or b[axis] != 3:
+        raise ShapeError(
+            f"linalg_cross(a, b, dim={dim}): that dimension must have size 3, "
+            f"got {a[axis]} and {b[axis]}."
+        )
+    return axis

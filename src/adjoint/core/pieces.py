@@ -48,22 +48,32 @@ def by_pieces(compute: Callable[..., Any], *arrays: Array) -> Array:
     return result.reshape(shape)
 
 
+def by_rows(compute: Callable[[Array], Array], rows: Array) -> Array:
+    """`compute(rows)`, an array of one entry for each row; threads share the rows of a large array.
+
+    >>> by_rows(lambda x: x.max(axis=-1), np.arange(6).reshape(3, 2))
+    array([1, 3, 5])
+    """
+    count = min(threads(), len(rows)) if rows.ndim > 1 else 1
+    if rows.size < LARGE or count < 2:
+        return compute(rows)
+    return np.concatenate(_together(compute, [(part,) for part in np.array_split(rows, count)]))
+
+
 def _share(work: Callable[[int, int], None], low: int, high: int) -> None:
     """Do the work on [low, high) in as many parts as there are threads."""
-    count = threads()
-    step = -(-(high - low) // (count * PIECE)) * PIECE
-    parts = [(start, min(start + step, high)) for start in range(low, high, step)]
-    if len(parts) < 2:
-        work(low, high)
-        return
+    step = -(-(high - low) // (threads() * PIECE)) * PIECE
+    _together(work, [(start, min(start + step, high)) for start in range(low, high, step)])
+
+
+def _together(work: Callable[..., Any], parts: list[tuple[Any, ...]]) -> list[Any]:
+    """The results of some work on each of several parts, of which this thread does the first."""
     # each in a copy of the context: NumPy's error state is a part of it
     waiting = [
-        _pool(os.getpid(), count).submit(contextvars.copy_context().run, work, *part)
+        _pool(os.getpid(), threads()).submit(contextvars.copy_context().run, work, *part)
         for part in parts[1:]
     ]
-    work(*parts[0])
-    for each in waiting:
-        each.result()
+    return [*(work(*part) for part in parts[:1]), *(each.result() for each in waiting)]
 
 
 @lru_cache(maxsize=2)

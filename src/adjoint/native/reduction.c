@@ -293,6 +293,39 @@ int reduce_REAL(const long *sizes, const REAL *x, REAL *y) {
   return sizes[2] == 1 ? reduce_rows(sizes, x, y) : reduce_columns(sizes, x, y);
 }
 
+/* Two totals of a piece, of its first, third, .. numbers and of the others. */
+static void pairs_piece(const REAL *x, long n, double *total) {
+  total[0] = total[1] = 0;
+  for (long b = 0, m; b < n; b += m) {
+    m = run_of(b, n, RUN);
+    REAL part[LANES] = {0};
+    if (m < LANES)
+      for (long i = 0; i < m; i++) part[i] = x[b + i];
+    else {
+      vec found[4];
+      sum_run(x + b, m, found);
+      *(vec *)part = (found[0] + found[1]) + (found[2] + found[3]);
+    }
+    if (LANES == 16) HALF(ADD, 8)
+    HALF(ADD, 4)
+    total[0] += part[0] + part[2], total[1] += part[1] + part[3];
+  }
+}
+
+/* The sum of complex numbers. sizes: how many. */
+int pairs_REAL(const long *sizes, const REAL *x, REAL *y) {
+  const long n = 2 * sizes[0], cuts = (n + PIECE - 1) / PIECE;
+  double *totals = malloc(2 * sizeof(double) * (size_t)(cuts + 1)), re = 0, im = 0;
+  if (!totals) return 1;
+#pragma omp parallel for num_threads(TEAM) schedule(static) if (n > WORTH)
+  for (long cut = 0; cut < cuts; cut++)
+    pairs_piece(x + cut * PIECE, least(n - cut * PIECE, PIECE), totals + 2 * cut);
+  for (long cut = 0; cut < cuts; cut++) re += totals[2 * cut], im += totals[2 * cut + 1];
+  y[0] = (REAL)re, y[1] = (REAL)im;
+  free(totals);
+  return 0;
+}
+
 /* Products of a piece of two rows, added in runs of four vectors. */
 static double dot_piece(const REAL *x, const REAL *y, long n) {
   double total = 0;

@@ -103,3 +103,17 @@ int extreme_REAL(const long *sizes, const REAL *x, REAL *values, long *places) {
     }
   return 0;
 }
+
+/* The first of each run of equal elements, NaN being equal to nothing. sizes: elements, at least one; count: how many runs
+   there are. */
+int runs_REAL(const long *sizes, const REAL *x, REAL *y, long *count) {
+  const long n = sizes[0];
+  long k = 0;
+  y[0] = x[0];
+  for (long i = 1; i < n; i++) { /* no choice is a branch */
+    y[k + 1] = x[i];
+    k += x[i] != x[i - 1];
+  }
+  *count = k + 1;
+  return 0;
+}

@@ -51,3 +51,18 @@ def extreme(x: Array, axis: int, *, largest: bool) -> tuple[Array, Array] | None
     fields = [math.prod(before), x.shape[axis], math.prod(after), int(largest)]
     kernels.call(run, kernels.block(fields), whole, values, places)
     return values, places
+
+
+def runs(x: Array) -> Array | None:
+    """The first of each run of equal elements of a vector, no NaN being equal to another.
+
+    None without native code, and for small arrays.
+    """
+    kind = KINDS.get(x.dtype.char) if x.size >= LARGE else None
+    run = None if kind is None else kernels.ready_for("selection", "runs", kind)
+    if run is None or not (x.flags.c_contiguous and x.flags.aligned):
+        return None
+    found, count = np.empty(x.shape, x.dtype), np.empty(1, np.int64)
+    kernels.call(run, kernels.block([x.size]), x, found, count)
+    found.resize(int(count[0]), refcheck=False)
+    return found

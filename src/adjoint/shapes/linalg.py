@@ -13,12 +13,14 @@ from adjoint.checks.linalg import (
     check_same_dtype,
     check_square,
     check_tall,
+    cross_axis,
     eigenpairs_batch,
     system_shape,
 )
 from adjoint.core import dtypes
 from adjoint.core.errors import ShapeError, ValueRangeError
 from adjoint.core.infinitesimal import FAN
+from adjoint.core.promotion import result_type
 from adjoint.core.shapes import Spec, broadcast
 
 Specs = tuple[Spec, ...]
@@ -189,6 +191,13 @@ def cdist(x1: Spec, x2: Spec, *_: Any) -> Spec:
         )
     batch = broadcast("cdist(x1, x2): batches", x1.shape[:-2], x2.shape[:-2])
     return Spec((*batch, x1.shape[-2], x2.shape[-2]), x1.dtype)
+
+
+def cross(self: Spec, other: Spec, dim: int) -> Spec:
+    """The shape that both have, but for what is repeated."""
+    cross_axis(self.shape, other.shape, dim)
+    shape = broadcast("linalg_cross(a, b)", self.shape, other.shape)
+    return Spec(shape, result_type(self, other))
 
 
 def pdist(self: Spec, *_: Any) -> Spec:

@@ -6,8 +6,8 @@ import math
 from typing import Any
 
 from adjoint import ops
+from adjoint.checks.linalg import cross_axis
 from adjoint.core.errors import ShapeError, ValueRangeError
-from adjoint.core.shapes import wrap_dim
 from adjoint.ops import runtime
 from adjoint.ops.kinks import meets_kink
 
@@ -16,17 +16,7 @@ Tensor = Any
 
 def cross(self: Tensor, other: Tensor, dim: int) -> Tensor:
     """c[i] = a[i+1] b[i+2] - a[i+2] b[i+1], counted modulo 3."""
-    if self.ndim != other.ndim:
-        raise ShapeError(
-            f"linalg_cross(a, b): both need the same number of dimensions, got {self.ndim} "
-            f"and {other.ndim}."
-        )
-    axis = wrap_dim("linalg_cross(a, b)", dim, self.ndim)
-    if self.shape[axis] != 3 or other.shape[axis] != 3:
-        raise ShapeError(
-            f"linalg_cross(a, b, dim={dim}): that dimension must have size 3, "
-            f"got {self.shape[axis]} and {other.shape[axis]}."
-        )
+    axis = cross_axis(self.shape, other.shape, dim)
     a, b = [x.roll((-1,), (axis,)) for x in (self, other)]
     return a * other.roll((-2,), (axis,)) - self.roll((-2,), (axis,)) * b
 

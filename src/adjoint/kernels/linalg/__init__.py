@@ -3,7 +3,7 @@
 from adjoint.kernels.linalg.determinants import adjugate, adjugate_tangent, det, slogdet
 from adjoint.kernels.linalg.factor import geqrf, householder_product, qr, require_gauge
 from adjoint.kernels.linalg.indefinite import ldl_factor_ex, ldl_layout, ldl_solve
-from adjoint.kernels.linalg.least import cdist, lstsq, pdist, pinv_tangent
+from adjoint.kernels.linalg.least import cdist, cross, lstsq, pdist, pinv_tangent
 from adjoint.kernels.linalg.lobpcg import lobpcg
 from adjoint.kernels.linalg.repeated import (
     inverse_gaps,

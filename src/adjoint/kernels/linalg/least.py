@@ -6,12 +6,15 @@ import math
 
 import numpy as np
 
-from adjoint.checks.linalg import batch_shape, check_same_dtype
+from adjoint.checks.linalg import batch_shape, check_same_dtype, cross_axis
 from adjoint.core import dtypes
-from adjoint.core.errors import ShapeError, ValueRangeError
+from adjoint.core.errors import DtypeError, ShapeError, ValueRangeError
+from adjoint.core.promotion import result_type
+from adjoint.core.shapes import broadcast
 from adjoint.kernels.linalg.common import Array, each, mH
 from adjoint.kernels.linalg.spectral import tolerance
 from adjoint.native import distance as native
+from adjoint.native.loops import Loops
 
 
 def pinv_tangent(self: Array, tangent: Array, atol: Array | None, rtol: Array | None) -> Array:
@@ -70,6 +73,25 @@ def lstsq(self: Array, b: Array, rcond: float) -> tuple[Array, Array, Array]:
     inverse = np.where(keep, 1 / np.where(keep, S, 1), 0).astype(S.dtype)
     solution = mH(Vh) @ (inverse[..., None] * (mH(U) @ b))
     return np.asarray(solution, b.dtype), keep.sum(-1), S
+
+
+_CROSSED = Loops("{a} * {b} - {c} * {d}", "a", "b", "c", "d")
+
+
+def cross(self: Array, other: Array, dim: int) -> Array:
+    """c[i] = a[i+1] b[i+2] - a[i+2] b[i+1], counted modulo 3."""
+    axis = cross_axis(self.shape, other.shape, dim)
+    shape = broadcast("linalg_cross(a, b)", self.shape, other.shape)
+    dtype = result_type(self, other)
+    if dtype is dtypes.bool_:
+        raise DtypeError("linalg_cross(a, b): booleans are not subtracted; convert them first.")
+    a, b = (np.moveaxis(x.astype(dtype.np, copy=False), axis, 0) for x in (self, other))
+    result = np.empty(shape, dtype.np)
+    for i in range(3):
+        j, k, out = (i + 1) % 3, (i + 2) % 3, np.moveaxis(result, axis, 0)[i, ...]
+        if _CROSSED(a[j], b[k], a[k], b[j], out=out) is None:
+            out[...] = a[j] * b[k] - a[k] * b[j]
+    return result
 
 
 _BLOCK = 128  # rows whose distances from all after them are found at once

@@ -15,7 +15,9 @@ from adjoint.core.shapes import Shape, wrap_dims
 from adjoint.kernels.indexing.scatter import gather_backward
 from adjoint.kernels.reduction.common import Array, Dims, narrowed, unreduce, widened
 from adjoint.kernels.reduction.large import LARGE, reduce
+from adjoint.kernels.reduction.sums import sum_dims
 from adjoint.native import loops, selection
+from adjoint.native.conversions import astype
 
 
 def _extremum(what: str, ufunc: np.ufunc, self: Array, dim: Dims, keepdim: bool) -> Array:
@@ -205,7 +207,7 @@ def all_dims(self: Array, dim: Dims, keepdim: bool) -> Array:
 def count_nonzero(self: Array, dim: int | Dims) -> Array:
     """The number of elements that are not zero, over `dim`."""
     axes = wrap_dims("count_nonzero", dim, self.ndim)
-    return np.add.reduce(self != 0, axis=axes, dtype=np.int64)
+    return sum_dims(astype(self, np.bool_, copy=False), axes, False, None)
 
 
 def hash_tensor(self: Array, dim: Dims, keepdim: bool, mode: int) -> Array:

@@ -77,6 +77,8 @@ def _sum_of_parts(x: Array, axis: Dims, keepdims: bool) -> Array | None:
     if len({*axes}) != len(axis or axes) or (x.ndim - 1 in axes and len(axes) < x.ndim):
         return None
     parts = x.view(x.real.dtype).reshape(*x.shape, 2)
+    if len(axes) == x.ndim and (found := native.sum_of_complex(x)) is not None:
+        return found.reshape((1,) * x.ndim if keepdims else ())
     return reduce(np.add, parts, axes, keepdims).view(x.dtype)[..., 0]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from adjoint.core.errors import DimensionError, ShapeError
 from adjoint.core.shapes import wrap_dim
 from adjoint.kernels.sorting.order import Array, comparable, order
+from adjoint.native import selection
 
 _NONE = np.zeros(0, np.int64)  # in place of a result that was not asked for
 
@@ -81,8 +82,11 @@ def unique_consecutive(
         values, inverse, counts = distinct(self, dim, True)
         return values, inverse if return_inverse else _NONE, counts if return_counts else _NONE
     flat = self.reshape(-1)
-    keys = comparable(flat)
-    return flat[_news(keys[1:] != keys[:-1], flat.size)], _NONE, _NONE
+    found = selection.runs(flat)
+    if found is None:
+        keys = comparable(flat)
+        found = flat[_news(keys[1:] != keys[:-1], flat.size)]
+    return found, _NONE, _NONE
 
 
 def _values(self: Array) -> Array:

@@ -14,6 +14,7 @@ from adjoint.checks.sorting import axis_of, check_count, check_ordered
 from adjoint.core import dtypes
 from adjoint.core.dtypes import DType
 from adjoint.core.errors import ShapeError
+from adjoint.core.pieces import by_rows
 from adjoint.core.shapes import Shape, reduced, wrap_dim, wrap_dims
 from adjoint.kernels.sorting.order import Array, comparable, last_axis, order, take
 from adjoint.native import selection
@@ -165,7 +166,7 @@ def _chosen(
     if self.ndim == 0:
         return self.copy(), np.zeros((), np.int64)
     rows = last_axis(comparable(self), axis)
-    found = choose(rows) if rows.size else np.zeros(rows.shape[:-1], np.int64)
+    found = by_rows(choose, rows) if rows.size else np.zeros(rows.shape[:-1], np.int64)
     if self.ndim == 1 and not keepdim:
         return self[found], found
     indices = np.expand_dims(found, axis)
