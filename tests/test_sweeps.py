@@ -24,8 +24,7 @@ pytestmark = [
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sweeps over any number of rows, in blocks of a few; small products are calls, too."""
-    choice = lower._choice
-    monkeypatch.setattr(lower, "_choice", lambda node, is_part, small: choice(node, is_part, 0))
+    monkeypatch.setattr(lower, "is_small", lambda node, most: False)
     monkeypatch.setattr(sweeps, "WORTH", 0)
     monkeypatch.setattr(sweeps, "ROWS", (3, 6))
     monkeypatch.setattr(sweeps, "SUMMED", 3)

@@ -96,7 +96,7 @@ double ad_hurwitz(double s, double q) {
   if (q <= 0 && q == floor(q)) return __builtin_inf();
   if (s != s) return s;
   if (q > 1e8) return (1 / (s - 1) + 0.5 / q) * pow(q, 1 - s); /* the integral, whose terms would vanish */
-  if (s == __builtin_inf()) return q < 1 ? s : q == 1 ? 1 : __builtin_nan(""); /* as SciPy */
+  if (s == __builtin_inf()) return q != q ? q : q > 1 ? 0 : q == 1 ? 1 : s;
   if (q <= 0 && s != floor(s)) return __builtin_nan("");
   if (q != q) return q;
   if (q < 0) { /* an even or odd power: the terms left of 0 and those right of it */

@@ -118,6 +118,9 @@ def pdist(self: Array, p: float) -> Array:
     """The distances of all pairs of rows, the first with the others first."""
     if self.ndim != 2:
         raise ShapeError(f"pdist(x): x must be a matrix of points, got {self.ndim} dimensions.")
+    dtype = dtypes.of(self.dtype)
+    if not dtype.is_differentiable:
+        raise DtypeError(f"pdist(x): x must have a floating point or complex dtype, got {dtype}.")
     if p < 0:
         raise ValueRangeError(f"pdist(x): p must not be negative, got {p}")
     count, width = self.shape

@@ -282,7 +282,7 @@ def stirling_error(a: Array) -> Array:
 def zeta(self: Array | float, other: Array | float) -> Array:
     """ζ(s, q) = Σ (q + k)⁻ˢ."""
     found = ufunc("zeta", self, other)
-    steep = (self > STEEP) & (self < math.inf) & (other > 0)  # SciPy has NaN there
+    steep = (self > STEEP) & (other > 0)  # SciPy has NaN there
     if np.any(steep):
         found = np.where(steep, np.power(other, -self), found).astype(found.dtype)
     return found
